@@ -1,0 +1,39 @@
+# Two commands matter: `make demo` and `make test`. Both set up .venv by themselves.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types format clean
+
+help:  ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+setup: $(STAMP)  ## create .venv and install suwr with everything its developers need
+
+demo: $(STAMP)  ## train on a real data set and tell the story of three predictions
+	$(BIN)/suwr demo
+
+test: lint types  ## ruff, mypy, then every test
+	$(BIN)/python -m pytest -n auto
+
+lint: $(STAMP)  ## style and common mistakes
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)  ## static types
+	$(BIN)/mypy
+
+format: $(STAMP)  ## rewrite the sources in the project's style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## remove what the commands above made
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache suwr-demo
