@@ -1,3 +1,56 @@
 """suwr: feature selection for each prediction that provably tells nothing else."""
 
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
+
+# Public name → module. Imported on first use: `import suwr` stays fast and needs no torch.
+_EXPORTS = {
+    "Explanation": "suwr.narrative",
+    "Narrative": "suwr.narrative",
+    "Patches": "suwr.masking",
+    "SUWRClassifier": "suwr.estimators.classifier",
+    "SUWRRegressor": "suwr.estimators.regressor",
+    "load": "suwr.estimators.persistence",
+    "reveal": "suwr.masking",
+    "sparsity_path": "suwr.estimators.path",
+}
+
+__all__ = [
+    "Explanation",
+    "Narrative",
+    "Patches",
+    "SUWRClassifier",
+    "SUWRRegressor",
+    "exceptions",
+    "load",
+    "reveal",
+    "sparsity_path",
+]
+
+if TYPE_CHECKING:
+    from suwr import exceptions
+    from suwr.estimators.classifier import SUWRClassifier
+    from suwr.estimators.path import sparsity_path
+    from suwr.estimators.persistence import load
+    from suwr.estimators.regressor import SUWRRegressor
+    from suwr.masking import Patches, reveal
+    from suwr.narrative import Explanation, Narrative
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EXPORTS:
+        value = getattr(importlib.import_module(_EXPORTS[name]), name)
+    elif name in ("exact", "exceptions"):
+        value = importlib.import_module(f"suwr.{name}")
+    else:
+        raise AttributeError(f"module 'suwr' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,138 @@
+"""What ``fit``, ``predict`` and ``explain`` do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from suwr._files import check_writable, write_atomic
+from suwr._optional import require
+from suwr.cli.files import check_table_path, read_frame, write_frame
+from suwr.estimators.base import BaseSUWR
+from suwr.estimators.classifier import SUWRClassifier
+from suwr.estimators.persistence import load
+from suwr.estimators.regressor import SUWRRegressor
+from suwr.exceptions import TableError
+
+__all__ = ["explain_rows", "fit_table", "predict_table"]
+
+# A numeric target with more distinct values than this is a quantity, not a class.
+MOST_CLASSES = 20
+
+
+def fit_table(
+    data: Path,
+    target: str,
+    out: Path,
+    task: str,
+    sparsity_weight: str,
+    groups: list[str],
+    costs: list[str],
+    **params: Any,
+) -> None:
+    """Train on a file and write the model."""
+    check_writable(out)
+    frame = read_frame(data)
+    if target not in frame.columns:
+        known = ", ".join(str(c) for c in list(frame.columns)[:12])
+        raise TableError(f"--target must be a column of {data.name}: {known}. Got {target!r}.")
+    y, X = frame[target], frame.drop(columns=[target])
+    if y.isna().any():
+        raise TableError(f"The target column {target!r} has {int(y.isna().sum())} missing values.")
+    if task not in ("auto", "classification", "regression"):
+        raise ValueError(f"--task must be 'auto', 'classification' or 'regression'. Got {task!r}.")
+    if task == "auto":
+        task = "regression" if _is_quantity(y) else "classification"
+    kind: type[BaseSUWR] = SUWRRegressor if task == "regression" else SUWRClassifier
+    named = {name: [c.strip() for c in columns.split(",")] for name, columns in _pairs(groups)}
+    priced = {name: _number(value, f"--cost {name}") for name, value in _pairs(costs)}
+    model = kind(
+        sparsity_weight="auto"
+        if sparsity_weight == "auto"
+        else _number(sparsity_weight, "--sparsity-weight"),
+        groups=named or None,
+        costs=priced or None,
+        verbose=1,
+        **params,
+    )
+    model.fit(X, y.to_numpy())
+    model.save(out)
+    console = Console()
+    used = model.select(X).sum(axis=1).mean()
+    console.print(
+        f"Trained a {task} model on {len(X)} rows and {X.shape[1]} columns; "
+        f"it uses {used:.1f} columns on average."
+    )
+    console.print(f"Wrote {out}", soft_wrap=True)
+
+
+def predict_table(model_path: Path, data: Path, out: Path) -> None:
+    """Write predictions, and what they were made of, beside the number of the row."""
+    check_table_path(out)
+    pandas = require("pandas", "tables", "Writing predictions")
+    model = load(model_path)
+    X = _features(model, read_frame(data))
+    masks = model.select(X)
+    columns: dict[str, Any] = {"row": np.arange(len(X)), "prediction": model.predict(X)}
+    if isinstance(model, SUWRClassifier):
+        probability = model.predict_proba(X)
+        for number, label in enumerate(model.classes_):
+            columns[f"probability of {label}"] = probability[:, number]
+    names = np.array(model.encoder_.names, dtype=object)
+    columns["n_selected"] = masks.sum(axis=1)
+    columns["selected"] = ["; ".join(names[mask]) for mask in masks]
+    write_frame(pandas.DataFrame(columns), out)
+    Console().print(f"Wrote {len(X)} predictions to {out}", soft_wrap=True)
+
+
+def explain_rows(model_path: Path, data: Path, rows: list[int], json: Path | None) -> None:
+    """Print the narratives of some rows; all rows go to the JSON file if none is named."""
+    if json is not None:
+        check_writable(json)
+    if not rows and json is None:
+        raise ValueError("Say which rows to explain with --row, or where to write with --json.")
+    model = load(model_path)
+    X = _features(model, read_frame(data))
+    wrong = [r for r in rows if not 0 <= r < len(X)]
+    if wrong:
+        raise ValueError(f"--row must be from 0 to {len(X) - 1}. Got {wrong[0]}.")
+    explanation = model.explain(X.iloc[rows] if rows else X)
+    if rows:
+        Console(highlight=False).print(explanation.text(), markup=False, soft_wrap=True)
+    if json is not None:
+        write_atomic(json, explanation.to_json().encode())
+        Console().print(f"Wrote {len(explanation)} narratives to {json}", soft_wrap=True)
+
+
+def _features(model: Any, frame: Any) -> Any:
+    """The columns that the model knows; others, such as the target, are left aside."""
+    names = list(getattr(model, "feature_names_in_", frame.columns))
+    missing = [n for n in names if n not in frame.columns]
+    if missing:
+        raise TableError(
+            f"The table lacks {len(missing)} column(s) of the model: "
+            + ", ".join(repr(n) for n in missing[:8])
+        )
+    return frame[names]
+
+
+def _is_quantity(y: Any) -> bool:
+    values = y.to_numpy()
+    return values.dtype.kind in "iuf" and len(np.unique(values)) > MOST_CLASSES
+
+
+def _pairs(texts: list[str]) -> list[tuple[str, str]]:
+    for text in texts:
+        if "=" not in text:
+            raise ValueError(f"Write NAME=VALUE. Got {text!r}.")
+    return [(t.split("=", 1)[0].strip(), t.split("=", 1)[1]) for t in texts]
+
+
+def _number(text: str, name: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{name} must be a number. Got {text!r}.") from None

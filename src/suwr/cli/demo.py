@@ -1,0 +1,78 @@
+"""``suwr demo``: the main job from end to end, on a real data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table as RichTable
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import accuracy_score, roc_auc_score
+from sklearn.model_selection import train_test_split
+
+from suwr._files import write_atomic
+from suwr._optional import require
+from suwr.estimators.classifier import SUWRClassifier
+from suwr.estimators.poison import poison_check
+
+__all__ = ["run_demo"]
+
+
+def run_demo(out: Path, seed: int = 0) -> None:
+    """Train, compare, explain, check, write."""
+    out.mkdir(parents=True, exist_ok=True)
+    console = Console(highlight=False)
+    require("pandas", "tables", "The demo")
+    bunch = load_breast_cancer(as_frame=True)
+    X, n_columns = bunch.data, bunch.data.shape[1]
+    y = bunch.target_names[bunch.target]
+    X_train, X_test, y_train, y_test = train_test_split(
+        X, y, test_size=0.3, stratify=y, random_state=seed
+    )
+    console.print(
+        f"Breast cancer: {len(X_train)} patients to learn from, {len(X_test)} to test on, "
+        f"{n_columns} measurements each."
+    )
+    model = SUWRClassifier(random_state=seed, verbose=1)
+    model.fit(X_train, y_train)
+    boosting = HistGradientBoostingClassifier(random_state=seed).fit(X_train, y_train)
+
+    used = model.select(X_test).sum(axis=1)
+    table = RichTable("", "accuracy", "AUROC", "measurements used")
+    rows = (
+        ("suwr", model.predict_proba(X_test), f"{used.mean():.1f} of {n_columns}, leak-free"),
+        ("gradient boosting", boosting.predict_proba(X_test), f"all {n_columns}"),
+    )
+    for name, probability, cost in rows:
+        label = model.classes_[probability.argmax(axis=1)]
+        auroc = roc_auc_score(y_test == model.classes_[1], probability[:, 1])
+        table.add_row(name, f"{accuracy_score(y_test, label):.3f}", f"{auroc:.3f}", cost)
+    console.print(table)
+
+    explanation = model.explain(X_test)
+    by_length = np.argsort(used, kind="stable")
+    chosen = [int(by_length[i]) for i in (0, len(used) // 2, len(used) - 1)]
+    console.print("\nThree narratives: a short one, a typical one, the longest.\n")
+    for number in chosen:
+        console.print(explanation[number].text(), markup=False, soft_wrap=True)
+        console.print(f"The diagnosis was {y_test[number]}.\n", style="dim", soft_wrap=True)
+
+    report = poison_check(model, X_test, random_state=seed)
+    verdict = "nothing changed" if report.passed else f"{report.n_changed} ROWS CHANGED"
+    console.print(
+        f"Leakage check: {report.n_cells:,} hidden values of {report.n_rows} patients replaced by "
+        f"missing, huge and other patients' values: {verdict}, bit for bit.",
+        soft_wrap=True,
+    )
+
+    paths = [out / "breast-cancer.suwr", out / "narratives.json", out / "narratives.txt"]
+    model.save(paths[0])
+    write_atomic(paths[1], explanation.to_json().encode())
+    write_atomic(paths[2], (explanation.text() + "\n").encode())
+    console.print("\nWrote:")
+    for path in paths:
+        console.print(f"  {path}", soft_wrap=True)
+    if not report.passed:
+        raise ValueError("The leakage check failed.")

@@ -1,0 +1,58 @@
+"""Tables in files, through pandas."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+from suwr._files import check_writable, write_atomic
+from suwr._optional import require
+from suwr.exceptions import TableError
+
+__all__ = ["check_table_path", "read_frame", "write_frame"]
+
+_READERS = {".csv": ("read_csv", {}), ".tsv": ("read_csv", {"sep": "\t"})}
+_PARQUET = (".parquet", ".pq")
+
+
+def read_frame(path: Path) -> Any:
+    """Read a CSV, TSV or Parquet file."""
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {str(path)!r}.")
+    pandas = require("pandas", "tables", "Reading tables")
+    suffix = path.suffix.lower()
+    try:
+        if suffix in _PARQUET:
+            return pandas.read_parquet(path)
+        if suffix in _READERS:
+            name, options = _READERS[suffix]
+            header = pandas.read_csv(path, header=None, nrows=1, dtype=str, **options).iloc[0]
+            doubles = header[header.duplicated()]
+            if len(doubles):
+                raise TableError(f"{str(path)!r} has two columns named {doubles.iloc[0]!r}.")
+            return getattr(pandas, name)(path, **options)
+    except TableError:
+        raise
+    except (ValueError, OSError) as error:
+        raise TableError(f"{str(path)!r} cannot be read: {error}") from error
+    raise TableError(f"{str(path)!r} must end in .csv, .tsv, .parquet or .pq.")
+
+
+def check_table_path(path: Path) -> None:
+    """Refuse an output file before any work is done for it."""
+    if path.suffix.lower() not in (*_READERS, *_PARQUET):
+        raise TableError(f"{str(path)!r} must end in .csv, .tsv, .parquet or .pq.")
+    check_writable(path)
+
+
+def write_frame(frame: Any, path: Path) -> None:
+    """Write a CSV, TSV or Parquet file, whole or not at all."""
+    suffix = path.suffix.lower()
+    if suffix in _PARQUET:
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer, index=False)
+        write_atomic(path, buffer.getvalue())
+    else:
+        text = frame.to_csv(index=False, sep="\t" if suffix == ".tsv" else ",")
+        write_atomic(path, text.encode())

@@ -1,0 +1,142 @@
+"""The commands. Each says what went wrong in one line and leaves a non-zero exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from suwr import __version__
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="suwr",
+    help="Feature selection for each prediction that provably tells nothing else.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Model = Annotated[Path, typer.Argument(help="A model file that 'suwr fit' wrote.")]
+Data = Annotated[Path, typer.Argument(help="A CSV, TSV or Parquet file.")]
+
+
+def _plainly(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn expected errors into one clear line."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except (ValueError, OSError, ImportError, KeyError) as error:
+            text = str(error) if not isinstance(error, KeyError) else str(error.args[0])
+            if isinstance(error, OSError) and error.strerror and error.filename:
+                text = f"{error.filename}: {error.strerror}"
+            typer.secho("Error: " + " ".join(text.split()), fg="red", err=True)
+            raise typer.Exit(1) from None
+
+    return run
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(f"suwr {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Feature selection for each prediction that provably tells nothing else."""
+
+
+@app.command()
+@_plainly
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for what the demo writes.")] = Path("suwr-demo"),
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+) -> None:
+    """Train on a real data set and tell the story of three predictions."""
+    from suwr.cli.demo import run_demo
+
+    run_demo(out, seed)
+
+
+@app.command()
+@_plainly
+def fit(
+    data: Data,
+    target: Annotated[str, typer.Option(help="The column to predict.")],
+    out: Annotated[Path, typer.Option(help="Where to write the model.")],
+    task: Annotated[str, typer.Option(help="'classification', 'regression' or 'auto'.")] = "auto",
+    sparsity_weight: Annotated[
+        str, typer.Option(help="Price of a feature in units of the loss, or 'auto'.")
+    ] = "auto",
+    max_steps: Annotated[int | None, typer.Option(help="Most steps of a row.")] = None,
+    max_epochs: Annotated[int, typer.Option(help="Epochs of policy training.")] = 100,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns revealed together: NAME=column,column. Repeatable."),
+    ] = None,
+    cost: Annotated[
+        list[str] | None, typer.Option(help="Price of a unit: NAME=number. Repeatable.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="'auto', 'cpu' or 'cuda'.")] = "auto",
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+) -> None:
+    """Train a model on a table."""
+    from suwr.cli.commands import fit_table
+
+    fit_table(
+        data, target, out, task, sparsity_weight, group or [], cost or [],
+        max_steps=max_steps, max_epochs=max_epochs, device=device, random_state=seed,
+    )  # fmt: skip
+
+
+@app.command()
+@_plainly
+def predict(
+    model: Model,
+    data: Data,
+    out: Annotated[Path, typer.Option(help="A CSV or Parquet file for the predictions.")],
+) -> None:
+    """Predict every row of a table, with the features that each prediction used."""
+    from suwr.cli.commands import predict_table
+
+    predict_table(model, data, out)
+
+
+@app.command()
+@_plainly
+def explain(
+    model: Model,
+    data: Data,
+    row: Annotated[
+        list[int] | None, typer.Option(help="Number of a row, from 0. Repeatable.")
+    ] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the narratives as JSON.")] = None,
+) -> None:
+    """Tell how the predictions of some rows came about."""
+    from suwr.cli.commands import explain_rows
+
+    explain_rows(model, data, row or [], json)
+
+
+@app.command()
+@_plainly
+def ask(
+    model: Model,
+    out: Annotated[Path | None, typer.Option(help="Write the record as JSON.")] = None,
+) -> None:
+    """Be asked for one feature at a time until the model has enough."""
+    from suwr.cli.questions import ask_questions
+
+    ask_questions(model, out)

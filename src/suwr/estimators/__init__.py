@@ -1,0 +1,1 @@
+"""`SUWRClassifier` and `SUWRRegressor`, and what they stand on."""

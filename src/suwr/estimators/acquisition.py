@@ -1,0 +1,172 @@
+"""The policy where no row exists yet: ask for one unit at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from suwr.narrative import Narrative, Step
+from suwr.nn.rollout import best_units
+from suwr.tables import Table
+
+if TYPE_CHECKING:
+    from suwr.estimators.base import BaseSUWR
+
+__all__ = ["Acquisition"]
+
+
+class Acquisition:
+    """A session that asks for features one by one; `SUWRClassifier.acquire` starts it.
+
+    It takes exactly the decisions that ``explain`` would report for the finished row.
+
+    Attributes
+    ----------
+    next_unit : str or None
+        What to ask for next; None when the policy has stopped.
+    next_columns : tuple of str
+        The columns that `observe` needs now.
+    prediction : ndarray or float
+        Class probabilities, or the value, from what is known so far.
+    stop_probability : float
+        ζ_stop in the present state.
+    done : bool
+    """
+
+    def __init__(self, model: BaseSUWR) -> None:
+        self._model = model
+        self._known: dict[str, Any] = {}
+        self._steps: list[Step] = []
+        self._evaluate(0)
+        self._start = self._state
+
+    @property
+    def done(self) -> bool:
+        """Whether the policy has stopped."""
+        return self.next_unit is None
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """What was observed so far, by column."""
+        return dict(self._known)
+
+    @property
+    def prediction(self) -> NDArray[np.float64] | float:
+        """Class probabilities, or the value, from what is known so far."""
+        values = np.array(self._state[1])
+        return values if self._model._class_labels() is not None else float(values[0])
+
+    @property
+    def stop_probability(self) -> float:
+        """ζ_stop in the present state."""
+        return self._state[0]
+
+    def observe(self, values: Mapping[str, Any]) -> Acquisition:
+        """Tell what was asked for; None or NaN where it cannot be had.
+
+        Parameters
+        ----------
+        values : mapping
+            Column → value for every column of ``next_columns``, and for no other.
+
+        Returns
+        -------
+        self
+        """
+        if self.done:
+            raise ValueError("The policy has stopped: there is nothing left to observe.")
+        missing = [name for name in self.next_columns if name not in values]
+        extra = [name for name in values if name not in self.next_columns]
+        if missing or extra:
+            raise ValueError(
+                f"'values' must hold exactly {list(self.next_columns)}. Got {list(values)} instead."
+            )
+        read = {name: self._read(name, values[name]) for name in self.next_columns}
+        before, asked = self._state[1], self._asked
+        self._known.update(read)
+        self._evaluate(len(self._steps) + 1)
+        revealed = {
+            self._model.units_.names[u]: {name: self._known[name] for name in self._columns_of(u)}
+            for u in asked
+        }
+        self._steps.append(Step(revealed, self._state[0], before, self._state[1]))
+        return self
+
+    def undo(self) -> Acquisition:
+        """Take the last observation back."""
+        if not self._steps:
+            raise ValueError("Nothing was observed yet.")
+        self._steps.pop()
+        kept = {name for step in self._steps for name in step.columns}
+        self._known = {name: value for name, value in self._known.items() if name in kept}
+        self._evaluate(len(self._steps))
+        return self
+
+    def narrative(self, row: int | str = "asked") -> Narrative:
+        """The story so far."""
+        model = self._model
+        if not self.done:
+            ended = "decision"
+        elif len(self._known) == len(model.encoder_.names):
+            ended = "everything"
+        else:
+            ended = "budget" if len(self._steps) == model.max_steps_ else "decision"
+        return Narrative(
+            row, self._start[1], self._start[0], tuple(self._steps), ended,
+            model._class_labels(), len(model.units_),
+        )  # fmt: skip
+
+    def _columns_of(self, unit: int) -> tuple[str, ...]:
+        names = self._model.encoder_.names
+        return tuple(names[c] for c in self._model.units_.columns_of(unit))
+
+    def _read(self, name: str, value: Any) -> Any:
+        """One answer as the table would hold it."""
+        code = self._model.encoder_.codes[self._model.encoder_.names.index(name)]
+        value = value.item() if isinstance(value, np.generic) else value
+        if value is None or (isinstance(value, float) and np.isnan(value)):
+            return None
+        if code.categories is not None:
+            return value
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = np.inf
+        if not np.isfinite(number):
+            raise ValueError(
+                f"The value of {name!r} must be a finite number, or None. Got {value!r} instead."
+            )
+        return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+    def _evaluate(self, n_steps: int) -> None:
+        """Where the policy stands with what is known."""
+        model = self._model
+        policy, names = model.policy_, model.encoder_.names
+        columns: list[NDArray[Any]] = []
+        for name, code in zip(names, model.encoder_.codes, strict=True):
+            value = self._known.get(name)
+            if code.categories is None:
+                columns.append(np.array([np.nan if value is None else float(value)]))
+            else:
+                columns.append(np.array([value], dtype=object))
+        values = model._encode(Table(columns, 1))
+        mask = torch.tensor([[name in self._known for name in names]], device=values.device)
+        with torch.inference_mode():
+            stop, logits = policy.decide(values, mask)
+            prediction = policy.predict(values, mask).cpu().numpy()
+        probability = 1.0 if n_steps >= policy.max_steps else float(stop[0])
+        shown = model._in_user_units(prediction)[0]
+        self._state = (probability, tuple(float(p) for p in shown))
+        asked = best_units(logits, policy.units_per_step)[0].tolist()
+        self._asked = [] if probability >= 0.5 else [u for u in asked if u >= 0]
+        units = model.units_
+        self.next_unit = " + ".join(units.names[u] for u in self._asked) or None
+        self.next_columns = tuple(
+            dict.fromkeys(
+                name for u in self._asked for name in self._columns_of(u) if name not in self._known
+            )
+        )

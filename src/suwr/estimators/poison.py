@@ -1,0 +1,112 @@
+"""The direct test of the one invariant: change what is hidden, and nothing may change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from suwr.nn.rollout import Trace
+from suwr.tables import Table
+
+if TYPE_CHECKING:
+    from suwr.estimators.base import BaseSUWR
+
+__all__ = ["PoisonReport", "poison_check", "poisoned"]
+
+POISONS = ("missing", "huge", "other rows")
+
+
+@dataclass(frozen=True)
+class PoisonReport:
+    """What `poison_check` found.
+
+    Attributes
+    ----------
+    n_rows, n_cells : int
+        Rows tried and hidden cells replaced, over all poisons.
+    n_changed : int
+        Rows in which anything changed: mask, order, a stop probability or a prediction.
+    """
+
+    n_rows: int
+    n_cells: int
+    n_changed: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing hidden was read."""
+        return self.n_changed == 0
+
+
+def poisoned(
+    table: Table, mask: NDArray[np.bool_], poison: str, rng: np.random.RandomState
+) -> Table:
+    """A table in which every cell that ``mask`` hides is replaced.
+
+    Parameters
+    ----------
+    table : Table
+    mask : ndarray of bool, shape (n_rows, n_columns)
+    poison : {'missing', 'huge', 'other rows'}
+    rng : RandomState
+    """
+    columns = []
+    for number, column in enumerate(table.columns):
+        fresh = column.copy()
+        hidden = ~mask[:, number]
+        is_number = column.dtype.kind == "f"
+        if poison == "missing":
+            fresh[hidden] = np.nan if is_number else None
+        elif poison == "huge":
+            fresh[hidden] = 1e30 if is_number else "a category never seen"
+        else:
+            fresh[hidden] = rng.permutation(column)[hidden]
+        columns.append(fresh)
+    return Table(columns, table.n_rows)
+
+
+def poison_check(model: BaseSUWR, X: Any, random_state: Any = None) -> PoisonReport:
+    """Replace everything that each row's narrative did not reveal, and compare bit for bit.
+
+    Parameters
+    ----------
+    model : SUWRClassifier or SUWRRegressor
+        Fitted.
+    X : array-like or data frame
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    PoisonReport
+    """
+    rng = check_random_state(random_state)
+    table = model._read(X)
+    before = model.policy_.rollout(model._encode(table), record=True)
+    changed = np.zeros(table.n_rows, dtype=bool)
+    for poison in POISONS:
+        other = poisoned(table, before.mask, poison, rng)
+        changed |= _differs(before, model.policy_.rollout(model._encode(other), record=True))
+    n_cells = int((~before.mask).sum()) * len(POISONS)
+    return PoisonReport(table.n_rows, n_cells, int(changed.sum()))
+
+
+def _differs(one: Trace, two: Trace) -> NDArray[np.bool_]:
+    """Rows whose traces are not the same, bit for bit."""
+    if one.order.shape != two.order.shape:
+        return np.ones(len(one.mask), dtype=bool)
+    pairs = [
+        (one.mask, two.mask),
+        (one.order, two.order),
+        (one.stop_probability, two.stop_probability),
+        (one.prediction, two.prediction),
+    ]
+    differs = np.zeros(len(one.mask), dtype=bool)
+    for a, b in pairs:
+        left, right = np.asarray(a), np.asarray(b)
+        same = (left == right) | ((left != left) & (right != right))
+        differs |= ~same.reshape(len(left), -1).all(axis=1)
+    return differs

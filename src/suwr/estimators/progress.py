@@ -1,0 +1,39 @@
+"""A progress bar for training, shown when ``verbose`` is set."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from suwr.nn.settings import Progress, Settings
+
+__all__ = ["training_progress"]
+
+
+@contextmanager
+def training_progress(settings: Settings, verbose: int, trainer: str) -> Iterator[Progress]:
+    """Yield the function that training calls after every epoch."""
+    if not verbose:
+        yield lambda phase, epoch, epochs, value: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    extra = 0 if trainer == "reinforce" else settings.pretrain_epochs + settings.finetune_epochs
+    with Bar(
+        TextColumn("{task.description:<12}"),
+        BarColumn(),
+        TextColumn("epoch {task.completed}/{task.total}"),
+        TextColumn("validation {task.fields[value]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(file=sys.stderr),
+    ) as bar:
+        task = bar.add_task("starting", total=settings.max_epochs + extra, value="")
+
+        def report(phase: str, epoch: int, epochs: int, value: float) -> None:
+            bar.update(task, advance=1, description=phase, value=f"{value:.4f}")
+
+        yield report

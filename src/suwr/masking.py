@@ -1,0 +1,311 @@
+"""What one step reveals: columns, groups of columns, image patches; and what they cost.
+
+A *unit* is what a single step reveals (the paper's feature index *i*). A *mask* (*h*) is boolean
+over columns: the union of the revealed units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Patches", "Units", "resolve_units", "reveal"]
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+
+
+def reveal(X: ArrayLike, mask: ArrayLike) -> FloatArray:
+    """Return *x ⊙ h*: the revealed values with the mask beside them.
+
+    Every column becomes three numbers: its value (0 where there is none), whether it was revealed
+    *and missing*, and whether it was revealed. So the empty symbol ∅ is ``(0, 0, 0)`` and differs
+    from a revealed 0, ``(0, 0, 1)``, and from a revealed NaN, ``(0, 1, 1)``.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, d)
+        Numbers; NaN means 'missing'. What the mask hides is never read.
+    mask : array-like of bool, shape (n, d)
+        The revealed columns of each row.
+
+    Returns
+    -------
+    ndarray of shape (n, 3 * d)
+        Values, then missing flags, then the mask.
+
+    Examples
+    --------
+    >>> reveal([[0.0, float("nan"), 7.0]], [[True, True, False]])
+    array([[0., 0., 0., 0., 1., 0., 1., 1., 0.]])
+    """
+    X = np.asarray(X, dtype=np.float64)
+    mask = np.asarray(mask, dtype=bool)
+    if X.ndim != 2 or X.shape != mask.shape:
+        raise ValueError(
+            f"'mask' must have the shape of 'X', (n, d). Got {mask.shape} for X of shape {X.shape}."
+        )
+    shown = np.where(mask, X, 0.0)
+    missing = np.isnan(shown)
+    return np.hstack([np.where(missing, 0.0, shown), missing, mask])
+
+
+def _pair(value: Any, name: str) -> tuple[int, int]:
+    """Read one whole number, or two, as (rows, columns)."""
+    pair = (value, value) if isinstance(value, Integral) else tuple(value)
+    if len(pair) != 2 or not all(isinstance(v, Integral) and int(v) >= 1 for v in pair):
+        raise ValueError(
+            f"The {name!r} parameter of Patches must be a positive whole number or a pair of them. "
+            f"Got {value!r} instead."
+        )
+    return int(pair[0]), int(pair[1])
+
+
+def _spans(length: int, size: int, stride: int) -> list[tuple[int, int, int]]:
+    """Centres along one axis with the [start, stop) they cover, cut at the borders."""
+    before = (size - 1) // 2
+    centres = list(range(min(before, stride // 2), length, stride))
+    while not centres or centres[-1] - before + size < length:
+        centres.append(centres[-1] + stride if centres else 0)
+    return [(c, max(0, c - before), min(length, c - before + size)) for c in centres]
+
+
+@dataclass(frozen=True)
+class Patches:
+    """Square patches of an image as units; columns are its pixels, row by row.
+
+    Patches sit around centres that are ``stride`` apart. They overlap where ``stride < size`` and
+    are cut at the borders.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        ``(height, width)``, or ``(height, width, channels)``; a patch holds all channels.
+    size : int or (int, int), default=3
+        Height and width of a patch.
+    stride : int or (int, int), default=1
+        Distance between centres, at most ``size`` so that every pixel belongs to a patch.
+
+    Examples
+    --------
+    >>> Patches((28, 28), size=3).membership().shape
+    (784, 784)
+    >>> Patches((4, 4), size=2, stride=2).names
+    ('patch (0, 0)', 'patch (0, 2)', 'patch (2, 0)', 'patch (2, 2)')
+    """
+
+    shape: tuple[int, ...]
+    size: int | tuple[int, int] = 3
+    stride: int | tuple[int, int] = 1
+
+    def __post_init__(self) -> None:
+        shape = tuple(self.shape)
+        if len(shape) not in (2, 3) or not all(isinstance(v, Integral) and v >= 1 for v in shape):
+            raise ValueError(
+                "The 'shape' parameter of Patches must be (height, width) or "
+                f"(height, width, channels), positive whole numbers. Got {self.shape!r} instead."
+            )
+        sizes, strides = _pair(self.size, "size"), _pair(self.stride, "stride")
+        if strides[0] > sizes[0] or strides[1] > sizes[1]:
+            raise ValueError(
+                "The 'stride' parameter of Patches must be at most 'size', so that every pixel "
+                f"belongs to a patch. Got stride {self.stride!r} for size {self.size!r} instead."
+            )
+        object.__setattr__(self, "shape", tuple(int(v) for v in shape))
+
+    @property
+    def n_columns(self) -> int:
+        """Number of pixels times channels."""
+        return int(np.prod(self.shape))
+
+    def _grid(self) -> list[tuple[tuple[int, int, int], tuple[int, int, int]]]:
+        (height, width), (sr, sc), (tr, tc) = (
+            self.shape[:2],
+            _pair(self.size, "size"),
+            _pair(self.stride, "stride"),
+        )
+        return [(r, c) for r in _spans(height, sr, tr) for c in _spans(width, sc, tc)]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name per patch: the row and column of its centre."""
+        kind = "pixel" if _pair(self.size, "size") == (1, 1) else "patch"
+        return tuple(f"{kind} ({r[0]}, {c[0]})" for r, c in self._grid())
+
+    def membership(self) -> BoolArray:
+        """Which columns belong to which patch, (n_units, n_columns)."""
+        grid = self._grid()
+        image = np.zeros((len(grid), *self.shape[:2], *self.shape[2:]), dtype=bool)
+        for unit, ((_, top, bottom), (_, left, right)) in enumerate(grid):
+            image[unit, top:bottom, left:right] = True
+        return image.reshape(len(grid), -1)
+
+
+@dataclass(frozen=True)
+class Units:
+    """The units of a table: their names, their columns and their costs.
+
+    Attributes
+    ----------
+    names : tuple of str
+    membership : ndarray of bool, shape (n_units, n_columns)
+    costs : ndarray of float, shape (n_units,)
+        Price of each unit, in units of ‖h‖.
+    """
+
+    names: tuple[str, ...]
+    membership: BoolArray
+    costs: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def columns_of(self, unit: int) -> NDArray[np.intp]:
+        """Column numbers of one unit."""
+        return np.flatnonzero(self.membership[unit])
+
+
+def resolve_units(
+    groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None,
+    costs: Mapping[str, float] | ArrayLike | None,
+    columns: Sequence[str],
+    owner: str = "SUWRClassifier",
+) -> Units:
+    """Turn the ``groups`` and ``costs`` parameters into `Units`.
+
+    Columns that no group names are units of their own. Groups share no column; `Patches` may.
+
+    Examples
+    --------
+    >>> groups = {"size": ["height", "width"]}
+    >>> units = resolve_units(groups, {"size": 3}, ["age", "height", "width"])
+    >>> units.names, units.costs.tolist()
+    (('age', 'size'), [1.0, 3.0])
+    """
+    names, membership = _members(groups, list(columns), owner)
+    return Units(names, membership, _resolve_costs(costs, names, owner))
+
+
+def _members(groups: Any, columns: list[str], owner: str) -> tuple[tuple[str, ...], BoolArray]:
+    if groups is None:
+        return tuple(columns), np.eye(len(columns), dtype=bool)
+    if isinstance(groups, Patches):
+        if groups.n_columns != len(columns):
+            raise ValueError(
+                f"The 'groups' parameter of {owner} must fit X: Patches of shape {groups.shape} "
+                f"need {groups.n_columns} columns. Got X with {len(columns)} instead."
+            )
+        return groups.names, groups.membership()
+    named = _named_groups(groups, columns, owner)
+    owner_of: dict[int, str] = {}
+    for name, members in named.items():
+        for column in members:
+            if column in owner_of:
+                raise ValueError(
+                    f"The 'groups' parameter of {owner} must not put a column into two groups. "
+                    f"Got column {columns[column]!r} in {owner_of[column]!r} and {name!r} instead."
+                )
+            owner_of[column] = name
+    # A unit stands where its first column stands, so that the order of the table is kept.
+    first = {min(members): name for name, members in named.items()}
+    names, rows = [], []
+    for column, label in enumerate(columns):
+        if column in first:
+            names.append(first[column])
+            rows.append(named[first[column]])
+        elif column not in owner_of:
+            names.append(label)
+            rows.append([column])
+    if len(set(names)) != len(names):
+        double = next(n for n in names if names.count(n) > 1)
+        raise ValueError(
+            f"The 'groups' parameter of {owner} must name groups unlike the columns outside them. "
+            f"Got {double!r} for both instead."
+        )
+    membership = np.zeros((len(rows), len(columns)), dtype=bool)
+    for unit, members in enumerate(rows):
+        membership[unit, members] = True
+    return tuple(names), membership
+
+
+def _named_groups(groups: Any, columns: list[str], owner: str) -> dict[str, list[int]]:
+    """Read a mapping or a list of lists as ``{name: [column number, ...]}``."""
+    expected = (
+        f"The 'groups' parameter of {owner} must be None, Patches, a mapping of names to columns, "
+        "or a list of lists of columns."
+    )
+    if isinstance(groups, Mapping):
+        items = list(groups.items())
+    elif isinstance(groups, Sequence) and not isinstance(groups, str):
+        if any(isinstance(g, str) or not isinstance(g, Sequence | np.ndarray) for g in groups):
+            raise ValueError(f"{expected} Got {groups!r} instead.")
+        items = [(" + ".join(str(c) for c in group), group) for group in groups]
+    else:
+        raise ValueError(f"{expected} Got {groups!r} instead.")
+    position = {name: i for i, name in enumerate(columns)}
+    named: dict[str, list[int]] = {}
+    for name, members in items:
+        if isinstance(members, str) or not isinstance(members, Sequence | np.ndarray):
+            raise ValueError(f"{expected} Got {members!r} for the group {name!r} instead.")
+        if len(members) == 0:
+            raise ValueError(f"{expected} Got the empty group {name!r} instead.")
+        numbers = []
+        for member in members:
+            if isinstance(member, Integral) and -len(columns) <= int(member) < len(columns):
+                numbers.append(int(member) % len(columns))
+            elif isinstance(member, str) and member in position:
+                numbers.append(position[member])
+            else:
+                raise ValueError(
+                    f"The 'groups' parameter of {owner} must name columns of X. "
+                    f"Got {member!r} in the group {name!r} instead."
+                )
+        if len(set(numbers)) != len(numbers):
+            raise ValueError(f"{expected} Got a column twice in the group {name!r} instead.")
+        named[str(name)] = numbers
+    return named
+
+
+def _resolve_costs(costs: Any, names: tuple[str, ...], owner: str) -> FloatArray:
+    if costs is None:
+        return np.ones(len(names))
+    if isinstance(costs, Mapping):
+        unknown = [name for name in costs if name not in names]
+        if unknown:
+            raise ValueError(
+                f"The 'costs' parameter of {owner} must name units. "
+                f"Got {unknown[0]!r} instead; units are {_shorten(names)}."
+            )
+        values = [costs.get(name, 1.0) for name in names]
+    else:
+        values = costs
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"The 'costs' parameter of {owner} must hold numbers. Got {costs!r} instead."
+        ) from None
+    if array.shape != (len(names),):
+        raise ValueError(
+            f"The 'costs' parameter of {owner} must hold one cost per unit, {len(names)} in all. "
+            f"Got shape {array.shape} instead."
+        )
+    bad = ~(np.isfinite(array) & (array >= 0))
+    if bad.any():
+        first = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"The 'costs' parameter of {owner} must hold finite numbers of at least 0. "
+            f"Got {array[first]} for {names[first]!r} instead."
+        )
+    return array
+
+
+def _shorten(names: Sequence[str], most: int = 8) -> str:
+    """List a few names; a table may have thousands."""
+    shown = ", ".join(repr(n) for n in names[:most])
+    return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"

@@ -1,0 +1,319 @@
+"""The story of a prediction: what was revealed, in which order, and what it changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from suwr._optional import require
+
+__all__ = ["Explanation", "Narrative", "Step"]
+
+# A prediction: one probability per class, or a single value.
+Prediction = tuple[float, ...]
+
+ENDINGS = {
+    "decision": "It stopped here (stop probability {stop:.0%}): more was not worth its price.",
+    "budget": "It stopped here because the most steps allowed were taken.",
+    "everything": "It stopped here because nothing was left to reveal.",
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a narrative.
+
+    Attributes
+    ----------
+    revealed : dict of dict
+        Unit → column → value, in the user's own units; None is 'missing'. One unit, unless several
+        per step were asked for.
+    stop_probability : float
+        ζ_stop once these values are known.
+    prediction_before, prediction : tuple of float
+        *f* before and after the step: a probability per class, or one value.
+    """
+
+    revealed: dict[str, dict[str, Any]]
+    stop_probability: float
+    prediction_before: Prediction
+    prediction: Prediction
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The revealed units."""
+        return tuple(self.revealed)
+
+    @property
+    def unit(self) -> str:
+        """The revealed unit; several are joined by ' + '."""
+        return " + ".join(self.revealed)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The revealed columns with their values."""
+        return {name: value for part in self.revealed.values() for name, value in part.items()}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The revealed columns."""
+        return tuple(self.values)
+
+
+@dataclass(frozen=True)
+class Narrative:
+    """How the prediction of one row came about.
+
+    Attributes
+    ----------
+    row : int or str
+        Which row this is.
+    start : tuple of float
+        The blind prediction, before anything is revealed.
+    start_stop_probability : float
+        ζ_stop(∅).
+    steps : tuple of Step
+    ended : {'decision', 'budget', 'everything'}
+        Why it stopped.
+    classes : tuple or None
+        Class labels; None for regression.
+    n_units : int
+        Units there were to choose from.
+    """
+
+    row: int | str
+    start: Prediction
+    start_stop_probability: float
+    steps: tuple[Step, ...]
+    ended: str
+    classes: tuple[Any, ...] | None
+    n_units: int
+
+    @property
+    def prediction(self) -> Prediction:
+        """The final prediction."""
+        return self.steps[-1].prediction if self.steps else self.start
+
+    @property
+    def label(self) -> Any:
+        """The predicted class, or the predicted value."""
+        return self._label(self.prediction)
+
+    def _label(self, prediction: Prediction) -> Any:
+        if self.classes is None:
+            return prediction[0]
+        return self.classes[prediction.index(max(prediction))]
+
+    def _say(self, prediction: Prediction) -> str:
+        if self.classes is None:
+            return f"{prediction[0]:.4g}"
+        ranked = sorted(zip(prediction, self.classes, strict=True), key=lambda pair: -pair[0])
+        shown = ", ".join(f"{label} {_percent(p)}" for p, label in ranked[:3])
+        return shown if len(ranked) <= 3 else f"{shown}, …"
+
+    def text(self) -> str:
+        """The narrative in plain sentences."""
+        lines = [f"Row {self.row}. Before anything is revealed: {self._say(self.start)}."]
+        for number, step in enumerate(self.steps, start=1):
+            lines.append(
+                f"{number}. {_reading(step)}. Prediction: "
+                f"{self._say(step.prediction_before)} → {self._say(step.prediction)}."
+            )
+        stop = self.steps[-1].stop_probability if self.steps else self.start_stop_probability
+        lines.append(ENDINGS[self.ended].format(stop=stop))
+        used = sum(len(step.units) for step in self.steps)
+        final = self.label if self.classes is not None else self._say(self.prediction)
+        lines.append(f"Predicted {final} from {used} of {self.n_units} features.")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values that JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> Narrative:
+        """Undo `to_dict`."""
+        steps = tuple(
+            Step(
+                {unit: dict(values) for unit, values in s["revealed"].items()},
+                float(s["stop_probability"]),
+                tuple(s["prediction_before"]),
+                tuple(s["prediction"]),
+            )
+            for s in state["steps"]
+        )
+        classes = state["classes"]
+        return cls(
+            state["row"],
+            tuple(state["start"]),
+            float(state["start_stop_probability"]),
+            steps,
+            str(state["ended"]),
+            None if classes is None else tuple(classes),
+            int(state["n_units"]),
+        )
+
+
+class Explanation(Sequence[Narrative]):
+    """The narratives of many rows.
+
+    Examples
+    --------
+    >>> start, after = (0.4, 0.6), (0.9, 0.1)
+    >>> step = Step({"age": {"age": 71}}, 0.8, start, after)
+    >>> e = Explanation([Narrative(0, start, 0.0, (step,), "decision", ("ill", "well"), 5)])
+    >>> print(e[0].text())
+    Row 0. Before anything is revealed: well 60 %, ill 40 %.
+    1. age is 71. Prediction: well 60 %, ill 40 % → ill 90 %, well 10 %.
+    It stopped here (stop probability 80%): more was not worth its price.
+    Predicted ill from 1 of 5 features.
+    >>> Explanation.from_json(e.to_json()) == e
+    True
+    """
+
+    def __init__(self, narratives: Sequence[Narrative]) -> None:
+        self._narratives = list(narratives)
+
+    def __len__(self) -> int:
+        return len(self._narratives)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return Explanation(self._narratives[index])
+        return self._narratives[index]
+
+    def __iter__(self) -> Iterator[Narrative]:
+        return iter(self._narratives)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Explanation) and self._narratives == other._narratives
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Explanation of {len(self)} rows"
+
+    def text(self) -> str:
+        """All narratives, with an empty line in between."""
+        return "\n\n".join(n.text() for n in self)
+
+    def to_json(self) -> str:
+        """All narratives as JSON; `from_json` reads them back."""
+        return json.dumps(
+            {"format": 1, "narratives": [n.to_dict() for n in self]}, ensure_ascii=False
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Explanation:
+        """Undo `to_json`."""
+        return cls([Narrative.from_dict(n) for n in json.loads(text)["narratives"]])
+
+    def to_frame(self) -> Any:
+        """A pandas frame with a line for every revealed column of every step.
+
+        Step 0 is the blind start. Predictions are repeated on the lines of one step. Facts about
+        the whole narrative are in ``frame.attrs``; `from_frame` reads it all back.
+        """
+        pandas = require("pandas", "tables", "Explanation.to_frame")
+        lines = [line for narrative in self for line in _lines(narrative)]
+        first = self._narratives[0] if self._narratives else None
+        frame = pandas.DataFrame(lines, columns=_frame_columns(first))
+        frame["value"] = pandas.Series([line["value"] for line in lines], dtype=object)
+        frame.attrs["suwr"] = {
+            "classes": None if first is None or first.classes is None else list(first.classes),
+            "n_units": 0 if first is None else first.n_units,
+        }
+        return frame
+
+    @classmethod
+    def from_frame(cls, frame: Any) -> Explanation:
+        """Undo `to_frame`."""
+        facts = frame.attrs["suwr"]
+        classes = None if facts["classes"] is None else tuple(facts["classes"])
+        names = _prediction_columns(classes)
+        narratives = []
+        for row, lines in frame.groupby("row", sort=False):
+            start: Prediction = ()
+            before: Prediction = ()
+            steps: list[Step] = []
+            ended, start_stop = "", 0.0
+            for number, part in lines.groupby("step", sort=True):
+                head = part.iloc[0]
+                prediction = tuple(float(head[name]) for name in names)
+                if number == 0:
+                    start, start_stop = prediction, float(head["stop_probability"])
+                    ended = str(head["ended"])
+                else:
+                    revealed: dict[str, dict[str, Any]] = {}
+                    for unit, column, value in zip(
+                        part["unit"], part["column"], part["value"], strict=True
+                    ):
+                        revealed.setdefault(unit, {})[column] = value
+                    stop = float(head["stop_probability"])
+                    steps.append(Step(revealed, stop, before, prediction))
+                before = prediction
+            row = row.item() if hasattr(row, "item") else row
+            narratives.append(
+                Narrative(row, start, start_stop, tuple(steps), ended, classes, facts["n_units"])
+            )
+        return cls(narratives)
+
+
+def _percent(p: float) -> str:
+    """A probability without false certainty: never '0 %' or '100 %' unless it is."""
+    if 0.0 < p < 0.005:
+        return "under 1 %"
+    if 0.995 <= p < 1.0:
+        return "over 99 %"
+    return f"{100 * p:.0f} %"
+
+
+def _reading(step: Step) -> str:
+    """'age is 71', or for a group 'panel: a is 1, b is missing'."""
+    parts = []
+    for unit, values in step.revealed.items():
+        facts = ", ".join(
+            f"{name} is {'missing' if value is None else _short(value)}"
+            for name, value in list(values.items())[:12]
+        )
+        if len(values) > 12:
+            facts += f", … ({len(values)} columns)"
+        parts.append(facts if list(values) == [unit] else f"{unit}: {facts}")
+    return "; ".join(parts)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _prediction_columns(classes: tuple[Any, ...] | None) -> list[str]:
+    return ["prediction"] if classes is None else [f"probability of {c}" for c in classes]
+
+
+def _frame_columns(narrative: Narrative | None) -> list[str]:
+    classes = None if narrative is None else narrative.classes
+    return [
+        "row", "step", "unit", "column", "value", "stop_probability",
+        *_prediction_columns(classes), "ended",
+    ]  # fmt: skip
+
+
+def _lines(narrative: Narrative) -> Iterator[dict[str, Any]]:
+    names = _prediction_columns(narrative.classes)
+
+    def line(step: int, unit: Any, column: Any, value: Any, stop: float, p: Prediction) -> Any:
+        return {
+            "row": narrative.row, "step": step, "unit": unit, "column": column, "value": value,
+            "stop_probability": stop, **dict(zip(names, p, strict=True)), "ended": narrative.ended,
+        }  # fmt: skip
+
+    yield line(0, None, None, None, narrative.start_stop_probability, narrative.start)
+    for number, step in enumerate(narrative.steps, start=1):
+        for unit, values in step.revealed.items():
+            for column, value in values.items():
+                yield line(number, unit, column, value, step.stop_probability, step.prediction)

@@ -1,0 +1,92 @@
+"""Training rows on a device, and the two halves that judge each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+__all__ = ["Folds", "Rows", "by_fold"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Encoded rows with their targets.
+
+    Attributes
+    ----------
+    values : Tensor of shape (n, n_values)
+    targets : Tensor of shape (n, n_outputs)
+        One-hot classes or standardised values.
+    weight : Tensor of shape (n,)
+        Sample weights with mean one.
+    """
+
+    values: Tensor
+    targets: Tensor
+    weight: Tensor
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: Tensor) -> Rows:
+        return Rows(self.values[index], self.targets[index], self.weight[index])
+
+
+class Folds:
+    """Two disjoint halves of the training rows.
+
+    A predictor trained on one half judges the other: a reward from a predictor that saw the row is
+    too optimistic.
+    """
+
+    def __init__(self, rows: Rows, generator: torch.Generator) -> None:
+        order = torch.randperm(len(rows), generator=generator, device=rows.values.device)
+        self.rows = rows
+        self.size = max(1, len(rows) // 2)
+        # With an odd number of rows one is left out; with a single row both halves are that row.
+        halves = [order[: self.size], order[-self.size :]]
+        self.halves = torch.stack(halves)
+        self.generator = generator
+
+    def batches(self, batch_size: int) -> Iterator[Tensor]:
+        """Row numbers ``(2, b)``, every row of each half at most once, in a new order."""
+        b = max(1, min(batch_size // 2, self.size))
+        device = self.halves.device
+        order = torch.stack(
+            [
+                half[torch.randperm(self.size, generator=self.generator, device=device)]
+                for half in self.halves
+            ]
+        )
+        for start in range(0, self.size - b + 1, b):
+            yield order[:, start : start + b]
+
+    def n_batches(self, batch_size: int) -> int:
+        """Batches in an epoch."""
+        return self.size // max(1, min(batch_size // 2, self.size))
+
+
+def by_fold(position: Tensor, half: int) -> tuple[Tensor, Tensor]:
+    """Sort entries by the half that their row belongs to.
+
+    Parameters
+    ----------
+    position : Tensor of shape (k,)
+        Position of each entry's row in a flattened batch ``(2, half)``.
+    half : int
+
+    Returns
+    -------
+    index, valid : Tensors of shape (2, m)
+        Entry numbers of each half, the shorter one padded, and which of them are real.
+    """
+    parts = [torch.nonzero(position < half)[:, 0], torch.nonzero(position >= half)[:, 0]]
+    longest = max(len(p) for p in parts)
+    index = torch.stack([F.pad(p, (0, longest - len(p))) for p in parts])
+    counts = torch.tensor([[len(p)] for p in parts], device=position.device)
+    valid = torch.arange(longest, device=position.device).unsqueeze(0) < counts
+    return index, valid

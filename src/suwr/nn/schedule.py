@@ -1,0 +1,40 @@
+"""Small helpers that every training phase shares."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["cosine", "fade", "set_rate", "step", "update_average"]
+
+
+def cosine(done: float, floor: float = 0.0) -> float:
+    """Learning-rate factor after a share ``done`` of the training, from 1 down to ``floor``."""
+    return floor + (1.0 - floor) * 0.5 * (1.0 + math.cos(math.pi * done))
+
+
+def fade(done: float, start: float, end: float) -> float:
+    """1 before ``start``, 0 from ``end`` on, linear in between."""
+    return min(1.0, max(0.0, (end - done) / (end - start)))
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate of every parameter."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+
+
+def step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    """One gradient step."""
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
+
+
+@torch.no_grad()
+def update_average(average: nn.Module, current: nn.Module, decay: float) -> None:
+    """Move a running average of the weights towards the current ones."""
+    for slow, fast in zip(average.parameters(), current.parameters(), strict=True):
+        slow.lerp_(fast, 1.0 - decay)

@@ -1,0 +1,39 @@
+"""Fixtures that several test modules share. Models are trained once a session, and briefly."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_breast_cancer, load_diabetes
+
+from suwr import SUWRClassifier, SUWRRegressor
+
+# Two cores run two test workers; more threads would only get in each other's way.
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def cancer():
+    return load_breast_cancer(return_X_y=True, as_frame=True)
+
+
+@pytest.fixture(scope="session")
+def diabetes():
+    return load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+
+
+@pytest.fixture(scope="session")
+def classifier(cancer):
+    X, y = cancer
+    columns = list(X.columns[:10])
+    return SUWRClassifier(max_epochs=15, hidden_size=32, random_state=0).fit(X[columns], y)
+
+
+@pytest.fixture(scope="session")
+def regressor(diabetes):
+    X, y = diabetes
+    return SUWRRegressor(max_epochs=15, hidden_size=32, random_state=0).fit(X, y)
+
+
+@pytest.fixture
+def rng():
+    return np.random.RandomState(0)
