@@ -35,7 +35,8 @@ def run_demo(out: Path, seed: int = 0) -> None:
         f"Breast cancer: {len(X_train)} patients to learn from, {len(X_test)} to test on, "
         f"{n_columns} measurements each."
     )
-    model = SUWRClassifier(random_state=seed, verbose=1)
+    # Ten measurements are as long a story as anyone wants to hear.
+    model = SUWRClassifier(max_steps=10, random_state=seed, verbose=1)
     model.fit(X_train, y_train)
     boosting = HistGradientBoostingClassifier(random_state=seed).fit(X_train, y_train)
 

@@ -1,0 +1,55 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from suwr import SUWRClassifier
+
+
+@pytest.fixture(scope="module")
+def model():
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame({"age": rng.randn(200), "colour": rng.choice(["red", "blue"], 200)})
+    y = np.where((X["colour"] == "red") ^ (X["age"] > 1), "yes", "no")
+    return SUWRClassifier(max_epochs=40, hidden_size=32, random_state=0).fit(X, y)
+
+
+def test_asks_names_and_stops(model):
+    session = model.acquire()
+    assert session.next_unit == session.next_columns[0]
+    assert session.prediction.shape == (2,)
+    assert session.stop_probability < 0.5
+    while not session.done:
+        session.observe(dict.fromkeys(session.next_columns, None))
+    assert session.next_columns == ()
+    with pytest.raises(ValueError, match="has stopped"):
+        session.observe({"age": 1})
+
+
+def test_undo_goes_back_exactly(model):
+    session = model.acquire()
+    with pytest.raises(ValueError, match="Nothing was observed"):
+        session.undo()
+    unit, before = session.next_unit, session.prediction
+    session.observe({unit: "red" if unit == "colour" else 2.0})
+    assert session.known
+    session.undo()
+    assert session.next_unit == unit
+    np.testing.assert_array_equal(session.prediction, before)
+    assert session.known == {}
+
+
+def test_answers_are_checked(model):
+    session = model.acquire()
+    unit = session.next_unit
+    with pytest.raises(ValueError, match="must hold exactly"):
+        session.observe({})
+    with pytest.raises(ValueError, match="must hold exactly"):
+        session.observe({unit: 1, "size": 2})
+    while session.next_unit != "age":
+        session.observe({session.next_unit: "blue"})
+        if session.done:
+            pytest.fail("the model never asked for the age")
+    for bad in ("old", np.inf, [1]):
+        with pytest.raises(ValueError, match="'age' must be a finite number"):
+            session.observe({"age": bad})
+    assert "age" not in session.known

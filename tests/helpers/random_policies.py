@@ -1,0 +1,36 @@
+"""Policies with random networks: what they do makes no sense, but they must not leak."""
+
+import numpy as np
+import torch
+
+from suwr.masking import Patches, resolve_units
+from suwr.nn.inputs import MaskedInputs
+from suwr.nn.losses import CrossEntropy
+from suwr.nn.networks import Architecture, build
+from suwr.nn.rollout import Policy
+
+UNITS = {
+    "columns": None,
+    "groups": {"g": [1, 2], "k": [4, 5]},
+    "patches": Patches((2, 3), size=2),
+}
+
+
+def make_policy(seed, groups=None, max_steps=None, units_per_step=1, shared=False):
+    """A policy over six columns."""
+    units = resolve_units(groups, None, [f"x{i}" for i in range(6)])
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        network = build(Architecture(6, 6, len(units), 2, 8, 2, 1 if shared else 2, shared))
+    # Soft enough for stop and select to stay uncertain.
+    network.stop_temperature.fill_(0.5)
+    inputs = MaskedInputs.build(units, np.arange(6), "cpu")
+    most = -(-len(units) // units_per_step)
+    return Policy(
+        network.eval(), inputs, CrossEntropy(2), max_steps or most, units_per_step, block=64
+    )
+
+
+def random_values(n=40, seed=0):
+    """Encoded rows."""
+    return torch.from_numpy(np.random.RandomState(seed).randn(n, 6).astype(np.float32))

@@ -1,0 +1,140 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_policies import UNITS, make_policy, random_values
+
+from suwr.nn.rollout import best_units
+
+POISONS = [float("nan"), 1e30, -1e30, 0.0, "other rows"]
+
+
+def generator(seed):
+    return None if seed is None else torch.Generator().manual_seed(seed)
+
+
+def assert_same(one, two, rows=slice(None)):
+    np.testing.assert_array_equal(one.mask[rows], two.mask[rows])
+    np.testing.assert_array_equal(one.order[rows], two.order[rows])
+    np.testing.assert_array_equal(one.stop_probability[rows], two.stop_probability[rows])
+    np.testing.assert_array_equal(one.prediction[rows], two.prediction[rows])
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    groups=st.sampled_from(sorted(UNITS)),
+    poison=st.sampled_from(POISONS),
+    width=st.integers(1, 2),
+    sample=st.sampled_from([None, 1, 2]),
+    shared=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_what_is_hidden_is_never_read(seed, groups, poison, width, sample, shared):
+    policy = make_policy(seed, UNITS[groups], units_per_step=width, shared=shared)
+    values = torch.randn(30, 6, generator=torch.Generator().manual_seed(seed))
+    before = policy.rollout(values, generator=generator(sample), record=True)
+    other = values[torch.randperm(30)] if poison == "other rows" else torch.tensor(poison)
+    changed = torch.where(torch.from_numpy(before.mask), values, other)
+    after = policy.rollout(changed, generator=generator(sample), record=True)
+    assert_same(before, after)
+
+
+@given(seed=st.integers(0, 10**6), groups=st.sampled_from(sorted(UNITS)))
+@settings(max_examples=25, deadline=None)
+def test_a_row_is_treated_alike_in_any_batch(seed, groups):
+    policy = make_policy(seed, UNITS[groups])
+    values = torch.randn(150, 6, generator=torch.Generator().manual_seed(seed))
+    whole = policy.rollout(values, record=True)
+    order = torch.randperm(150, generator=torch.Generator().manual_seed(seed))
+    for size in (1, 7, 150):
+        for start in range(0, 150, max(size, 50)):
+            rows = order[start : start + size].numpy()
+            part = policy.rollout(values[rows], record=True)
+            steps = part.order.shape[1]
+            np.testing.assert_array_equal(part.mask, whole.mask[rows])
+            np.testing.assert_array_equal(part.order, whole.order[rows, :steps])
+            states = part.prediction.shape[1]
+            np.testing.assert_array_equal(part.prediction, whole.prediction[rows, :states])
+
+
+def plain_loop(policy, row):
+    """Algorithm 1, word for word."""
+    mask = torch.zeros(1, row.shape[1], dtype=torch.bool)
+    order = []
+    for _ in range(policy.max_steps):
+        stop, logits = policy.decide(row, mask)
+        if stop.item() >= 0.5:
+            break
+        unit = int(logits.argmax())
+        order.append(unit)
+        mask = mask | policy.inputs.membership[unit]
+    return mask[0].numpy(), order
+
+
+@pytest.mark.parametrize("groups", UNITS)
+@pytest.mark.parametrize("max_steps", [1, 3, None])
+def test_agrees_with_the_plain_loop(groups, max_steps):
+    values = random_values()
+    policy = make_policy(3, UNITS[groups], max_steps=max_steps)
+    trace = policy.rollout(values)
+    lengths = set()
+    for i in range(len(values)):
+        mask, order = plain_loop(policy, values[i : i + 1])
+        np.testing.assert_array_equal(trace.mask[i], mask)
+        assert trace.order[i, :, 0][: len(order)].tolist() == order
+        assert trace.n_steps[i] == len(order)
+        lengths.add(len(order))
+    assert max(lengths) <= policy.max_steps
+
+
+def test_some_random_network_takes_several_steps():
+    lengths = {
+        int(n)
+        for seed in range(5)
+        for n in make_policy(seed).rollout(torch.randn(50, 6), generator=generator(seed)).n_steps
+    }
+    assert len(lengths) > 3
+
+
+def test_recorded_states():
+    values = random_values()
+    policy = make_policy(1)
+    trace = policy.rollout(values, record=True, generator=generator(0))
+    for i in range(len(values)):
+        n = trace.n_steps[i]
+        assert np.isfinite(trace.stop_probability[i, : n + 1]).all()
+        assert np.isnan(trace.stop_probability[i, n + 1 :]).all()
+        final = policy.predict(values[i : i + 1], torch.from_numpy(trace.mask[i : i + 1]))
+        np.testing.assert_array_equal(trace.prediction[i, n], final[0].numpy())
+    np.testing.assert_allclose(np.nansum(trace.prediction, axis=2)[:, 0], 1, atol=1e-6)
+
+
+def test_a_full_mask_stops():
+    values = random_values()
+    policy = make_policy(0)
+    stop, logits = policy.decide(values, torch.ones(40, 6, dtype=torch.bool))
+    assert (stop == 1).all()
+    assert torch.isneginf(logits).all()
+
+
+def test_several_units_at_once_reveal_the_best():
+    values = random_values()
+    policy = make_policy(2, units_per_step=4)
+    policy.network.stop_temperature.fill_(1e9)
+    policy.network.policy.biases[-1].data[..., 0] = 1e9
+    trace = policy.rollout(values)
+    assert trace.order.shape == (40, 2, 4)
+    assert (trace.order[:, 1] >= 0).sum(axis=1).tolist() == [2] * 40
+    assert trace.mask.all()
+
+
+def test_best_units_pad_with_minus_one():
+    scores = torch.tensor([[1.0, -torch.inf, 3.0]])
+    assert best_units(scores, 2).tolist() == [[2, 0]]
+    assert best_units(scores, 4).tolist() == [[2, 0, -1, -1]]
+
+
+def test_no_rows():
+    trace = make_policy(0).rollout(torch.zeros(0, 6))
+    assert trace.mask.shape == (0, 6)
