@@ -31,6 +31,9 @@ class ProductStates(MaskedStates):
         super().__init__(codes, radices)
         self.shape = tuple(radix + 1 for radix in self.radices)
         self.strides = np.cumprod([1, *self.shape[:0:-1]], dtype=np.int64)[::-1]
+        # What revealing a row's value adds to the number of a state that hides it.
+        self._shift = (codes - np.array(self.radices)) * self.strides
+        self._all_hidden = int(np.array(self.radices) @ self.strides)
         place = tuple(codes.T)
         if loss == "squared_error":
             mean, variance = row_moments(labels, label_distribution)
@@ -63,10 +66,9 @@ class ProductStates(MaskedStates):
 
     def index(self, rows: Ints, masks: Ints) -> Ints:
         rows, masks = np.broadcast_arrays(rows, masks)
-        ids = np.zeros(rows.shape, dtype=np.int64)
-        for j, radix in enumerate(self.radices):
-            digit = np.where((masks >> j) & 1, self.codes[rows, j], radix)
-            ids += digit * self.strides[j]
+        ids = np.full(rows.shape, self._all_hidden, dtype=np.int64)
+        for j in range(self.n_features):
+            ids += ((masks >> j) & 1) * self._shift[rows, j]
         return ids
 
     def masks_of(self, ids: Ints) -> Ints:
