@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from suwr.exact._arrays import Floats, group_sum
 
 
 def row_moments(labels: NDArray[Any], label_distribution: Any) -> tuple[Floats, Floats]:
@@ -14,7 +14,7 @@ def row_moments(labels: NDArray[Any], label_distribution: Any) -> tuple[Floats, 
     mean = np.asarray(label_distribution @ values, dtype=float)
     deviations = label_distribution.tocoo()
     squares = deviations.data * (values[deviations.col] - mean[deviations.row]) ** 2
-    return mean, np.bincount(deviations.row, weights=squares, minlength=len(mean))
+    return mean, group_sum(deviations.row, squares, len(mean))
 
 
 def stopping_loss(label_mass: Floats, loss: str) -> Floats:
@@ -50,11 +50,11 @@ def row_loss(prediction: Floats, problem: Any, rows: NDArray[np.int64]) -> Float
         values = problem.labels.astype(float)
         entries = table.tocoo()
         terms = entries.data * (prediction[entries.row] - values[entries.col]) ** 2
-        return np.bincount(entries.row, weights=terms, minlength=len(rows))
+        return group_sum(entries.row, terms, len(rows))
     if problem.loss == "zero_one":
         best = np.argmax(prediction, axis=1)
         return 1 - np.asarray(table[np.arange(len(rows)), best]).reshape(-1)
     entries = table.tocoo()
     # As scikit-learn's log_loss: a certain but wrong prediction costs much, never infinity.
     safe = np.clip(prediction[entries.row, entries.col], np.finfo(float).eps, 1.0)
-    return np.bincount(entries.row, weights=-entries.data * np.log(safe), minlength=len(rows))
+    return group_sum(entries.row, -entries.data * np.log(safe), len(rows))

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suwr.exact._arrays import Floats, Ints
 from suwr.exact._losses import row_moments, stopping_loss
-from suwr.exact.states import Floats, Ints, MaskedStates
+from suwr.exact.states import MaskedStates
 
 
 class ProductStates(MaskedStates):
@@ -96,7 +97,7 @@ class ProductStates(MaskedStates):
         if feature == self.n_features:
             return
         self._sweep([_shown(c, axis, self.radices[feature]) for c in cubes], feature + 1, axis + 1)
-        hidden = [_hidden(c, axis, self.radices[feature]) for c in cubes]
+        hidden = [_at(c, axis, self.radices[feature]) for c in cubes]
         _keep_lower([_add_values(c, axis, self.radices[feature]) for c in cubes], hidden)
         self._sweep(hidden, feature + 1, axis)
 
@@ -104,9 +105,7 @@ class ProductStates(MaskedStates):
         pick = tuple(
             slice(0, radix) if j in units else slice(None) for j, radix in enumerate(self.radices)
         )
-        hide = tuple(
-            radix if j in units else slice(None) for j, radix in enumerate(self.radices)
-        )
+        hide = tuple(radix if j in units else slice(None) for j, radix in enumerate(self.radices))
         shape = (*self.shape, source[0].shape[1])
         candidates = [a.reshape(shape)[pick].sum(axis=units) for a in source]
         _keep_lower(candidates, [a.reshape(shape)[hide] for a in target])
@@ -116,16 +115,15 @@ def _shown(cube: Floats, axis: int, radix: int) -> Floats:
     return cube[(slice(None),) * axis + (slice(0, radix),)]
 
 
-def _hidden(cube: Floats, axis: int, radix: int) -> Floats:
-    return cube[(slice(None),) * axis + (radix,)]
+def _at(cube: Floats, axis: int, digit: int) -> Floats:
+    return cube[(slice(None),) * axis + (digit,)]
 
 
 def _add_values(cube: Floats, axis: int, radix: int) -> Floats:
-    before = (slice(None),) * axis
-    total = cube[(*before, 0)]
+    total = _at(cube, axis, 0)
     # A loop over the few values is faster than a reduction over a short strided axis.
     for code in range(1, radix):
-        total = total + cube[(*before, code)]
+        total = total + _at(cube, axis, code)
     return total
 
 

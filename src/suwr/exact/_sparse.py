@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suwr.exact._arrays import Floats, Ints, group_sum
 from suwr.exact._losses import row_moments, stopping_loss
-from suwr.exact.states import Floats, Ints, MaskedStates, bits_mask
+from suwr.exact.states import MaskedStates, bits_mask
 
 # Child states sorted by parent, where each parent's run starts, and the parents.
 Edges = tuple[Ints, Ints, Ints]
@@ -48,10 +49,11 @@ class SparseStates(MaskedStates):
             mean, variance = row_moments(labels, label_distribution)
             centre = self._total(flat, p * mean) / self.mass
             self._prediction = centre
-            spread = np.tile(p * variance, len(masks)) + np.tile(p, len(masks)) * (
-                np.tile(mean, len(masks)) - centre[flat]
-            ) ** 2
-            self.risk = np.bincount(flat, weights=spread)
+            spread = (
+                np.tile(p * variance, len(masks))
+                + np.tile(p, len(masks)) * (np.tile(mean, len(masks)) - centre[flat]) ** 2
+            )
+            self.risk = group_sum(flat, spread)
         else:
             joint = label_distribution.multiply(p[:, None]).toarray()
             self._prediction = np.stack([self._total(flat, column) for column in joint.T])
@@ -62,7 +64,7 @@ class SparseStates(MaskedStates):
             self.cost_mass = self.mass * (bits_mask(self._mask, self.n_features) @ costs)
 
     def _total(self, flat: Ints, amounts: Floats) -> Floats:
-        return np.bincount(flat, weights=np.tile(amounts, len(self._rank)))
+        return group_sum(flat, np.tile(amounts, len(self._rank)))
 
     def index(self, rows: Ints, masks: Ints) -> Ints:
         return self._ids[self._rank[masks], rows]
@@ -71,7 +73,7 @@ class SparseStates(MaskedStates):
         return self._mask[ids]
 
     def mask_totals(self, amounts: Floats) -> Floats:
-        return np.bincount(self._mask, weights=amounts, minlength=len(self._rank))
+        return group_sum(self._mask, amounts, len(self._rank))
 
     @cached_property
     def _single_edges(self) -> list[list[Edges]]:

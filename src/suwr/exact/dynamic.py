@@ -4,11 +4,12 @@ from itertools import combinations
 
 import numpy as np
 
+from suwr.exact._arrays import Floats, Ints
 from suwr.exact._checks import check_memory
 from suwr.exact.policy import StatePolicy
 from suwr.exact.problem import FiniteProblem
 from suwr.exact.solution import Solution
-from suwr.exact.states import Floats, Ints, MaskedStates
+from suwr.exact.states import MaskedStates
 from suwr.exact.steps import Steps
 from suwr.exact.tree import DecisionTree
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from suwr.exact._arrays import Floats
 from suwr.exact._checks import check_choice
 from suwr.exact.dynamic import front_points_dp
 from suwr.exact.linear import solve_lp
 from suwr.exact.problem import FiniteProblem
 from suwr.exact.solve import METHODS
-from suwr.exact.states import Floats
 from suwr.exact.steps import Steps
 from suwr.exact.subset import subset_amounts
 

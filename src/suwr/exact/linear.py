@@ -2,15 +2,15 @@
 
 import numpy as np
 from scipy import sparse
-from scipy.optimize import linprog
 
+from suwr.exact._arrays import Floats, Ints
 from suwr.exact._checks import check_memory
+from suwr.exact._highs import minimise
 from suwr.exact.policy import StatePolicy
 from suwr.exact.problem import FiniteProblem
 from suwr.exact.solution import Solution
-from suwr.exact.states import Floats, Ints, MaskedStates, bits_mask
+from suwr.exact.states import MaskedStates, bits_mask
 from suwr.exact.steps import Steps
-from suwr.exceptions import SuwrError
 
 
 def solve_lp(
@@ -55,21 +55,8 @@ def solve_lp(
     stop = states.stop_cost(np.array([sparsity_weight]), max_size)
     kept = _useful(states, stop) if reduce else (states.mass > 0) & np.isfinite(stop[:, 0])
     columns, matrix = _constraints(problem, masks, kept)
-    options = {} if time_limit is None else {"time_limit": float(time_limit)}
-    result = linprog(
-        stop[columns, 0],
-        A_eq=matrix,
-        b_eq=np.ones(problem.n_rows),
-        bounds=(0, None),
-        method="highs",
-        options=options,
-    )
-    if result.x is None or result.status != 0:
-        raise SuwrError(
-            f"The linear program with {len(columns):,} masked states was not solved: "
-            f"{result.message}"
-        )
-    theta = np.clip(result.x, 0.0, 1.0)
+    found, _, _ = minimise(stop[columns, 0], matrix, np.ones(problem.n_rows), time_limit)
+    theta = np.clip(found, 0.0, 1.0)
     positive = theta > 1e-12
     policy = StatePolicy(problem, columns[positive], theta[positive])
     return Solution(problem, "lp", sparsity_weight, policy)

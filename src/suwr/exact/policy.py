@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suwr.exact.states import Floats, Ints, bits_mask, mask_bits
+from suwr.exact._arrays import Floats, Ints
+from suwr.exact.states import bits_mask, mask_bits
 
 if TYPE_CHECKING:
     from suwr.exact.problem import FiniteProblem
 
 
-def pair_rows_with_masks(
-    problem: FiniteProblem, X: Any, masks: ArrayLike
-) -> tuple[Ints, Ints]:
+def pair_rows_with_masks(problem: FiniteProblem, X: Any, masks: ArrayLike) -> tuple[Ints, Ints]:
     """Support rows and mask bits that broadcast against each other.
 
     Masks of shape (n, d) belong to the rows one by one; of shape (1 or n, m, d) they are m

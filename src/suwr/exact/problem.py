@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from suwr.exact._arrays import group_sum
 from suwr.exact._checks import check_count, memory_limit, parameter_error
 from suwr.exact._encoding import Alphabet, first_of_each, split_columns, stack
 from suwr.exact._labels import choose_loss, read_labels
@@ -255,7 +256,7 @@ def _check_repeats(
 def _merge(
     p: NDArray[np.float64], table: Any, kind: NDArray[np.int64], n_kinds: int
 ) -> tuple[NDArray[np.float64], Any]:
-    merged = np.bincount(kind, weights=p, minlength=n_kinds)
+    merged = group_sum(kind, p, n_kinds)
     weights = sparse.csr_array(
         (p / merged[kind], (kind, np.arange(len(p)))), shape=(n_kinds, len(p))
     )

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suwr.exact._arrays import Floats
 from suwr.exact.policy import StatePolicy, pair_rows_with_masks
 from suwr.exact.problem import FiniteProblem
-from suwr.exact.states import Floats
 from suwr.exact.tree import DecisionTree
 
 
@@ -94,5 +94,3 @@ class Solution:
             f"objective={self.objective:.6g}, loss={self.loss:.6g}, "
             f"n_selected={self.n_selected:.6g})"
         )
-
-

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suwr.exact._arrays import Floats, Ints
 from suwr.exact._checks import check_memory
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class MaskedStates(ABC):
@@ -100,7 +98,10 @@ class MaskedStates(ABC):
 
     @abstractmethod
     def improve(self, units: tuple[int, ...], source: list[Floats], target: list[Floats]) -> None:
-        """Reveal ``units`` at once wherever that lowers ``target[0]``; ``source`` is what follows."""
+        """Reveal ``units`` at once wherever that lowers ``target[0]``.
+
+        ``source`` holds the values that follow; further arrays go with the first ones.
+        """
 
 
 def build_states(

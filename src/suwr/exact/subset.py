@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from suwr.exact._arrays import Floats
 from suwr.exact.policy import StatePolicy
 from suwr.exact.problem import FiniteProblem
 from suwr.exact.solution import Solution
-from suwr.exact.states import Floats, bits_mask
+from suwr.exact.states import bits_mask
 from suwr.exact.steps import Steps
 
 
@@ -16,7 +17,7 @@ def solve_global(problem: FiniteProblem, sparsity_weight: float, steps: Steps) -
     objective[size > steps.max_size(problem.n_features)] = np.inf
     tied = np.flatnonzero(objective <= objective.min() * (1 + 1e-12) + 1e-15)
     mask = tied[np.argmin(size[tied])]
-    ids = np.unique(problem.states.index(np.arange(problem.n_rows), np.int64(mask)))
+    ids = np.unique(problem.states.index(np.arange(problem.n_rows), np.array(mask)))
     policy = StatePolicy(problem, ids, np.ones(len(ids)))
     return Solution(problem, "global", sparsity_weight, policy)
 

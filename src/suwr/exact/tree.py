@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suwr.exact.states import Floats, Ints
-
 if TYPE_CHECKING:
-    from suwr.exact.problem import FiniteProblem
+    from suwr.exact._arrays import Floats, Ints
+from suwr.exact.problem import FiniteProblem
 
 
 @dataclass(frozen=True)
@@ -159,9 +158,7 @@ class DecisionTree:
         return self.text()
 
     def __repr__(self) -> str:
-        return (
-            f"DecisionTree(n_nodes={self.n_nodes}, n_leaves={self.n_leaves}, depth={self.depth})"
-        )
+        return f"DecisionTree(n_nodes={self.n_nodes}, n_leaves={self.n_leaves}, depth={self.depth})"
 
 
 def _readable(raw: Floats, problem: FiniteProblem) -> Any:
