@@ -90,9 +90,10 @@ class RayCertificate:
         """
         n_features = self.table.problem.n_features
         most = n_features if units_per_step is None else units_per_step
-        for state, members in patterns(self.table).items():
-            if state not in self.weights:
-                return False
+        states = patterns(self.table)
+        if not states.keys() <= self.weights.keys():
+            return False
+        for state, members in states.items():
             hidden = [j for j in range(n_features) if state[j] is None]
             for size in range(1, min(most, len(hidden)) + 1):
                 for units in combinations(hidden, size):
