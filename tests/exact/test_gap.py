@@ -135,7 +135,7 @@ def test_wrong_shapes_are_named():
 
     with pytest.raises(ValueError, match=r"mask_probability.*\(4, 4\). Got shape \(4,\)"):
         gap(Flat(), problem, 0.1)
-    with pytest.raises(ValueError, match="predict_masked.*values. Got shape"):
+    with pytest.raises(ValueError, match=r"predict_masked.*values. Got shape"):
         gap(Wide(), problem, 0.1)
     with pytest.raises(ValueError, match="2 classes"):
         gap(Wide(classifier=True), FiniteProblem(cube(2), list("abab")), 0.1)

@@ -1,5 +1,7 @@
 """What must hold for every problem."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,13 +22,8 @@ def problems(draw, min_features=1, max_features=3):
     weights = draw(st.lists(st.integers(0, 4), min_size=len(grid), max_size=len(grid)))
     if not any(weights):
         weights[0] = 1
-    table = draw(
-        st.lists(
-            st.lists(st.integers(0, 3), min_size=3, max_size=3).map(lambda r: r if any(r) else [1] * 3),
-            min_size=len(grid),
-            max_size=len(grid),
-        )
-    )  # fmt: skip
+    counts = st.lists(st.integers(0, 3), min_size=3, max_size=3).filter(any)
+    table = draw(st.lists(counts, min_size=len(grid), max_size=len(grid)))
     y = np.array(table) / np.sum(table, axis=1, keepdims=True)
     loss = draw(st.sampled_from(["squared_error", "cross_entropy", "zero_one"]))
     costs = draw(st.none() | st.lists(st.integers(0, 3), min_size=d, max_size=d))
@@ -160,5 +157,5 @@ def test_every_row_walks_to_its_own_mask(problem, weight):
         assert path[-1].is_leaf
         assert not any(node.is_leaf for node in path[:-1])
         assert set(path[-1].revealed) == set(np.flatnonzero(mask))
-        for before, after in zip(path[:-1], path[1:], strict=True):
+        for before, after in itertools.pairwise(path):
             assert set(after.revealed) - set(before.revealed) == set(before.reveal_next)

@@ -88,7 +88,7 @@ def test_rows_of_probability_zero_are_dropped():
     assert problem.n_rows == 3
     assert not problem.has_full_support
     assert problem.n_states == 1 + 2 + 2 + 3
-    with pytest.raises(ValueError, match="1 row.* probability 0"):
+    with pytest.raises(ValueError, match=r"1 row.* probability 0"):
         problem.locate([[1, 1]])
 
 
@@ -188,7 +188,7 @@ def test_wrong_probabilities(case):
 
 
 def test_rows_repeated_with_different_probabilities():
-    with pytest.raises(ValueError, match="1 repeated row.*row 1 with 0.3 after 0.2"):
+    with pytest.raises(ValueError, match=r"1 repeated row.*row 1 with 0.3 after 0.2"):
         FiniteProblem([[0], [0], [1]], [1, 1, 0], p=[0.2, 0.3, 0.5])
 
 
@@ -224,7 +224,7 @@ def test_wrong_parameters(arguments, name):
 
 
 def test_squared_error_needs_numbers():
-    with pytest.raises(ValueError, match="'loss' parameter.*labels are not numbers"):
+    with pytest.raises(ValueError, match=r"'loss' parameter.*labels are not numbers"):
         FiniteProblem(SQUARE, ["a", "b", "a", "b"], loss="squared_error")
 
 
@@ -246,7 +246,7 @@ def test_too_many_states_are_refused_before_anything_is_allocated():
 
 def test_the_memory_limit_can_be_set():
     problem = FiniteProblem(cube(6), range(64), max_memory=10_000)
-    with pytest.raises(ProblemTooLargeError, match="729 masked states.*1e-05 GB"):
+    with pytest.raises(ProblemTooLargeError, match=r"729 masked states.*1e-05 GB"):
         solve(problem, 0.1)
 
 

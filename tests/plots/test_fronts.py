@@ -61,5 +61,5 @@ def test_a_front_of_one_point_can_be_drawn():
 def test_wrong_parameters(fronts):
     with pytest.raises(ValueError, match="must not be empty"):
         plot_fronts([])
-    with pytest.raises(ValueError, match="must have 3 names. Got 1"):
+    with pytest.raises(ValueError, match=r"must have 3 names. Got 1"):
         plot_fronts(fronts, labels=["a"])
