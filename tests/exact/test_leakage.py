@@ -42,9 +42,9 @@ def policies(draw):
 @given(policies())
 def test_the_theorems_of_the_paper(table):
     report = leakage(table.problem, table)
-    # Corollary 1: no leakage if and only if the condition holds.
+    # Main corollary: no leakage if and only if the condition holds.
     assert report.condition.leaks == (report.label.leaks or report.feature.leaks)
-    # Theorem 2, for a selector that sees features only.
+    # The theorem on feature leakage, for a selector that sees features only.
     assert report.feature.leaks == report.condition.leaks
     # Who hides the features hides the label.
     assert report.label.bits <= report.feature.bits + 1e-9

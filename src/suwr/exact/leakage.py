@@ -147,7 +147,7 @@ def _groups(problem: FiniteProblem, mask: NDArray[np.bool_]) -> Ints:
 
 
 def _label_leakage(table: PolicyTable, groups: list[Ints], tolerance: float) -> LeakageAmount:
-    """Definition 3: conditioning the label on the selection changes nothing."""
+    """The definition of label leakage: conditioning the label changes nothing."""
     problem = table.problem
     bits, worst, place = 0.0, 0.0, (0, 0, 0)
     for m, group in enumerate(groups):
@@ -195,7 +195,7 @@ def _label_witness(table: PolicyTable, groups: list[Ints], m: int, g: int, label
 
 
 def _feature_leakage(table: PolicyTable, groups: list[Ints], tolerance: float) -> LeakageAmount:
-    """Definition 4: conditioning the hidden values on the selection changes nothing."""
+    """The definition of feature leakage: conditioning the hidden values changes nothing."""
     p = table.problem.p
     bits, worst, witness = 0.0, 0.0, None
     for m, group in enumerate(groups):
