@@ -159,3 +159,22 @@ def test_every_row_walks_to_its_own_mask(problem, weight):
         assert set(path[-1].revealed) == set(np.flatnonzero(mask))
         for before, after in itertools.pairwise(path):
             assert set(after.revealed) - set(before.revealed) == set(before.reveal_next)
+
+
+@CHECKS
+@given(problems(min_features=2), st.sampled_from([1e-6, 1e5]), st.sampled_from([1e-5, 1e4]))
+def test_units_of_the_label_and_of_the_cost_do_not_matter(problem, unit, price):
+    if problem.is_classification:
+        return
+    costs = np.ones(problem.n_features) if problem.costs is None else problem.costs
+    scaled = FiniteProblem(
+        problem.X,
+        problem.label_distribution.toarray(),
+        problem.p,
+        labels=problem.labels * unit,
+        costs=costs * price,
+    )
+    for method in ("dp", "lp", "global"):
+        one, two = pareto_front(problem, method), pareto_front(scaled, method)
+        np.testing.assert_allclose(two.cost, one.cost * price, rtol=1e-6, atol=1e-7 * price)
+        np.testing.assert_allclose(two.loss, one.loss * unit**2, rtol=1e-6, atol=1e-7 * unit**2)

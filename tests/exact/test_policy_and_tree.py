@@ -90,3 +90,14 @@ def test_other_methods_have_no_tree():
     problem, _ = five_blocks()
     assert solve(problem, 0.1, "lp").tree is None
     assert solve(problem, 0.1, "global").tree is None
+
+
+def test_policy_table_can_be_read():
+    problem, _ = five_blocks()
+    entries = solve(problem, 0.01, "lp").policy.entries()
+    blocks = {tuple(e.revealed.items()) for e in entries}
+    assert (("x1", 0), ("x2", 1)) in blocks
+    assert len(entries) == 5
+    assert all(e.theta == pytest.approx(1) for e in entries)
+    assert sum(e.theta * e.probability for e in entries) == pytest.approx(1)
+    assert all(e.prediction.max() == 1 for e in entries)

@@ -104,11 +104,12 @@ def _paths(
     rows = np.arange(problem.n_rows)
     paths = [np.full(problem.n_rows, states.root)]
     left = len(layers) - 1
+    rounding = 1e-15 * stop[states.root]
     while True:
         here = paths[-1]
         value = layers[left]
         # A tie means stop: the same objective with fewer features.
-        moving = rows[value[here] < stop[here] * (1 - 1e-12) - 1e-15]
+        moving = rows[value[here] < stop[here] * (1 - 1e-12) - rounding]
         if not len(moving):
             return np.column_stack(paths)
         following = layers[max(left - 1, 0)]

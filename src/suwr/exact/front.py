@@ -151,12 +151,13 @@ def _trace(oracle: Oracle, nothing: Floats, tolerance: float) -> tuple[Floats, f
     everything = np.array(oracle(np.zeros(1)))[:, 0]
     points = [nothing, everything]
     scale = tolerance * max(nothing[0] - everything[0], 1e-300)
+    cost_scale = tolerance * everything[1]
     open_segments = [(nothing, everything)]
     while open_segments:
         pairs = [
             (left, right)
             for left, right in open_segments
-            if left[0] - right[0] > scale and right[1] - left[1] > tolerance
+            if left[0] - right[0] > scale and right[1] - left[1] > cost_scale
         ]
         if not pairs:
             break
@@ -174,11 +175,12 @@ def _trace(oracle: Oracle, nothing: Floats, tolerance: float) -> tuple[Floats, f
 def _as_front(method: str, points: Floats, tolerance: float) -> ParetoFront:
     """Keep the corners of the lower convex hull of points (loss, cost, size)."""
     loss_scale = tolerance * max(float(np.ptp(points[:, 0])), 1e-300)
+    cost_scale = tolerance * float(points[:, 1].max())
     corners: list[Floats] = []
     for point in points[np.lexsort((points[:, 2], points[:, 0], points[:, 1]))]:
         if corners and point[0] >= corners[-1][0] - loss_scale:
             continue  # costs more and is no better
-        if corners and point[1] <= corners[-1][1] + tolerance:
+        if corners and point[1] <= corners[-1][1] + cost_scale:
             corners.pop()  # a free feature: better at the same cost
         while len(corners) > 1 and not _is_corner(corners[-2], corners[-1], point, loss_scale):
             corners.pop()

@@ -55,7 +55,9 @@ def solve_lp(
     stop = states.stop_cost(np.array([sparsity_weight]), max_size)
     kept = _useful(states, stop) if reduce else (states.mass > 0) & np.isfinite(stop[:, 0])
     columns, matrix = _constraints(problem, masks, kept)
-    found, _, _ = minimise(stop[columns, 0], matrix, np.ones(problem.n_rows), time_limit)
+    # The solver's tolerances are absolute: bring the cost of a typical single row close to 1.
+    scale = problem.n_rows / (stop[states.root, 0] or 1.0)
+    found, _, _ = minimise(scale * stop[columns, 0], matrix, np.ones(problem.n_rows), time_limit)
     theta = np.clip(found, 0.0, 1.0)
     positive = theta > 1e-12
     policy = StatePolicy(problem, columns[positive], theta[positive])
@@ -65,8 +67,7 @@ def solve_lp(
 def _useful(states: MaskedStates, stop: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     value = stop.copy()
     states.sweep(value)
-    with np.errstate(invalid="ignore"):  # inf - inf where a state is too large to be allowed
-        worse = stop[:, 0] - value[:, 0] > 1e-12 * (1 + np.abs(value[:, 0]))
+    worse = value[:, 0] < stop[:, 0] * (1 - 1e-12)
     return (states.mass > 0) & np.isfinite(stop[:, 0]) & ~worse
 
 

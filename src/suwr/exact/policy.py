@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,28 @@ def pair_rows_with_masks(problem: FiniteProblem, X: Any, masks: ArrayLike) -> tu
         f"The 'masks' parameter must have shape ({len(rows)}, {d}), (1, m, {d}) or "
         f"({len(rows)}, m, {d}). Got shape {array.shape} instead."
     )
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a policy table.
+
+    Attributes
+    ----------
+    revealed : dict
+        Values of the masked state, by column name.
+    theta : float
+        ζ(h | x) of every row that shows these values.
+    probability : float
+        p(s): how likely a row is to show them.
+    prediction : float or ndarray
+        f*(s).
+    """
+
+    revealed: dict[str, Any]
+    theta: float
+    probability: float
+    prediction: Any
 
 
 class StatePolicy:
@@ -82,6 +105,28 @@ class StatePolicy:
         """The distinct masks that the policy can choose, of shape (m, d)."""
         bits = np.unique(self.problem.states.masks_of(self.ids))
         return bits_mask(bits, self.problem.n_features)
+
+    def entries(self) -> list[Entry]:
+        """The policy table: every masked state with positive weight."""
+        problem, states = self.problem, self.problem.states
+        names = problem.names()
+        masks = states.masks_of(self.ids)
+        found = []
+        for bits in np.unique(masks):
+            row_states = states.index(np.arange(problem.n_rows), bits)
+            shown = [j for j in range(problem.n_features) if bits >> j & 1]
+            for place in np.flatnonzero(masks == bits):
+                state = self.ids[place]
+                row = int(np.argmax(row_states == state))
+                found.append(
+                    Entry(
+                        revealed={names[j]: problem.X[row, j] for j in shown},
+                        theta=float(self.theta[place]),
+                        probability=float(states.mass[state]),
+                        prediction=states.prediction(self.ids[[place]])[0],
+                    )
+                )
+        return found
 
     def expected_loss(self) -> float:
         """Expected loss of f* under this policy."""

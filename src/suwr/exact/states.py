@@ -127,7 +127,7 @@ def build_states(
     # Arrays that live together at the peak: statistics, their copies while built, one solution.
     per_state = 8 * (8 + 2 * n_label_arrays)
     product_bytes = n_product * per_state
-    sparse_bytes = n_pairs * (per_state + 48)
+    sparse_bytes = n_pairs * (per_state + 48 + 12 * len(radices))
     check_memory(
         min(product_bytes, sparse_bytes), max_memory, min(n_product, n_pairs), "This problem"
     )

@@ -15,7 +15,8 @@ def solve_global(problem: FiniteProblem, sparsity_weight: float, steps: Steps) -
     loss, cost, size = subset_amounts(problem)
     objective = loss + sparsity_weight * cost
     objective[size > steps.max_size(problem.n_features)] = np.inf
-    tied = np.flatnonzero(objective <= objective.min() * (1 + 1e-12) + 1e-15)
+    tied = np.flatnonzero(objective <= objective.min() + 1e-13 * objective[0])
+    # Equally good subsets: the smallest, so that the answer does not depend on rounding.
     mask = tied[np.argmin(size[tied])]
     ids = np.unique(problem.states.index(np.arange(problem.n_rows), np.array(mask)))
     policy = StatePolicy(problem, ids, np.ones(len(ids)))
