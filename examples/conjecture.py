@@ -138,7 +138,7 @@ def draw(results: dict[int, dict[str, list[float]]], output: Path) -> None:
 
     plt.rcParams.update({"font.size": 12, "axes.titlesize": 13, "axes.titleweight": "bold"})
     figure, (left, middle, right) = plt.subplots(
-        1, 3, figsize=(16, 5), layout="constrained", width_ratios=[1, 1.25, 1]
+        1, 3, figsize=(17, 5), layout="constrained", width_ratios=[1, 1.2, 1.1]
     )
     problem, _ = five_blocks()
     fronts = [pareto_front(problem, method) for method in ("lp", "dp", "global")]
@@ -168,7 +168,7 @@ def draw(results: dict[int, dict[str, list[float]]], output: Path) -> None:
     middle.set_xlabel("Problems whose fronts differ (%)")
     middle.set_title("How often", loc="left")
     middle.legend(frameon=False, loc="upper right")
-    right.set_xlabel("Gap of at least (% of the featureless loss)")
+    right.set_xlabel("Gap of at least (% of the loss with no feature)")
     right.set_ylabel("Share of the problems that differ (%)")
     right.set_xlim(0)
     right.set_ylim(0, 102)

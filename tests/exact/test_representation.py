@@ -162,6 +162,15 @@ def test_two_features_are_always_enough(seed):
     assert answer.verify()
 
 
+@pytest.mark.parametrize("noise", [1e-12, 3e-9])
+def test_rounding_is_no_proof(noise):
+    problem = FiniteProblem(cube(3), range(8))
+    tree = PolicyTable.deterministic(problem, solve(problem, 0.3).select(problem.X))
+    answer = represent(problem, (tree.masks, tree.probabilities * (1 + noise)))
+    assert answer.policy is not None
+    assert answer.verify()
+
+
 def test_decisions_can_be_read():
     problem = FiniteProblem(cube(2), [0, 0, 0, 4])
     answer = represent(problem, solve(problem, 0.1))

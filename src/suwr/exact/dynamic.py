@@ -1,5 +1,7 @@
 """The best SUWR policy, by dynamic programming over masked states."""
 
+from collections import deque
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
@@ -58,7 +60,8 @@ def front_points_dp(
         states.sweep(*amounts)
         final = amounts
     else:
-        *_, final = _layers(states, amounts, _options(problem.n_features, steps), steps.limit)
+        options = _options(problem.n_features, steps)
+        (final,) = deque(_layers(states, amounts, options, steps.limit), maxlen=1)
     root = states.root
     value, cost, size = final[0][root], final[1][root], final[-1][root]
     return value - weights * cost, cost, size
@@ -82,15 +85,16 @@ def _options(n_features: int, steps: Steps) -> list[tuple[int, ...]]:
 
 def _layers(
     states: MaskedStates, stop: list[Floats], options: list[tuple[int, ...]], n_steps: int
-) -> list[list[Floats]]:
+) -> Iterator[list[Floats]]:
     """Values with 0, 1, …, n_steps steps left."""
-    layers = [stop]
+    following = stop
+    yield following
     for _ in range(n_steps):
         current = [amounts.copy() for amounts in stop]
         for units in options:
-            states.improve(units, layers[-1], current)
-        layers.append(current)
-    return layers
+            states.improve(units, following, current)
+        following = current
+        yield following
 
 
 def _paths(

@@ -135,8 +135,7 @@ def pareto_front(
         return _subset_front(problem, steps)
     states = problem.states
     if method == "dp":
-        layers = 1 if steps.is_free(problem.n_features) else steps.limit + 1
-        batch = max(1, _BATCH_BYTES // (8 * states.n_states * (4 + 2 * layers)))
+        batch = max(1, _BATCH_BYTES // (8 * states.n_states * 8))
         oracle = _in_batches(lambda w: front_points_dp(problem, w, steps), batch)
         tolerance = 1e-11
     else:

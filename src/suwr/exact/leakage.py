@@ -112,7 +112,8 @@ def leakage(problem: FiniteProblem, policy: Any, *, tolerance: float = 1e-9) -> 
     policy : object
         Any form of policy that :func:`suwr.exact.as_table` reads.
     tolerance : float, default=1e-9
-        Differences up to this count as none, and so do probabilities.
+        Differences up to this count as none, and so do probabilities. A model that computes in
+        single precision needs about 1e-5.
 
     Returns
     -------
