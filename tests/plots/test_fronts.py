@@ -30,6 +30,8 @@ def test_one_front_draws_its_corners_and_the_impossible_region(fronts):
     red, green, blue, _ = region.get_facecolor()[0]
     assert red == green == blue
     assert ax.get_xlabel() == "Expected features revealed"
+    assert region.get_label() == "Impossible for SUWR"
+    assert fronts[2].plot().collections[0].get_label() == "Impossible with one subset"
 
 
 def test_grey_lies_below_the_lowest_front(fronts):
@@ -40,7 +42,7 @@ def test_grey_lies_below_the_lowest_front(fronts):
     assert not region.contains_point((1.0, 0.43))  # the leak-free front is at 0.4167
     names = [text.get_text() for text in ax.get_legend().get_texts()]
     assert names == [
-        "Impossible", "All leak-free policies", "SUWR policies", "One subset for all rows",
+        "Impossible without leakage", "All leak-free policies", "SUWR policies", "One subset for all rows",
     ]  # fmt: skip
 
 

@@ -88,4 +88,8 @@ def _shade(ax: Any, fronts: Sequence[ParetoFront], right: float, top: float) -> 
     cost = np.unique(np.concatenate([[0.0, right], *(front.cost for front in fronts)]))
     reached = np.array([front.loss_at(cost) for front in fronts])
     floor = np.where(np.isnan(reached), top, reached).min(axis=0)
-    ax.fill_between(cost, 0, floor, color="#D9D9D9", linewidth=0, zorder=0, label="Impossible")
+    methods = {front.method for front in fronts}
+    name = "Impossible with one subset"
+    if methods & {"lp", "dp"}:
+        name = "Impossible without leakage" if "lp" in methods else "Impossible for SUWR"
+    ax.fill_between(cost, 0, floor, color="#D9D9D9", linewidth=0, zorder=0, label=name)
