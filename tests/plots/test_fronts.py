@@ -42,8 +42,11 @@ def test_grey_lies_below_the_lowest_front(fronts):
     assert not region.contains_point((1.0, 0.43))  # the leak-free front is at 0.4167
     names = [text.get_text() for text in ax.get_legend().get_texts()]
     assert names == [
-        "Impossible without leakage", "All leak-free policies", "SUWR policies", "One subset for all rows",
-    ]  # fmt: skip
+        "Impossible without leakage",
+        "All leak-free policies",
+        "SUWR policies",
+        "One subset for all rows",
+    ]
 
 
 def test_costs_rename_the_axis():
