@@ -28,6 +28,15 @@ def test_a_useless_table_has_a_front_of_one_point():
     assert front.sparsity_weight.tolist() == [0.0]
 
 
+def test_rounding_makes_no_corner():
+    # The feature is useless, but its two error probabilities do not sum to the whole exactly.
+    y = [[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]]
+    for p in ([1 / 3, 2 / 3], [0.3, 0.7], [0.9, 0.1]):
+        problem = FiniteProblem([[0], [1]], y, p, loss="zero_one")
+        for method in ("dp", "lp", "global"):
+            assert pareto_front(problem, method).n_selected.tolist() == [0.0]
+
+
 @pytest.mark.parametrize("method", ["dp", "lp", "global"])
 def test_a_free_feature_is_used_from_the_start(method):
     problem = FiniteProblem([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 10, 11], costs=[0, 1])

@@ -149,7 +149,8 @@ def _trace(oracle: Oracle, nothing: Floats, tolerance: float) -> tuple[Floats, f
     """All corners as rows (loss, cost, size), found from the two ends."""
     everything = np.array(oracle(np.zeros(1)))[:, 0]
     points = [nothing, everything]
-    scale = tolerance * max(nothing[0] - everything[0], 1e-300)
+    # Rounding is relative to the losses themselves, not to what can be gained.
+    scale = tolerance * nothing[0]
     cost_scale = tolerance * everything[1]
     open_segments = [(nothing, everything)]
     while open_segments:
@@ -173,7 +174,7 @@ def _trace(oracle: Oracle, nothing: Floats, tolerance: float) -> tuple[Floats, f
 
 def _as_front(method: str, points: Floats, tolerance: float) -> ParetoFront:
     """Keep the corners of the lower convex hull of points (loss, cost, size)."""
-    loss_scale = tolerance * max(float(np.ptp(points[:, 0])), 1e-300)
+    loss_scale = tolerance * float(points[:, 0].max())
     cost_scale = tolerance * float(points[:, 1].max())
     corners: list[Floats] = []
     for point in points[np.lexsort((points[:, 2], points[:, 0], points[:, 1]))]:
