@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import json
 import pkgutil
 import runpy
 import subprocess
@@ -51,3 +52,18 @@ def test_the_conjecture_example(capsys, tmp_path):
     example["show_search"](results)
     example["draw"](results, tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 10_000
+
+
+def test_the_benchmark_and_its_committed_results(tmp_path):
+    folder = ROOT / "benchmarks" / "exact"
+    benchmark = runpy.run_path(str(folder / "run.py"))
+    found = benchmark["measure"]("solve dp", 4)
+    assert found["objective"] == pytest.approx(0.703125)
+    assert benchmark["measure"]("front dp", 4)["corners"] == 3
+    data = json.loads((folder / "results.json").read_text())
+    benchmark["write_table"](data, tmp_path / "results.md")
+    assert (tmp_path / "results.md").read_text() == (folder / "results.md").read_text()
+    by_task = {(e["task"], e["features"]): e for e in data["results"]}
+    fourteen = by_task["solve dp", 14]
+    assert fourteen["seconds"] < 20
+    assert fourteen["megabytes"] < 2000
