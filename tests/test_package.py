@@ -15,7 +15,7 @@ SOURCE = Path(suwr.__file__).parent
 # Each layer may import the ones before it.
 LAYERS = [
     {"exceptions", "_optional", "_files"},
-    {"masking", "tables", "narrative", "selector", "plots"},
+    {"masking", "tables", "narrative", "selector", "plots", "experiments"},
     {"exact"},
     {"audit"},
     {"nn"},

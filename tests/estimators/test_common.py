@@ -104,7 +104,10 @@ def test_reordered_columns_are_put_right_and_wrong_ones_are_named():
         model.predict(X.rename(columns={"age": "years"}))
     with pytest.raises(ValueError, match=r"now missing:\n- age"):
         model.predict(X.drop(columns="age"))
-    with pytest.raises(ValueError, match="2 features"):
+    with (
+        pytest.warns(UserWarning, match="does not have valid feature names"),
+        pytest.raises(ValueError, match="2 features"),
+    ):
         model.predict(np.ones((3, 2)))
 
 

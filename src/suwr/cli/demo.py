@@ -36,7 +36,7 @@ def run_demo(out: Path, seed: int = 0) -> None:
         f"{n_columns} measurements each."
     )
     # Ten measurements are as long a story as anyone wants to hear.
-    model = SUWRClassifier(max_steps=10, random_state=seed, verbose=1)
+    model = SUWRClassifier(max_steps=10, max_epochs=50, random_state=seed, verbose=1)
     model.fit(X_train, y_train)
     boosting = HistGradientBoostingClassifier(random_state=seed).fit(X_train, y_train)
 

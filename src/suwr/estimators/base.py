@@ -448,7 +448,7 @@ def _read_masks(
             f"'masks' must hold one mask for each of the {n_rows} rows of X, or a single one. "
             f"Got {len(given)} instead."
         )
-    return np.broadcast_to(given.astype(bool), (n_rows, *given.shape[1:]))
+    return np.broadcast_to(given.astype(bool), (n_rows, *given.shape[1:])).copy()
 
 
 def _join(traces: list[Trace], max_steps: int) -> Trace:

@@ -169,6 +169,12 @@ def _restore(state: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> BaseSUW
     units = resolve_units(model.groups, model.costs, encoder.names, state["kind"])
     architecture = Architecture(**state["architecture"])
     _check_architecture(architecture, tensors)
+    declared = (len(encoder.column_of), len(encoder.names), len(units), model._n_outputs())
+    a = architecture
+    if declared != (a.n_values, a.n_columns, a.n_units, a.n_outputs) or (
+        len(encoder.names) != len(encoder.codes) or len(encoder.names) != model.n_features_in_
+    ):
+        raise ModelFileError("The parts of the file do not fit each other.")
     network = build(architecture)
     network.load_state_dict({k: torch.from_numpy(v.copy()) for k, v in tensors.items()})
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

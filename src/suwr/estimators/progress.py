@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from suwr.nn.settings import Progress, Settings
+from suwr.nn.settings import Epoch, Progress, Settings
 
 __all__ = ["training_progress"]
 
@@ -15,7 +15,7 @@ __all__ = ["training_progress"]
 def training_progress(settings: Settings, verbose: int, trainer: str) -> Iterator[Progress]:
     """Yield the function that training calls after every epoch."""
     if not verbose:
-        yield lambda phase, epoch, epochs, value: None
+        yield lambda epoch: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -33,7 +33,7 @@ def training_progress(settings: Settings, verbose: int, trainer: str) -> Iterato
     ) as bar:
         task = bar.add_task("starting", total=settings.max_epochs + extra, value="")
 
-        def report(phase: str, epoch: int, epochs: int, value: float) -> None:
-            bar.update(task, advance=1, description=phase, value=f"{value:.4f}")
+        def report(epoch: Epoch) -> None:
+            bar.update(task, advance=1, description=epoch.phase, value=f"{epoch.value:.4f}")
 
         yield report

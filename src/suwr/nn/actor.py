@@ -27,7 +27,7 @@ from suwr.nn.predictor import weighted_loss
 from suwr.nn.rollout import BLOCK, Policy
 from suwr.nn.rows import Folds, Rows, by_fold
 from suwr.nn.schedule import cosine, fade, set_rate, step, update_average
-from suwr.nn.settings import Progress, Settings
+from suwr.nn.settings import Epoch, Progress, Settings
 
 __all__ = ["objective", "train_policy"]
 
@@ -107,8 +107,8 @@ def train_policy(
         # Before exploration has faded, a good epoch is a lucky one.
         if value_now < best and share >= 0.8 * settings.exploration_fraction:
             best, best_state = value_now, copy.deepcopy(network.state_dict())
+        progress(Epoch("policy", epoch + 1, settings.max_epochs, value_now, judge))
         _swap(network, state)
-        progress("policy", epoch + 1, settings.max_epochs, value_now)
     network.load_state_dict(best_state)
     network.eval()
 

@@ -130,9 +130,11 @@ class SeparateNetwork(Network):
     def __init__(self, architecture: Architecture, dropout: float = 0.0) -> None:
         super().__init__(architecture)
         a = architecture
-        n_in, shape = a.n_values + a.n_columns, (a.hidden_size, a.n_layers)
-        self.policy = EnsembleMLP(1, n_in, *shape, a.n_units + 1)
-        self.predictor = EnsembleMLP(a.n_members, n_in, *shape, a.n_outputs, dropout)
+        n_in = a.n_values + a.n_columns
+        self.policy = EnsembleMLP(1, n_in, a.hidden_size, a.n_layers, a.n_units + 1)
+        self.predictor = EnsembleMLP(
+            a.n_members, n_in, a.hidden_size, a.n_layers, a.n_outputs, dropout
+        )
 
     def policy_outputs(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """See `Network`."""

@@ -11,7 +11,7 @@ from suwr.nn.networks import SeparateNetwork
 from suwr.nn.rollout import Policy
 from suwr.nn.rows import Folds, Rows
 from suwr.nn.schedule import cosine, set_rate, step
-from suwr.nn.settings import Progress, Settings
+from suwr.nn.settings import Epoch, Progress, Settings
 
 __all__ = ["finetune", "pretrain", "weighted_loss"]
 
@@ -55,7 +55,7 @@ def pretrain(
             value = weighted_loss(network, inputs, loss, rows, mask)
             step(optimizer, value)
             summed += value.item()
-        progress("pretraining", epoch + 1, epochs, summed * epochs / total)
+        progress(Epoch("pretraining", epoch + 1, epochs, summed * epochs / total))
 
 
 def finetune(
@@ -106,5 +106,5 @@ def finetune(
             )
             step(optimizer, value)
             summed += value.item()
-        progress("fine-tuning", epoch + 1, epochs, summed / n_batches)
+        progress(Epoch("fine-tuning", epoch + 1, epochs, summed / n_batches))
     network.eval()

@@ -20,7 +20,7 @@ from suwr.nn.networks import Architecture, SharedNetwork
 from suwr.nn.rollout import BLOCK, Policy
 from suwr.nn.rows import Folds, Rows
 from suwr.nn.schedule import fade, step
-from suwr.nn.settings import Progress, Settings
+from suwr.nn.settings import Epoch, Progress, Settings
 
 __all__ = ["train_reinforce"]
 
@@ -58,7 +58,7 @@ def train_reinforce(
         value = objective(judge, loss, validation, settings.sparsity_weight)
         if value < best:
             best, best_state = value, copy.deepcopy(network.state_dict())
-        progress("reinforce", epoch + 1, settings.max_epochs, value)
+        progress(Epoch("reinforce", epoch + 1, settings.max_epochs, value, judge))
     network.load_state_dict(best_state)
     return network.eval()
 

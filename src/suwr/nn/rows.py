@@ -11,6 +11,10 @@ from torch.nn import functional as F
 
 __all__ = ["Folds", "Rows", "by_fold"]
 
+# Small tables are passed over several times in what counts as an epoch, so that a fixed number of
+# epochs trains them as well as large ones.
+LEAST_BATCHES = 8
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -52,22 +56,26 @@ class Folds:
         self.halves = torch.stack(halves)
         self.generator = generator
 
-    def batches(self, batch_size: int) -> Iterator[Tensor]:
-        """Row numbers ``(2, b)``, every row of each half at most once, in a new order."""
-        b = max(1, min(batch_size // 2, self.size))
-        device = self.halves.device
-        order = torch.stack(
-            [
-                half[torch.randperm(self.size, generator=self.generator, device=device)]
-                for half in self.halves
-            ]
-        )
-        for start in range(0, self.size - b + 1, b):
-            yield order[:, start : start + b]
-
     def n_batches(self, batch_size: int) -> int:
-        """Batches in an epoch."""
-        return self.size // max(1, min(batch_size // 2, self.size))
+        """Batches in an epoch: one pass, or several where there are few rows."""
+        return max(LEAST_BATCHES, self.size // self._half(batch_size))
+
+    def batches(self, batch_size: int) -> Iterator[Tensor]:
+        """Row numbers ``(2, b)``; within a pass, no row comes twice."""
+        b, device = self._half(batch_size), self.halves.device
+        order, start = self.halves, self.size
+        for _ in range(self.n_batches(batch_size)):
+            if start + b > self.size:
+                shuffled = [
+                    half[torch.randperm(self.size, generator=self.generator, device=device)]
+                    for half in self.halves
+                ]
+                order, start = torch.stack(shuffled), 0
+            yield order[:, start : start + b]
+            start += b
+
+    def _half(self, batch_size: int) -> int:
+        return max(1, min(batch_size // 2, self.size))
 
 
 def by_fold(position: Tensor, half: int) -> tuple[Tensor, Tensor]:

@@ -4,11 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-__all__ = ["Progress", "Settings"]
+if TYPE_CHECKING:
+    from suwr.nn.rollout import Policy
 
-# Called after every epoch with: phase, epoch (from 1), epochs of the phase, validation objective.
-Progress = Callable[[str, int, int, float], None]
+__all__ = ["Epoch", "Progress", "Settings"]
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What training reports after every epoch.
+
+    Attributes
+    ----------
+    phase : str
+    number, total : int
+        Of this phase; the first is 1.
+    value : float
+        Validation objective, or the training loss where there is no policy yet.
+    policy : Policy or None
+        The policy as it stands, where there is one; valid until the report returns.
+    """
+
+    phase: str
+    number: int
+    total: int
+    value: float
+    policy: Policy | None = None
+
+
+Progress = Callable[[Epoch], None]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,30 @@
+"""What every benchmark shares: the machine, the date, and writing results."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+
+def machine() -> dict[str, Any]:
+    """Facts that a reader needs to judge the numbers."""
+    return {
+        "date": datetime.date.today().isoformat(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in ("numpy", "scikit-learn", "torch", "suwr")},
+        "command": " ".join(["python", *sys.argv]),
+    }
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a result whole or not at all."""
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(content, indent=1) + "\n")
+    temporary.replace(path)
