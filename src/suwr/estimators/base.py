@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABCMeta, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -250,10 +250,10 @@ class BaseSUWR(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self, "policy_")
         return read_predict_table(self, X)
 
-    def _chunks(self, table: Table) -> list[Tensor]:
+    def _chunks(self, table: Table) -> Iterator[Tensor]:
         """Encoded rows, a bounded number at once."""
-        starts = range(0, max(table.n_rows, 1), CHUNK)
-        return [self._encode(table.take(slice(s, s + CHUNK))) for s in starts]
+        for start in range(0, table.n_rows, CHUNK):
+            yield self._encode(table.take(slice(start, start + CHUNK)))
 
     def _encode(self, table: Table) -> Tensor:
         return torch.as_tensor(self.encoder_.encode(table), device=self.device_)
@@ -374,7 +374,7 @@ class BaseSUWR(BaseEstimator, metaclass=ABCMeta):
             self.policy_.rollout(values, generator=generator, record=True)
             for values in self._chunks(table)
         ]
-        return Explanation(narrate(self, table, _join(traces, self.max_steps_), list(labels)))
+        return Explanation(narrate(self, table, _join(traces), list(labels)))
 
     def acquire(self) -> Acquisition:
         """Run the policy where no row exists yet: it names what to ask for next.
@@ -451,7 +451,7 @@ def _read_masks(
     return np.broadcast_to(given.astype(bool), (n_rows, *given.shape[1:])).copy()
 
 
-def _join(traces: list[Trace], max_steps: int) -> Trace:
+def _join(traces: list[Trace]) -> Trace:
     """Traces of chunks as one; each is only as long as its longest row."""
     longest = max(t.order.shape[1] for t in traces)
 
