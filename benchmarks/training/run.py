@@ -191,6 +191,8 @@ def main() -> None:
             for number in (4, 5)
             if (f"Syn{number}", seed, trainer) not in known
         ]
+        # Three seeds of each trainer first: an unfinished run is then worth the most.
+        todo.sort(key=lambda cell: (cell[1] >= 3, list(TRAINERS).index(cell[2]), cell[1]))
         stored["about"] = machine() | {"target": TARGET, "cap_seconds": CAP}
         with ThreadPoolExecutor(args.jobs) as pool:
             list(pool.map(run, todo))
