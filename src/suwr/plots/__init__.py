@@ -1,0 +1,1 @@
+"""Figures: the only part of suwr that draws."""
