@@ -1,0 +1,171 @@
+"""Proofs that a policy is no SUWR policy, and their check.
+
+The checks use plain Python and exact fractions, and nothing of the solvers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from suwr.exact.leakage import Witness
+from suwr.exact.table import PolicyTable
+
+# One entry a feature: the code of the revealed value, or None where it is hidden.
+Pattern = tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class LeakCertificate:
+    """The policy leaks, and no SUWR policy does.
+
+    Attributes
+    ----------
+    table : PolicyTable
+        The policy.
+    witness : Witness
+        Two rows that look alike through a mask and get it with different probabilities.
+    """
+
+    table: PolicyTable
+    witness: Witness
+
+    def verify(self) -> bool:
+        """Whether the two rows are alike, possible, and treated differently."""
+        w = self.witness
+        rows = self.table.problem.locate([w.x.tolist(), w.x_other.tolist()])
+        a, b = (self.table.problem.codes[row] for row in rows)
+        columns = np.flatnonzero((self.table.masks == w.mask).all(axis=1))
+        if len(columns) != 1 or (a[w.mask] != b[w.mask]).any():
+            return False
+        first, second = self.table.probabilities[rows, columns[0]]
+        return bool(first != second)
+
+
+@dataclass(frozen=True)
+class RayCertificate:
+    """A reward for stopping in each masked state that the policy earns and no SUWR policy can.
+
+    If every state's weight w is at least the sum of its children's, whatever is revealed next,
+    then a SUWR policy earns Σ θ(s) w(s) ≤ w(∅): each step can only lose. A policy that earns more
+    is no SUWR policy. These weights are the dual ray of the linear program that looks for one.
+
+    Attributes
+    ----------
+    table : PolicyTable
+        The policy.
+    weights : dict
+        w of each masked state; a state is a tuple of codes, with None for what is hidden.
+    """
+
+    table: PolicyTable
+    weights: Mapping[Pattern, Fraction]
+
+    @property
+    def reward(self) -> Fraction:
+        """Σ θ(s) w(s): what the policy earns."""
+        return sum(
+            (theta * self.weights[state] for state, theta in thetas(self.table).items()),
+            Fraction(0),
+        )
+
+    @property
+    def bound(self) -> Fraction:
+        """w(∅): what no SUWR policy can exceed."""
+        return self.weights[(None,) * self.table.problem.n_features]
+
+    def verify(self, units_per_step: int | None = None) -> bool:
+        """Check every inequality.
+
+        Parameters
+        ----------
+        units_per_step : int, default=None
+            Most features that a step may reveal; any number if None. One is enough: the
+            inequalities for larger steps follow by revealing their features one after another.
+        """
+        n_features = self.table.problem.n_features
+        most = n_features if units_per_step is None else units_per_step
+        states = patterns(self.table)
+        if not states.keys() <= self.weights.keys():
+            return False
+        for state, members in states.items():
+            hidden = [j for j in range(n_features) if state[j] is None]
+            for size in range(1, min(most, len(hidden)) + 1):
+                for units in combinations(hidden, size):
+                    children = {show(row, state, units) for row in members}
+                    if sum(self.weights[child] for child in children) > self.weights[state]:
+                        return False
+        return self.reward > self.bound + Fraction(1, 10**9)
+
+    def text(self) -> str:
+        """The states with a weight that is not 0, one a line."""
+        problem = self.table.problem
+        earned = thetas(self.table)
+        lines = [f"policy earns {self.reward}, a SUWR policy at most {self.bound}"]
+        for state in sorted(self.weights, key=lambda s: (sum(c is not None for c in s), str(s))):
+            if self.weights[state]:
+                theta = earned.get(state, Fraction(0))
+                lines.append(f"{describe(state, problem)}  w = {self.weights[state]}  θ = {theta}")
+        return "\n".join(lines)
+
+
+def thetas(table: PolicyTable) -> dict[Pattern, Fraction]:
+    """θ of every masked state in which the policy may stop."""
+    found: dict[Pattern, Fraction] = {}
+    for m, mask in enumerate(table.masks):
+        for row, probability in enumerate(table.probabilities[:, m]):
+            if probability > 0:
+                codes = table.problem.codes[row]
+                state = tuple(int(c) if h else None for c, h in zip(codes, mask, strict=True))
+                found[state] = Fraction(float(probability)).limit_denominator(10**12)
+    return found
+
+
+def patterns(table: PolicyTable) -> dict[Pattern, list[tuple[int, ...]]]:
+    """Every masked state of positive probability, with the rows that agree with it."""
+    n_features = table.problem.n_features
+    members: dict[Pattern, list[tuple[int, ...]]] = {}
+    for row in table.problem.codes.tolist():
+        for bits in range(2**n_features):
+            state = tuple(row[j] if bits >> j & 1 else None for j in range(n_features))
+            members.setdefault(state, []).append(tuple(row))
+    return members
+
+
+def show(row: tuple[int, ...], state: Pattern, units: tuple[int, ...]) -> Pattern:
+    """The state after some features of the row are revealed."""
+    return tuple(row[j] if j in units else code for j, code in enumerate(state))
+
+
+def describe(state: Pattern, problem: Any) -> str:
+    """A state as text: values, and * for what is hidden."""
+    values = [
+        "*" if code is None else str(problem.alphabets[j].values[code])
+        for j, code in enumerate(state)
+    ]
+    return "".join(values) if all(len(v) == 1 for v in values) else ", ".join(values)
+
+
+def certificate_from_rewards(
+    table: PolicyTable, rewards: Mapping[Pattern, Fraction]
+) -> RayCertificate:
+    """Turn any rewards into weights that satisfy every inequality, exactly.
+
+    w(s) is the most that a SUWR policy can earn from s on: the larger of the reward here and the
+    best sum over the values of one more feature.
+    """
+    weights: dict[Pattern, Fraction] = {}
+    members = patterns(table)
+    for state in sorted(members, key=lambda s: sum(code is None for code in s)):
+        options = [rewards.get(state, Fraction(0))]
+        for j, code in enumerate(state):
+            if code is None:
+                children = {show(row, state, (j,)) for row in members[state]}
+                options.append(sum((weights[child] for child in children), Fraction(0)))
+        weights[state] = max(options)
+    return RayCertificate(table, weights)

@@ -1,0 +1,58 @@
+"""Small problems with known answers, from the paper and from this project."""
+
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suwr.exact.problem import FiniteProblem
+
+
+def cube(n_features: int, n_values: int = 2) -> NDArray[np.int64]:
+    """All rows of n_features values 0, …, n_values - 1."""
+    return np.array(list(product(range(n_values), repeat=n_features)), dtype=np.int64)
+
+
+def toy_problem(n_features: int = 10) -> FiniteProblem:
+    """Experiment 1 of the paper: y = (Σ x[2i-1] x[2i])² on uniform bits, squared error.
+
+    Examples
+    --------
+    >>> from suwr.exact import solve, toy_problem
+    >>> solve(toy_problem(), 0.3).n_selected
+    7.025390625
+    """
+    X = cube(n_features)
+    pairs = X[:, 0 : n_features - 1 : 2] * X[:, 1::2]
+    return FiniteProblem(X, pairs.sum(axis=1) ** 2)
+
+
+FIVE_BLOCKS = ("000", "111", "01*", "*01", "1*0")
+
+
+def five_blocks() -> tuple[FiniteProblem, NDArray[np.bool_]]:
+    """The counterexample to the paper's conjecture: a problem and its leak-free masks.
+
+    {0,1}³ is cut into five blocks; each row shows the coordinates that its block fixes, and its
+    label is the block's name. Every feature is left out by some block, so no first step is safe.
+    """
+    X = cube(3)
+    block_of = [
+        next(b for b in FIVE_BLOCKS if all(c in ("*", str(v)) for c, v in zip(b, x, strict=True)))
+        for x in X
+    ]
+    masks = np.array([[c != "*" for c in block] for block in block_of])
+    return FiniteProblem(X, block_of, loss="zero_one"), masks
+
+
+def one_hot_rows() -> tuple[FiniteProblem, NDArray[np.bool_]]:
+    """The paper's example without full support (Appendix D): each row shows its only 1."""
+    X = np.eye(3, dtype=np.int64)
+    return FiniteProblem(X, [2, 1, 0]), X.astype(bool)
+
+
+def leaky_pair() -> tuple[FiniteProblem, NDArray[np.bool_]]:
+    """Table 1 of the paper: y = x[1] + x[2], and masks that tell y and every hidden value."""
+    X = np.array([[1, 1], [0, 1], [1, 0], [0, 0]])
+    masks = np.array([[True, False], [False, True], [False, True], [False, False]])
+    return FiniteProblem(X, X.sum(axis=1)), masks
