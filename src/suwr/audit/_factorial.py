@@ -204,6 +204,19 @@ def _loudest(
     return [Hypothesis(contrast, events[b], int(np.sign(z[b])), float(abs(z[b]))) for b in best]
 
 
+def one_sided_fisher(first: tuple[int, int], second: tuple[int, int], sign: int) -> float:
+    """P-value of Fisher's exact test that the share of ``first`` is larger (or smaller).
+
+    Examples
+    --------
+    >>> round(one_sided_fisher((3, 0), (0, 3), sign=1), 2)
+    0.05
+    """
+    counts = np.array([first, second])
+    outcome = fisher_exact(counts, alternative="greater" if sign > 0 else "less")
+    return float(outcome.pvalue)
+
+
 def judge(sample: Sample, hypothesis: Hypothesis) -> Outcome:
     """Fisher's exact test of one hypothesis, in the direction that was seen before.
 
@@ -215,8 +228,7 @@ def judge(sample: Sample, hypothesis: Hypothesis) -> Outcome:
     outside = int((event & ~side).sum()), int((~event & ~side).sum())
     if min(sum(inside), sum(outside)) == 0:
         return Outcome(hypothesis, 1.0, float("nan"), float("nan"), len(side))
-    direction = "greater" if hypothesis.sign > 0 else "less"
-    p_value = float(fisher_exact([inside, outside], alternative=direction)[1])
+    p_value = one_sided_fisher(inside, outside, hypothesis.sign)
     return Outcome(
         hypothesis, p_value, inside[0] / sum(inside), outside[0] / sum(outside), len(side)
     )
@@ -235,11 +247,11 @@ def describe(hypothesis: Hypothesis, unit_names: list[str]) -> str:
         "agrees with": f"{unit} and `{unit_names[contrast.argument]}` are on the same side",
     }[contrast.kind]
     what = {
-        "any": "masks that hide it",
-        "reveals": f"masks that reveal `{unit_names[event.argument]}` but not it",
-        "reveals high": f"masks that reveal a high `{unit_names[event.argument]}` but not it",
-        "size": f"masks with {event.argument} units and without it",
-        "mask": "one mask that hides it",
+        "any": f"masks that hide {unit}",
+        "reveals": f"masks that hide {unit} and reveal `{unit_names[event.argument]}`",
+        "reveals high": f"masks that hide {unit} and reveal a high `{unit_names[event.argument]}`",
+        "size": f"masks that hide {unit} and reveal {event.argument} units",
+        "mask": f"copies of one mask that hides {unit}",
     }[event.kind]
     more = "more" if hypothesis.sign > 0 else "less"
     return f"{what} are drawn {more} often when {where}"

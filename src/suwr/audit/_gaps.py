@@ -199,8 +199,9 @@ class _Meter:
 
     def measure(self, name: str, target: IntArray, unit: int | None) -> Gap | None:
         """The gap of one target; None where it is hidden in too few rows, or constant there."""
-        own = unit is not None
-        hidden = ~self.masks[:, self.unit_of == unit].any(axis=1) if own else self._all_rows()
+        hidden = np.ones(len(self.masks), dtype=bool)
+        if unit is not None:
+            hidden &= ~self.masks[:, self.unit_of == unit].any(axis=1)
         if hidden.sum() < _FEWEST_ROWS or len(np.unique(target[hidden])) < 2:
             return None
         losses = np.concatenate([self._fold(f, target, hidden) for f in range(self.n_folds)])
@@ -220,9 +221,6 @@ class _Meter:
             encode_meter=float(divergence.mean()),
             n_rows=int(hidden.sum()),
         )
-
-    def _all_rows(self) -> BoolArray:
-        return np.ones(len(self.masks), dtype=bool)
 
     def _fold(self, fold: int, target: IntArray, hidden: BoolArray) -> NDArray[np.float64]:
         """Losses of the four models, and the divergence, on the hidden rows of one fold."""

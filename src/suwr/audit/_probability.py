@@ -97,7 +97,13 @@ def probe_probabilities(
         for k in order[:10]:
             if changed[k] and _holds_alone(oracle, itself[k], other[k], masks[k]):
                 result.witness = make_witness(
-                    oracle, itself[k], other[k], masks[k], masks[k], "product", float(p[k]),
+                    oracle,
+                    itself[k],
+                    other[k],
+                    masks[k],
+                    masks[k],
+                    "product",
+                    float(p[k]),
                     float(q[k]),
                 )
                 break
@@ -133,9 +139,7 @@ def follows_samples(
     return True
 
 
-def _holds_alone(
-    oracle: Oracle, source: IntArray, other: IntArray, mask: BoolArray
-) -> bool:
+def _holds_alone(oracle: Oracle, source: IntArray, other: IntArray, mask: BoolArray) -> bool:
     p = oracle.probability(source[None], mask[None])
     q = oracle.probability(other[None], mask[None])
     return bool(differ(p, q)[0])

@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import fisher_exact
 
+from suwr.audit._factorial import one_sided_fisher
 from suwr.audit._oracle import Oracle
 from suwr.audit._pairs import group_rows
 from suwr.audit._redraw import PROPOSALS, Deck
@@ -106,9 +106,7 @@ def loudest_mask(
     return best
 
 
-def narrow(
-    oracle: Oracle, pairs: list[Pair], rounds: tuple[tuple[int, int], ...]
-) -> list[Pair]:
+def narrow(oracle: Oracle, pairs: list[Pair], rounds: tuple[tuple[int, int], ...]) -> list[Pair]:
     """Keep the loudest pairs, round by round: ``(draws per row, pairs to keep)``."""
     for n_draws, n_keep in rounds:
         if oracle.out_of_time:
@@ -126,7 +124,5 @@ def judge_pair(oracle: Oracle, pair: Pair, n_draws: int) -> PairResult:
     counts = draw(oracle, pair, n_draws)
     key = pair.mask.tobytes()
     a, b = counts[0][key], counts[1][key]
-    direction = "greater" if pair.sign > 0 else "less"
-    table = [[a, n_draws - a], [b, n_draws - b]]
-    p_value = float(fisher_exact(table, alternative=direction)[1])
+    p_value = one_sided_fisher((a, n_draws - a), (b, n_draws - b), pair.sign)
     return PairResult(pair, p_value, a / n_draws, b / n_draws, n_draws)

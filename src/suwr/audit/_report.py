@@ -88,6 +88,9 @@ class AuditReport:
     influence : dict
         For each unit, how often redrawing it alone, while hidden, changed the mask (or by how
         much it shifted a probability); the strongest first.
+    exact_bits : dict
+        With all possible rows examined: what the selection tells about the hidden "features" and
+        the "label", beyond the revealed values.
     gaps : Gaps or None
         The predictive gaps, in bits.
     cautions : list of str
@@ -115,6 +118,7 @@ class AuditReport:
     p_value: float | None = None
     finding: str = ""
     influence: dict[str, float] = field(default_factory=dict)
+    exact_bits: dict[str, float] = field(default_factory=dict)
     gaps: Gaps | None = None
     cautions: list[str] = field(default_factory=list)
     n_calls: int = 0
@@ -187,6 +191,7 @@ class AuditReport:
                 "false_alarm_rate": self.false_alarm_rate,
             },
             "influence": self.influence,
+            "exact_bits": self.exact_bits,
             "gaps": gaps,
             "cautions": self.cautions,
             "cost": {"calls": self.n_calls, "rows": self.n_asked, "seconds": self.seconds},

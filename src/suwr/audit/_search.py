@@ -67,8 +67,10 @@ def row_weights(deck: Deck, n_neighbors: int = 10, max_rows: int = 2000) -> NDAr
     sample = slice(0, min(deck.n_rows, max_rows))
     near = _neighbors(points, points[sample], n_neighbors)
     boundary = (deck.mask_id[near] != deck.mask_id[:, None]).mean(axis=1)
-    labels = 0.0 if deck.labels is None else (deck.labels[near] != deck.labels[:, None]).mean(axis=1)
-    weights = hidden * (0.25 + rare + boundary + 0.5 * labels)
+    interest = 0.25 + rare + boundary
+    if deck.labels is not None:
+        interest += 0.5 * (deck.labels[near] != deck.labels[:, None]).mean(axis=1)
+    weights = hidden * interest
     total = weights.sum()
     return weights / total if total > 0 else np.full(deck.n_rows, 1.0 / deck.n_rows)
 
@@ -85,8 +87,7 @@ def _neighbors(points: NDArray[np.float64], pool: NDArray[np.float64], k: int) -
 
 def search(
     oracle: Oracle,
-    masks: BoolArray,
-    labels: IntArray | None,
+    deck: Deck,
     support: str,
     n_probes: int,
     rng: np.random.Generator,
@@ -96,17 +97,16 @@ def search(
     Parameters
     ----------
     oracle : Oracle
-    masks : bool array of shape (n_rows, n_columns)
-        The selector's answers for the rows of the table.
-    labels : int array or None
+    deck : Deck
+        With the selector's answers for the rows of the table.
     support : {"auto", "empirical", "product"}
     n_probes : int
         Most probes to spend, without those that confirm and explain a leak.
     rng : numpy.random.Generator
     """
     table = oracle.table
+    masks = deck.masks
     result = ProbeResult()
-    deck = Deck(table.unit_codes, table.unit_of, masks, labels)
     if support != "product":
         result.n_real_pairs = n_agreeing_rows(table.codes, masks)
         _try_pairs(oracle, result, masks, rng)
@@ -124,7 +124,7 @@ def search(
     if result.witness is None:
         _adaptive(oracle, deck, result, n_probes - result.n_uniform, rng)
     if result.witness is not None:
-        result.influence = _influence(oracle, deck, rng)
+        result.influence = influence(oracle, deck, rng)
     return result
 
 
@@ -225,7 +225,7 @@ def _proposals(
     return rows, sources
 
 
-def _influence(
+def influence(
     oracle: Oracle, deck: Deck, rng: np.random.Generator, per_unit: int = 100, most: int = 6000
 ) -> dict[str, float]:
     """Share of probes in which redrawing one hidden unit alone changed the mask, per unit."""
@@ -241,4 +241,4 @@ def _influence(
     hits = np.bincount(unit[known], weights=changed, minlength=deck.n_units)
     share = hits / np.maximum(total, 1)
     order = np.argsort(-share, kind="stable")
-    return {table.unit_names[u]: float(share[u]) for u in order if share[u] > 0}
+    return {table.unit_names[u]: float(share[u]) for u in order if hits[u] and total[u] >= 10}

@@ -58,8 +58,8 @@ def _witness(report: "AuditReport") -> list[str]:
 def _search(report: "AuditReport") -> list[str]:
     if report.support == "masks only":
         return [
-            "Only rows and masks were given, so nothing could be asked: there are no counterfactual "
-            "probes here, and the verdict rests on predictive gaps alone."
+            "Only rows and masks were given, so nothing could be asked: there are no "
+            "counterfactual probes here, and the verdict rests on predictive gaps alone."
         ]
     parts = []
     if report.exact:
@@ -68,6 +68,11 @@ def _search(report: "AuditReport") -> list[str]:
             if not report.leaks
             else "All possible rows were examined."
         )
+        amounts = ", ".join(
+            f"{value:.3f} bits about the {'label' if name == 'label' else 'hidden features'}"
+            for name, value in report.exact_bits.items()
+        )
+        parts.append(f"Beyond the revealed values the selection tells exactly {amounts}.")
     if report.n_uniform and report.leaks:
         parts.append(
             f"Redrawing hidden values changed the selection in {100 * report.rate:.2g} % of "

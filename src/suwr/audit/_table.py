@@ -102,14 +102,12 @@ def unit_layout(names: Sequence[str], groups: Groups | None) -> tuple[IntArray, 
     return unit, unit_names
 
 
-def _named_groups(
-    groups: Groups | None, names: Sequence[str]
-) -> list[tuple[str, Sequence[Any]]]:
+def _named_groups(groups: Groups | None, names: Sequence[str]) -> list[tuple[str, Sequence[Any]]]:
     if groups is None:
         return []
     if isinstance(groups, Mapping):
         return [(str(name), list(members)) for name, members in groups.items()]
-    named = []
+    named: list[tuple[str, Sequence[Any]]] = []
     for members in groups:
         if isinstance(members, str) or not isinstance(members, Sequence | np.ndarray):
             raise ValueError(
@@ -210,9 +208,7 @@ class Table:
         if isinstance(self.X, np.ndarray):
             return np.take_along_axis(self.X, sources, axis=0)
         if hasattr(self.X, "iloc"):
-            taken = {
-                j: self.X.iloc[:, j].array.take(sources[:, j]) for j in range(self.n_columns)
-            }
+            taken = {j: self.X.iloc[:, j].array.take(sources[:, j]) for j in range(self.n_columns)}
             frame = type(self.X)(taken)
             frame.columns = self.X.columns
             return frame
