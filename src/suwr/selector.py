@@ -8,7 +8,6 @@ the package has to know what was inside.
 
 import inspect
 from collections.abc import Callable, Mapping
-from itertools import product
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -104,9 +103,8 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]
 
 def all_masks(n_columns: int) -> BoolArray:
     """All ``2 ** n_columns`` masks, the empty one first."""
-    return np.array(list(product((False, True), repeat=n_columns)), dtype=bool).reshape(
-        -1, n_columns
-    )
+    index = np.arange(2**n_columns)[:, None]
+    return (index >> np.arange(n_columns)[::-1] & 1).astype(bool)
 
 
 def sample_from_probabilities(

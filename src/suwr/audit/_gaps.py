@@ -23,7 +23,7 @@ from suwr.selector import BoolArray
 
 _N_SHUFFLES = 4
 _MAX_CLASSES_IN_TREES = 200
-_FEWEST_ROWS = 60
+_FEWEST_ROWS = 100
 #: Bits. The two models learn from different rows, which can make a difference of this size.
 SMALLEST_GAP = 0.01
 

@@ -42,13 +42,13 @@ def plot_audit(report: AuditReport, ax: Any = None) -> Any:
         ax.set_title(title, loc="left", fontweight="bold")
         return ax
     plt = require("matplotlib.pyplot", "plots", "Plotting")
-    n_bars = max(3, len(_bar_data(report)[0]))
-    height = 1.5 + 0.34 * n_bars
+    n_bars = len(_bar_data(report)[0])
+    height = 1.0 + 0.34 * n_bars if n_bars else 0.6
     if report.witness is None:
-        figure, ax = plt.subplots(figsize=(7.6, height + 0.4), layout="constrained")
+        figure, ax = plt.subplots(figsize=(7.6, height + 0.5), layout="constrained")
     else:
         figure, (top, ax) = plt.subplots(
-            2, 1, figsize=(7.6, height + 2.1), height_ratios=[1.6, height], layout="constrained"
+            2, 1, figsize=(7.6, height + 2.2), height_ratios=[1.5, height], layout="constrained"
         )
         _witness_table(report.witness, top)
     _bars(report, ax)
@@ -86,26 +86,33 @@ def _bars(report: AuditReport, ax: Any) -> None:
         ax.set_xticks([])
         ax.set_yticks([])
         ax.spines["bottom"].set_visible(False)
-        ax.text(0.0, 0.5, _words(report), transform=ax.transAxes, va="center", fontsize=11)
+        ax.text(0.005, 1.0, _words(report), transform=ax.transAxes, va="top", fontsize=11)
         return
     place = np.arange(len(names))[::-1]
+    top = max([*lengths, *(high for _, high in intervals), 0.1 if intervals else 1e-6])
+    # Far below zero the second model only lacks rows to learn from: not worth the room.
+    left = max(1.1 * min([0.0, *(low for low, _ in intervals)]), -0.25 * top)
     for p, length, interval in zip(
         place, lengths, intervals or [(v, v) for v in lengths], strict=True
     ):
-        sure = interval[0] > 0
-        ax.barh(p, length, height=0.6, color=_LEAK if sure else _GREY, alpha=1 if sure else 0.5)
+        colour = _LEAK if interval[0] > 0 else _GREY
+        ax.plot([0.0, length], [p, p], color=colour, linewidth=9, alpha=0.25, solid_capstyle="butt")
         if intervals:
-            ax.plot(interval, [p, p], color="black", linewidth=1.4, solid_capstyle="butt")
-        right = max(length, interval[1], 0.0)
+            ax.plot(interval, [p, p], color=colour, linewidth=2.2, solid_capstyle="butt")
+        marker = "o" if interval[0] > 0 else "D" if length > left else "<"
+        ax.plot(max(length, left), p, marker=marker, color=colour, markersize=7, clip_on=False)
         ax.annotate(
-            f"{length:.2f}", (right, p), xytext=(5, 0), textcoords="offset points", va="center",
-            fontsize=9,
-        )  # fmt: skip
+            f"{length:.2g}" if not intervals else f"{length:.2f}".replace("-0.00", "0.00"),
+            (max(interval[1], 0.0), p),
+            xytext=(9, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=10,
+        )
     ax.axvline(0.0, color="black", linewidth=0.8)
     ax.set_yticks(place, names)
-    top = max([*lengths, *(high for _, high in intervals), 0.05])
-    low = min([0.0, *(low for low, _ in intervals)])
-    ax.set_xlim(1.05 * low, 1.12 * top)
+    ax.set_ylim(-0.6, len(names) - 0.4)
+    ax.set_xlim(left, 1.14 * top)
     ax.set_xlabel(_axis_label(report))
 
 
@@ -140,22 +147,22 @@ def _witness_table(witness: Witness, ax: Any) -> None:
     ]
     best = np.argsort(-np.array(interest), kind="stable")[:_MAX_COLUMNS]
     columns = sorted(int(j) for j in best if interest[j])
-    rows = ((witness.x, witness.mask, "x"), (witness.x_other, witness.mask_other, "x′"))
-    text = [[_cell(x[j]) for j in columns] for x, _, _ in rows]
+    rows = ((witness.x, witness.mask, " x "), (witness.x_other, witness.mask_other, " x′ "))
+    cells = [[_cell(x[j]) for j in columns] for x, _, _ in rows]
     colours = [
         [
-            _CHANGED if witness.columns[j] in changed else _SHOWN if mask[j] else "white"
+            _SHOWN if mask[j] else _CHANGED if witness.columns[j] in changed else "white"
             for j in columns
         ]
         for _, mask, _ in rows
     ]
     drawn = ax.table(
-        cellText=text,
+        cellText=cells,
         cellColours=colours,
         rowLabels=[name for _, _, name in rows],
         colLabels=[witness.columns[j] for j in columns],
         cellLoc="center",
-        bbox=[0.04, 0.1, 0.96, 0.68],
+        bbox=[0.05, 0.08, 0.95, 0.8],
     )
     drawn.auto_set_font_size(False)
     for (i, k), cell in drawn.get_celld().items():
@@ -166,15 +173,14 @@ def _witness_table(witness: Witness, ax: Any) -> None:
             cell.get_text().set_fontweight("bold" if shown else "normal")
             cell.get_text().set_color("black" if shown else "#666666")
     if witness.probability is None or witness.probability_other is None:
-        tail = "yet their masks differ"
+        text = "These rows agree on all that is revealed of x, yet their masks differ."
     else:
-        tail = (
-            f"yet that mask has probability {witness.probability:.3g} and "
-            f"{witness.probability_other:.3g}"
+        text = (
+            "These rows agree on all that the mask reveals, yet its probability is "
+            f"{witness.probability:.3g} and {witness.probability_other:.3g}."
         )
     ax.set_title(
-        f"Two rows that agree on all that is revealed of x (bold), {tail}.\n"
-        "Bold: revealed.  Grey: hidden.  Orange: what differs.",
+        f"{text}\nBold on blue: revealed.  Grey: hidden.  Orange: hidden and different.",
         loc="left",
         fontsize=10,
     )
