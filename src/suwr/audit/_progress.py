@@ -30,7 +30,7 @@ def progress(verbose: bool | None, n_probes: int, n_targets: int) -> Iterator[tu
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=verbose is None) as bar:
         probes = bar.add_task("Asking the selector", total=n_probes)
         targets = bar.add_task("Measuring bits", total=n_targets, visible=n_targets > 0)
         yield (

@@ -131,8 +131,11 @@ def search(
 def _try_pairs(
     oracle: Oracle, result: ProbeResult, masks: BoolArray, rng: np.random.Generator
 ) -> None:
-    pairs = disagreements(oracle.table.codes, masks)
-    for i, j in rng.permutation(pairs)[:_CONFIRM_AT_MOST]:
+    codes = oracle.table.codes
+    pairs = rng.permutation(disagreements(codes, masks))
+    # The more alike the two rows are, the more the witness tells.
+    n_different = (codes[pairs[:, 0]] != codes[pairs[:, 1]]).sum(axis=1)
+    for i, j in pairs[np.argsort(n_different, kind="stable")][:_CONFIRM_AT_MOST]:
         source, other = oracle.table.itself(np.array([i, j]))
         if confirm(oracle, source, other):
             result.witness = make_witness(
