@@ -83,6 +83,13 @@ def test_time_limit():
     assert any("time" in caution for caution in report.cautions)
 
 
+def test_time_limit_of_a_random_selector():
+    report = quick(lambda X, rng: rng.random(X.shape) < 0.5, X, max_seconds=1e-9)
+    assert report.verdict == "no leak found"
+    assert report.p_value is None
+    assert any("time" in caution for caution in report.cautions)
+
+
 def test_selected_rows_of_large_data():
     report = quick(sly, X, max_rows=100)
     assert report.n_rows == 100

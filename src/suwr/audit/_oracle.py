@@ -12,6 +12,10 @@ from suwr.selector import BoolArray, WrappedSelector
 Tick = Callable[[int], None]
 
 
+class OutOfTimeError(Exception):
+    """The time that the user allowed is over; raised only where a search cannot stop half-way."""
+
+
 class Oracle:
     """Asks a selector about probes, in batches.
 
@@ -50,12 +54,21 @@ class Oracle:
         self.batch_size = batch_size
         self._rng = rng
         self._tick = tick
+        self._max_seconds = max_seconds
         self._deadline = None if max_seconds is None else time.monotonic() + max_seconds
+        self._seconds_per_row = 0.0
+        self.raise_when_late = False
 
     @property
     def out_of_time(self) -> bool:
         """Whether the time that the user allowed has passed."""
         return self._deadline is not None and time.monotonic() > self._deadline
+
+    def _batch_size(self) -> int:
+        """Rows per call; fewer for a slow selector, so that the clock is looked at often."""
+        if self._max_seconds is None or not self._seconds_per_row:
+            return self.batch_size
+        return int(np.clip(0.1 * self._max_seconds / self._seconds_per_row, 1, self.batch_size))
 
     def select(self, sources: IntArray) -> BoolArray:
         """Masks of the probes with the given sources."""
@@ -78,11 +91,16 @@ class Oracle:
         return np.concatenate(parts) if parts else np.empty(0)
 
     def _select_batch(self, sources: IntArray) -> BoolArray:
+        if self.raise_when_late and self.out_of_time:
+            raise OutOfTimeError
         self._count(len(sources))
-        return self.selector.sample(self.table.build(sources), self._rng)
+        started = time.monotonic()
+        masks = self.selector.sample(self.table.build(sources), self._rng)
+        self._seconds_per_row = (time.monotonic() - started) / max(len(sources), 1)
+        return masks
 
     def _batches(self, sources: IntArray) -> list[IntArray]:
-        size = self.batch_size
+        size = self._batch_size()
         return [sources[i : i + size] for i in range(0, len(sources), size)]
 
     def _count(self, n_rows: int) -> None:

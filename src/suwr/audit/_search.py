@@ -124,7 +124,7 @@ def search(
     if result.witness is None:
         _adaptive(oracle, deck, result, n_probes - result.n_uniform, rng)
     if result.witness is not None:
-        result.influence = influence(oracle, deck, rng)
+        result.influence = influence(oracle, deck, rng, most=max(n_probes // 2, 100))
     return result
 
 

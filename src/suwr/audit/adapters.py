@@ -131,15 +131,17 @@ def from_lime(
         lime = require("lime.lime_tabular", extra="audit", purpose="LIME")
         explainer = lime.LimeTabularExplainer(np.asarray(background))
 
+    parts = ("base", "discretizer")  # each draws from a state of its own
+
     def scores(X: Any) -> NDArray[np.float64]:
         rows = np.asarray(X)
         out = np.zeros(rows.shape)
         for i, row in enumerate(rows):
             if random_state is not None:
                 fresh = np.random.RandomState(random_state)
-                explainer.random_state = fresh
-                if hasattr(explainer, "base"):
-                    explainer.base.random_state = fresh
+                for part in (explainer, *(getattr(explainer, p, None) for p in parts)):
+                    if part is not None:
+                        part.random_state = fresh
             told = explainer.explain_instance(row, predict, num_features=rows.shape[1], **options)
             weights = next(iter(told.as_map().values()))
             for column, weight in weights:
