@@ -17,8 +17,9 @@ from suwr.audit._masks import audit_masks
 from suwr.audit._report import AuditReport
 from suwr.audit._witness import Witness
 from suwr.audit.adapters import top_k
+from suwr.audit.files import audit_files
 
-__all__ = ["AuditReport", "Gap", "Gaps", "Witness", "audit", "audit_masks", "top_k"]
+__all__ = ["AuditReport", "Gap", "Gaps", "Witness", "audit", "audit_files", "audit_masks", "top_k"]
 
 
 class _CallableModule(ModuleType):

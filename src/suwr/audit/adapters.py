@@ -181,7 +181,7 @@ def from_captum(
     torch = require("torch", extra="audit", purpose="Attributions")
 
     def scores(X: Any) -> NDArray[np.float64]:
-        inputs = torch.as_tensor(np.asarray(X), dtype=getattr(torch, dtype))
+        inputs = torch.as_tensor(np.array(X), dtype=getattr(torch, dtype)).requires_grad_()
         chosen: Any = target
         if target == "predicted":
             with torch.no_grad():
