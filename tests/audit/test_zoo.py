@@ -70,6 +70,15 @@ def test_one_row_in_200_is_found_nearly_always(name):
     assert found >= 39
 
 
+def test_the_aimed_probes_find_what_blind_ones_rarely_do(monkeypatch):
+    monkeypatch.setattr("suwr.audit._search._N_SWEEPS", 0)
+    for seed in range(5):
+        selector, X, y = SPECIMENS["leak on four hidden values"].make(seed)
+        report = audit(selector, X, y, random_state=seed, gaps=False)
+        assert report.leaks
+        assert report.n_uniform == 0
+
+
 def test_false_alarms_are_held():
     # With a nominal rate of 20 % an auditor that peeks would be far above it in 60 runs.
     selector, X, _ = SPECIMENS["random masks"].make(0)

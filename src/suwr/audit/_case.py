@@ -85,7 +85,8 @@ class Case:
                 "therefore also tested as one that draws its masks."
             )
         elif self.oracle.selector.has_probability and self.support != "empirical":
-            self._probe_probabilities(n_probes)
+            # The probability of a mask sums over the orders that lead to it, so it is dear.
+            self._probe_probabilities(max(n_probes // 4, 1))
             if self.leaks or self._check_samples():
                 return
         self._probe_draws(n_draws)

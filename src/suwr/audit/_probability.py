@@ -76,7 +76,7 @@ def probe_probabilities(
     """
     result = ProbabilityResult()
     shifts = []
-    size = min(deck.n_rows, 2000)
+    size = min(deck.n_rows, 500, n_probes)
     while result.n_probes + result.n_aimed < n_probes and not oracle.out_of_time:
         uniform = result.n_probes <= result.n_aimed
         rows = rng.permutation(deck.n_rows)[:size]
