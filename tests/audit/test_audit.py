@@ -1,6 +1,8 @@
 """What users give to the audit, and what they get."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -382,3 +384,25 @@ def test_unfitted_estimators():
 
     with pytest.raises(NotFittedError):
         audit(Unfitted(), X)
+
+
+def test_groups_of_the_estimator_are_used():
+    class Grouped:
+        groups = [[0, 1], [2, 3]]
+
+        def select(self, X):
+            assert (X[:, 0] == -X[:, 1]).all()
+            masks = np.zeros(X.shape, dtype=bool)
+            masks[:, 2:] = X[:, :1] > 0
+            return masks
+
+    first = RNG.normal(size=200)
+    data = np.column_stack([first, -first, RNG.normal(size=(200, 2))])
+    report = quick(Grouped(), data)
+    assert list(report.influence) == ["x0+x1"]
+
+
+def test_no_torch_and_no_matplotlib_on_import():
+    code = "import sys, suwr.audit; print({'torch', 'matplotlib', 'pandas'} & set(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "set()"

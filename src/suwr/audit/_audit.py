@@ -12,7 +12,7 @@ from suwr.audit._company import observe
 from suwr.audit._gaps import predictive_gaps
 from suwr.audit._models import as_classes
 from suwr.audit._oracle import Oracle
-from suwr.audit._parameters import check_parameters, check_selector, choose_rows
+from suwr.audit._parameters import check_parameters, check_selector, choose_rows, own_groups
 from suwr.audit._progress import progress
 from suwr.audit._redraw import Deck
 from suwr.audit._report import AuditReport
@@ -63,7 +63,7 @@ def audit(
         compared. "auto" compares real rows first and combinations after that.
     groups : dict or list of lists of columns, optional
         Columns that are revealed together, such as those of a one-hot code. They are redrawn
-        together, and reported as one.
+        together, and reported as one. By default those of the selector, if it has any.
     feature_names : sequence of str, optional
         Names for the report, if ``X`` has none.
     false_alarm_rate : float
@@ -115,7 +115,7 @@ def audit(
     if problem is not None:
         X, support, max_rows = problem.frame(), "empirical", max(max_rows, problem.n_rows)
     rows, labels = choose_rows(X, y, max_rows, rng)
-    table = Table(X, feature_names, groups, rows)
+    table = Table(X, feature_names, groups if groups is not None else own_groups(selector), rows)
     wrapped = as_selector(selector, policy, table.unit_of)
     check_selector(wrapped)
     budget = n_probes or int(np.clip(16 * table.n_rows, 4000, 32_000))

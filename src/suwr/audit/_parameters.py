@@ -1,11 +1,12 @@
 """Checks of what the user gives to an audit."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr.audit._table import IntArray
+from suwr.audit._table import Groups, IntArray
 from suwr.selector import WrappedSelector
 
 
@@ -45,6 +46,19 @@ def check_selector(selector: WrappedSelector) -> None:
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(source)
+
+
+def own_groups(selector: Any) -> Groups | None:
+    """The groups that an estimator was made with; image patches overlap, and are no groups here.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> own_groups(SimpleNamespace(groups={"ward": [1, 2]}))
+    {'ward': [1, 2]}
+    """
+    groups = getattr(selector, "groups", None)
+    return groups if isinstance(groups, Mapping | list | tuple) else None
 
 
 def choose_rows(
