@@ -53,14 +53,14 @@ def test_honest_values_are_no_leak(bits):
 )
 def test_clean_selectors_have_no_gap(name):
     selector, X, y = SPECIMENS[name].make(3)
-    report = audit(selector, X[:700], y[:700], random_state=3, n_probes=500, n_draws=4000)
+    report = audit(selector, X[:400], y[:400], random_state=3, n_probes=500, n_draws=4000)
     assert report.gaps.significant == []
     assert report.cautions == []
 
 
 def test_a_leak_has_its_name():
     selector, X, y = SPECIMENS["mask encodes the label"].make(0)
-    report = audit(selector, X, y, random_state=0)
+    report = audit(selector, X[:600], y[:600], random_state=0, n_probes=600)
     assert [g.target for g in report.gaps.features if g.significant] in (["x3", "x4"], ["x4", "x3"])
     assert report.gaps.label.low > 0.3
     assert report.ranking[0][0] in ("x3", "x4")
