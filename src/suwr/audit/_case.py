@@ -16,6 +16,8 @@ from suwr.audit._stochastic import probe_stochastic
 from suwr.audit._table import IntArray
 from suwr.exact import FiniteProblem
 
+_UNFAITHFUL = "The masks that the selector draws do not follow the probabilities that it states."
+
 
 class Case:
     """One audit under way: what is known so far, and what it comes to."""
@@ -56,7 +58,7 @@ class Case:
             return None
         stochastic = self.behaviour.stochastic
         result = exact_verdict(self.oracle, *rows, stochastic, self.deck.labels, problem)
-        if result is None:
+        if result is None or (stochastic and not result.leaks and not self._check_samples()):
             return None
         self.is_exact = True
         self.leaks = result.leaks
@@ -67,9 +69,7 @@ class Case:
             "n_probes": result.n_rows,
             "exact_bits": result.bits,
         }
-        if stochastic:
-            self._check_samples()
-        elif result.leaks and result.support == "product":
+        if not stochastic and result.leaks and result.support == "product":
             self.results["influence"] = influence(self.oracle, self.deck, self.rng)
         return result
 
@@ -84,7 +84,7 @@ class Case:
                 "Some answers changed when the same rows were asked about again; the selector was "
                 "therefore also tested as one that draws its masks."
             )
-        elif self.oracle.selector.has_probability and self.support != "empirical":
+        elif self._trusts_probabilities() and self.support != "empirical":
             # The probability of a mask sums over the orders that lead to it, so it is dear.
             self._probe_probabilities(max(n_probes // 4, 1))
             if self.leaks or self._check_samples():
@@ -92,13 +92,7 @@ class Case:
         self._probe_draws(n_draws)
 
     def _probe_deterministic(self, n_probes: int) -> None:
-        found = search(
-            self.oracle,
-            self.deck,
-            self.support,
-            n_probes,
-            self.rng,
-        )
+        found = search(self.oracle, self.deck, self.support, n_probes, self.rng)
         self.results |= {
             "n_probes": found.n_uniform + found.n_adaptive,
             "n_uniform": found.n_uniform,
@@ -133,11 +127,11 @@ class Case:
     def _check_samples(self) -> bool:
         agrees = follows_samples(self.oracle, self.deck, self.false_alarm_rate, self.rng)
         if not agrees:
-            self.cautions.append(
-                "The masks that the selector draws do not follow the probabilities that it states."
-            )
-            self.is_exact = False
+            self.cautions.append(_UNFAITHFUL)
         return agrees
+
+    def _trusts_probabilities(self) -> bool:
+        return self.oracle.selector.has_probability and _UNFAITHFUL not in self.cautions
 
     def _probe_draws(self, n_draws: int) -> None:
         self.oracle.raise_when_late = True

@@ -107,7 +107,8 @@ def exact_verdict(
     Returns
     -------
     ExactResult or None
-        None if the probabilities of too many masks would have to be asked for.
+        None if the probabilities of too many masks would have to be asked for, or if answers
+        changed when they were asked for again.
     """
     table = oracle.table
     if stochastic and (
@@ -158,8 +159,9 @@ def exact_verdict(
                 witness = make_witness(
                     oracle, sources[i], sources[j], chosen[i], chosen[j], support
                 )
-    leaks = found.condition.leaks and witness is not None
-    return ExactResult(leaks, witness, support, len(sources), bits)
+    if found.condition.leaks and witness is None:  # an answer did not come again
+        return None
+    return ExactResult(found.condition.leaks, witness, support, len(sources), bits)
 
 
 def _problem(
