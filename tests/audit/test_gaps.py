@@ -58,6 +58,13 @@ def test_clean_selectors_have_no_gap(name):
     assert report.cautions == []
 
 
+@pytest.mark.parametrize("name", ["five blocks", "decision tree"])
+def test_much_to_learn_is_no_leak(name):
+    # The model for shuffled masks has the harder task, and here there are 2.2 bits to learn.
+    selector, X, y = SPECIMENS[name].make(7)
+    assert not audit_masks(X, selector(X), y, random_state=7).leaks
+
+
 def test_a_leak_has_its_name():
     selector, X, y = SPECIMENS["mask encodes the label"].make(0)
     report = audit(selector, X[:600], y[:600], random_state=0, n_probes=600)

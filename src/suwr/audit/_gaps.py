@@ -24,8 +24,10 @@ from suwr.selector import BoolArray
 _N_SHUFFLES = 4
 _MAX_CLASSES_IN_TREES = 200
 _FEWEST_ROWS = 100
-#: Bits. The two models learn from different rows, which can make a difference of this size.
+#: Bits, and share of what is told in all. The two models learn from different rows and masks, and
+#: the first has the harder task; with much to learn it may lag behind by this share.
 SMALLEST_GAP = 0.01
+SMALLEST_SHARE = 0.03
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Gap:
     @property
     def significant(self) -> bool:
         """Whether the amount is surely more than the bias of the models, for all targets."""
-        return self.lower_bound > SMALLEST_GAP
+        return self.lower_bound > max(SMALLEST_GAP, SMALLEST_SHARE * self.both)
 
     def stripe_x(self, weight: float = 20.0) -> float:
         """Score of a selection that punishes encoding: EVAL-X less ``weight`` × ENCODE-METER."""
