@@ -1,0 +1,226 @@
+"""Selectors made of what other libraries compute.
+
+Attributions become selections by keeping the k features with the largest scores. That is how
+they are shown to people, and it is what leaks: the score of a feature may depend on all others.
+Each function here returns an object with ``select(X)``, ready for :func:`suwr.audit.audit`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suwr._optional import require
+from suwr.selector import BoolArray
+
+__all__ = ["Attended", "TopK", "from_captum", "from_lime", "from_shap", "from_tabnet", "top_k"]
+
+Scores = Callable[[Any], ArrayLike]
+
+
+def top_k(scores: ArrayLike, k: int) -> BoolArray:
+    """Masks of the ``k`` largest entries of each row; the first of equal ones is taken.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_rows, n_columns)
+    k : int
+
+    Examples
+    --------
+    >>> top_k([[0.1, 3.0, 2.0]], 2).tolist()
+    [[False, True, True]]
+    """
+    array = np.asarray(scores, dtype=float)
+    if array.ndim != 2:
+        raise ValueError(f"Scores must have one row per row of X. Got shape {array.shape} instead.")
+    if not 0 <= k <= array.shape[1]:
+        raise ValueError(
+            f"The 'k' parameter of top_k must be an int between 0 and {array.shape[1]}. "
+            f"Got {k!r} instead."
+        )
+    best = np.argsort(-array, axis=1, kind="stable")[:, :k]
+    masks = np.zeros(array.shape, dtype=bool)
+    np.put_along_axis(masks, best, True, axis=1)
+    return masks
+
+
+class TopK:
+    """The ``k`` features with the largest scores, by absolute value unless told otherwise.
+
+    Parameters
+    ----------
+    scores : callable
+        ``X -> scores`` of shape (n_rows, n_columns).
+    k : int
+    absolute : bool
+
+    Examples
+    --------
+    >>> TopK(lambda X: X, k=1).select(np.array([[1.0, -2.0]])).tolist()
+    [[False, True]]
+    """
+
+    def __init__(self, scores: Scores, k: int, absolute: bool = True) -> None:
+        self.scores = scores
+        self.k = k
+        self.absolute = absolute
+
+    def select(self, X: Any) -> BoolArray:
+        """Masks for the rows of ``X``."""
+        scores = np.asarray(self.scores(X), dtype=float)
+        return top_k(abs(scores) if self.absolute else scores, self.k)
+
+
+def from_shap(model: Any, k: int, background: Any | None = None, output: int | None = None) -> TopK:
+    """The top ``k`` of SHAP values.
+
+    Parameters
+    ----------
+    model : object
+        A shap explainer; or, with ``background``, the model or prediction function to explain.
+    k : int
+    background : array or data frame, optional
+        Rows for ``shap.Explainer``.
+    output : int, optional
+        Which output counts, if there are several; by default all, by the sum of absolute values.
+    """
+    explainer = model
+    if background is not None:
+        shap = require("shap", extra="audit", purpose="SHAP values")
+        explainer = shap.Explainer(model, background)
+
+    def scores(X: Any) -> NDArray[np.float64]:
+        values = np.asarray(explainer(X).values, dtype=float)
+        if values.ndim == 2:
+            return values
+        return values[:, :, output] if output is not None else abs(values).sum(axis=2)
+
+    return TopK(scores, k)
+
+
+def from_lime(
+    predict: Callable[[Any], Any],
+    k: int,
+    background: Any | None = None,
+    explainer: Any | None = None,
+    random_state: int | None = 0,
+    **options: Any,
+) -> TopK:
+    """The top ``k`` of LIME's local weights.
+
+    Parameters
+    ----------
+    predict : callable
+        Class probabilities, as LIME wants them.
+    k : int
+    background : array of shape (n_rows, n_columns), optional
+        Training rows for ``LimeTabularExplainer``; needed if there is no ``explainer``.
+    explainer : object, optional
+        A tabular explainer of LIME.
+    random_state : int or None
+        LIME perturbs at random. With an int every row gets the same perturbations, so that the
+        selector is deterministic; with None it is audited as one that draws its masks.
+    **options
+        For ``explain_instance``, such as ``num_samples=500``.
+    """
+    if explainer is None:
+        if background is None:
+            raise ValueError("from_lime needs either 'background' rows or an 'explainer'.")
+        lime = require("lime.lime_tabular", extra="audit", purpose="LIME")
+        explainer = lime.LimeTabularExplainer(np.asarray(background))
+
+    parts = ("base", "discretizer")  # each draws from a state of its own
+
+    def scores(X: Any) -> NDArray[np.float64]:
+        rows = np.asarray(X)
+        out = np.zeros(rows.shape)
+        for i, row in enumerate(rows):
+            if random_state is not None:
+                fresh = np.random.RandomState(random_state)
+                for part in (explainer, *(getattr(explainer, p, None) for p in parts)):
+                    if part is not None:
+                        part.random_state = fresh
+            told = explainer.explain_instance(row, predict, num_features=rows.shape[1], **options)
+            weights = next(iter(told.as_map().values()))
+            for column, weight in weights:
+                out[i, column] = weight
+        return out
+
+    return TopK(scores, k)
+
+
+def from_captum(
+    method: Any,
+    k: int,
+    model: Any | None = None,
+    target: int | str | None = "predicted",
+    dtype: str = "float32",
+    **options: Any,
+) -> TopK:
+    """The top ``k`` of captum's attributions, by gradients or by permutation.
+
+    Parameters
+    ----------
+    method : object or str
+        An attribution object such as ``Saliency(model)``; or, with ``model``, the name of its
+        class: ``"Saliency"``, ``"IntegratedGradients"``, ``"FeaturePermutation"``, ...
+    k : int
+    model : torch module, optional
+    target : int, "predicted" or None
+        Which output is explained. None for a model with one output.
+    dtype : str
+        Kind of tensor that the model takes.
+    **options
+        For ``attribute``, such as ``baselines``.
+    """
+    if isinstance(method, str):
+        attr = require("captum.attr", extra="audit", purpose="Attributions")
+        method = getattr(attr, method)(model)
+    torch = require("torch", extra="audit", purpose="Attributions")
+
+    def scores(X: Any) -> NDArray[np.float64]:
+        inputs = torch.as_tensor(np.array(X), dtype=getattr(torch, dtype)).requires_grad_()
+        chosen: Any = target
+        if target == "predicted":
+            with torch.no_grad():
+                chosen = method.forward_func(inputs).argmax(dim=1)
+        told = method.attribute(inputs, target=chosen, **options)
+        return np.asarray(told.detach().cpu().numpy(), dtype=float)
+
+    return TopK(scores, k)
+
+
+def from_tabnet(model: Any, k: int | None = None) -> "TopK | Attended":
+    """The features that pytorch-tabnet's attention takes.
+
+    Parameters
+    ----------
+    model : object
+        A fitted ``TabNetClassifier`` or ``TabNetRegressor`` of pytorch-tabnet.
+    k : int, optional
+        Take the ``k`` largest; by default all that get any attention.
+    """
+
+    def attention(X: Any) -> NDArray[np.float64]:
+        return np.asarray(model.explain(np.asarray(X, dtype=np.float32))[0], dtype=float)
+
+    return Attended(attention) if k is None else TopK(attention, k)
+
+
+class Attended:
+    """All features with a score above zero.
+
+    Examples
+    --------
+    >>> Attended(lambda X: X).select(np.array([[0.0, 0.2]])).tolist()
+    [[False, True]]
+    """
+
+    def __init__(self, scores: Scores) -> None:
+        self.scores = scores
+
+    def select(self, X: Any) -> BoolArray:
+        """Masks for the rows of ``X``."""
+        return np.asarray(self.scores(X), dtype=float) > 0

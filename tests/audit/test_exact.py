@@ -1,0 +1,97 @@
+"""The exact verdict agrees with suwr.exact, and with the search."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from suwr.audit import audit
+from suwr.audit._exact import product_rows
+from suwr.audit._table import Table
+from suwr.exact import FiniteProblem, cube, five_blocks, leakage, leaky_pair, solve, toy_problem
+
+
+class Lookup:
+    """The policy that gives each row of a table its mask."""
+
+    def __init__(self, X, masks):
+        self.masks = {tuple(x): m for x, m in zip(np.asarray(X).tolist(), masks, strict=True)}
+
+    def select(self, X):
+        return np.array([self.masks[tuple(x)] for x in np.asarray(X).tolist()])
+
+
+def test_table_1():
+    problem, masks = leaky_pair()
+    report = audit(Lookup(problem.X, masks), problem)
+    assert report.leaks
+    assert report.exact
+    assert report.exact_bits == pytest.approx({"features": 1.25, "label": 1.25})
+    assert report.witness.support == "empirical"
+    assert "exactly 1.250 bits" in report.summary()
+
+
+def test_five_blocks():
+    problem, masks = five_blocks()
+    report = audit(Lookup(problem.X, masks), problem)
+    assert report.verdict == "no leak found"
+    assert report.exact
+    assert "final" in report.summary()
+
+
+def test_solutions_are_clean():
+    problem = toy_problem(6)
+    assert not audit(solve(problem, 0.3), problem).leaks
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([0.1, 0.5, 0.9]))
+def test_agrees_with_the_definitions(seed, share):
+    rng = np.random.default_rng(seed)
+    X = cube(3)
+    problem = FiniteProblem(X, rng.integers(2, size=8))
+    masks = np.repeat(rng.random((1, 3)) < 0.5, 8, axis=0)
+    other = rng.random(8) < share
+    masks[other] = rng.random((other.sum(), 3)) < 0.7
+    report = audit(Lookup(X, masks), problem, random_state=seed)
+    truth = leakage(problem, masks)
+    assert report.leaks == truth.condition.leaks
+    if report.leaks:
+        w = report.witness
+        assert (w.x == w.x_other)[w.mask].all()
+        assert (w.mask != w.mask_other).any()
+
+
+class Coin:
+    """Reveals x0 with a probability that may depend on x1; nothing else."""
+
+    def __init__(self, leak):
+        self.leak = leak
+
+    def select(self, X, random_state=None):
+        masks = np.zeros(X.shape, dtype=bool)
+        masks[:, 0] = np.random.default_rng(random_state).random(len(X)) < 0.5 + self.leak * X[:, 1]
+        return masks
+
+    def mask_probability(self, X, masks):
+        p = 0.5 + self.leak * np.asarray(X)[:, 1]
+        p = p[:, None] if masks.ndim == 3 else p
+        return np.where(masks[..., 0], p, 1 - p) * ~masks[..., 1:].any(axis=-1)
+
+
+@pytest.mark.parametrize("leak", [0.0, 0.01])
+def test_stated_probabilities(leak):
+    X = np.random.default_rng(0).integers(2, size=(300, 3))
+    report = audit(Coin(leak), X, random_state=0, gaps=False)
+    assert report.exact
+    assert report.leaks == (leak > 0)
+    if leak:
+        assert abs(report.witness.probability - report.witness.probability_other) == pytest.approx(
+            0.01
+        )
+
+
+def test_all_combinations_or_none():
+    table = Table(np.array([[0, 0, 5], [1, 1, 6]]), groups=[[0, 1]])
+    assert len(product_rows(table)) == 4
+    assert product_rows(table, most=3) is None
