@@ -19,12 +19,17 @@ _EXPORTS = {
     "sparsity_path": "suwr.estimators.path",
 }
 
+# `suwr.audit` is a package that can be called: suwr.audit(selector, X).
+_MODULES = ("audit", "exact", "exceptions")
+
 __all__ = [
     "Explanation",
     "Narrative",
     "Patches",
     "SUWRClassifier",
     "SUWRRegressor",
+    "audit",
+    "exact",
     "exceptions",
     "load",
     "reveal",
@@ -32,7 +37,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from suwr import exceptions
+    from suwr import audit, exact, exceptions
     from suwr.estimators.classifier import SUWRClassifier
     from suwr.estimators.path import sparsity_path
     from suwr.estimators.persistence import load
@@ -44,7 +49,7 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
         value = getattr(importlib.import_module(_EXPORTS[name]), name)
-    elif name in ("exact", "exceptions"):
+    elif name in _MODULES:
         value = importlib.import_module(f"suwr.{name}")
     else:
         raise AttributeError(f"module 'suwr' has no attribute {name!r}")

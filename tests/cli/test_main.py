@@ -182,5 +182,5 @@ def test_bad_words_to_predict_and_explain(folder):
 
 def test_version_and_help():
     assert run("--version").output.strip() == f"suwr {suwr.__version__}"
-    for command in ("demo", "fit", "predict", "explain", "ask"):
+    for command in ("demo", "fit", "predict", "explain", "audit", "ask"):
         assert run(command, "--help").exit_code == 0

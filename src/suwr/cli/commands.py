@@ -10,6 +10,7 @@ from rich.console import Console
 
 from suwr._files import check_writable, write_atomic
 from suwr._optional import require
+from suwr.audit import audit_files
 from suwr.cli.files import check_table_path, read_frame, write_frame
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.classifier import SUWRClassifier
@@ -17,7 +18,7 @@ from suwr.estimators.persistence import load
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.exceptions import TableError
 
-__all__ = ["explain_rows", "fit_table", "predict_table"]
+__all__ = ["audit_table", "explain_rows", "fit_table", "predict_table"]
 
 # A numeric target with more distinct values than this is a quantity, not a class.
 MOST_CLASSES = 20
@@ -105,6 +106,33 @@ def explain_rows(model_path: Path, data: Path, rows: list[int], json: Path | Non
     if json is not None:
         write_atomic(json, explanation.to_json().encode())
         Console().print(f"Wrote {len(explanation)} narratives to {json}", soft_wrap=True)
+
+
+def audit_table(
+    data: Path,
+    model: Path | None,
+    masks: Path | None,
+    target: str | None,
+    json: Path | None,
+    plot: Path | None,
+    seed: int,
+) -> None:
+    """Print the report of an audit; exit with status 2 where there is a leak."""
+    for path in (json, plot):
+        if path is not None:
+            check_writable(path)
+    report = audit_files(data, model=model, masks=masks, label=target, random_state=seed)
+    console = Console(highlight=False)
+    console.print(report.summary(), markup=False, soft_wrap=True)
+    if json is not None:
+        write_atomic(json, report.to_json().encode())
+        console.print(f"Wrote {json}", soft_wrap=True)
+    if plot is not None:
+        axes: Any = report.plot()
+        axes.figure.savefig(plot, dpi=150, bbox_inches="tight")
+        console.print(f"Wrote {plot}", soft_wrap=True)
+    if report.leaks:
+        raise SystemExit(2)
 
 
 def _features(model: Any, frame: Any) -> Any:

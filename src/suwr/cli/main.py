@@ -132,6 +132,28 @@ def explain(
 
 @app.command()
 @_plainly
+def audit(
+    data: Data,
+    model: Annotated[Path | None, typer.Option(help="A model file to audit.")] = None,
+    masks: Annotated[
+        Path | None,
+        typer.Option(help="A CSV of 0 and 1: the selections of somebody else's selector."),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The column of labels, for what is told about them.")
+    ] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the report as JSON.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write the report as a figure.")] = None,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+) -> None:
+    """Look for leakage in a model, or in masks that another selector made."""
+    from suwr.cli.commands import audit_table
+
+    audit_table(data, model, masks, target, json, plot, seed)
+
+
+@app.command()
+@_plainly
 def ask(
     model: Model,
     out: Annotated[Path | None, typer.Option(help="Write the record as JSON.")] = None,

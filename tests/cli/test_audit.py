@@ -1,0 +1,53 @@
+"""``suwr audit``: a model of ours, and masks of somebody else."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from suwr import SUWRClassifier
+from suwr.cli import app
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("audit")
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame(rng.randn(300, 3), columns=["a", "b", "c"])
+    y = (X["a"] > 0).astype(int)
+    X.assign(y=y).to_csv(path / "data.csv", index=False)
+    SUWRClassifier(max_epochs=5, hidden_size=16, random_state=0).fit(X, y).save(path / "m.suwr")
+    # Reveals b where the hidden a is positive: the choice is the label.
+    told = pd.DataFrame({"a": 0, "b": y, "c": 1 - y})
+    told.to_csv(path / "masks.csv", index=False)
+    return path
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["audit", *map(str, words)])
+
+
+def test_a_model_of_ours(folder):
+    out = folder / "report.json"
+    words = ["--model", folder / "m.suwr", "--target", "y", "--json", out]
+    done = run(folder / "data.csv", *words, "--plot", folder / "report.png")
+    assert done.exit_code == 0, done.output
+    assert json.loads(out.read_text())["verdict"] == "leak-free by construction"
+    assert (folder / "report.png").stat().st_size > 1000
+
+
+def test_masks_that_tell_the_label(folder):
+    done = run(folder / "data.csv", "--masks", folder / "masks.csv", "--target", "y")
+    assert done.exit_code == 2, done.output
+    assert "about `a`, which is not among the selected features" in done.output
+
+
+def test_bad_words(folder):
+    done = run(folder / "data.csv")
+    assert done.exit_code == 1
+    assert "either a model or a file of masks" in done.output
+    done = run(folder / "none.csv", "--masks", folder / "masks.csv")
+    assert done.exit_code == 1
+    assert "There is no file" in done.output
