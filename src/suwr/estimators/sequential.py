@@ -149,7 +149,7 @@ class SequentialModel(TableModel):
             self.policy_.rollout(values, generator=generator, record=True)
             for values in self._chunks(table)
         ]
-        return Explanation(narrate(self, table, _join(traces, self.max_steps_), list(labels)))
+        return Explanation(narrate(self, table, _join(traces), list(labels)))
 
     def acquire(self) -> Acquisition:
         """Run the policy where no row exists yet: it names what to ask for next.
@@ -173,7 +173,7 @@ def _make_generator(policy: str, random_state: Any) -> torch.Generator | None:
     return torch.Generator().manual_seed(int(seed))
 
 
-def _join(traces: list[Trace], max_steps: int) -> Trace:
+def _join(traces: list[Trace]) -> Trace:
     """Traces of chunks as one; each is only as long as its longest row."""
     longest = max(t.order.shape[1] for t in traces)
 

@@ -169,10 +169,10 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self, self._fitted_attribute)
         return read_predict_table(self, X)
 
-    def _chunks(self, table: Table) -> list[Tensor]:
+    def _chunks(self, table: Table) -> Iterator[Tensor]:
         """Encoded rows, a bounded number at once."""
-        starts = range(0, max(table.n_rows, 1), CHUNK)
-        return [self._encode(table.take(slice(s, s + CHUNK))) for s in starts]
+        for start in range(0, table.n_rows, CHUNK):
+            yield self._encode(table.take(slice(start, start + CHUNK)))
 
     def _encode(self, table: Table) -> Tensor:
         return torch.as_tensor(self.encoder_.encode(table), device=self.device_)

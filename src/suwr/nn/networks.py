@@ -156,14 +156,22 @@ class SharedNetwork(Network):
         n_out = 1 + a.n_units + a.n_outputs
         self.encoder = EnsembleMLP(1, n_in, a.hidden_size, a.n_layers, n_out, dropout)
 
+    def heads(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Gain, select logits and prediction from one pass of the encoder."""
+        a = self.architecture
+        gain, logits, outputs = self.encoder(inputs.unsqueeze(0))[0].split(
+            [1, a.n_units, a.n_outputs], dim=1
+        )
+        return gain[:, 0], logits, outputs
+
     def policy_outputs(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """See `Network`."""
-        out = self.encoder(inputs.unsqueeze(0))[0]
-        return out[:, 0], out[:, 1 : 1 + self.architecture.n_units]
+        gain, logits, _ = self.heads(inputs)
+        return gain, logits
 
     def predict(self, inputs: Tensor) -> Tensor:
         """See `Network`."""
-        return self.encoder(inputs.unsqueeze(0))[:, :, 1 + self.architecture.n_units :]
+        return self.heads(inputs)[2].unsqueeze(0)
 
 
 def build(architecture: Architecture, dropout: float = 0.0) -> Network:

@@ -79,12 +79,12 @@ def _sampled_loss(
     terms, log_probs = [], []
     for number in range(settings.max_steps + 1):
         seen = inputs.reveal(rows.values, mask)
-        stop_logit, logits = network.decide(seen)
+        gain, logits, outputs = network.heads(seen)
         free = inputs.available(mask)
         last = number == settings.max_steps
-        stop = torch.sigmoid(stop_logit)
+        stop = torch.sigmoid(-gain / network.stop_temperature)
         stop = torch.ones_like(stop) if last else torch.where(free.any(dim=1), stop, 1.0)
-        lost = loss.per_row(network.predict(seen)[0], rows.targets)
+        lost = loss.per_row(outputs, rows.targets)
         terms.append(reached * stop * (lost + settings.sparsity_weight * paid))
         reached = reached * (1 - stop)
         if last or not bool(free.any()):

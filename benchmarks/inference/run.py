@@ -1,0 +1,130 @@
+"""How fast inference is: `select` beside a plain loop and beside the bare forward passes.
+
+    python benchmarks/inference/run.py
+
+Syn5, 10,000 test rows, T = 5, one core. The plain loop is Algorithm 1 written down for one row with
+the same network; it must select the same features. The bare forward passes are those that the rows
+need, counted step by step, with no selection around them. All three alternate in one process;
+seconds are the best of several CPU times.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+
+os.environ["OMP_NUM_THREADS"] = "1"
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import numpy as np
+import torch
+
+from common import machine, write_json
+from suwr import SUWRClassifier
+from suwr.experiments.synthetic import synthetic
+from suwr.nn.rollout import BLOCK, Policy
+from suwr.tables import read_table
+
+HERE = Path(__file__).parent
+T = 5
+REPEATS = 5
+LOOP_ROWS = 1000
+
+
+def plain_loop(policy: Policy, x: torch.Tensor) -> torch.Tensor:
+    """Algorithm 1 for one row, greedy."""
+    h = torch.zeros(x.shape[0], dtype=torch.bool)
+    for _ in range(T):
+        stop, logits = policy.network.decide(policy.inputs.reveal(x[None], h[None]))
+        if torch.sigmoid(stop[0]) >= 0.5:
+            return h
+        unit = logits[0].masked_fill(h, -torch.inf).argmax()
+        h = h | policy.inputs.membership[unit]
+    return h
+
+
+def bare_passes(policy: Policy, n_row_steps: int) -> None:
+    """The forward passes of that many row-steps, in large batches."""
+    rows = torch.randn(BLOCK, policy.inputs.n_columns * 2)
+    for _ in range(n_row_steps // BLOCK):
+        policy.network.decide(rows)
+    if n_row_steps % BLOCK:
+        policy.network.decide(rows[: n_row_steps % BLOCK])
+
+
+def seconds(function, *args) -> float:
+    start = time.process_time()
+    function(*args)
+    return time.process_time() - start
+
+
+@torch.inference_mode()
+def measure() -> dict:
+    torch.set_num_threads(1)
+    train, test = synthetic(5, seed=0), synthetic(5, seed=100)
+    with torch.inference_mode(False):
+        model = SUWRClassifier(max_steps=T, max_epochs=40, random_state=0, device="cpu")
+        model.fit(train.X, train.y)
+    policy = model.policy_
+    values = model._encode(read_table(test.X))
+    trace = policy.rollout(values)
+    # A row of k < T steps was asked k + 1 times. The first time is the same for all rows.
+    n_row_steps = int(np.minimum(trace.n_steps + 1, T).sum())
+    times = {"select": [], "loop": [], "bare": []}
+    for _ in range(REPEATS):
+        times["select"].append(seconds(model.select, test.X))
+        times["bare"].append(seconds(bare_passes, policy, n_row_steps))
+
+        def loop() -> None:
+            for i in range(LOOP_ROWS):
+                assert (plain_loop(policy, values[i]).numpy() == trace.mask[i]).all()
+
+        times["loop"].append(seconds(loop))
+    best = {name: min(values) for name, values in times.items()}
+    n = len(test.X)
+    return {
+        "rows": n,
+        "row_steps": n_row_steps,
+        "mean_features": float(trace.mask.sum(axis=1).mean()),
+        "select_rows_per_second": n / best["select"],
+        "loop_rows_per_second": LOOP_ROWS / best["loop"],
+        "times_faster_than_loop": best["loop"] / LOOP_ROWS * n / best["select"],
+        "times_the_bare_passes": best["select"] / best["bare"],
+        "all_seconds": times,
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def table(result: dict) -> str:
+    """The Markdown page."""
+    return "\n".join(
+        [
+            "# Inference",
+            "",
+            f"Syn5, {result['rows']:,} rows, T = {T}, {result['mean_features']:.2f} features on "
+            f"average, one core ({result['about']['machine']}, {result['about']['date']}).",
+            "",
+            "| | |",
+            "| --- | ---: |",
+            f"| `select`, rows per second | {result['select_rows_per_second']:,.0f} |",
+            f"| plain loop, rows per second | {result['loop_rows_per_second']:,.0f} |",
+            f"| `select` is faster by | {result['times_faster_than_loop']:.0f} × |",
+            f"| `select` beside the bare passes of its {result['row_steps']:,} row-steps | "
+            f"{result['times_the_bare_passes']:.2f} × their time |",
+            f"| peak memory | {result['peak_mb']:.0f} MB |",
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    if "--table" in sys.argv:
+        stored = json.loads((HERE / "results.json").read_text())
+    else:
+        stored = {"about": machine(), **measure()}
+        write_json(HERE / "results.json", stored)
+    (HERE / "results.md").write_text(table(stored))
+    print(table(stored))

@@ -1,0 +1,28 @@
+import re
+
+from typer.testing import CliRunner
+
+import suwr
+from suwr.cli import app, demo
+
+
+def test_the_demo_tells_everything_it_promises(tmp_path, monkeypatch):
+    class Brief(suwr.SUWRClassifier):
+        """The same model, trained briefly."""
+
+        def fit(self, X, y):
+            return self.set_params(max_epochs=6, hidden_size=32).fit_briefly(X, y)
+
+        fit_briefly = suwr.SUWRClassifier.fit
+
+    Brief.__init__ = suwr.SUWRClassifier.__init__
+    monkeypatch.setattr(demo, "SUWRClassifier", Brief)
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    for words in ("accuracy", "AUROC", "gradient boosting", "nothing changed, bit for bit"):
+        assert words in done.output
+    assert len(re.findall(r"Row \d+\. Before anything is revealed", done.output)) == 3
+    assert "of 30, leak-free" in done.output
+    stories = suwr.Explanation.from_json((tmp_path / "out" / "narratives.json").read_text())
+    assert len(stories) == 171
+    assert "breast-cancer.suwr" in done.output

@@ -1,0 +1,186 @@
+"""The commands as a user types them."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import suwr
+from suwr.cli import app
+from suwr.cli.questions import read_answer
+from suwr.estimators.encoding import ColumnCode
+
+FAST = ["--max-epochs", "8"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A small table with numbers, text and gaps, and a model trained on it."""
+    path = tmp_path_factory.mktemp("cli")
+    rng = np.random.RandomState(0)
+    frame = pd.DataFrame(
+        {
+            "age": rng.randint(20, 80, 150),
+            "colour": rng.choice(["red", "blue"], 150),
+            "gap": np.where(rng.rand(150) < 0.2, np.nan, rng.randn(150)),
+        }
+    )
+    frame["ill"] = np.where(frame["colour"] == "red", "yes", "no")
+    frame["price"] = frame["age"] * 2.0
+    frame.to_csv(path / "data.csv", index=False)
+    frame.to_parquet(path / "data.parquet")
+    done = run("fit", path / "data.csv", "--target", "ill", "--out", path / "m.suwr", *FAST)
+    assert done.exit_code == 0, done.output
+    return path
+
+
+def run(*words, **kwargs):
+    return CliRunner().invoke(app, [str(w) for w in words], **kwargs)
+
+
+def test_fit_says_what_it_did(folder):
+    model = suwr.load(folder / "m.suwr")
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.feature_names_in_.tolist() == ["age", "colour", "gap", "price"]
+
+
+def test_a_numeric_target_is_a_regression(folder):
+    out = folder / "r.suwr"
+    words = ["--group", "who=age,colour", "--cost", "who=2", "--sparsity-weight", "0.5"]
+    done = run(
+        "fit", folder / "data.parquet", "--target", "price", "--out", out, *words, *FAST,
+    )  # fmt: skip
+    assert "regression" in done.output
+    model = suwr.load(out)
+    assert isinstance(model, suwr.SUWRRegressor)
+    assert model.units_.names == ("who", "gap", "ill")
+    assert model.units_.costs.tolist() == [2, 1, 1]
+    assert model.sparsity_weight_ == 0.5
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
+def test_predict(folder, suffix):
+    out = folder / f"p.{suffix}"
+    done = run("predict", folder / "m.suwr", folder / "data.csv", "--out", out)
+    assert done.exit_code == 0, done.output
+    read = pd.read_parquet if suffix == "parquet" else pd.read_csv
+    frame = read(out, **({"sep": "\t"} if suffix == "tsv" else {}))
+    model = suwr.load(folder / "m.suwr")
+    X = pd.read_csv(folder / "data.csv")[model.feature_names_in_.tolist()]
+    assert frame["prediction"].tolist() == model.predict(X).tolist()
+    assert frame["n_selected"].tolist() == model.select(X).sum(axis=1).tolist()
+    np.testing.assert_allclose(frame["probability of yes"], model.predict_proba(X)[:, 1])
+
+
+def test_explain(folder):
+    out = folder / "e.json"
+    done = run(
+        "explain", folder / "m.suwr", folder / "data.csv", "--row", 3, "--row", 0, "--json", out
+    )
+    assert done.exit_code == 0, done.output
+    assert "Row 3. Before anything is revealed" in done.output
+    stories = suwr.Explanation.from_json(out.read_text())
+    assert [s.row for s in stories] == [3, 0]
+
+
+def test_ask_with_unknown_wrong_and_undone_answers(folder):
+    model = suwr.load(folder / "m.suwr")
+    session = model.acquire()
+    first = session.next_columns[0]
+    answers, wrong = [], "no such thing"
+    answers += [wrong, "unknown"] if first == "colour" else [wrong, "?"]
+    session.observe({first: None})
+    if not session.done:
+        answers += ["undo", "unknown"]
+    while not session.done:
+        answers += [""] * len(session.next_columns)
+        session.observe(dict.fromkeys(session.next_columns))
+    out = folder / "record.json"
+    done = run("ask", folder / "m.suwr", "--out", out, input="\n".join(answers) + "\n")
+    assert done.exit_code == 0, done.output
+    assert "Please" in done.output
+    assert f"{first} is missing" in done.output
+    record = json.loads(out.read_text())["narratives"][0]
+    assert record["steps"][0]["revealed"] == {first: {first: None}}
+
+
+def test_ask_without_answers_ends_in_one_line(folder):
+    done = run("ask", folder / "m.suwr", input="")
+    assert done.exit_code == 1
+    assert "input ended" in done.output
+
+
+def test_answers_are_read_as_the_column_needs_them():
+    number, colour = ColumnCode(), ColumnCode(categories=("blue", "red"))
+    assert read_answer(" 4.5 ", number) == 4.5
+    assert read_answer("red", colour) == "red"
+    assert read_answer("Unknown", colour) is None
+    for text, code in [("x", number), ("inf", number), ("nan", number), ("green", colour)]:
+        with pytest.raises(ValueError, match=r"could not convert|Please"):
+            read_answer(text, code)
+
+
+def one_line(done):
+    assert done.exit_code == 1
+    lines = [line for line in done.output.splitlines() if line.strip()]
+    assert len(lines) == 1, done.output
+    assert lines[0].startswith("Error: ")
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--target", "weight", "--out", "{}/x.suwr"],
+            "--target must be a column of data.csv: age",
+        ),
+        (["--target", "ill", "--out", "{}/none/x.suwr"], "does not exist"),
+        (["--target", "ill", "--out", "{}"], "is a folder"),
+        (["--target", "ill", "--out", "{}/x.suwr", "--task", "magic"], "--task must be"),
+        (["--target", "ill", "--out", "{}/x.suwr", "--cost", "age"], "NAME=VALUE"),
+        (["--target", "ill", "--out", "{}/x.suwr", "--cost", "age=much"], "must be a number"),
+        (["--target", "ill", "--out", "{}/x.suwr", "--cost", "age=-1"], "-1.0 for 'age'"),
+        (["--target", "ill", "--out", "{}/x.suwr", "--group", "g=size"], "'size' in the group 'g'"),
+        (["--target", "ill", "--out", "{}/x.suwr", "--max-steps", "0"], "'max_steps' parameter"),
+        (["--target", "ill", "--out", "{}/x.suwr", "--sparsity-weight", "x"], "must be a number"),
+        (["--target", "gap", "--out", "{}/x.suwr"], "missing values"),
+    ],
+)
+def test_bad_words_to_fit(folder, words, message):
+    words = [w.format(folder) for w in words]
+    assert message in one_line(run("fit", folder / "data.csv", *words))
+    assert not (folder / "x.suwr").exists()
+
+
+def test_bad_files(folder):
+    (folder / "double.csv").write_text("a,a,y\n1,2,0\n3,4,1\n")
+    (folder / "empty.csv").write_text("")
+    (folder / "table.txt").write_text("a\n1\n")
+    (folder / "broken.parquet").write_text("no")
+    out = ["--target", "y", "--out", folder / "x.suwr"]
+    assert "two columns named 'a'" in one_line(run("fit", folder / "double.csv", *out))
+    assert "cannot be read" in one_line(run("fit", folder / "empty.csv", *out))
+    assert "must end in .csv" in one_line(run("fit", folder / "table.txt", *out))
+    assert "cannot be read" in one_line(run("fit", folder / "broken.parquet", *out))
+    assert "no file" in one_line(run("fit", folder / "gone.csv", *out))
+    words = ["predict", folder / "data.csv", folder / "data.csv", "--out", folder / "p.csv"]
+    assert "not a model file" in one_line(run(*words))
+
+
+def test_bad_words_to_predict_and_explain(folder):
+    model, data = folder / "m.suwr", folder / "data.csv"
+    pd.read_csv(data).drop(columns="age").to_csv(folder / "short.csv", index=False)
+    done = run("predict", model, folder / "short.csv", "--out", folder / "p.csv")
+    assert "lacks 1 column(s) of the model: 'age'" in one_line(done)
+    assert "must end in" in one_line(run("predict", model, data, "--out", folder / "p.xls"))
+    assert "from 0 to 149" in one_line(run("explain", model, data, "--row", 150))
+    assert "--row" in one_line(run("explain", model, data))
+
+
+def test_version_and_help():
+    assert run("--version").output.strip() == f"suwr {suwr.__version__}"
+    for command in ("demo", "fit", "predict", "explain", "ask"):
+        assert run(command, "--help").exit_code == 0

@@ -1,0 +1,29 @@
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification, make_regression
+
+from suwr import SUWRClassifier, SUWRRegressor, sparsity_path
+
+SMALL = {"max_epochs": 20, "hidden_size": 16, "random_state": 0}
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_dearer_features_are_fewer(n_jobs):
+    X, y = make_classification(150, 5, random_state=0)
+    path = sparsity_path(SUWRClassifier(**SMALL), X, y, [0.0, 100.0], n_jobs=n_jobs)
+    assert path.n_selected[1] == path.cost[1] == 0
+    assert path.n_selected[0] > 0
+    assert [m.sparsity_weight for m in path.estimators] == [0.0, 100.0]
+    assert path.to_frame().columns.tolist() == ["sparsity_weight", "score", "n_selected", "cost"]
+
+
+def test_regression_and_costs():
+    X, y = make_regression(100, 4, random_state=0)
+    path = sparsity_path(SUWRRegressor(**SMALL, costs=[2, 2, 2, 2]), X, y, [0.0])
+    assert path.cost[0] == pytest.approx(2 * path.n_selected[0])
+
+
+@pytest.mark.parametrize("weights", [[], [-1.0], [np.nan]])
+def test_bad_weights(weights):
+    with pytest.raises(ValueError, match="'sparsity_weights' must be"):
+        sparsity_path(SUWRClassifier(), np.ones((4, 2)), [0, 1, 0, 1], weights)
