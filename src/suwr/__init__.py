@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
         value = getattr(importlib.import_module(_EXPORTS[name]), name)
-    elif name in ("exact", "exceptions"):
+    elif name in ("baselines", "exact", "exceptions"):
         value = importlib.import_module(f"suwr.{name}")
     else:
         raise AttributeError(f"module 'suwr' has no attribute {name!r}")
