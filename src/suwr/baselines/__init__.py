@@ -30,10 +30,10 @@ _EXPORTS = {
     for kind in ("Classifier", "Regressor")
 }
 
-__all__ = [
-    *sorted(_EXPORTS),
-    "presets",
-]
+#: Names of the methods; each has a ``…Classifier`` and a ``…Regressor``.
+METHODS = tuple(sorted(_MODULES))
+
+__all__ = ["METHODS", "presets", *sorted(_EXPORTS)]
 
 
 def __getattr__(name: str) -> Any:

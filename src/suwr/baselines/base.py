@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
-from torch import Tensor
+from torch import Tensor, nn
 
 from suwr.baselines.networks import SelectorNetwork
 from suwr.baselines.training import Schedule
@@ -74,7 +74,7 @@ class BaseBaseline(TableModel):
     @abstractmethod
     def _train(
         self, data: TrainingData, generator: torch.Generator, progress: Progress
-    ) -> SelectorNetwork:
+    ) -> nn.Module:
         """Train from start to finish."""
 
     @abstractmethod
@@ -112,7 +112,7 @@ class BaseBaseline(TableModel):
             seeded(self.device_, data.seed) as generator,
             training_progress(self._n_epochs(), self.verbose) as progress,
         ):
-            self.network_ = self._train(data, generator, progress).eval()
+            self.network_: Any = self._train(data, generator, progress).eval()
         return self
 
     def _schedule(self, data: TrainingData) -> Schedule:

@@ -5,8 +5,8 @@ is revealed next: for cross-entropy the conditional mutual information I(y; x_i 
 
     L(f(x_S), y) - L(f(x_{S ∪ i}), y)
 
-along its own ε-greedy rollouts. For classes the estimate is kept between 0 and the entropy of the
-prediction, which bounds the information from above. The next unit has the largest gain per cost.
+along its own ε-greedy rollouts. For classes the estimate is cut at the entropy of the prediction,
+which bounds the information from above. The next unit has the largest gain per cost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import Any, ClassVar, Literal
 import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
-from torch.nn import functional as F
 
 from suwr.baselines.gdfs import staged_temperature
 from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy
@@ -33,24 +32,26 @@ __all__ = ["DIMEClassifier", "DIMENetwork", "DIMERegressor", "bounded_gain"]
 
 # Sampled inference draws units by a softmax of gain per cost over this share of the constant loss.
 SOFTNESS = 0.01
+# Gains are regressed times this, as in the core, so that one learning rate suits both.
+SCALE = 7.0
 # What is free is worth its gain at this price, not infinitely much.
 LEAST_COST = 1e-3
 
 
 def bounded_gain(raw: Tensor, prediction: Tensor, loss: Loss) -> Tensor:
-    """Estimated gains from raw outputs: within [0, entropy] for classes, above 0 for values.
+    """Estimated gains from raw outputs; for classes, at most the entropy of the prediction.
 
     Examples
     --------
     >>> certain = torch.tensor([[1.0, 0.0]])
-    >>> bounded_gain(torch.zeros(1, 3), certain, CrossEntropy(2)).tolist()
+    >>> bounded_gain(torch.ones(1, 3), certain, CrossEntropy(2)).abs().tolist()
     [[0.0, 0.0, 0.0]]
     """
-    if isinstance(loss, CrossEntropy):
-        entropy = -torch.special.xlogy(prediction, prediction).sum(dim=-1, keepdim=True)
-        # Adding zero turns a negative zero into a plain one.
-        return raw.sigmoid() * entropy / loss.unit + 0.0
-    return F.softplus(raw)
+    gain = raw / SCALE
+    if not isinstance(loss, CrossEntropy):
+        return gain
+    entropy = -torch.special.xlogy(prediction, prediction).sum(dim=-1, keepdim=True)
+    return gain.minimum(entropy / loss.unit)
 
 
 @dataclass(frozen=True)
@@ -168,31 +169,29 @@ class BaseDIME(BaseGreedy):
         values, weight = rows.values.flatten(0, 1), rows.weight.flatten()
         mask = torch.zeros(len(values), inputs.n_columns, dtype=torch.bool, device=values.device)
 
-        def judged(shown: Tensor) -> tuple[Tensor, Tensor]:
-            """Loss and prediction by the predictor of the other half, which never saw the row."""
+        def judged(shown: Tensor) -> Tensor:
+            """Loss by the predictor of the other half, which never saw the row."""
             network.eval()
             with torch.no_grad():
                 outputs = network.predictor(shown.unflatten(0, shape), flip=True)
             network.train()
-            lost = loss.per_row(outputs, rows.targets).flatten()
-            return lost, loss.predict(outputs).flatten(0, 1)
+            return loss.per_row(outputs, rows.targets).flatten()
 
         shown = inputs.reveal(values, mask)
-        now, prediction = judged(shown)
-        errors, passed = [], []
+        now, errors, passed = judged(shown), [], []
         for _ in range(self.max_steps_):
-            gain = bounded_gain(network.policy_outputs(shown)[1], prediction, loss)
+            raw = network.policy_outputs(shown)[1]
             free = inputs.available(mask)
             # A row that has everything may draw any unit: it gains nothing.
             free = free | ~free.any(dim=1, keepdim=True)
-            noise = torch.rand(gain.shape, generator=generator, device=gain.device)
-            explores = torch.rand(len(gain), 1, generator=generator, device=gain.device) < epsilon
-            score = torch.where(explores, noise, gain.detach() / costs)
+            noise = torch.rand(raw.shape, generator=generator, device=raw.device)
+            explores = torch.rand(len(raw), 1, generator=generator, device=raw.device) < epsilon
+            score = torch.where(explores, noise, raw.detach() / costs)
             unit = score.masked_fill(~free, -torch.inf).argmax(dim=1)
             mask = inputs.add(mask, unit)
             shown = inputs.reveal(values, mask)
-            after, prediction = judged(shown)
-            error = gain.gather(1, unit.unsqueeze(1))[:, 0] - (now - after)
+            after = judged(shown)
+            error = raw.gather(1, unit.unsqueeze(1))[:, 0] - SCALE * (now - after)
             errors.append((error.square() * weight).mean())
             passed.append(mask.unflatten(0, shape))
             now = after

@@ -28,7 +28,7 @@ from suwr.nn.networks import Architecture, SeparateNetwork
 from suwr.nn.predictor import finetune, pretrain, weighted_loss
 from suwr.nn.rollout import BLOCK, Policy
 from suwr.nn.rows import Folds, Rows
-from suwr.nn.schedule import cosine, set_rate, step
+from suwr.nn.schedule import cosine, fade, set_rate, step, update_average
 from suwr.nn.settings import Epoch, Progress, Settings
 
 __all__ = ["GREEDY_CONSTRAINTS", "BaseGreedy", "greedy_settings"]
@@ -170,6 +170,7 @@ class BaseGreedy(SequentialModel):
         judge = Policy(
             network, inputs, loss, settings.max_steps, block=min(BLOCK, len(data.validation))
         )
+        average = copy.deepcopy(network.policy)
         select = torch.optim.AdamW(network.policy.parameters(), weight_decay=0.0)
         predictor = torch.optim.AdamW(
             network.predictor.parameters(),
@@ -186,8 +187,11 @@ class BaseGreedy(SequentialModel):
                 done += 1
                 rows = folds.rows[index]
                 set_rate(select, settings.policy_rate * cosine(share, floor=0.05))
-                value, passed = self._improve(network, data, rows, share, folds.generator)
+                softness = fade(share, settings.soft_until, settings.hard_from)
+                judged = _softened(network, data, rows, softness)
+                value, passed = self._improve(network, data, judged, share, folds.generator)
                 step(select, value)
+                update_average(average, network.policy, settings.average_decay)
                 masks = [inputs.random_masks(tuple(index.shape), folds.generator)]
                 masks.append(_one_of(passed, folds.generator))
                 twice = Rows(*(torch.cat([part, part], dim=1) for part in vars(rows).values()))
@@ -195,12 +199,14 @@ class BaseGreedy(SequentialModel):
                     predictor,
                     weighted_loss(network, inputs, loss, twice, torch.cat(masks, dim=1)),
                 )
+            current, network.policy = network.policy, average
             network.eval()
             now = objective(judge, loss, data.validation, settings.sparsity_weight)
             # While temperature or exploration is high, a good epoch is a lucky one.
             if now < best and share >= 0.5:
                 best, best_state = now, copy.deepcopy(network.state_dict())
             progress(Epoch(phase, epoch + 1, settings.max_epochs, now, judge))
+            network.policy = current
         if best < float("inf"):
             network.load_state_dict(best_state)
         network.eval()
@@ -212,3 +218,19 @@ def _one_of(passed: list[Tensor], generator: torch.Generator) -> Tensor:
     shape = (1, *stacked.shape[1:3])
     pick = torch.randint(0, len(passed), shape, generator=generator, device=stacked.device)
     return stacked.gather(0, pick.unsqueeze(-1).expand(-1, -1, -1, stacked.shape[-1]))[0]
+
+
+@torch.no_grad()
+def _softened(network: SeparateNetwork, data: TrainingData, rows: Rows, softness: float) -> Rows:
+    """Targets mixed with what the other half's predictor says of the whole row.
+
+    As in the core: early in training a label's noise drowns the small difference between units.
+    """
+    if softness == 0.0:
+        return rows
+    shape = (*rows.weight.shape, data.inputs.n_columns)
+    everything = torch.ones(shape, dtype=torch.bool, device=rows.values.device)
+    network.eval()
+    outputs = network.predictor(data.inputs.reveal(rows.values, everything), flip=True)
+    network.train()
+    return Rows(rows.values, rows.targets.lerp(data.loss.predict(outputs), softness), rows.weight)
