@@ -35,8 +35,7 @@ CHECKED = [
     baselines.AllFeaturesClassifier(max_epochs=8, hidden_size=32, n_layers=2, learning_rate=1e-2),
     baselines.L2XRegressor(max_epochs=15, hidden_size=32, n_layers=2, learning_rate=1e-2),
     baselines.INVASEClassifier(max_epochs=10, hidden_size=32, n_layers=2, learning_rate=1e-2),
-    baselines.GDFSClassifier(max_epochs=4, hidden_size=32, n_layers=2),
-    baselines.DIMERegressor(max_epochs=8, hidden_size=32, n_layers=2),
+    baselines.DIMEClassifier(max_epochs=8, max_steps=2, hidden_size=32, n_layers=2),
 ]
 
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
-from suwr.baselines.networks import SelectorNetwork
+from suwr.baselines.networks import SelectorNetwork, in_blocks
 from suwr.baselines.training import Schedule
 from suwr.estimators.progress import training_progress
 from suwr.estimators.table_model import TableModel, TrainingData, read_masks, seeded
@@ -144,21 +144,27 @@ class BaseBaseline(TableModel):
 
     @torch.inference_mode()
     def _choices(self, X: Any) -> NDArray[np.bool_]:
-        parts = [self._choose(values).cpu().numpy() for values in self._chunks(self._read(X))]
-        return np.concatenate(parts)
+        chunks = self._chunks(self._read(X))
+        return np.concatenate([in_blocks(self._choose, values).cpu().numpy() for values in chunks])
+
+    def _outputs(self, values: Tensor, mask: Tensor) -> Tensor:
+        """What the predictor says of *x ⊙ h*, ``(n, n_outputs)``."""
+        inputs, loss = self._parts()
+        return loss.predict(self.network_.outputs(inputs.reveal(values, mask)))
 
     @torch.inference_mode()
     def _predict_from(self, values: Tensor, mask: Tensor) -> NDArray[np.float64]:
-        inputs, loss = self._parts()
-        outputs = self.network_.outputs(inputs.reveal(values, mask))
-        return self._in_user_units(loss.predict(outputs).cpu().numpy())
+        return self._in_user_units(in_blocks(self._outputs, values, mask).cpu().numpy())
+
+    def _final_outputs(self, values: Tensor) -> Tensor:
+        """Predictions from what the model selects itself."""
+        return self._outputs(values, self._columns(self._choose(values)))
 
     @torch.inference_mode()
     def _predict_final(self, X: Any) -> NDArray[np.float64]:
         chunks = self._chunks(self._read(X))
-        return np.concatenate(
-            [self._predict_from(v, self._columns(self._choose(v))) for v in chunks]
-        )
+        parts = [in_blocks(self._final_outputs, values).cpu().numpy() for values in chunks]
+        return self._in_user_units(np.concatenate(parts))
 
     def select(self, X: Any) -> NDArray[np.bool_]:
         """The columns that the prediction of each row uses.

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
@@ -112,10 +111,8 @@ class BaseGlobalOptimum(BaseBaseline):
         chosen[:, torch.as_tensor(self.selected_units_, device=values.device)] = True
         return chosen
 
-    @torch.inference_mode()
-    def _predict_final(self, X: Any) -> NDArray[np.float64]:
-        parts = [self.network_(v).cpu().numpy() for v in self._chunks(self._read(X))]
-        return self._in_user_units(np.concatenate(parts))
+    def _final_outputs(self, values: Tensor) -> Tensor:
+        return self.network_(values)
 
 
 def _joined(data: TrainingData) -> Rows:

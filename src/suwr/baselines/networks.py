@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.networks import EnsembleMLP
+from suwr.nn.rollout import BLOCK
 
-__all__ = ["SelectorNetwork", "gumbel", "soft_columns", "soft_reveal", "top_units"]
+__all__ = ["SelectorNetwork", "gumbel", "in_blocks", "soft_columns", "soft_reveal", "top_units"]
 
 
 def gumbel(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     """Standard Gumbel noise: the largest of logits plus noise is a draw from their softmax."""
     uniform = torch.rand(shape, generator=generator, device=generator.device)
     return -torch.log(-torch.log(uniform.clamp(1e-20, 1 - 1e-7)))
+
+
+def in_blocks(evaluate: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+    """Evaluate rows in blocks of one shape, the last one padded, and join the results.
+
+    As in `suwr.nn.rollout`: matrix products of different shapes may round differently, and a row
+    must get the same answer alone as in any batch.
+    """
+    parts = []
+    for start in range(0, len(tensors[0]), BLOCK):
+        block = [tensor[start : start + BLOCK] for tensor in tensors]
+        n_rows = len(block[0])
+        padded = [F.pad(part, (0, 0, 0, BLOCK - n_rows)) for part in block]
+        parts.append(evaluate(*padded)[:n_rows])
+    return torch.cat(parts)
 
 
 def top_units(scores: Tensor, k: int) -> Tensor:

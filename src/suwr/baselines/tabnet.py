@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
@@ -111,14 +109,8 @@ class BaseTabNet(BaseBaseline):
         member = attention_matrix(self._parts()[0]) > 0
         return (~used).to(torch.float32) @ member.T.to(torch.float32) == 0
 
-    @torch.inference_mode()
-    def _predict_final(self, X: Any) -> NDArray[np.float64]:
-        loss = self._make_loss()
-        parts = [
-            loss.predict(self.network_(values)[0]).cpu().numpy()
-            for values in self._chunks(self._read(X))
-        ]
-        return self._in_user_units(np.concatenate(parts))
+    def _final_outputs(self, values: Tensor) -> Tensor:
+        return self._make_loss().predict(self.network_(values)[0])
 
 
 class TabNetClassifier(ClassificationTarget, BaseTabNet):
