@@ -20,6 +20,7 @@ LAYERS = [
     {"audit"},
     {"nn"},
     {"estimators"},
+    {"baselines"},
     {"cli"},
 ]
 TORCH = {"nn", "estimators", "baselines"}

@@ -20,7 +20,7 @@ _EXPORTS = {
 }
 
 # `suwr.audit` is a package that can be called: suwr.audit(selector, X).
-_MODULES = ("audit", "exact", "exceptions")
+_MODULES = ("audit", "baselines", "exact", "exceptions")
 
 __all__ = [
     "Explanation",
@@ -29,6 +29,7 @@ __all__ = [
     "SUWRClassifier",
     "SUWRRegressor",
     "audit",
+    "baselines",
     "exact",
     "exceptions",
     "load",
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from suwr import audit, exact, exceptions
+    from suwr import audit, baselines, exact, exceptions
     from suwr.estimators.classifier import SUWRClassifier
     from suwr.estimators.path import sparsity_path
     from suwr.estimators.persistence import load

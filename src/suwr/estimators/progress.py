@@ -6,14 +6,22 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from suwr.nn.settings import Epoch, Progress, Settings
+from suwr.nn.settings import Epoch, Progress
 
 __all__ = ["training_progress"]
 
 
 @contextmanager
-def training_progress(settings: Settings, verbose: int, trainer: str) -> Iterator[Progress]:
-    """Yield the function that training calls after every epoch."""
+def training_progress(n_epochs: int, verbose: int) -> Iterator[Progress]:
+    """Yield the function that training calls after every epoch.
+
+    Parameters
+    ----------
+    n_epochs : int
+        Of all phases together.
+    verbose : int
+        0 shows nothing.
+    """
     if not verbose:
         yield lambda epoch: None
         return
@@ -21,7 +29,6 @@ def training_progress(settings: Settings, verbose: int, trainer: str) -> Iterato
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    extra = 0 if trainer == "reinforce" else settings.pretrain_epochs + settings.finetune_epochs
     with Bar(
         TextColumn("{task.description:<12}"),
         BarColumn(),
@@ -31,7 +38,7 @@ def training_progress(settings: Settings, verbose: int, trainer: str) -> Iterato
         TimeRemainingColumn(),
         console=Console(file=sys.stderr),
     ) as bar:
-        task = bar.add_task("starting", total=settings.max_epochs + extra, value="")
+        task = bar.add_task("starting", total=n_epochs, value="")
 
         def report(epoch: Epoch) -> None:
             bar.update(task, advance=1, description=epoch.phase, value=f"{epoch.value:.4f}")

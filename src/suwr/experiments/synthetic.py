@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SyntheticData", "selection_metrics", "synthetic"]
+__all__ = ["SyntheticData", "relevant_columns", "selection_metrics", "synthetic"]
 
 # Columns (from 0) that each base function reads; x11 (column 10) chooses between two of them.
 RELEVANT = {1: [0, 1], 2: [2, 3, 4, 5], 3: [6, 7, 8, 9]}
@@ -72,20 +72,40 @@ def synthetic(
         raise ValueError(f"'n_columns' must be at least 11. Got {n_columns!r} instead.")
     rng = np.random.RandomState(seed)
     X = rng.randn(n_rows, n_columns)
-    relevant = np.zeros(X.shape, dtype=bool)
     if number in RELEVANT:
         log_g = _base(number, X)
-        relevant[:, RELEVANT[number]] = True
     else:
         low, high = BRANCHES[number]
-        below = X[:, CONTROL] < 0
-        log_g = np.where(below, _base(low, X), _base(high, X))
-        relevant[:, CONTROL] = True
-        relevant[:, RELEVANT[low]] |= below[:, None]
-        relevant[:, RELEVANT[high]] |= ~below[:, None]
+        log_g = np.where(X[:, CONTROL] < 0, _base(low, X), _base(high, X))
     probability = 1.0 / (1.0 + np.exp(log_g))
     y = rng.binomial(1, probability)
-    return SyntheticData(X, y.astype(np.int64), probability, relevant)
+    return SyntheticData(X, y.astype(np.int64), probability, relevant_columns(number, X))
+
+
+def relevant_columns(number: int, X: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Columns that the label of each row of Syn1 … Syn6 depends on, bool (n, d).
+
+    Parameters
+    ----------
+    number : int
+        1 to 6.
+    X : ndarray of shape (n, d)
+
+    Examples
+    --------
+    >>> relevant_columns(1, np.zeros((1, 11))).nonzero()[1].tolist()
+    [0, 1]
+    """
+    relevant = np.zeros(np.shape(X), dtype=bool)
+    if number in RELEVANT:
+        relevant[:, RELEVANT[number]] = True
+        return relevant
+    low, high = BRANCHES[number]
+    below = np.asarray(X)[:, CONTROL] < 0
+    relevant[:, CONTROL] = True
+    relevant[:, RELEVANT[low]] |= below[:, None]
+    relevant[:, RELEVANT[high]] |= ~below[:, None]
+    return relevant
 
 
 def selection_metrics(masks: NDArray[np.bool_], relevant: NDArray[np.bool_]) -> dict[str, float]:

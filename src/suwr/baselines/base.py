@@ -1,0 +1,208 @@
+"""What the baselines that see whole rows have in common: parameters, fitting, selecting."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Tensor, nn
+
+from suwr.baselines.networks import SelectorNetwork, in_blocks
+from suwr.baselines.training import Schedule
+from suwr.estimators.progress import training_progress
+from suwr.estimators.table_model import TableModel, TrainingData, read_masks, seeded
+from suwr.masking import Patches
+from suwr.nn.settings import Progress
+
+__all__ = ["COMMON_CONSTRAINTS", "BaseBaseline", "MaskedPredictions", "clip_units"]
+
+COMMON_CONSTRAINTS: dict[str, Any] = {
+    "groups": "no_validation",
+    "costs": "no_validation",
+    "hidden_size": [Interval(Integral, 1, None, closed="left")],
+    "n_layers": [Interval(Integral, 1, None, closed="left")],
+    "max_epochs": [Interval(Integral, 1, None, closed="left")],
+    "patience": [None, Interval(Integral, 1, None, closed="left")],
+    "batch_size": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
+    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "device": [str],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+}
+
+
+def clip_units(wanted: int, available: int) -> int:
+    """*k*, or all units where there are fewer."""
+    return min(wanted, available)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BaseBaseline(TableModel):
+    """Parameters and life cycle of a baseline.
+
+    The generated ``__init__`` is keyword-only, names every parameter and stores it as given, as
+    scikit-learn asks.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = COMMON_CONSTRAINTS
+    _fitted_attribute: ClassVar[str] = "network_"
+    leak_free_by_construction: ClassVar[bool] = False
+
+    groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None
+    costs: Mapping[str, float] | ArrayLike | None = None
+    hidden_size: int = 128
+    n_layers: int = 3
+    max_epochs: int = 100
+    patience: int | None = None
+    batch_size: int | Literal["auto"] = "auto"
+    learning_rate: float = 1e-3
+    validation_fraction: float = 0.1
+    device: str = "auto"
+    random_state: Any = None
+    verbose: int = 0
+
+    # What the methods differ in.
+
+    @abstractmethod
+    def _train(
+        self, data: TrainingData, generator: torch.Generator, progress: Progress
+    ) -> nn.Module:
+        """Train from start to finish."""
+
+    @abstractmethod
+    def _choose(self, values: Tensor) -> Tensor:
+        """The units of each encoded row, bool ``(n, n_units)``."""
+
+    def _n_epochs(self) -> int:
+        """Epochs of all phases together, for the progress bar."""
+        return self.max_epochs
+
+    def _check_params(self) -> None:
+        """Refuse what single constraints cannot express."""
+
+    # Fitting.
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
+        """Train selector and predictor.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Numbers, or the columns of a pandas or polars frame: numbers, text, categories,
+            booleans. NaN means 'missing', which is a value like any other.
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        self._check_params()
+        data = self._training_data(X, y, sample_weight)
+        with (
+            seeded(self.device_, data.seed) as generator,
+            training_progress(self._n_epochs(), self.verbose) as progress,
+        ):
+            self.network_: Any = self._train(data, generator, progress).eval()
+        return self
+
+    def _schedule(self, data: TrainingData) -> Schedule:
+        return Schedule(
+            max_epochs=self.max_epochs,
+            batch_size=self._batch_size(len(data.rows)),
+            learning_rate=self.learning_rate,
+            patience=self.patience,
+        )
+
+    def _build(self, data: TrainingData, **options: Any) -> SelectorNetwork:
+        network = SelectorNetwork(
+            n_values=data.rows.values.shape[1],
+            n_columns=data.inputs.n_columns,
+            n_units=data.inputs.n_units,
+            n_outputs=self._n_outputs(),
+            hidden_size=self.hidden_size,
+            n_layers=self.n_layers,
+            **options,
+        )
+        return network.to(self.device_)
+
+    # Using a fitted model.
+
+    def _columns(self, chosen: Tensor) -> Tensor:
+        """Masks over columns: the union of the chosen units."""
+        membership = torch.as_tensor(self.units_.membership, device=chosen.device)
+        return chosen.to(torch.float32) @ membership.to(torch.float32) > 0
+
+    @torch.inference_mode()
+    def _choices(self, X: Any) -> NDArray[np.bool_]:
+        chunks = self._chunks(self._read(X))
+        return np.concatenate([in_blocks(self._choose, values).cpu().numpy() for values in chunks])
+
+    def _outputs(self, values: Tensor, mask: Tensor) -> Tensor:
+        """What the predictor says of *x ⊙ h*, ``(n, n_outputs)``."""
+        inputs, loss = self._parts()
+        return loss.predict(self.network_.outputs(inputs.reveal(values, mask)))
+
+    @torch.inference_mode()
+    def _predict_from(self, values: Tensor, mask: Tensor) -> NDArray[np.float64]:
+        return self._in_user_units(in_blocks(self._outputs, values, mask).cpu().numpy())
+
+    def _final_outputs(self, values: Tensor) -> Tensor:
+        """Predictions from what the model selects itself."""
+        return self._outputs(values, self._columns(self._choose(values)))
+
+    @torch.inference_mode()
+    def _predict_final(self, X: Any) -> NDArray[np.float64]:
+        chunks = self._chunks(self._read(X))
+        parts = [in_blocks(self._final_outputs, values).cpu().numpy() for values in chunks]
+        return self._in_user_units(np.concatenate(parts))
+
+    def select(self, X: Any) -> NDArray[np.bool_]:
+        """The columns that the prediction of each row uses.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        ndarray of bool, shape (n, d)
+            The mask *h* of each row.
+        """
+        return self._choices(X).astype(np.float32) @ self.units_.membership.astype(np.float32) > 0
+
+    def cost(self, X: Any) -> NDArray[np.float64]:
+        """‖h‖ of each row: the number of selected units, or the sum of their costs.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+        """
+        return self._choices(X) @ self.units_.costs
+
+
+class MaskedPredictions(BaseBaseline):
+    """A baseline whose predictor takes any mask."""
+
+    def predict_masked(self, X: Any, masks: ArrayLike) -> NDArray[np.float64]:
+        """*f(x ⊙ h)* for given masks: probabilities ``(n, n_classes)``, or values ``(n,)``.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+        masks : array-like of bool, shape (n, d)
+        """
+        table = self._read(X)
+        given = read_masks(masks, table.n_rows, self.n_features_in_, (2,))
+        values = self._encode(table)
+        result = self._predict_from(values, torch.as_tensor(given, device=values.device))
+        return result if self._class_labels() is not None else result[:, 0]

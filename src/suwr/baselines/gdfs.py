@@ -1,0 +1,143 @@
+"""GDFS: greedy dynamic feature selection with a fixed budget (Covert et al. 2023).
+
+From what is revealed, a network chooses the unit whose revealing makes the *next* prediction best:
+the greedy policy for conditional mutual information. The choice is relaxed by Gumbel noise, so the
+loss after it is differentiable; the temperature falls geometrically from stage to stage. Every step
+is trained on its own: no gradient flows from later losses to earlier choices.
+
+As in the core, predictors are pretrained on random masks, each judges rows that it never saw, and
+both are fine-tuned on the masks that the finished policy ends with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import torch
+from sklearn.utils._param_validation import Interval
+from torch import Tensor
+
+from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy
+from suwr.baselines.networks import gumbel, soft_columns, soft_reveal
+from suwr.estimators.table_model import TrainingData
+from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.nn.networks import Architecture, SeparateNetwork
+from suwr.nn.rows import Rows
+
+__all__ = ["GDFSClassifier", "GDFSNetwork", "GDFSRegressor", "staged_temperature"]
+
+
+def staged_temperature(share: float, start: float, end: float, stages: int) -> float:
+    """Temperature after a share of the training: ``stages`` values in geometric progression.
+
+    Examples
+    --------
+    >>> [round(staged_temperature(s, 2.0, 0.02, 3), 3) for s in (0.0, 0.5, 0.99)]
+    [2.0, 0.2, 0.02]
+    """
+    stage = min(int(share * stages), stages - 1)
+    return start * (end / start) ** (stage / max(stages - 1, 1))
+
+
+class GDFSNetwork(SeparateNetwork):
+    """A select head that never stops before the budget is spent, beside predictors."""
+
+    def decide(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """See `suwr.nn.networks.Network`."""
+        _, logits = self.policy_outputs(inputs)
+        return torch.full_like(logits[:, 0], -torch.inf), logits
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BaseGDFS(BaseGreedy):
+    """GDFS for any target."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **GREEDY_CONSTRAINTS,
+        "max_steps": [Interval(Integral, 1, None, closed="left")],
+        "start_temperature": [Interval(Real, 0, None, closed="neither")],
+        "end_temperature": [Interval(Real, 0, None, closed="neither")],
+        "n_temperatures": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    max_steps: int | None = 5
+    start_temperature: float = 2.0
+    end_temperature: float = 0.1
+    n_temperatures: int = 5
+
+    def _make_network(self, architecture: Architecture, data: TrainingData) -> SeparateNetwork:
+        return GDFSNetwork(architecture)
+
+    def _improve(
+        self,
+        network: SeparateNetwork,
+        data: TrainingData,
+        rows: Rows,
+        share: float,
+        generator: torch.Generator,
+    ) -> tuple[Tensor, list[Tensor]]:
+        inputs, shape = data.inputs, rows.weight.shape
+        temperature = staged_temperature(
+            share, self.start_temperature, self.end_temperature, self.n_temperatures
+        )
+        values = rows.values.flatten(0, 1)
+        mask = torch.zeros(len(values), inputs.n_columns, dtype=torch.bool, device=values.device)
+        total, passed = torch.zeros((), device=values.device), []
+        for _ in range(self.max_steps_):
+            _, logits = network.policy_outputs(inputs.reveal(values, mask))
+            free = inputs.available(mask)
+            # A row that has everything may draw any unit: nothing comes of it.
+            free = free | ~free.any(dim=1, keepdim=True)
+            noisy = logits.masked_fill(~free, -torch.inf).log_softmax(dim=1)
+            noisy = noisy + gumbel(tuple(noisy.shape), generator)
+            weight = soft_columns(inputs, (noisy / temperature).softmax(dim=1))
+            shown = soft_reveal(inputs, values, torch.where(mask, 1.0, weight))
+            # The predictor of the other half judges: it never saw the row.
+            outputs = network.predictor(shown.unflatten(0, shape), flip=True)
+            total = total + (data.loss.per_row(outputs, rows.targets) * rows.weight).mean()
+            mask = inputs.add(mask, noisy.argmax(dim=1))
+            passed.append(mask.unflatten(0, shape))
+        return total / self.max_steps_, passed
+
+
+class GDFSClassifier(ClassificationTarget, BaseGDFS):
+    """Greedy dynamic feature selection: a fixed number of units, each chosen from those before.
+
+    It decides only from what is revealed, as SUWR does, but looks one step ahead: two features that
+    matter only together are found by chance. `select`, `explain`, `acquire`, `predict_masked` and
+    `mask_probability` are those of `suwr.SUWRClassifier`.
+
+    Parameters
+    ----------
+    max_steps : int, default=5
+        The budget *k*: units of every row; all of them where there are fewer.
+    start_temperature, end_temperature : float, default=2.0, 0.1
+    n_temperatures : int, default=5
+        Stages between them, in geometric progression.
+    groups, costs
+        As in `suwr.SUWRClassifier`; costs matter for `cost` alone.
+    hidden_size, n_layers, max_epochs, batch_size, validation_fraction, device, random_state, \
+verbose
+        As in `suwr.SUWRClassifier`.
+
+    Attributes
+    ----------
+    policy_ : Policy
+    max_steps_ : int
+        The budget that was used.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from suwr.baselines import GDFSClassifier
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> clf = GDFSClassifier(max_steps=2, max_epochs=3, random_state=0).fit(X, y)
+    >>> set(clf.select(X).sum(axis=1).tolist())
+    {2}
+    """
+
+
+class GDFSRegressor(RegressionTarget, BaseGDFS):
+    """Greedy dynamic feature selection for squared error; see `GDFSClassifier`."""

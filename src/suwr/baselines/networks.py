@@ -1,0 +1,124 @@
+"""A selector that sees the whole row beside a predictor that sees what it selects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from suwr.nn.inputs import MaskedInputs
+from suwr.nn.networks import EnsembleMLP
+from suwr.nn.rollout import BLOCK
+
+__all__ = ["SelectorNetwork", "gumbel", "in_blocks", "soft_columns", "soft_reveal", "top_units"]
+
+
+def gumbel(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Standard Gumbel noise: the largest of logits plus noise is a draw from their softmax."""
+    uniform = torch.rand(shape, generator=generator, device=generator.device)
+    return -torch.log(-torch.log(uniform.clamp(1e-20, 1 - 1e-7)))
+
+
+def in_blocks(evaluate: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
+    """Evaluate rows in blocks of one shape, the last one padded, and join the results.
+
+    As in `suwr.nn.rollout`: matrix products of different shapes may round differently, and a row
+    must get the same answer alone as in any batch.
+    """
+    parts = []
+    for start in range(0, len(tensors[0]), BLOCK):
+        block = [tensor[start : start + BLOCK] for tensor in tensors]
+        n_rows = len(block[0])
+        padded = [F.pad(part, (0, 0, 0, BLOCK - n_rows)) for part in block]
+        parts.append(evaluate(*padded)[:n_rows])
+    return torch.cat(parts)
+
+
+def top_units(scores: Tensor, k: int) -> Tensor:
+    """The ``k`` best units of each row as a mask, bool ``(n, n_units)``.
+
+    Examples
+    --------
+    >>> top_units(torch.tensor([[0.1, 3.0, 2.0]]), 2)
+    tensor([[False,  True,  True]])
+    """
+    chosen = torch.zeros_like(scores, dtype=torch.bool)
+    return chosen.scatter(1, scores.topk(k, dim=1).indices, True)
+
+
+def soft_columns(inputs: MaskedInputs, weight: Tensor) -> Tensor:
+    """Weights of columns from weights of units; for weights 0 and 1 it is the union.
+
+    Parameters
+    ----------
+    inputs : MaskedInputs
+    weight : Tensor of shape (n, n_units)
+    """
+    if inputs.single:
+        return weight
+    return (weight @ inputs.membership.to(weight.dtype)).clamp(max=1.0)
+
+
+def soft_reveal(inputs: MaskedInputs, values: Tensor, weight: Tensor) -> Tensor:
+    """``[x · w, w]``: the relaxation of `MaskedInputs.reveal`, equal to it where w is 0 or 1.
+
+    Parameters
+    ----------
+    inputs : MaskedInputs
+    values : Tensor of shape (n, n_values)
+    weight : Tensor of shape (n, n_columns)
+    """
+    shown = weight if inputs.plain else weight[..., inputs.column_of]
+    return torch.cat([values * shown, weight], dim=-1)
+
+
+class SelectorNetwork(nn.Module):
+    """Two networks of one shape: scores of units from all of *x*, a prediction from *x ⊙ h*.
+
+    Parameters
+    ----------
+    n_values, n_columns, n_units, n_outputs : int
+        As in `suwr.nn.networks.Architecture`.
+    hidden_size, n_layers : int
+    baseline : bool, default=False
+        A third network that predicts from all of *x*.
+    dropout : float, default=0.0
+        Of predictor and baseline.
+    """
+
+    def __init__(
+        self,
+        n_values: int,
+        n_columns: int,
+        n_units: int,
+        n_outputs: int,
+        hidden_size: int,
+        n_layers: int,
+        *,
+        baseline: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        n_in = n_values + n_columns
+        self.selector = EnsembleMLP(1, n_values, hidden_size, n_layers, n_units)
+        self.predictor = EnsembleMLP(1, n_in, hidden_size, n_layers, n_outputs, dropout)
+        self.baseline = (
+            EnsembleMLP(1, n_values, hidden_size, n_layers, n_outputs, dropout)
+            if baseline
+            else None
+        )
+
+    def scores(self, values: Tensor) -> Tensor:
+        """One score per unit from the whole row, ``(n, n_units)``."""
+        return self.selector(values.unsqueeze(0))[0]
+
+    def outputs(self, inputs: Tensor) -> Tensor:
+        """What the predictor says of *[x ⊙ h, h]*, ``(n, n_outputs)``."""
+        return self.predictor(inputs.unsqueeze(0))[0]
+
+    def baseline_outputs(self, values: Tensor) -> Tensor:
+        """What the baseline says of the whole row, ``(n, n_outputs)``."""
+        assert self.baseline is not None
+        return self.baseline(values.unsqueeze(0))[0]

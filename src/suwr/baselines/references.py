@@ -1,0 +1,195 @@
+"""References: no selection at all, and the selection that an oracle knows to be right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from suwr.baselines.base import COMMON_CONSTRAINTS, BaseBaseline
+from suwr.baselines.networks import SelectorNetwork
+from suwr.baselines.training import fit_predictor
+from suwr.estimators.input import name_columns
+from suwr.estimators.table_model import TrainingData
+from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.nn.rows import Folds
+from suwr.nn.settings import Progress
+
+__all__ = [
+    "AllFeaturesClassifier",
+    "AllFeaturesRegressor",
+    "OracleClassifier",
+    "OracleRegressor",
+]
+
+
+class BaseAllFeatures(BaseBaseline):
+    """A predictor that sees everything."""
+
+    # One and the same mask for every row tells nothing.
+    leak_free_by_construction: ClassVar[bool] = True
+
+    def _train(
+        self, data: TrainingData, generator: torch.Generator, progress: Progress
+    ) -> SelectorNetwork:
+        network = self._build(data, dropout=0.2)
+
+        everything = torch.ones(1, data.inputs.n_columns, dtype=torch.bool, device=self.device_)
+        fit_predictor(
+            network, data, Folds(data.rows, generator),
+            lambda index: everything.expand(len(index), -1),
+            everything.expand(len(data.validation), -1), self._schedule(data), progress,
+        )  # fmt: skip
+        return network
+
+    def _choose(self, values: Tensor) -> Tensor:
+        shape = (len(values), len(self.units_))
+        return torch.ones(shape, dtype=torch.bool, device=values.device)
+
+
+class AllFeaturesClassifier(ClassificationTarget, BaseAllFeatures):
+    """No selection: a classifier that reads every column.
+
+    The same network as the other methods' predictors, for comparison.
+
+    Parameters
+    ----------
+    groups, costs
+        As in `suwr.SUWRClassifier`; they matter for `cost` alone.
+    hidden_size, n_layers : int, default=128, 3
+    max_epochs : int, default=100
+    patience : int or None, default=None
+        Epochs without improvement on validation rows before training ends.
+    batch_size : int or 'auto', default='auto'
+    learning_rate : float, default=1e-3
+    validation_fraction : float, default=0.1
+    device : str, default='auto'
+    random_state : int, RandomState or None, default=None
+    verbose : int, default=0
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from suwr.baselines import AllFeaturesClassifier
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> clf = AllFeaturesClassifier(max_epochs=5, random_state=0).fit(X, y)
+    >>> bool(clf.select(X).all())
+    True
+    """
+
+
+class AllFeaturesRegressor(RegressionTarget, BaseAllFeatures):
+    """No selection: a regressor that reads every column; see `AllFeaturesClassifier`."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BaseOracle(BaseBaseline):
+    """A predictor under masks that are known beforehand."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **COMMON_CONSTRAINTS,
+        "relevant": "no_validation",
+    }
+
+    relevant: Callable[[Any], ArrayLike] | Sequence[int | str] | None = None
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
+        """Train the predictor under the known masks; parameters as in `suwr.SUWRClassifier`."""
+        self._X = X
+        try:
+            return super().fit(X, y, sample_weight)
+        finally:
+            del self._X
+
+    def _train(
+        self, data: TrainingData, generator: torch.Generator, progress: Progress
+    ) -> SelectorNetwork:
+        known = torch.as_tensor(self._known(self._X), device=data.rows.values.device)
+        mask = known[torch.as_tensor(data.row_numbers, device=known.device)]
+        checked = known[torch.as_tensor(data.validation_numbers, device=known.device)]
+        network = self._build(data, dropout=0.2)
+        fit_predictor(
+            network, data, Folds(data.rows, generator), lambda index: mask[index], checked,
+            self._schedule(data), progress,
+        )  # fmt: skip
+        return network
+
+    def _known(self, X: Any) -> NDArray[np.bool_]:
+        """The relevant columns of each row, grown to whole units."""
+        n, names = len(X), name_columns(self)
+        if callable(self.relevant):
+            known = np.asarray(self.relevant(X))
+            if known.dtype != bool or known.shape != (n, len(names)):
+                raise ValueError(
+                    f"The 'relevant' parameter of {type(self).__name__} must return booleans of "
+                    f"shape {(n, len(names))}. Got {known.dtype} of shape {known.shape} instead."
+                )
+        else:
+            known = np.zeros((n, len(names)), dtype=bool)
+            known[:, self._known_columns(names)] = True
+        touched = known.astype(np.float32) @ self.units_.membership.T.astype(np.float32) > 0
+        return touched.astype(np.float32) @ self.units_.membership.astype(np.float32) > 0
+
+    def _known_columns(self, names: list[str]) -> list[int]:
+        if self.relevant is None:
+            return list(range(len(names)))
+        columns = []
+        for column in self.relevant:  # type: ignore[union-attr]
+            if isinstance(column, str) and column in names:
+                columns.append(names.index(column))
+            elif isinstance(column, int | np.integer) and 0 <= column < len(names):
+                columns.append(int(column))
+            else:
+                raise ValueError(
+                    f"The 'relevant' parameter of {type(self).__name__} must name columns of X. "
+                    f"Got {column!r} instead."
+                )
+        return columns
+
+    def _choose(self, values: Tensor) -> Tensor:
+        raise NotImplementedError("an oracle reads raw rows, not encoded ones")
+
+    def _choices(self, X: Any) -> NDArray[np.bool_]:
+        self._read(X)
+        membership = self.units_.membership.astype(np.float32)
+        hidden = (~self._known(X)).astype(np.float32) @ membership.T
+        return hidden == 0
+
+    def _predict_final(self, X: Any) -> NDArray[np.float64]:
+        values = self._encode(self._read(X))
+        return self._predict_from(values, torch.as_tensor(self._known(X), device=values.device))
+
+
+class OracleClassifier(ClassificationTarget, BaseOracle):
+    """The known relevant columns of each row, and a classifier that sees those alone.
+
+    Whether the selection leaks is up to whoever knows it.
+
+    Parameters
+    ----------
+    relevant : callable, sequence of columns or None, default=None
+        A function of X that returns booleans of shape (n, d), or the columns that are relevant for
+        every row. None: all of them.
+    groups, costs, hidden_size, n_layers, max_epochs, patience, batch_size, learning_rate, \
+validation_fraction, device, random_state, verbose
+        As in `AllFeaturesClassifier`. A unit with a relevant column is selected whole.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> from suwr.baselines import OracleClassifier
+    >>> from suwr.experiments.synthetic import relevant_columns, synthetic
+    >>> data = synthetic(4, n_rows=200)
+    >>> clf = OracleClassifier(relevant=partial(relevant_columns, 4), max_epochs=2, random_state=0)
+    >>> bool((clf.fit(data.X, data.y).select(data.X) == data.relevant).all())
+    True
+    """
+
+
+class OracleRegressor(RegressionTarget, BaseOracle):
+    """The known relevant columns of each row; see `OracleClassifier`."""

@@ -1,0 +1,112 @@
+"""Who reads what is hidden: a direct counterfactual on a problem that can be enumerated."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from easy_problems import switch
+
+from suwr import baselines
+from suwr.estimators.poison import POISONS, poison_check, poisoned
+
+QUICK = {"max_epochs": 20, "hidden_size": 32, "n_layers": 2, "random_state": 0}
+
+
+def conflicts(cube, masks):
+    """Pairs of rows that agree on all that is shown of the first, but are shown otherwise."""
+    found = 0
+    for i, shown in enumerate(masks):
+        for j in range(len(cube)):
+            same = (cube[i, shown] == cube[j, shown]).all()
+            found += bool(same and (masks[i] != masks[j]).any())
+    return found
+
+
+@pytest.fixture(scope="module")
+def toy():
+    """Whichever of columns 1 and 2 matters is up to column 0."""
+    cube = np.array(list(product([0.0, 1.0], repeat=3)))
+    X = np.repeat(cube, 40, axis=0)
+    y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2]).astype(int)
+    return cube, X, y
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("L2X", {"n_units": 1}),
+        ("INVASE", {"sparsity_weight": 0.1, "max_epochs": 60}),
+        ("REALX", {"sparsity_weight": 0.32, "max_epochs": 60}),
+    ],
+)
+def test_selectors_that_see_the_row_leak(toy, method, params):
+    cube, X, y = toy
+    params = {"learning_rate": 1e-2, **params}
+    model = getattr(baselines, f"{method}Classifier")(**{**QUICK, **params}).fit(X, y)
+    assert not model.leak_free_by_construction
+    assert conflicts(cube, model.select(cube)) > 0
+
+
+@pytest.mark.parametrize("method", ["GDFS", "DIME", "CAE", "AllFeatures", "GlobalOptimum"])
+def test_the_others_do_not(toy, method):
+    cube, X, y = toy
+    params = {"GDFS": {"max_steps": 2}, "CAE": {"n_units": 2}}.get(method, {})
+    model = getattr(baselines, f"{method}Classifier")(**{**QUICK, **params}).fit(X, y)
+    assert model.leak_free_by_construction
+    assert conflicts(cube, model.select(cube)) == 0
+
+
+@pytest.fixture(scope="module", params=["GDFS", "DIME", "DIME by confidence"])
+def sequential(request):
+    X, y = switch(600)
+    X = X + 0.2 * np.random.RandomState(1).randn(*X.shape)
+    method, _, stopping = request.param.partition(" by ")
+    params = {"stopping": stopping} if stopping else {}
+    kind = getattr(baselines, f"{method}Classifier")
+    return kind(**{**QUICK, "max_epochs": 10, "max_steps": 2, **params}).fit(X, y), X
+
+
+def test_nothing_hidden_is_read(sequential):
+    model, X = sequential
+    report = poison_check(model, X, random_state=0)
+    assert report.passed
+    assert report.n_cells > len(X)
+
+
+@pytest.mark.parametrize("poison", POISONS)
+def test_poisoned_rows_are_treated_alike_in_small_batches(sequential, poison):
+    model, X = sequential
+    table = model._read(X)
+    whole = model.policy_.rollout(model._encode(table))
+    bad = poisoned(table, whole.mask, poison, np.random.RandomState(1))
+    for start in range(0, 100, 20):
+        rows = slice(start, start + 7)
+        part = model.policy_.rollout(model._encode(bad.take(rows)))
+        np.testing.assert_array_equal(part.mask, whole.mask[rows])
+        np.testing.assert_array_equal(part.order, whole.order[rows, : part.order.shape[1]])
+
+
+def test_the_poison_check_would_find_a_leak(sequential):
+    model, X = sequential
+    inputs = model.policy_.inputs
+
+    class Peeking(type(inputs)):
+        def reveal(self, values, mask):
+            return super().reveal(values, mask) + 0.01 * values.nan_to_num()[:, :1]
+
+    try:
+        model.policy_.inputs = Peeking(**vars(inputs))
+        assert not poison_check(model, X, random_state=0).passed
+    finally:
+        model.policy_.inputs = inputs
+
+
+def test_narratives_and_probabilities_come_along(sequential):
+    model, X = sequential
+    story = model.explain(X[:3])[0]
+    assert len(story.steps) >= 1
+    masks = model.select(X)
+    np.testing.assert_allclose(model.predict_masked(X, masks), model.predict_proba(X), atol=1e-6)
+    assert (model.mask_probability(X[:5], masks[:5], policy="greedy") == 1).all()
+    session = model.acquire()
+    assert session.next_unit is not None

@@ -1,0 +1,33 @@
+"""The presets are parameters that the estimators take."""
+
+import pytest
+
+from suwr import baselines
+from suwr.baselines import presets
+
+DATA = ["toy", "mnist", *(f"syn{n}" for n in range(1, 7))]
+
+
+@pytest.mark.parametrize("data", DATA)
+def test_every_preset_makes_an_estimator(data):
+    names = presets.preset_names(data)
+    assert {"AllFeatures", "REALX", "CAE", "GDFS", "DIME"} <= set(names)
+    for name in names:
+        model = getattr(baselines, f"{name}Classifier")(**presets.preset(data, name))
+        model._validate_params()
+
+
+def test_published_values():
+    assert [presets.preset(f"syn{n}", "L2X")["n_units"] for n in range(1, 7)] == [1, 4, 4, 5, 5, 5]
+    assert presets.preset("syn5", "INVASE")["sparsity_weight"] == pytest.approx(0.15 / 11)
+    assert presets.preset("syn1", "TabNet")["mask_sparsity_weight"] == 0.02
+    assert presets.PATHS["mnist", "CAE"] == ("n_units", (15, 20, 30, 40, 50))
+
+
+@pytest.mark.parametrize(
+    ("data", "method", "message"),
+    [("syn7", "L2X", "'data' parameter must be"), ("mnist", "L2X", "'method' parameter must be")],
+)
+def test_unknown_presets_are_refused(data, method, message):
+    with pytest.raises(ValueError, match=message):
+        presets.preset(data, method)
