@@ -193,8 +193,6 @@ class Explanation(Sequence[Narrative]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Explanation) and self._narratives == other._narratives
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __repr__(self) -> str:
         return f"Explanation of {len(self)} rows"
 

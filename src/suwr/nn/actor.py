@@ -22,7 +22,7 @@ from torch import Tensor
 
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
-from suwr.nn.networks import SeparateNetwork
+from suwr.nn.networks import EnsembleMLP, SeparateNetwork
 from suwr.nn.predictor import weighted_loss
 from suwr.nn.rollout import BLOCK, Policy
 from suwr.nn.rows import Folds, Rows, by_fold
@@ -113,9 +113,9 @@ def train_policy(
     network.eval()
 
 
-def _swap(network: SeparateNetwork, policy: torch.nn.Module) -> torch.nn.Module:
+def _swap(network: SeparateNetwork, policy: EnsembleMLP) -> EnsembleMLP:
     """Put another policy into the network and return the one that was there."""
-    old, network.policy = network.policy, policy  # type: ignore[assignment]
+    old, network.policy = network.policy, policy
     network.eval()
     return old
 

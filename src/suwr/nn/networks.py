@@ -7,6 +7,7 @@ on its batch.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
@@ -96,7 +97,7 @@ class EnsembleMLP(nn.Module):
         return x
 
 
-class Network(nn.Module):
+class Network(nn.Module, ABC):
     """What every SUWR network can do; `build` makes one.
 
     ``stop_temperature`` divides the expected gain of going on, so that
@@ -110,18 +111,18 @@ class Network(nn.Module):
         self.architecture = architecture
         self.register_buffer("stop_temperature", torch.ones(()))
 
+    @abstractmethod
     def policy_outputs(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Expected gain of going on ``(n,)`` and the select logits ``(n, n_units)``."""
-        raise NotImplementedError
 
     def decide(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Logit of ζ_stop ``(n,)`` and logits of ζ_select ``(n, n_units)``."""
         gain, logits = self.policy_outputs(inputs)
         return -gain / self.stop_temperature, logits
 
+    @abstractmethod
     def predict(self, inputs: Tensor) -> Tensor:
         """Outputs of every predictor on the same rows, ``(n_members, n, n_outputs)``."""
-        raise NotImplementedError
 
 
 class SeparateNetwork(Network):
