@@ -33,8 +33,8 @@ def make(name, **params):
 # What scikit-learn's checks ask to be learned takes some training; one method of each shape.
 CHECKED = [
     baselines.L2XRegressor(max_epochs=8, hidden_size=16, n_layers=1, learning_rate=2e-2),
-    baselines.INVASEClassifier(max_epochs=5, hidden_size=16, n_layers=1, learning_rate=2e-2),
-    baselines.DIMEClassifier(max_epochs=5, max_steps=2, hidden_size=16, n_layers=1),
+    baselines.INVASEClassifier(max_epochs=8, hidden_size=32, n_layers=1, learning_rate=2e-2),
+    baselines.DIMEClassifier(max_epochs=10, max_steps=2, hidden_size=32, n_layers=1),
 ]
 
 
