@@ -89,7 +89,7 @@ def table(cells: list[dict[str, Any]]) -> str:
     lines = [
         "# Baselines on Syn1 to Syn6",
         "",
-        "Mean ± standard deviation over seeds on 10,000 test rows; the paper's figure (Table 2) is",
+        "Mean ± standard deviation over seeds on the test rows; the paper's figure (Table 2) is",
         "in brackets where it has one. TPR, FDR and CFSR are in percent.",
         "",
         "| data | method | seeds | AUROC | TPR | FDR | CFSR | features | fit |",
@@ -135,6 +135,8 @@ def main() -> None:
         number, seed, method = args.cell
         print(json.dumps(cell(int(number), int(seed), method, args.epochs, args.rows)))
         return
+    if args.out == HERE and (args.epochs is not None or args.rows != 10_000):
+        parser.error("--epochs and --rows make a trial: name another folder with --out")
     args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / "results.json"
     stored = json.loads(path.read_text()) if path.exists() else {"cells": []}

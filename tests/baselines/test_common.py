@@ -32,10 +32,9 @@ def make(name, **params):
 
 # What scikit-learn's checks ask to be learned takes some training; one method of each shape.
 CHECKED = [
-    baselines.AllFeaturesClassifier(max_epochs=8, hidden_size=32, n_layers=2, learning_rate=1e-2),
-    baselines.L2XRegressor(max_epochs=15, hidden_size=32, n_layers=2, learning_rate=1e-2),
-    baselines.INVASEClassifier(max_epochs=10, hidden_size=32, n_layers=2, learning_rate=1e-2),
-    baselines.DIMEClassifier(max_epochs=8, max_steps=2, hidden_size=32, n_layers=2),
+    baselines.L2XRegressor(max_epochs=8, hidden_size=16, n_layers=1, learning_rate=2e-2),
+    baselines.INVASEClassifier(max_epochs=8, hidden_size=32, n_layers=1, learning_rate=2e-2),
+    baselines.DIMEClassifier(max_epochs=10, max_steps=2, hidden_size=32, n_layers=1),
 ]
 
 

@@ -97,7 +97,7 @@ def test_dime_stops_by_confidence_budget_and_cost():
     assert not full.all()
 
     costs = {"x0": 1.0, "x1": 2.0}
-    bounded = fit("DIMEClassifier", X, y, stopping="budget", budget=2.0, costs=costs)
+    bounded = fit("DIMEClassifier", X, y, stopping="budget", budget=2.0, costs=costs, max_epochs=5)
     assert bounded.cost(X).max() <= 2.0
     assert bounded.cost(X).min() > 0
 
@@ -183,10 +183,10 @@ def test_groups_are_selected_whole(method):
 @pytest.mark.parametrize("method", ["INVASE", "REALX", "DIME"])
 def test_a_high_price_selects_nothing_and_dear_units_are_left_out(method):
     X, y, _ = one_column()
-    assert not fit(f"{method}Classifier", X, y, sparsity_weight=50.0).select(X).any()
+    assert not fit(f"{method}Classifier", X, y, sparsity_weight=50.0, max_epochs=8).select(X).any()
     X2 = np.column_stack([X, X[:, 2]])
     costs = [1, 1, 50, 1, 1, 1]
-    model = fit(f"{method}Classifier", X2, y, costs=costs, sparsity_weight=0.05, max_epochs=30)
+    model = fit(f"{method}Classifier", X2, y, costs=costs, sparsity_weight=0.05, max_epochs=20)
     masks = model.select(X2)
     assert masks[:, 2].mean() < 0.05
     assert masks[:, 5].mean() > 0.9

@@ -5,8 +5,8 @@ predicts from *x ⊙ h*, a baseline network from all of *x*. The selector climbs
 
     E_h [ L_baseline - L_critic(h) ] - λ E_h ‖h‖
 
-by the log-trick; the second expectation is known in closed form. The prediction uses the units of
-probability above one half.
+by the log-trick; the second expectation is known in closed form. Critic and baseline learn for a
+while before the selector starts. The prediction uses the units of probability above one half.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ from suwr.nn.schedule import step
 from suwr.nn.settings import Progress
 
 __all__ = ["INVASEClassifier", "INVASERegressor"]
+
+# Share of the training in which critic and baseline learn under random subsets, before the selector
+# starts: as long as the critic knows nothing, only the price counts and everything is dropped.
+WARM_UP = 0.25
 
 
 class BaseINVASE(BasePenalised):
@@ -52,13 +56,15 @@ class BaseINVASE(BasePenalised):
             worse = (with_mask - with_all).detach()
             penalty = probability @ price
             value = worse * log_probability(scores, chosen) + penalty
-            step(selector, (value * rows.weight).mean())
+            if share >= WARM_UP:
+                step(selector, (value * rows.weight).mean())
             step(critic, (with_mask * rows.weight).mean())
             step(baseline, (with_all * rows.weight).mean())
 
         run_epochs(
             network, Folds(data.rows, generator), schedule, [selector, critic, baseline], update,
             lambda: self._validation_value(network, data, price), progress, "INVASE",
+            first_useful=WARM_UP,
         )  # fmt: skip
         return network
 
