@@ -64,7 +64,7 @@ def synthetic(
     --------
     >>> data = synthetic(4, n_rows=5)
     >>> data.X.shape, data.relevant.sum(axis=1).tolist()
-    ((5, 11), [5, 3, 5, 5, 3])
+    ((5, 11), [5, 5, 3, 5, 3])
     """
     if number not in (*RELEVANT, *BRANCHES):
         raise ValueError(f"'number' must be from 1 to 6. Got {number!r} instead.")
