@@ -117,7 +117,7 @@ def table(results: list[dict]) -> str:
         "",
         f"Seconds are CPU seconds on one core until AUROC {TARGET} on watched rows; 'never' counts",
         "as infinite in the median. 'reinforce' is the published objective with a shared encoder.",
-        "λ is the default, max_steps = 11. The test rows were used once per finished fit. A model of",
+        "λ is the default, max_steps = 11. Test rows were used once per finished fit. A model of",
         "0 features stops at once: its stop head saturated before anything was found.",
         "",
         "| data | trainer | seeds | seconds to target | median | epochs | fit, median | memory |",
