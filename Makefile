@@ -21,8 +21,9 @@ setup: $(STAMP)  ## create .venv and install suwr with everything its developers
 demo: $(STAMP)  ## train on a real data set and tell the story of three predictions
 	$(BIN)/suwr demo
 
+# One thread per worker: the workers already use every core.
 test: lint types  ## ruff, mypy, then every test
-	$(BIN)/python -m pytest -n auto
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
 lint: $(STAMP)  ## style and common mistakes
 	$(BIN)/ruff check .
