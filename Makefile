@@ -23,7 +23,7 @@ demo: $(STAMP)  ## train on a real data set and tell the story of three predicti
 
 # One thread per worker: the workers already use every core.
 test: lint types  ## ruff, mypy, then every test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(STAMP)  ## style and common mistakes
 	$(BIN)/ruff check .
