@@ -22,9 +22,9 @@ __all__ = ["run_demo"]
 
 def run_demo(out: Path, seed: int = 0) -> None:
     """Train, compare, explain, check, write."""
+    require("pandas", "tables", "The demo")
     out.mkdir(parents=True, exist_ok=True)
     console = Console(highlight=False)
-    require("pandas", "tables", "The demo")
     bunch = load_breast_cancer(as_frame=True)
     X, n_columns = bunch.data, bunch.data.shape[1]
     y = bunch.target_names[bunch.target]
