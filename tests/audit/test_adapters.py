@@ -43,7 +43,10 @@ def test_top_k_of_attributions_leaks():
 def test_shap_values_with_one_or_more_outputs():
     one = from_shap(lambda X: SimpleNamespace(values=X * W), k=2)
     np.testing.assert_array_equal(one.select(X), top_k(abs(X * W), 2))
-    many = lambda X: SimpleNamespace(values=np.stack([X * W, X], axis=2))  # noqa: E731
+
+    def many(X):
+        return SimpleNamespace(values=np.stack([X * W, X], axis=2))
+
     np.testing.assert_array_equal(from_shap(many, 2, output=1).select(X), top_k(abs(X), 2))
     both = top_k(abs(X * W) + abs(X), 2)
     np.testing.assert_array_equal(from_shap(many, 2).select(X), both)

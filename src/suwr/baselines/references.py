@@ -136,10 +136,10 @@ class BaseOracle(BaseBaseline):
         return touched.astype(np.float32) @ self.units_.membership.astype(np.float32) > 0
 
     def _known_columns(self, names: list[str]) -> list[int]:
-        if self.relevant is None:
+        if self.relevant is None or callable(self.relevant):
             return list(range(len(names)))
         columns = []
-        for column in self.relevant:  # type: ignore[union-attr]
+        for column in self.relevant:
             if isinstance(column, str) and column in names:
                 columns.append(names.index(column))
             elif isinstance(column, int | np.integer) and 0 <= column < len(names):
