@@ -6,7 +6,8 @@
 Every fit runs in a process of its own on one core; seconds are CPU seconds of that process without
 the evaluations, so that a busy machine does not change them. After every epoch the policy is
 evaluated on 10,000 rows that are neither training nor test rows (seed 200); the test rows
-(seed 100) are scored by the finished model. They were in view when the settings were chosen. A finished cell is never repeated.
+(seed 100) are scored by the finished model. They were in view when the settings were chosen. A
+finished cell is never repeated.
 """
 
 from __future__ import annotations
