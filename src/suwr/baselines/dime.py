@@ -96,7 +96,7 @@ class DIMENetwork(SeparateNetwork):
         prediction = self.loss.predict(self.predict(inputs)).mean(dim=0)
         return bounded_gain(self.policy_outputs(inputs)[1], prediction, self.loss), prediction
 
-    def decide(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def decide(self, inputs: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """See `suwr.nn.networks.Network`."""
         gain, prediction = self.gains(inputs)
         ratio = gain / self.units.costs.clamp_min(LEAST_COST)

@@ -44,7 +44,7 @@ def staged_temperature(share: float, start: float, end: float, stages: int) -> f
 class GDFSNetwork(SeparateNetwork):
     """A select head that never stops before the budget is spent, beside predictors."""
 
-    def decide(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def decide(self, inputs: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """See `suwr.nn.networks.Network`."""
         _, logits = self.policy_outputs(inputs)
         return torch.full_like(logits[:, 0], -torch.inf), logits

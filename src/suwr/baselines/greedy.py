@@ -23,9 +23,10 @@ from suwr.estimators.progress import training_progress
 from suwr.estimators.sequential import SequentialModel
 from suwr.estimators.table_model import TrainingData, seeded
 from suwr.masking import Patches
-from suwr.nn.actor import objective
+from suwr.nn.judge import objective
 from suwr.nn.networks import Architecture, SeparateNetwork
-from suwr.nn.predictor import finetune, pretrain, weighted_loss
+from suwr.nn.phases import run_phases
+from suwr.nn.predictor import FineTuning, Pretraining, weighted_loss
 from suwr.nn.rollout import BLOCK, Policy
 from suwr.nn.rows import Folds, Rows
 from suwr.nn.schedule import cosine, fade, set_rate, step, update_average
@@ -151,10 +152,14 @@ class BaseGreedy(SequentialModel):
         network = self._make_network(architecture, data).to(self.device_)
         network.predictor.dropout = settings.dropout
         folds = Folds(data.rows, generator)
-        pretrain(network, data.inputs, data.loss, folds, settings, progress)
+        inputs, loss = data.inputs, data.loss
+        pretraining = Pretraining(network, inputs, loss, folds, settings)
+        run_phases([lambda: pretraining], generator, progress)
         self._train_select(network, data, folds, settings, progress)
-        policy = Policy(network, data.inputs, data.loss, settings.max_steps)
-        finetune(network, policy, data.loss, folds, settings, progress)
+        policy = Policy(network, inputs, loss, settings.max_steps)
+        final = torch.as_tensor(policy.rollout(data.rows.values).mask, device=policy.device)
+        tuning = FineTuning(network, inputs, loss, folds, lambda epoch: final, settings)
+        run_phases([lambda: tuning], generator, progress)
         return network
 
     def _train_select(
@@ -201,7 +206,7 @@ class BaseGreedy(SequentialModel):
                 )
             current, network.policy = network.policy, average
             network.eval()
-            now = objective(judge, loss, data.validation, settings.sparsity_weight)
+            now = objective(judge, loss, data.validation, self._objective_weight())
             # While temperature or exploration is high, a good epoch is a lucky one.
             if now < best and share >= 0.5:
                 best, best_state = now, copy.deepcopy(network.state_dict())
