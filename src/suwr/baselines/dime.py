@@ -11,6 +11,7 @@ which bounds the information from above. The next unit has the largest gain per 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal
@@ -155,14 +156,14 @@ class BaseDIME(BaseGreedy):
         }[self.stopping]
         return DIMENetwork(architecture, data.inputs, data.loss, stopping)
 
-    def _improve(
+    def _walk(
         self,
         network: SeparateNetwork,
         data: TrainingData,
         rows: Rows,
         share: float,
         generator: torch.Generator,
-    ) -> tuple[Tensor, list[Tensor]]:
+    ) -> Iterator[tuple[Tensor, Tensor]]:
         inputs, loss, shape = data.inputs, data.loss, rows.weight.shape
         epsilon = staged_temperature(share, self.exploration, self.exploration * 0.2**4, 5)
         costs = inputs.costs.clamp_min(LEAST_COST)
@@ -178,7 +179,7 @@ class BaseDIME(BaseGreedy):
             return loss.per_row(outputs, rows.targets).flatten()
 
         shown = inputs.reveal(values, mask)
-        now, errors, passed = judged(shown), [], []
+        now = judged(shown)
         for _ in range(self.max_steps_):
             raw = network.policy_outputs(shown)[1]
             free = inputs.available(mask)
@@ -192,10 +193,8 @@ class BaseDIME(BaseGreedy):
             shown = inputs.reveal(values, mask)
             after = judged(shown)
             error = raw.gather(1, unit.unsqueeze(1))[:, 0] - SCALE * (now - after)
-            errors.append((error.square() * weight).mean())
-            passed.append(mask.unflatten(0, shape))
+            yield (error.square() * weight).mean(), mask.unflatten(0, shape)
             now = after
-        return torch.stack(errors).mean(), passed
 
 
 class DIMEClassifier(ClassificationTarget, BaseDIME):

@@ -11,6 +11,7 @@ both are fine-tuned on the masks that the finished policy ends with.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -24,7 +25,9 @@ from suwr.baselines.networks import gumbel, soft_columns, soft_reveal
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.networks import Architecture, SeparateNetwork
+from suwr.nn.rollout import Policy
 from suwr.nn.rows import Rows
+from suwr.nn.settings import Settings
 
 __all__ = ["GDFSClassifier", "GDFSNetwork", "GDFSRegressor", "staged_temperature"]
 
@@ -70,21 +73,28 @@ class BaseGDFS(BaseGreedy):
     def _make_network(self, architecture: Architecture, data: TrainingData) -> SeparateNetwork:
         return GDFSNetwork(architecture)
 
-    def _improve(
+    def _validation_value(self, judge: Policy, data: TrainingData, settings: Settings) -> float:
+        """Mean loss over the steps, as published: every budget counts."""
+        rows = data.validation
+        prediction = judge.rollout(rows.values, record=True).prediction
+        after = torch.as_tensor(prediction[:, 1:], device=rows.values.device)  # type: ignore[index]
+        lost = data.loss.of_prediction(after, rows.targets.unsqueeze(1))
+        return float((lost.mean(dim=1) * rows.weight).mean())
+
+    def _walk(
         self,
         network: SeparateNetwork,
         data: TrainingData,
         rows: Rows,
         share: float,
         generator: torch.Generator,
-    ) -> tuple[Tensor, list[Tensor]]:
+    ) -> Iterator[tuple[Tensor, Tensor]]:
         inputs, shape = data.inputs, rows.weight.shape
         temperature = staged_temperature(
             share, self.start_temperature, self.end_temperature, self.n_temperatures
         )
         values = rows.values.flatten(0, 1)
         mask = torch.zeros(len(values), inputs.n_columns, dtype=torch.bool, device=values.device)
-        total, passed = torch.zeros((), device=values.device), []
         for _ in range(self.max_steps_):
             _, logits = network.policy_outputs(inputs.reveal(values, mask))
             free = inputs.available(mask)
@@ -96,10 +106,9 @@ class BaseGDFS(BaseGreedy):
             shown = soft_reveal(inputs, values, torch.where(mask, 1.0, weight))
             # The predictor of the other half judges: it never saw the row.
             outputs = network.predictor(shown.unflatten(0, shape), flip=True)
-            total = total + (data.loss.per_row(outputs, rows.targets) * rows.weight).mean()
             mask = inputs.add(mask, noisy.argmax(dim=1))
-            passed.append(mask.unflatten(0, shape))
-        return total / self.max_steps_, passed
+            lost = (data.loss.per_row(outputs, rows.targets) * rows.weight).mean()
+            yield lost, mask.unflatten(0, shape)
 
 
 class GDFSClassifier(ClassificationTarget, BaseGDFS):

@@ -8,30 +8,34 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
 from suwr.baselines.base import COMMON_CONSTRAINTS
+from suwr.baselines.networks import soft_columns
 from suwr.estimators.progress import training_progress
 from suwr.estimators.sequential import SequentialModel
 from suwr.estimators.table_model import TrainingData, seeded
 from suwr.masking import Patches
 from suwr.nn.actor import objective
+from suwr.nn.inputs import MaskedInputs
+from suwr.nn.losses import Loss
 from suwr.nn.networks import Architecture, SeparateNetwork
-from suwr.nn.predictor import finetune, pretrain, weighted_loss
+from suwr.nn.predictor import pretrain, weighted_loss
 from suwr.nn.rollout import BLOCK, Policy
-from suwr.nn.rows import Folds, Rows
+from suwr.nn.rows import LEAST_BATCHES, Folds, Rows
 from suwr.nn.schedule import cosine, fade, set_rate, step, update_average
 from suwr.nn.settings import Epoch, Progress, Settings
 
-__all__ = ["GREEDY_CONSTRAINTS", "BaseGreedy", "greedy_settings"]
+__all__ = ["GREEDY_CONSTRAINTS", "BaseGreedy", "finetune_along", "prefix_masks"]
 
 GREEDY_CONSTRAINTS: dict[str, Any] = {
     **{k: v for k, v in COMMON_CONSTRAINTS.items() if k not in ("patience", "learning_rate")},
@@ -41,16 +45,70 @@ GREEDY_CONSTRAINTS: dict[str, Any] = {
 DEFAULT_MOST_STEPS = 32
 
 
-def greedy_settings(
-    sparsity_weight: float, max_steps: int, max_epochs: int, batch_size: int
-) -> Settings:
-    """The core's settings, as far as these methods read them."""
-    return Settings(
-        sparsity_weight=sparsity_weight,
-        max_steps=max_steps,
-        max_epochs=max_epochs,
-        batch_size=batch_size,
+def prefix_masks(inputs: MaskedInputs, order: Tensor, length: Tensor) -> Tensor:
+    """Masks over columns after the first ``length`` units of ``order``.
+
+    Parameters
+    ----------
+    inputs : MaskedInputs
+    order : Tensor of int, shape (..., n_steps)
+        Units in the order of their revealing; -1 where nothing was revealed.
+    length : Tensor of int, shape (...)
+
+    Returns
+    -------
+    Tensor of bool, shape (..., n_columns)
+    """
+    place = torch.arange(order.shape[-1], device=order.device)
+    shown = (place < length.unsqueeze(-1)) & (order >= 0)
+    chosen = torch.zeros((*order.shape[:-1], inputs.n_units), device=order.device)
+    chosen = chosen.scatter_add(-1, order.clamp_min(0), shown.to(chosen.dtype))
+    return soft_columns(inputs, chosen) > 0.5
+
+
+def finetune_along(
+    network: SeparateNetwork,
+    policy: Policy,
+    loss: Loss,
+    folds: Folds,
+    settings: Settings,
+    progress: Progress,
+) -> None:
+    """Teach all predictors all rows under the masks that the finished policy passes through.
+
+    Half of the masks are those it ends with, the others have any number of its steps: one model
+    predicts well at every budget up to its own.
+    """
+    inputs, rows = policy.inputs, folds.rows
+    device, members = rows.values.device, network.architecture.n_members
+    order = torch.as_tensor(policy.rollout(rows.values).order[:, :, 0], device=device)
+    n_steps = order.shape[1]
+    optimizer = torch.optim.AdamW(
+        network.predictor.parameters(), weight_decay=settings.weight_decay
     )
+    batch = min(settings.batch_size, len(rows))
+    n_batches, epochs = max(LEAST_BATCHES, len(rows) // batch), settings.finetune_epochs
+    network.train()
+    network.predictor.dropout = settings.finetune_dropout
+    for epoch in range(epochs):
+        noise = torch.rand((members, len(rows)), generator=folds.generator, device=device)
+        shuffled = noise.argsort(dim=1)
+        summed = torch.zeros((), device=device)
+        for number in range(n_batches):
+            share = (epoch + number / n_batches) / epochs
+            set_rate(optimizer, settings.finetune_rate * cosine(share))
+            place = torch.arange(number * batch, (number + 1) * batch, device=device) % len(rows)
+            index = shuffled[:, place].repeat(1, 2)
+            length = torch.full_like(index, n_steps)
+            length[:, :batch] = torch.randint(
+                0, n_steps + 1, (members, batch), generator=folds.generator, device=device
+            )
+            mask = prefix_masks(inputs, order[index], length)
+            value = weighted_loss(network, inputs, loss, rows[index], mask)
+            step(optimizer, value)
+            summed += value.detach()
+        progress(Epoch("fine-tuning", epoch + 1, epochs, float(summed) / n_batches))
+    network.eval()
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -78,15 +136,18 @@ class BaseGreedy(SequentialModel):
         """The network, with its own `decide`."""
 
     @abstractmethod
-    def _improve(
+    def _walk(
         self,
         network: SeparateNetwork,
         data: TrainingData,
         rows: Rows,
         share: float,
         generator: torch.Generator,
-    ) -> tuple[Tensor, list[Tensor]]:
-        """Loss of the select head on a batch ``(2, b)``, and the masks that it passed through."""
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Walk a batch ``(2, b)`` step by step: loss of the select head, masks after the step.
+
+        No gradient flows from one step to another, so that each can be forgotten once it is used.
+        """
 
     def _check_params(self) -> None:
         """Refuse what single constraints cannot express."""
@@ -117,11 +178,11 @@ class BaseGreedy(SequentialModel):
         data = self._training_data(X, y, sample_weight)
         limit = DEFAULT_MOST_STEPS if self.max_steps is None else self.max_steps
         self.max_steps_ = min(limit, len(self.units_))
-        settings = greedy_settings(
-            self._objective_weight(),
-            self.max_steps_,
-            self.max_epochs,
-            self._batch_size(len(data.rows)),
+        settings = Settings(
+            sparsity_weight=self._objective_weight(),
+            max_steps=self.max_steps_,
+            max_epochs=self.max_epochs,
+            batch_size=self._batch_size(len(data.rows)),
         )
         epochs = settings.pretrain_epochs + settings.max_epochs + settings.finetune_epochs
         with (
@@ -131,6 +192,29 @@ class BaseGreedy(SequentialModel):
             network = self._train(data, settings, generator, progress)
         self.policy_ = Policy(network, data.inputs, data.loss, self.max_steps_)
         return self
+
+    def predict_steps(self, X: Any) -> NDArray[np.float64]:
+        """Predictions after no unit, one unit, … up to ``max_steps_``: the curve of one model.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, max_steps_ + 1, n_classes), or (n, max_steps_ + 1) for values
+            A row that stopped keeps its last prediction.
+        """
+        parts = []
+        for values in self._chunks(self._read(X)):
+            prediction = self.policy_.rollout(values, record=True).prediction
+            assert prediction is not None
+            steps = np.minimum(np.arange(self.max_steps_ + 1), prediction.shape[1] - 1)
+            taken = (~np.isnan(prediction[:, :, 0])).sum(axis=1, keepdims=True) - 1
+            rows = np.arange(len(prediction))[:, None]
+            parts.append(self._in_user_units(prediction[rows, np.minimum(steps, taken)]))
+        result = np.concatenate(parts)
+        return result if self._class_labels() is not None else result[:, :, 0]
 
     def _train(
         self,
@@ -154,8 +238,37 @@ class BaseGreedy(SequentialModel):
         pretrain(network, data.inputs, data.loss, folds, settings, progress)
         self._train_select(network, data, folds, settings, progress)
         policy = Policy(network, data.inputs, data.loss, settings.max_steps)
-        finetune(network, policy, data.loss, folds, settings, progress)
+        finetune_along(network, policy, data.loss, folds, settings, progress)
         return network
+
+    def _validation_value(self, judge: Policy, data: TrainingData, settings: Settings) -> float:
+        """What the best epoch is chosen by: ``L(f(x ⊙ h), y) + λ ‖h‖`` on validation rows."""
+        return objective(judge, data.loss, data.validation, settings.sparsity_weight)
+
+    def _improve(
+        self,
+        network: SeparateNetwork,
+        data: TrainingData,
+        rows: Rows,
+        share: float,
+        optimizer: torch.optim.AdamW,
+        generator: torch.Generator,
+    ) -> Tensor:
+        """One update of the select head; returns one of the masks that each row passed through."""
+        optimizer.zero_grad(set_to_none=True)
+        # The predictors judge here and do not learn.
+        network.predictor.requires_grad_(False)
+        visited = torch.zeros((), dtype=torch.bool, device=rows.values.device)
+        for number, (value, mask) in enumerate(
+            self._walk(network, data, rows, share, generator), start=1
+        ):
+            (value / self.max_steps_).backward()
+            # Each mask takes the place of the one kept with probability 1 / number: all alike.
+            draws = torch.rand((*mask.shape[:2], 1), generator=generator, device=mask.device)
+            visited = torch.where(draws * number < 1, mask, visited)
+        network.predictor.requires_grad_(True)
+        optimizer.step()
+        return visited
 
     def _train_select(
         self,
@@ -189,11 +302,10 @@ class BaseGreedy(SequentialModel):
                 set_rate(select, settings.policy_rate * cosine(share, floor=0.05))
                 softness = fade(share, settings.soft_until, settings.hard_from)
                 judged = _softened(network, data, rows, softness)
-                value, passed = self._improve(network, data, judged, share, folds.generator)
-                step(select, value)
+                visited = self._improve(network, data, judged, share, select, folds.generator)
                 update_average(average, network.policy, settings.average_decay)
                 masks = [inputs.random_masks(tuple(index.shape), folds.generator)]
-                masks.append(_one_of(passed, folds.generator))
+                masks.append(visited)
                 twice = Rows(*(torch.cat([part, part], dim=1) for part in vars(rows).values()))
                 step(
                     predictor,
@@ -201,7 +313,7 @@ class BaseGreedy(SequentialModel):
                 )
             current, network.policy = network.policy, average
             network.eval()
-            now = objective(judge, loss, data.validation, settings.sparsity_weight)
+            now = self._validation_value(judge, data, settings)
             # While temperature or exploration is high, a good epoch is a lucky one.
             if now < best and share >= 0.5:
                 best, best_state = now, copy.deepcopy(network.state_dict())
@@ -210,14 +322,6 @@ class BaseGreedy(SequentialModel):
         if best < float("inf"):
             network.load_state_dict(best_state)
         network.eval()
-
-
-def _one_of(passed: list[Tensor], generator: torch.Generator) -> Tensor:
-    """For each row one of the masks that it passed through, ``(2, b, n_columns)``."""
-    stacked = torch.stack(passed)
-    shape = (1, *stacked.shape[1:3])
-    pick = torch.randint(0, len(passed), shape, generator=generator, device=stacked.device)
-    return stacked.gather(0, pick.unsqueeze(-1).expand(-1, -1, -1, stacked.shape[-1]))[0]
 
 
 @torch.no_grad()
