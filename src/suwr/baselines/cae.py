@@ -16,11 +16,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 from torch import Tensor, nn
 
-from suwr.baselines.base import COMMON_CONSTRAINTS, BaseBaseline, clip_units
+from suwr.baselines.base import COMMON_CONSTRAINTS, BaseGlobal, clip_units
 from suwr.baselines.networks import SelectorNetwork, gumbel, soft_columns, soft_reveal
 from suwr.baselines.training import adam, fit_predictor, run_epochs
 from suwr.estimators.table_model import TrainingData
@@ -69,11 +68,8 @@ class ConcreteNetwork(nn.Module):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseCAE(BaseBaseline):
+class BaseCAE(BaseGlobal):
     """CAE for any target."""
-
-    # One and the same mask for every row tells nothing.
-    leak_free_by_construction: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **COMMON_CONSTRAINTS,
@@ -95,7 +91,7 @@ class BaseCAE(BaseBaseline):
         self.n_units_ = clip_units(self.n_units, data.inputs.n_units)
         folds = Folds(data.rows, generator)
         chosen = self._train_selectors(data, folds, progress)
-        self.selected_units_: NDArray[np.intp] = np.array(chosen, dtype=np.intp)
+        self.selected_units_ = np.array(chosen, dtype=np.intp)
         network = self._build(data, dropout=0.2)
         mask = self._columns(self._choose(data.rows.values[:1]))
         fit_predictor(
@@ -145,11 +141,6 @@ class BaseCAE(BaseBaseline):
         names = tuple(f"x{i}" for i in range(n_columns))
         pixels = Units(names, np.eye(n_columns, dtype=bool), np.ones(n_columns))
         return MaskedInputs.build(pixels, self.encoder_.column_of, self.device_)
-
-    def _choose(self, values: Tensor) -> Tensor:
-        chosen = torch.zeros(len(values), len(self.units_), dtype=torch.bool, device=values.device)
-        chosen[:, torch.as_tensor(self.selected_units_, device=values.device)] = True
-        return chosen
 
 
 class CAEClassifier(ClassificationTarget, BaseCAE):

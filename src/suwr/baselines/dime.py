@@ -172,10 +172,8 @@ class BaseDIME(BaseGreedy):
 
         def judged(shown: Tensor) -> Tensor:
             """Loss by the predictor of the other half, which never saw the row."""
-            network.eval()
             with torch.no_grad():
                 outputs = network.predictor(shown.unflatten(0, shape), flip=True)
-            network.train()
             return loss.per_row(outputs, rows.targets).flatten()
 
         shown = inputs.reveal(values, mask)

@@ -256,8 +256,8 @@ class BaseGreedy(SequentialModel):
     ) -> Tensor:
         """One update of the select head; returns one of the masks that each row passed through."""
         optimizer.zero_grad(set_to_none=True)
-        # The predictors judge here and do not learn.
-        network.predictor.requires_grad_(False)
+        # The predictors judge here: they do not learn, and drop nothing out.
+        network.predictor.requires_grad_(False).eval()
         visited = torch.zeros((), dtype=torch.bool, device=rows.values.device)
         for number, (value, mask) in enumerate(
             self._walk(network, data, rows, share, generator), start=1
@@ -266,7 +266,7 @@ class BaseGreedy(SequentialModel):
             # Each mask takes the place of the one kept with probability 1 / number: all alike.
             draws = torch.rand((*mask.shape[:2], 1), generator=generator, device=mask.device)
             visited = torch.where(draws * number < 1, mask, visited)
-        network.predictor.requires_grad_(True)
+        network.predictor.requires_grad_(True).train()
         optimizer.step()
         return visited
 
@@ -334,7 +334,7 @@ def _softened(network: SeparateNetwork, data: TrainingData, rows: Rows, softness
         return rows
     shape = (*rows.weight.shape, data.inputs.n_columns)
     everything = torch.ones(shape, dtype=torch.bool, device=rows.values.device)
-    network.eval()
+    network.predictor.eval()
     outputs = network.predictor(data.inputs.reveal(rows.values, everything), flip=True)
-    network.train()
+    network.predictor.train()
     return Rows(rows.values, rows.targets.lerp(data.loss.predict(outputs), softness), rows.weight)

@@ -67,7 +67,7 @@ class BaseL2X(MaskedPredictions):
         self, data: TrainingData, generator: torch.Generator, progress: Progress
     ) -> SelectorNetwork:
         self.n_units_ = clip_units(self.n_units, data.inputs.n_units)
-        network, schedule = self._build(data), self._schedule(data)
+        network, schedule = self._build(data, dropout=0.2), self._schedule(data)
         inputs, loss = data.inputs, data.loss
         optimizer = adam(network, schedule)
 
