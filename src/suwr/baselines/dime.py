@@ -5,7 +5,7 @@ is revealed next: for cross-entropy the conditional mutual information I(y; x_i 
 
     L(f(x_S), y) - L(f(x_{S ∪ i}), y)
 
-along its own ε-greedy rollouts. For classes the estimate is cut at the entropy of the prediction,
+along its own ε-greedy rollouts. For classes the estimate is a share of the prediction's entropy,
 which bounds the information from above. The next unit has the largest gain per cost.
 """
 
@@ -40,19 +40,20 @@ LEAST_COST = 1e-3
 
 
 def bounded_gain(raw: Tensor, prediction: Tensor, loss: Loss) -> Tensor:
-    """Estimated gains from raw outputs; for classes, at most the entropy of the prediction.
+    """Estimated gains from raw outputs; for classes, between 0 and the prediction's entropy.
 
     Examples
     --------
-    >>> certain = torch.tensor([[1.0, 0.0]])
+    >>> certain, fair = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.5, 0.5]])
     >>> bounded_gain(torch.ones(1, 3), certain, CrossEntropy(2)).abs().tolist()
     [[0.0, 0.0, 0.0]]
+    >>> round(bounded_gain(torch.full((1, 1), 99.0), fair, CrossEntropy(2)).item(), 4)
+    0.6931
     """
-    gain = raw / SCALE
     if not isinstance(loss, CrossEntropy):
-        return gain
+        return raw / SCALE
     entropy = -torch.special.xlogy(prediction, prediction).sum(dim=-1, keepdim=True)
-    return gain.minimum(entropy / loss.unit)
+    return raw.sigmoid() * entropy / loss.unit
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class BaseDIME(BaseGreedy):
     sparsity_weight: float | Literal["auto"] = "auto"
     budget: float | None = None
     confidence: float = 0.95
-    exploration: float = 0.5
+    exploration: float = 0.05
 
     def _check_params(self) -> None:
         self._check_weight(self.sparsity_weight)
@@ -170,27 +171,28 @@ class BaseDIME(BaseGreedy):
         values, weight = rows.values.flatten(0, 1), rows.weight.flatten()
         mask = torch.zeros(len(values), inputs.n_columns, dtype=torch.bool, device=values.device)
 
-        def judged(shown: Tensor) -> Tensor:
-            """Loss by the predictor of the other half, which never saw the row."""
+        def judged(shown: Tensor) -> tuple[Tensor, Tensor]:
+            """Loss and prediction of the other half's predictor, which never saw the row."""
             with torch.no_grad():
                 outputs = network.predictor(shown.unflatten(0, shape), flip=True)
-            return loss.per_row(outputs, rows.targets).flatten()
+            lost = loss.per_row(outputs, rows.targets)
+            return lost.flatten(), loss.predict(outputs).flatten(0, 1)
 
         shown = inputs.reveal(values, mask)
-        now = judged(shown)
+        now, prediction = judged(shown)
         for _ in range(self.max_steps_):
-            raw = network.policy_outputs(shown)[1]
+            gain = bounded_gain(network.policy_outputs(shown)[1], prediction, loss)
             free = inputs.available(mask)
             # A row that has everything may draw any unit: it gains nothing.
             free = free | ~free.any(dim=1, keepdim=True)
-            noise = torch.rand(raw.shape, generator=generator, device=raw.device)
-            explores = torch.rand(len(raw), 1, generator=generator, device=raw.device) < epsilon
-            score = torch.where(explores, noise, raw.detach() / costs)
+            noise = torch.rand(gain.shape, generator=generator, device=gain.device)
+            explores = torch.rand(len(gain), 1, generator=generator, device=gain.device) < epsilon
+            score = torch.where(explores, noise, gain.detach() / costs)
             unit = score.masked_fill(~free, -torch.inf).argmax(dim=1)
             mask = inputs.add(mask, unit)
             shown = inputs.reveal(values, mask)
-            after = judged(shown)
-            error = raw.gather(1, unit.unsqueeze(1))[:, 0] - SCALE * (now - after)
+            after, prediction = judged(shown)
+            error = SCALE * (gain.gather(1, unit.unsqueeze(1))[:, 0] - (now - after))
             yield (error.square() * weight).mean(), mask.unflatten(0, shape)
             now = after
 
@@ -214,7 +216,7 @@ class DIMEClassifier(ClassificationTarget, BaseDIME):
         For 'budget': the most that the units of a row may cost together.
     confidence : float, default=0.95
         For 'confidence'.
-    exploration : float, default=0.5
+    exploration : float, default=0.05
         *ε*, how often training tries a random unit at first; five stages, each with a fifth of it.
     max_steps : int or None, default=None
         Most units of a row. None allows every unit, but no more than 32.

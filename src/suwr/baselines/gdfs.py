@@ -66,7 +66,7 @@ class BaseGDFS(BaseGreedy):
     }
 
     max_steps: int | None = 5
-    start_temperature: float = 2.0
+    start_temperature: float = 1.0
     end_temperature: float = 0.1
     n_temperatures: int = 5
 
@@ -122,7 +122,7 @@ class GDFSClassifier(ClassificationTarget, BaseGDFS):
     ----------
     max_steps : int, default=5
         The budget *k*: units of every row; all of them where there are fewer.
-    start_temperature, end_temperature : float, default=2.0, 0.1
+    start_temperature, end_temperature : float, default=1.0, 0.1
     n_temperatures : int, default=5
         Stages between them, in geometric progression.
     groups, costs
