@@ -51,9 +51,9 @@ METHODS: dict[str, tuple[dict[str, Any], str | None, tuple[float | None, ...]]] 
         tuple(weight / N_UNITS for weight in REALX_WEIGHTS),
     ),
     # One model for every budget: it is cut short after fewer steps.
-    "GDFS": ({**NETWORK, "batch_size": 2048, "max_epochs": 60}, "max_steps", (50,)),
+    "GDFS": ({**NETWORK, "max_epochs": 150}, "max_steps", (50,)),
     "DIME": (
-        {**NETWORK, "batch_size": 2048, "max_epochs": 60, "stopping": "budget"},
+        {**NETWORK, "max_epochs": 150, "stopping": "budget"},
         "max_steps",
         (50,),
     ),

@@ -11,7 +11,6 @@ which bounds the information from above. The next unit has the largest gain per 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal
@@ -21,7 +20,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
 from suwr.baselines.gdfs import staged_temperature
-from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy
+from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, Step
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs
@@ -39,6 +38,11 @@ SCALE = 7.0
 LEAST_COST = 1e-3
 
 
+def share_of_gain(raw: Tensor, loss: Loss) -> Tensor:
+    """Raw outputs as shares of the entropy, for classes; for values, as gains themselves."""
+    return raw.sigmoid() if isinstance(loss, CrossEntropy) else raw / SCALE
+
+
 def bounded_gain(raw: Tensor, prediction: Tensor, loss: Loss) -> Tensor:
     """Estimated gains from raw outputs; for classes, between 0 and the prediction's entropy.
 
@@ -50,10 +54,11 @@ def bounded_gain(raw: Tensor, prediction: Tensor, loss: Loss) -> Tensor:
     >>> round(bounded_gain(torch.full((1, 1), 99.0), fair, CrossEntropy(2)).item(), 4)
     0.6931
     """
+    gain = share_of_gain(raw, loss)
     if not isinstance(loss, CrossEntropy):
-        return raw / SCALE
+        return gain
     entropy = -torch.special.xlogy(prediction, prediction).sum(dim=-1, keepdim=True)
-    return raw.sigmoid() * entropy / loss.unit
+    return gain * entropy / loss.unit
 
 
 @dataclass(frozen=True)
@@ -157,44 +162,43 @@ class BaseDIME(BaseGreedy):
         }[self.stopping]
         return DIMENetwork(architecture, data.inputs, data.loss, stopping)
 
-    def _walk(
+    def _pick(
+        self,
+        network: SeparateNetwork,
+        data: TrainingData,
+        shown: Tensor,
+        free: Tensor,
+        share: float,
+        generator: torch.Generator,
+    ) -> Tensor:
+        epsilon = staged_temperature(share, self.exploration, self.exploration * 0.2**4, 5)
+        # A row's entropy weighs all of its units alike and does not change their order.
+        order = share_of_gain(network.policy_outputs(shown)[1], data.loss)
+        noise = torch.rand(order.shape, generator=generator, device=order.device)
+        explores = torch.rand(len(order), 1, generator=generator, device=order.device) < epsilon
+        score = torch.where(explores, noise, order / data.inputs.costs.clamp_min(LEAST_COST))
+        return score.masked_fill(~free, -torch.inf).argmax(dim=1)
+
+    def _step_loss(
         self,
         network: SeparateNetwork,
         data: TrainingData,
         rows: Rows,
+        step: Step,
         share: float,
         generator: torch.Generator,
-    ) -> Iterator[tuple[Tensor, Tensor]]:
-        inputs, loss, shape = data.inputs, data.loss, rows.weight.shape
-        epsilon = staged_temperature(share, self.exploration, self.exploration * 0.2**4, 5)
-        costs = inputs.costs.clamp_min(LEAST_COST)
-        values, weight = rows.values.flatten(0, 1), rows.weight.flatten()
-        mask = torch.zeros(len(values), inputs.n_columns, dtype=torch.bool, device=values.device)
-
-        def judged(shown: Tensor) -> tuple[Tensor, Tensor]:
-            """Loss and prediction of the other half's predictor, which never saw the row."""
-            with torch.no_grad():
-                outputs = network.predictor(shown.unflatten(0, shape), flip=True)
-            lost = loss.per_row(outputs, rows.targets)
-            return lost.flatten(), loss.predict(outputs).flatten(0, 1)
-
-        shown = inputs.reveal(values, mask)
-        now, prediction = judged(shown)
-        for _ in range(self.max_steps_):
-            gain = bounded_gain(network.policy_outputs(shown)[1], prediction, loss)
-            free = inputs.available(mask)
-            # A row that has everything may draw any unit: it gains nothing.
-            free = free | ~free.any(dim=1, keepdim=True)
-            noise = torch.rand(gain.shape, generator=generator, device=gain.device)
-            explores = torch.rand(len(gain), 1, generator=generator, device=gain.device) < epsilon
-            score = torch.where(explores, noise, gain.detach() / costs)
-            unit = score.masked_fill(~free, -torch.inf).argmax(dim=1)
-            mask = inputs.add(mask, unit)
-            shown = inputs.reveal(values, mask)
-            after, prediction = judged(shown)
-            error = SCALE * (gain.gather(1, unit.unsqueeze(1))[:, 0] - (now - after))
-            yield (error.square() * weight).mean(), mask.unflatten(0, shape)
-            now = after
+    ) -> Tensor:
+        inputs, loss = data.inputs, data.loss
+        shown = inputs.reveal(rows.values, step.before)
+        with torch.no_grad():
+            # By the predictor of the other half, which never saw the row.
+            now = network.predictor(shown, flip=True)
+            after = network.predictor(inputs.reveal(rows.values, step.after), flip=True)
+            fallen = loss.per_row(now, rows.targets) - loss.per_row(after, rows.targets)
+        raw = network.policy_outputs(shown.flatten(0, 1))[1].unflatten(0, rows.weight.shape)
+        gain = bounded_gain(raw, loss.predict(now), loss)
+        error = SCALE * (gain.gather(-1, step.unit.unsqueeze(-1))[..., 0] - fallen)
+        return (error.square() * rows.weight).mean()
 
 
 class DIMEClassifier(ClassificationTarget, BaseDIME):

@@ -11,7 +11,6 @@ both are fine-tuned on the masks that the finished policy ends with.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -20,7 +19,7 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy
+from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, Step
 from suwr.baselines.networks import gumbel, soft_columns, soft_reveal
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
@@ -81,34 +80,46 @@ class BaseGDFS(BaseGreedy):
         lost = data.loss.of_prediction(after, rows.targets.unsqueeze(1))
         return float((lost.mean(dim=1) * rows.weight).mean())
 
-    def _walk(
+    def _pick(
+        self,
+        network: SeparateNetwork,
+        data: TrainingData,
+        shown: Tensor,
+        free: Tensor,
+        share: float,
+        generator: torch.Generator,
+    ) -> Tensor:
+        return _noisy(network, shown, free, generator).argmax(dim=1)
+
+    def _step_loss(
         self,
         network: SeparateNetwork,
         data: TrainingData,
         rows: Rows,
+        step: Step,
         share: float,
         generator: torch.Generator,
-    ) -> Iterator[tuple[Tensor, Tensor]]:
-        inputs, shape = data.inputs, rows.weight.shape
+    ) -> Tensor:
+        inputs, mask = data.inputs, step.before.flatten(0, 1)
         temperature = staged_temperature(
             share, self.start_temperature, self.end_temperature, self.n_temperatures
         )
-        values = rows.values.flatten(0, 1)
-        mask = torch.zeros(len(values), inputs.n_columns, dtype=torch.bool, device=values.device)
-        for _ in range(self.max_steps_):
-            _, logits = network.policy_outputs(inputs.reveal(values, mask))
-            free = inputs.available(mask)
-            # A row that has everything may draw any unit: nothing comes of it.
-            free = free | ~free.any(dim=1, keepdim=True)
-            noisy = logits.masked_fill(~free, -torch.inf).log_softmax(dim=1)
-            noisy = noisy + gumbel(tuple(noisy.shape), generator)
-            weight = soft_columns(inputs, (noisy / temperature).softmax(dim=1))
-            shown = soft_reveal(inputs, values, torch.where(mask, 1.0, weight))
-            # The predictor of the other half judges: it never saw the row.
-            outputs = network.predictor(shown.unflatten(0, shape), flip=True)
-            mask = inputs.add(mask, noisy.argmax(dim=1))
-            lost = (data.loss.per_row(outputs, rows.targets) * rows.weight).mean()
-            yield lost, mask.unflatten(0, shape)
+        values, free = rows.values.flatten(0, 1), inputs.available(mask)
+        free = free | ~free.any(dim=1, keepdim=True)
+        noisy = _noisy(network, inputs.reveal(values, mask), free, generator)
+        weight = soft_columns(inputs, (noisy / temperature).softmax(dim=1))
+        shown = soft_reveal(inputs, values, torch.where(mask, 1.0, weight))
+        # The predictor of the other half judges: it never saw the row.
+        outputs = network.predictor(shown.unflatten(0, rows.weight.shape), flip=True)
+        return (data.loss.per_row(outputs, rows.targets) * rows.weight).mean()
+
+
+def _noisy(
+    network: SeparateNetwork, shown: Tensor, free: Tensor, generator: torch.Generator
+) -> Tensor:
+    """Logits of the free units with Gumbel noise: the largest is a draw from their softmax."""
+    logits = network.policy_outputs(shown)[1].masked_fill(~free, -torch.inf).log_softmax(dim=1)
+    return logits + gumbel(tuple(logits.shape), generator)
 
 
 class GDFSClassifier(ClassificationTarget, BaseGDFS):

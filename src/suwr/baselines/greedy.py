@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -35,7 +35,7 @@ from suwr.nn.rows import LEAST_BATCHES, Folds, Rows
 from suwr.nn.schedule import cosine, fade, set_rate, step, update_average
 from suwr.nn.settings import Epoch, Progress, Settings
 
-__all__ = ["GREEDY_CONSTRAINTS", "BaseGreedy", "finetune_along", "prefix_masks"]
+__all__ = ["GREEDY_CONSTRAINTS", "BaseGreedy", "Step", "finetune_along", "prefix_masks"]
 
 GREEDY_CONSTRAINTS: dict[str, Any] = {
     **{k: v for k, v in COMMON_CONSTRAINTS.items() if k not in ("patience", "learning_rate")},
@@ -43,6 +43,8 @@ GREEDY_CONSTRAINTS: dict[str, Any] = {
 }
 # Without `max_steps`, no more than this many: a longer story is no explanation.
 DEFAULT_MOST_STEPS = 32
+# Steps of a row that one update learns from.
+STEPS_PER_ROW = 4
 
 
 def prefix_masks(inputs: MaskedInputs, order: Tensor, length: Tensor) -> Tensor:
@@ -111,6 +113,25 @@ def finetune_along(
     network.eval()
 
 
+class Step(NamedTuple):
+    """Steps of rows: the masks before, the units that were revealed, the masks after."""
+
+    before: Tensor
+    unit: Tensor
+    after: Tensor
+
+
+def _draw_step(steps: Step, generator: torch.Generator) -> Step:
+    """For each row one of its steps."""
+    n, *shape = steps.unit.shape
+    pick = torch.randint(0, n, (1, *shape), generator=generator, device=steps.unit.device)
+
+    def take(mask: Tensor) -> Tensor:
+        return mask.gather(0, pick.unsqueeze(-1).expand(1, *mask.shape[1:]))[0]
+
+    return Step(take(steps.before), steps.unit.gather(0, pick)[0], take(steps.after))
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class BaseGreedy(SequentialModel):
     """Parameters and life cycle of a greedy sequential method."""
@@ -136,18 +157,28 @@ class BaseGreedy(SequentialModel):
         """The network, with its own `decide`."""
 
     @abstractmethod
-    def _walk(
+    def _pick(
+        self,
+        network: SeparateNetwork,
+        data: TrainingData,
+        shown: Tensor,
+        free: Tensor,
+        share: float,
+        generator: torch.Generator,
+    ) -> Tensor:
+        """The next unit of each row while training, ``(n,)``; one of those that are ``free``."""
+
+    @abstractmethod
+    def _step_loss(
         self,
         network: SeparateNetwork,
         data: TrainingData,
         rows: Rows,
+        step: Step,
         share: float,
         generator: torch.Generator,
-    ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Walk a batch ``(2, b)`` step by step: loss of the select head, masks after the step.
-
-        No gradient flows from one step to another, so that each can be forgotten once it is used.
-        """
+    ) -> Tensor:
+        """What the select head minimises on single steps of rows ``(2, m)``."""
 
     def _check_params(self) -> None:
         """Refuse what single constraints cannot express."""
@@ -254,21 +285,45 @@ class BaseGreedy(SequentialModel):
         optimizer: torch.optim.AdamW,
         generator: torch.Generator,
     ) -> Tensor:
-        """One update of the select head; returns one of the masks that each row passed through."""
-        optimizer.zero_grad(set_to_none=True)
+        """One update of the select head; returns one of the masks that each row passed through.
+
+        Every row walks all steps, but learns from a few of them, drawn at random: steps of one row
+        are much alike, and looking back at each would cost most of the time.
+        """
         # The predictors judge here: they do not learn, and drop nothing out.
         network.predictor.requires_grad_(False).eval()
-        visited = torch.zeros((), dtype=torch.bool, device=rows.values.device)
-        for number, (value, mask) in enumerate(
-            self._walk(network, data, rows, share, generator), start=1
-        ):
-            (value / self.max_steps_).backward()
-            # Each mask takes the place of the one kept with probability 1 / number: all alike.
-            draws = torch.rand((*mask.shape[:2], 1), generator=generator, device=mask.device)
-            visited = torch.where(draws * number < 1, mask, visited)
+        steps = self._walk(network, data, rows, share, generator)
+        drawn = [_draw_step(steps, generator) for _ in range(min(STEPS_PER_ROW, self.max_steps_))]
+        joined = Step(*(torch.cat(parts, dim=1) for parts in zip(*drawn, strict=True)))
+        repeated = Rows(*(torch.cat([part] * len(drawn), dim=1) for part in vars(rows).values()))
+        step(optimizer, self._step_loss(network, data, repeated, joined, share, generator))
         network.predictor.requires_grad_(True).train()
-        optimizer.step()
-        return visited
+        return drawn[0].after
+
+    @torch.no_grad()
+    def _walk(
+        self,
+        network: SeparateNetwork,
+        data: TrainingData,
+        rows: Rows,
+        share: float,
+        generator: torch.Generator,
+    ) -> Step:
+        """All steps of rows ``(2, b)``; the steps are a further, first dimension."""
+        inputs, shape = data.inputs, rows.weight.shape
+        values = rows.values.flatten(0, 1)
+        mask = torch.zeros(len(values), inputs.n_columns, dtype=torch.bool, device=values.device)
+        masks, units = [mask], []
+        for _ in range(self.max_steps_):
+            free = inputs.available(mask)
+            # A row that has everything may draw any unit: nothing comes of it.
+            free = free | ~free.any(dim=1, keepdim=True)
+            shown = inputs.reveal(values, mask)
+            units.append(self._pick(network, data, shown, free, share, generator))
+            mask = inputs.add(mask, units[-1])
+            masks.append(mask)
+        seen = torch.stack(masks).unflatten(1, shape)
+        return Step(seen[:-1], torch.stack(units).unflatten(1, shape), seen[1:])
 
     def _train_select(
         self,

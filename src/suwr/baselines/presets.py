@@ -93,7 +93,7 @@ def _syn(number: int, method: str) -> dict[str, Any] | None:
 def _mnist(method: str) -> dict[str, Any] | None:
     network: dict[str, Any] = {"hidden_size": 200, "n_layers": 3}
     # As both were published for these images.
-    greedy: dict[str, Any] = {"hidden_size": 512, "n_layers": 2, "batch_size": 2048}
+    greedy: dict[str, Any] = {"hidden_size": 512, "n_layers": 2, "batch_size": 1024}
     known: dict[str, dict[str, Any]] = {
         "AllFeatures": network,
         "REALX": {**network, "sparsity_weight": 10.0 / _MNIST_COLUMNS},
