@@ -27,7 +27,6 @@ __all__ = [
     "BaseGlobal",
     "BaseSelector",
     "MaskedPredictions",
-    "clip_units",
 ]
 
 COMMON_CONSTRAINTS: dict[str, Any] = {
@@ -44,11 +43,6 @@ COMMON_CONSTRAINTS: dict[str, Any] = {
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
-
-
-def clip_units(wanted: int, available: int) -> int:
-    """*k*, or all units where there are fewer."""
-    return min(wanted, available)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

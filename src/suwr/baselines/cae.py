@@ -19,7 +19,7 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch import Tensor, nn
 
-from suwr.baselines.base import COMMON_CONSTRAINTS, BaseGlobal, clip_units
+from suwr.baselines.base import COMMON_CONSTRAINTS, BaseGlobal
 from suwr.baselines.networks import SelectorNetwork, gumbel, soft_columns, soft_reveal
 from suwr.baselines.training import adam, fit_predictor, run_epochs
 from suwr.estimators.table_model import TrainingData
@@ -32,7 +32,7 @@ from suwr.nn.settings import Progress
 
 __all__ = ["CAEClassifier", "CAERegressor", "distinct_choices"]
 
-# Logits of the selectors must travel far while the temperature falls.
+# Of the predictor's learning rate: logits must travel far while the temperature falls.
 SELECTOR_RATE = 10.0
 
 
@@ -88,7 +88,7 @@ class BaseCAE(BaseGlobal):
     def _train(
         self, data: TrainingData, generator: torch.Generator, progress: Progress
     ) -> SelectorNetwork:
-        self.n_units_ = clip_units(self.n_units, data.inputs.n_units)
+        self.n_units_ = min(self.n_units, data.inputs.n_units)
         folds = Folds(data.rows, generator)
         chosen = self._train_selectors(data, folds, progress)
         self.selected_units_ = np.array(chosen, dtype=np.intp)
@@ -107,7 +107,9 @@ class BaseCAE(BaseGlobal):
         model = ConcreteNetwork(self.n_units_, inputs.n_units, self._build(data))
         model = model.to(self.device_)
         predictor = adam(model.network.predictor, schedule)
-        selectors = torch.optim.AdamW([model.logits], weight_decay=0.0)
+        selectors = torch.optim.AdamW(
+            [model.logits], lr=SELECTOR_RATE * schedule.learning_rate, weight_decay=0.0
+        )
 
         def temperature(share: float) -> float:
             return self.start_temperature * (self.end_temperature / self.start_temperature) ** share
@@ -122,8 +124,6 @@ class BaseCAE(BaseGlobal):
             value = lost(data.rows[index], share)
             selectors.zero_grad(set_to_none=True)
             step(predictor, value)
-            for group in selectors.param_groups:
-                group["lr"] = SELECTOR_RATE * schedule.learning_rate
             selectors.step()
 
         # The layer is what its last, coldest epoch made of it.

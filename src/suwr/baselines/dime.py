@@ -217,7 +217,8 @@ class DIMEClassifier(ClassificationTarget, BaseDIME):
     sparsity_weight : float or 'auto', default='auto'
         λ, for 'cost'; 'auto' is 1 % of the loss of the best constant prediction.
     budget : float or None, default=None
-        For 'budget': the most that the units of a row may cost together.
+        For 'budget': the most that the units of a row may cost together. Of overlapping units, one
+        that others cover counts as paid for.
     confidence : float, default=0.95
         For 'confidence'.
     exploration : float, default=0.05

@@ -3,10 +3,12 @@
 From what is revealed, a network chooses the unit whose revealing makes the *next* prediction best:
 the greedy policy for conditional mutual information. The choice is relaxed by Gumbel noise, so the
 loss after it is differentiable; the temperature falls geometrically from stage to stage. Every step
-is trained on its own: no gradient flows from later losses to earlier choices.
+is trained on its own: no gradient flows from later losses to earlier choices. So a row walks all
+steps, and learns from a few of them at a time.
 
 As in the core, predictors are pretrained on random masks, each judges rows that it never saw, and
-both are fine-tuned on the masks that the finished policy ends with.
+both are fine-tuned on the masks of the finished policy: after any number of steps, so that one
+model serves every budget up to its own.
 """
 
 from __future__ import annotations
