@@ -78,6 +78,10 @@ class SelectorNetwork(nn.Module):
             else None
         )
 
+    def predictors(self) -> nn.ModuleList:
+        """The networks that predict: predictor, and baseline where there is one."""
+        return nn.ModuleList(n for n in (self.predictor, self.baseline) if n is not None)
+
     def scores(self, values: Tensor) -> Tensor:
         """One score per unit from the whole row, ``(n, n_units)``."""
         return self.selector(values.unsqueeze(0))[0]
