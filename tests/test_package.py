@@ -15,12 +15,13 @@ SOURCE = Path(suwr.__file__).parent
 # Each layer may import the ones before it.
 LAYERS = [
     {"exceptions", "_optional", "_files"},
-    {"masking", "tables", "narrative", "selector", "plots", "experiments"},
+    {"masking", "tables", "narrative", "selector", "plots"},
     {"exact"},
     {"audit"},
     {"nn"},
     {"estimators"},
     {"baselines"},
+    {"experiments"},
     {"cli"},
 ]
 TORCH = {"nn", "estimators", "baselines"}
