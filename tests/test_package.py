@@ -14,7 +14,7 @@ from suwr.exceptions import MissingExtraError
 SOURCE = Path(suwr.__file__).parent
 # Each layer may import the ones before it.
 LAYERS = [
-    {"exceptions", "_optional", "_files"},
+    {"exceptions", "_optional", "_files", "_cluster", "_engine"},
     {"masking", "tables", "narrative", "selector", "plots"},
     {"exact"},
     {"audit"},

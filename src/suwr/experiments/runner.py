@@ -13,7 +13,6 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
+from suwr._engine import engine
 from suwr.experiments.cells import Cell
 from suwr.experiments.fitting import fit_alone, fit_group
 from suwr.experiments.options import Options
@@ -160,15 +160,6 @@ def _groups(cells: Sequence[Cell], experiment: Experiment, most: int) -> Iterato
             yield same[start : start + most]
 
 
-def _backend(options: Options) -> AbstractContextManager[Any]:
-    if options.scheduler is None:
-        # One thread a worker: the workers already use every core.
-        return parallel_config(backend="loky", n_jobs=options.jobs, inner_max_num_threads=1)
-    from suwr._engine import dask_backend
-
-    return dask_backend(options.scheduler)
-
-
 def _in_parallel(cells: Sequence[Cell], options: Options) -> Iterator[Outcome]:
     folder, device = options.folder.absolute(), options.device
     if options.jobs == 1 and options.scheduler is None:
@@ -177,7 +168,9 @@ def _in_parallel(cells: Sequence[Cell], options: Options) -> Iterator[Outcome]:
         return
     left = {cell.key: cell for cell in cells}
     try:
-        with _backend(options):
+        # One thread a worker: the workers already use every core.
+        here = parallel_config(backend="loky", n_jobs=options.jobs, inner_max_num_threads=1)
+        with here, engine(options.scheduler):
             tasks = (delayed(_keyed)(cell, folder, device) for cell in cells)
             for key, outcome in Parallel(return_as="generator_unordered")(tasks):
                 del left[key]
