@@ -13,9 +13,9 @@ from pathlib import Path
 
 from suwr.experiments.cells import Cell
 from suwr.experiments.options import HELP, PRESETS, Options
+from suwr.experiments.registry import EXPERIMENTS
 from suwr.experiments.reproduce import reproduce
 from suwr.experiments.runner import run_cell
-from suwr.experiments.tasks import EXPERIMENTS
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -52,7 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(error is not None)
     for name in ("methods", "data"):
         given[name] = tuple(given[name].split(",")) if given[name] else ()
-    return int(not reproduce(Options(command, **given)))
+    try:
+        return int(not reproduce(Options(command, **given)))
+    except ValueError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

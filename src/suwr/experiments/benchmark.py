@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from suwr.experiments.cells import Cell
+from suwr.experiments.data import Task
 from suwr.experiments.fitting import constant_loss, validation_rows
 from suwr.experiments.measuring import classification_scores, leakage_verdict, reveal_steps
 from suwr.experiments.options import Options
+from suwr.experiments.registry import Experiment
 from suwr.experiments.synthetic import (
     BRANCHES,
     CONTROL,
@@ -20,7 +22,6 @@ from suwr.experiments.synthetic import (
     selection_metrics,
     synthetic,
 )
-from suwr.experiments.tasks import Experiment, Task
 
 __all__ = ["BUDGETS", "EXPERIMENT", "METHODS", "SHARES", "SyntheticExperiment"]
 

@@ -46,10 +46,10 @@ def path_records(records: list[Record], data: str) -> dict[float, list[Record]]:
     found: dict[float, list[Record]] = {}
     for record in records:
         cell = Cell.from_dict(record["cell"])
-        if (cell.data, cell.method) == (data, "SUWR") and cell.params["max_steps"] == MAX_STEPS:
-            # Without a price there is nothing to choose; those cells belong to the budgets.
-            if cell.sparsity_share:
-                found.setdefault(cell.sparsity_share, []).append(record)
+        wanted = (cell.data, cell.method) == (data, "SUWR")
+        # Without a price there is nothing to choose; those cells belong to the budgets.
+        if wanted and cell.sparsity_share and cell.params["max_steps"] == MAX_STEPS:
+            found.setdefault(cell.sparsity_share, []).append(record)
     return {share: sorted(found[share], key=_seed) for share in sorted(found)}
 
 
@@ -58,21 +58,19 @@ def chosen_shares(records: list[Record]) -> dict[str, float]:
     chosen = {}
     for data in _data_sets(records):
         path = path_records(records, data)
-        common = (
-            set.intersection(*({_seed(r) for r in rs} for rs in path.values())) if path else set()
-        )
-        if common:
+        seeds = [{_seed(r) for r in found} for found in path.values()]
+        complete = set.intersection(*seeds) if seeds else set()
+        if complete:
             chosen[data] = choose_share(
-                {
-                    share: [
-                        r["metrics"]["validation"]["loss"] / r["metrics"]["constant_loss"]
-                        for r in found
-                        if _seed(r) in common
-                    ]
-                    for share, found in path.items()
-                }
+                {share: _validation_losses(found, complete) for share, found in path.items()}
             )
     return chosen
+
+
+def _validation_losses(records: list[Record], seeds: set[int]) -> list[float]:
+    """In units of the constant loss."""
+    wanted = [r["metrics"] for r in records if _seed(r) in seeds]
+    return [m["validation"]["loss"] / m["constant_loss"] for m in wanted]
 
 
 def summarize(records: list[Record]) -> list[Summary]:

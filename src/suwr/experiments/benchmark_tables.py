@@ -46,13 +46,13 @@ def write_tables(records: list[Record], folder: Path) -> list[Path]:
 
 _INTRODUCTION = """\
 Mean ± standard deviation over the seeds, on test rows that nothing was chosen by; published figures
-of the paper's Table 2 in brackets. TPR, FDR and CFSR (how often x11 is selected) in percent. SUWR may
-take all eleven steps and is not told how many features matter; L2X, CAE and GDFS are."""
+of the paper's Table 2 in brackets. TPR, FDR and CFSR (how often x11 is selected) in percent. SUWR
+may take all eleven steps and is not told how many features matter; L2X, CAE and GDFS are."""
 
 _PATH_NOTE = (
     "λ as a share of the loss of the best constant prediction. The arrow marks the chosen one: "
-    "the largest λ whose mean validation loss exceeds the least by at most one standard error of the "
-    "difference over the seeds"
+    "the largest λ whose mean validation loss exceeds the least by at most one standard error of "
+    "the difference over the seeds"
     f" (with one seed: by {100 * choice.SINGLE_SEED_TOLERANCE:g} % of the constant loss). "
     "Test figures played no part in it."
 )

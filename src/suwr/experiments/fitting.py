@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from suwr.experiments.cells import Cell
-from suwr.experiments.tasks import Task
+from suwr.experiments.data import Task
 
 __all__ = ["constant_loss", "fit_alone", "fit_group", "make_model", "validation_rows"]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import log_loss, roc_auc_score
 
 from suwr.experiments.cells import Cell
-from suwr.experiments.tasks import Task
+from suwr.experiments.data import Task
 
 __all__ = ["classification_scores", "leakage_verdict", "reveal_steps"]
 

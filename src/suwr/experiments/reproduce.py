@@ -6,9 +6,9 @@ import sys
 
 from suwr.exceptions import MissingExtraError
 from suwr.experiments.options import Options
+from suwr.experiments.registry import find_experiment
 from suwr.experiments.runner import run
 from suwr.experiments.store import Store
-from suwr.experiments.tasks import find_experiment
 
 __all__ = ["reproduce"]
 

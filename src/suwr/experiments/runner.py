@@ -13,20 +13,20 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
-from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from suwr._engine import engine
 from suwr.experiments.cells import Cell
-from suwr.experiments.fitting import fit_alone, fit_group
+from suwr.experiments.fitting import fit_group
 from suwr.experiments.options import Options
 from suwr.experiments.progress import cell_progress
+from suwr.experiments.registry import Experiment, find_experiment
 from suwr.experiments.store import Store
-from suwr.experiments.tasks import Experiment, find_experiment
 
 __all__ = ["about", "run", "run_cell", "run_group"]
 
@@ -92,10 +92,7 @@ def run_cell(cell: Cell, folder: Path | None, device: str = "cpu") -> Outcome:
     """Fit, measure and record one cell; an error becomes part of the record."""
 
     def work() -> tuple[dict[str, Any], float]:
-        experiment = find_experiment(cell.experiment)
-        task = experiment.load(cell)
-        model, seconds = fit_alone(cell, task, device)
-        return experiment.measure(cell, model, task), seconds
+        return find_experiment(cell.experiment).run(cell, device)
 
     return _record(cell, folder, device, work)
 
@@ -175,7 +172,7 @@ def _in_parallel(cells: Sequence[Cell], options: Options) -> Iterator[Outcome]:
             for key, outcome in Parallel(return_as="generator_unordered")(tasks):
                 del left[key]
                 yield outcome
-    except TerminatedWorkerError:
+    except BrokenProcessPool:
         yield from _one_by_one(Store(folder).unfinished(left.values()), options)
 
 
@@ -193,5 +190,5 @@ def _one_by_one(cells: Sequence[Cell], options: Options) -> Iterator[Outcome]:
         try:
             with parallel_config(backend="loky", n_jobs=2, inner_max_num_threads=1):
                 yield Parallel(pre_dispatch=1)([delayed(run_cell)(cell, folder, device)])[0]
-        except TerminatedWorkerError as killed:
+        except BrokenProcessPool as killed:
             yield _record(cell, folder, device, _raiser(f"Its process was killed. {killed}"))

@@ -1,55 +1,24 @@
-"""What an experiment is to the runner: cells, data, measurements, outputs."""
+"""What an experiment is to the runner: cells, rows, measurements, outputs."""
 
 from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from suwr.experiments.cells import Cell
+from suwr.experiments.data import Task
+from suwr.experiments.fitting import fit_alone
 from suwr.experiments.options import Options
 
-__all__ = ["EXPERIMENTS", "Experiment", "Task", "find_experiment"]
+__all__ = ["EXPERIMENTS", "Experiment", "find_experiment"]
 
 EXPERIMENTS = {
     "pareto": "suwr.experiments.pareto",
     "synthetic": "suwr.experiments.benchmark",
     "mnist": "suwr.experiments.mnist",
 }
-
-
-@dataclass(frozen=True)
-class Task:
-    """The rows of a cell.
-
-    Attributes
-    ----------
-    X, y : ndarray
-        Rows to train on.
-    X_test, y_test : ndarray
-        Rows to be judged on, once.
-    kind : {'Classifier', 'Regressor'}
-    told : dict
-        What only an oracle is told, by parameter name.
-    groups : object or None
-        Units, where they are not single columns.
-    facts : dict
-        What measuring needs to know besides.
-    """
-
-    X: NDArray[np.float64]
-    y: NDArray[Any]
-    X_test: NDArray[np.float64]
-    y_test: NDArray[Any]
-    kind: Literal["Classifier", "Regressor"] = "Classifier"
-    told: dict[str, Any] = field(default_factory=dict)
-    groups: Any = None
-    facts: dict[str, Any] = field(default_factory=dict)
 
 
 class Experiment(ABC):
@@ -62,6 +31,12 @@ class Experiment(ABC):
     def shape(self, cell: Cell) -> str:
         """What cells must have in common to be trained together."""
         return cell.shape()
+
+    def run(self, cell: Cell, device: str) -> tuple[dict[str, Any], float]:
+        """Fit and measure one cell: its measurements, and the seconds of the fit."""
+        task = self.load(cell)
+        model, seconds = fit_alone(cell, task, device)
+        return self.measure(cell, model, task), seconds
 
     @abstractmethod
     def load(self, cell: Cell) -> Task:
