@@ -68,9 +68,9 @@ def fit_group(
 
     Seconds are the group's, divided by the number of models: what one of them costs.
     """
+    models = [make_model(cell, task, device) for cell, task in zip(cells, tasks, strict=True)]
     from suwr.estimators.together import fit_together
 
-    models = [make_model(cell, task, device) for cell, task in zip(cells, tasks, strict=True)]
     start = time.perf_counter()
     fit_together(models, [(task.X, task.y) for task in tasks])
     return models, (time.perf_counter() - start) / len(models)
