@@ -13,6 +13,7 @@ from pathlib import Path
 
 from suwr.experiments.cells import Cell
 from suwr.experiments.options import HELP, PRESETS, Options
+from suwr.experiments.pages import write_pages
 from suwr.experiments.registry import EXPERIMENTS
 from suwr.experiments.reproduce import reproduce
 from suwr.experiments.runner import run_cell
@@ -25,6 +26,10 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("json")
     one.add_argument("--out", type=Path, required=True, help=HELP["out"])
     one.add_argument("--device", default="cpu", help=HELP["device"])
+    pages = commands.add_parser("pages", help="write the result pages from records")
+    for name in ("synthetic", "pareto"):
+        pages.add_argument(f"--{name}", type=Path, default=Path("benchmarks") / name)
+    pages.add_argument("--out", type=Path, default=Path("docs") / "results")
     for name in EXPERIMENTS:
         command = commands.add_parser(name, help=f"reproduce the experiment '{name}'")
         command.add_argument("--preset", default="quick", choices=PRESETS, help=HELP["preset"])
@@ -50,6 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         title, seconds, error = run_cell(cell, given["out"], given["device"])
         print(f"{title}: {seconds:.0f} s" if error is None else f"{title} failed: {error}")
         return int(error is not None)
+    if command == "pages":
+        for path in write_pages({k: given[k] for k in ("synthetic", "pareto")}, given["out"]):
+            print(path)
+        return 0
     for name in ("methods", "data"):
         given[name] = tuple(given[name].split(",")) if given[name] else ()
     try:

@@ -34,7 +34,7 @@ WIDE = tuple(f"{name}x100" for name in NARROW)
 #: λ of SUWR's path, as shares of the loss of the best constant prediction.
 SHARES = (0.0025, 0.004, 0.0063, 0.01, 0.016, 0.025)
 #: Most steps in the figure of budget against sparsity, with and without a price.
-BUDGETS, BUDGET_SHARES, BUDGET_DATA = (1, 2, 3, 4, 6, 8, 11), (0.0, 0.01), "Syn1"
+BUDGETS, BUDGET_SHARES, BUDGET_DATA = (2, 4, 7, 11), (0.0, 0.01), "Syn1"
 # Nobody tells SUWR how many features matter.
 MAX_STEPS = 11
 TRAIN_SEED, TEST_SEED = 0, 100

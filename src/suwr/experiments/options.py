@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import shlex
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 __all__ = ["HELP", "PRESETS", "Options"]
@@ -77,6 +78,24 @@ class Options:
     def folder(self) -> Path:
         """Where everything goes."""
         return self.out or Path("suwr-results") / f"{self.experiment}-{self.preset}"
+
+    @property
+    def command(self) -> str:
+        """The command line of this run.
+
+        Examples
+        --------
+        >>> Options("synthetic", "full", methods=("SUWR", "L2X"), audit=True).command
+        'suwr reproduce synthetic --preset full --methods SUWR,L2X --audit'
+        """
+        words = ["suwr", "reproduce", self.experiment]
+        for option in fields(self)[1:]:
+            value = getattr(self, option.name)
+            if option.name == "preset" or value != option.default:
+                words.append(f"--{option.name}")
+                if value is not True:
+                    words.append(",".join(value) if isinstance(value, tuple) else str(value))
+        return shlex.join(words)
 
     def pick(self, name: str, available: tuple[str, ...]) -> tuple[str, ...]:
         """The methods or data sets that this run is about, in the order of ``available``."""

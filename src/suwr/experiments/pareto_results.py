@@ -13,7 +13,10 @@ from suwr.exact.front import ParetoFront
 from suwr.experiments.pareto import LEAKING, METHODS, problem_of
 from suwr.experiments.tables import LABELS, Grid, csv_text, mean_sd, write_text
 
-__all__ = ["fronts_of", "lp_agrees", "under_front", "write_figures", "write_tables"]
+__all__ = [
+    "fronts_of", "lp_agrees", "method_grid", "suwr_grid", "under_front", "witness_lines",
+    "write_figures", "write_tables",
+]  # fmt: skip
 
 Record = dict[str, Any]
 # Of the constant loss: less than this under the front may be rounding.
@@ -68,7 +71,8 @@ def write_tables(records: list[Record], folder: Path) -> list[Path]:
         "## SUWR", "", "The ratio is to the dynamic program's optimum at the same λ.", "",
         suwr.markdown(), "", "## Every method", "",
         "The largest margin is the most by which a policy lies under the front: more than 0 is",
-        "impossible without leakage.", "", rest.markdown(), "", *_witnesses(fitted, front),
+        "impossible without leakage.", "", rest.markdown(), "", "## Witnesses", "",
+        *witness_lines(fitted, front),
     ]  # fmt: skip
     return write_text(
         folder,
@@ -130,9 +134,9 @@ def method_grid(records: list[Record], front: ParetoFront) -> Grid:
     return Grid(["method", "policies", "under the front", "largest margin", "audit"], rows)
 
 
-def _witnesses(records: list[Record], front: ParetoFront) -> list[str]:
+def witness_lines(records: list[Record], front: ParetoFront) -> list[str]:
     """For each leaking method, the proof of its policy furthest under the front."""
-    lines = ["## Witnesses", ""]
+    lines = []
     for method in LEAKING:
         some = [
             r
@@ -146,7 +150,7 @@ def _witnesses(records: list[Record], front: ParetoFront) -> list[str]:
         point, witness = best["metrics"], best["metrics"]["audit"]["witness"]
         lines.append(
             f"- {LABELS.get(method, method)}, {point['n_selected']:.2f} features at squared error "
-            f"{point['loss']:.3f} ({under_front(best, front):+.3f} under the front): "
+            f"{point['loss']:.3f} (margin {under_front(best, front):+.3f}): "
             f"`{witness['x']}` shows `{_shown(witness['mask'])}`, "
             f"`{witness['x_other']}` shows `{_shown(witness['mask_other'])}`."
         )

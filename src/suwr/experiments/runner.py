@@ -84,7 +84,7 @@ def run(options: Options) -> Store:
                 report(*outcome)
         for outcome in _in_parallel(single, options):
             report(*outcome)
-    store.join(about(options.device) | {"command": " ".join(["python", *sys.argv])})
+    store.join(about(options.device) | {"command": options.command})
     return store
 
 
