@@ -51,7 +51,13 @@ _SCALES = {
         "toy6", 1, (0.1, 0.3), {"max_epochs": 60}, {"max_epochs": 60, "patience": None}, 3
     ),
     # As many updates as the paper's 2000 epochs of single rows.
-    "full": _Scale("toy", 5, (0.3, 0.4, 0.5, 0.8, 1.5), {}, {"max_epochs": 500, "patience": 250}),
+    "full": _Scale(
+        "toy",
+        5,
+        (0.3, 0.4, 0.5, 0.8, 1.5),
+        {"max_epochs": 500},
+        {"max_epochs": 500, "patience": 250},
+    ),
 }
 
 
