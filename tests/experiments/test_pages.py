@@ -28,7 +28,7 @@ def test_one_cell_from_its_json(tmp_path, capsys):
         '{"experiment": "pareto", "data": "toy4", "method": "LP", "params": {"sparsity_weight": 1}}'
     )
     assert main(["cell", cell, "--out", str(tmp_path)]) == 0
-    assert "toy4 LP seed 0" in capsys.readouterr().out
+    assert "toy4 LP sparsity_weight=1 seed 0" in capsys.readouterr().out
     assert main(["pareto", "--tables", "--out", str(tmp_path / "empty")]) == 1
     assert "holds no finished cell" in capsys.readouterr().err
 

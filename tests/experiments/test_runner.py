@@ -108,7 +108,7 @@ def test_without_the_extras(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "[1/1, 0:00:00 left] Syn4 CAE seed 0" in done.stderr
+    assert "[1/1, 0:00:00 left] Syn4 CAE n_units=5 seed 0" in done.stderr
     assert "No figures" in done.stderr
     assert (tmp_path / "table.md").exists()
 

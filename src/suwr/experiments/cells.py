@@ -14,6 +14,9 @@ from typing import Any
 
 __all__ = ["Cell"]
 
+# Parameters that move a method along its curve.
+_TELLING = ("n_units", "max_steps", "n_steps", "sparsity_weight", "mask_sparsity_weight")
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -84,8 +87,11 @@ class Cell:
     @property
     def title(self) -> str:
         """What people call it."""
-        share = "" if self.sparsity_share is None else f" λ={self.sparsity_share:g}·H"
-        return f"{self.data} {self.method}{share} seed {self.seed}"
+        words = [self.data, self.method]
+        if self.sparsity_share is not None:
+            words.append(f"λ={self.sparsity_share:g}·H")
+        words += [f"{name}={self.params[name]:.4g}" for name in _TELLING if name in self.params]
+        return " ".join([*words, f"seed {self.seed}"])
 
     @property
     def command(self) -> str:

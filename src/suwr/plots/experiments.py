@@ -90,13 +90,16 @@ def plot_policies(
     if ax is None:
         ax = _axes(1, 7.4, 4.8)[0]
     plot_fronts(fronts, ax=ax, ylabel="Expected squared error")
+    # Colours belong to the methods; fronts are told apart by their dashes.
+    for line, dashes in zip(ax.get_lines(), ("-", "--", ":"), strict=False):
+        line.set(color="#333333", linestyle=dashes, linewidth=1.6, markersize=3.5)
     for name, points in policies.items():
         if not len(points):
             continue
         colour, marker = _style(name)
         x, y = np.asarray(points, dtype=float).T
         ax.scatter(
-            x, y, s=58 if name == "SUWR" else 38, color=colour, marker=marker, label=name,
+            x, y, s=70 if name == "SUWR" else 46, color=colour, marker=marker, label=name,
             edgecolors="white", linewidths=0.6, zorder=12 if name == "SUWR" else 8, clip_on=False,
         )  # fmt: skip
     ax.legend(frameon=False, fontsize="small", ncols=2)
