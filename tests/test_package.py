@@ -14,13 +14,14 @@ from suwr.exceptions import MissingExtraError
 SOURCE = Path(suwr.__file__).parent
 # Each layer may import the ones before it.
 LAYERS = [
-    {"exceptions", "_optional", "_files"},
-    {"masking", "tables", "narrative", "selector", "plots", "experiments"},
+    {"exceptions", "_optional", "_files", "_cluster", "_engine"},
+    {"masking", "tables", "narrative", "selector", "plots"},
     {"exact"},
     {"audit"},
     {"nn"},
     {"estimators"},
     {"baselines"},
+    {"experiments"},
     {"cli"},
 ]
 TORCH = {"nn", "estimators", "baselines"}

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from suwr import __version__
+from suwr.cli.reproduce import reproduce_command
 
 __all__ = ["app"]
 
@@ -162,3 +163,6 @@ def ask(
     from suwr.cli.questions import ask_questions
 
     ask_questions(model, out)
+
+
+app.command("reproduce")(_plainly(reproduce_command))
