@@ -27,9 +27,11 @@ from common import machine, write_json
 
 HERE = Path(__file__).parent
 TARGET = 0.809
-# REINFORCE is stopped after this many CPU seconds; its exploration ends well before.
-CAP = 560.0
-TRAINERS = {"actor": {}, "reinforce": {"max_epochs": 330}}
+# REINFORCE is stopped after this many CPU seconds; its exploration ends well before. It gets the λ
+# that its authors chose for these sets (0.005 for a loss multiplied by ten): at our default it
+# selects nothing.
+CAP = float(os.environ.get("CAP_SECONDS", "560"))
+TRAINERS = {"actor": {}, "reinforce": {"max_epochs": 330, "sparsity_weight": 0.0005}}
 
 
 def cell(number: int, seed: int, trainer: str) -> dict:

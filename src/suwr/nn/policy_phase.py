@@ -50,7 +50,7 @@ class PolicyPhase(Phase):
         super().__init__(settings.max_epochs)
         self.network, self.inputs, self.loss = network, inputs, loss
         self.folds, self.settings, self.prices = folds, settings, prices
-        prices.set_temperature(network, settings, float(inputs.costs.mean()))
+        self._soften(0.0)
         self.average = copy.deepcopy(network.policy)
         self.averaged = network.with_policy(self.average)
         self.judge = Judge(self.averaged, inputs, loss, validation, settings, prices)
@@ -64,6 +64,11 @@ class PolicyPhase(Phase):
         self.modules = {"network": network, "average": self.average}
         self.optimizers = {"policy": self.policy_optimizer, "predictor": self.predictor_optimizer}
         self.tensors = self.prepare() | self.best.tensors()
+
+    def _soften(self, share: float) -> None:
+        """Set the temperature of the stop decisions."""
+        mean_cost = float(self.inputs.costs.mean())
+        self.prices.set_temperature(self.network, self.settings, mean_cost, share)
 
     def prepare(self) -> State:
         """Tensors that training needs, made once before it."""
@@ -87,6 +92,7 @@ class PolicyPhase(Phase):
         """See `Phase`."""
         settings, folds = self.settings, self.folds
         n_batches, share = folds.n_batches(settings.batch_size), 0.0
+        self._soften(self.epoch / self.epochs)
         self.network.train()
         for number, index in enumerate(folds.batches(settings.batch_size)):
             share = (self.epoch + number / n_batches) / self.epochs

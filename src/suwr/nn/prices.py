@@ -75,18 +75,21 @@ class Prices:
         middle = self.weight.unsqueeze(-1) * self.ratio**0.5
         return (middle / weight).sqrt()
 
-    def set_temperature(self, network: Network, settings: Settings, mean_cost: float) -> None:
-        """Make the stop decisions as soft as the prices ask for."""
-        low = [settings.stop_temperature(w * mean_cost) for w in self.weight.tolist()]
+    def set_temperature(
+        self, network: Network, settings: Settings, mean_cost: float, share: float = 0.0
+    ) -> None:
+        """Make the stop decisions as soft as the prices ask for after a share of the training."""
+        low = [settings.stop_temperature(w * mean_cost, share) for w in self.weight.tolist()]
         if self.ratio is not None:
-            high = settings.stop_temperature(float(self.weight[0]) * self.ratio * mean_cost)
+            dear = float(self.weight[0]) * self.ratio * mean_cost
+            high = settings.stop_temperature(dear, share)
             # In the scale that `importance` gives the gains at the two ends.
             value = torch.tensor([low[0] * self.ratio**0.25, high / self.ratio**0.25])
         elif len(low) == 1:
             value = torch.tensor(low[0])
         else:
             value = torch.tensor(low).unsqueeze(1)
-        network.stop_temperature = value.to(self.weight.device)
+        network.stop_temperature.data = value.to(self.weight.device)
 
     def _fixed(self, n: int) -> Tensor:
         return self.weight.unsqueeze(1).expand(-1, n)

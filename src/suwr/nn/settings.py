@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from suwr.nn.schedule import fade
+
 if TYPE_CHECKING:
     from suwr.nn.rollout import Policy
 
@@ -86,6 +88,10 @@ class Settings:
     # And never for certain: in a wide table most of what a long rollout finds is noise.
     most_continuation: float = 0.9
     entropy_weight: float = 0.02
+    # ζ_stop = sigmoid(-gain / temperature), the temperature in prices of one unit.
+    stop_softness: float = 0.75
+    stop_softness_end: float = 0.75
+    harden_from: float = 0.5
     # Labels come from the other half's predictor at first, real ones take over in between.
     soft_until: float = 0.5
     hard_from: float = 0.8
@@ -122,6 +128,12 @@ class Settings:
             return torch.autocast("cuda", dtype=torch.bfloat16)
         return nullcontext()
 
-    def stop_temperature(self, price: float) -> float:
-        """Softness of ζ_stop: decided where the gain differs by about one unit's price."""
-        return 0.75 * self.reward_scale * max(price, 1e-3)
+    def stop_temperature(self, price: float, share: float = 0.0) -> float:
+        """Softness of ζ_stop after a ``share`` of the training, in units of one unit's price.
+
+        Soft at first, so that no decision is settled early. A soft stop ends many rollouts that
+        ought to go on, which makes going on look worse than it is: so it hardens.
+        """
+        hardened = 1.0 - fade(share, self.harden_from, 1.0)
+        softness = self.stop_softness * (self.stop_softness_end / self.stop_softness) ** hardened
+        return softness * self.reward_scale * max(price, 1e-3)
