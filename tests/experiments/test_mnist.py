@@ -1,8 +1,12 @@
 """Experiment 3: its grid and its curves."""
 
+import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
+from suwr.experiments import mnist
 from suwr.experiments.cells import Cell
+from suwr.experiments.images import ImageData
 from suwr.experiments.mnist import BUDGETS, SHARES
 from suwr.experiments.mnist_results import curve_points
 from suwr.experiments.options import Options
@@ -45,10 +49,15 @@ def test_curves(tmp_path):
     assert "| CAE | k = 5 | 5.00 ± 0.00 |" in (tmp_path / "table.md").read_text()
 
 
-def test_a_real_cell(tmp_path):
-    images = pytest.importorskip("suwr.experiments.images")
-    try:
-        images.load_images("fashion-mnist")
-    except (ValueError, OSError):
-        pytest.skip("the image sets are not here")
-    assert reproduce(Options("mnist", "mini", tmp_path, methods=("AllFeatures",)))
+def test_from_cells_to_figure(tmp_path, monkeypatch):
+    # Small digits in the middle of an image: no download, and the same shape.
+    digits = load_digits()
+    X = np.pad(digits.images / 16, ((0, 0), (10, 10), (10, 10))).reshape(-1, 28 * 28)
+    data = ImageData(
+        X[:400].astype(np.float32), digits.target[:400], X[400:700].astype(np.float32),
+        digits.target[400:700], (28, 28),
+    )  # fmt: skip
+    monkeypatch.setattr(mnist, "_images", lambda name: data)
+    assert reproduce(Options("mnist", "mini", tmp_path, methods=("AllFeatures", "CAE")))
+    assert (tmp_path / "curves.png").exists()
+    assert "| CAE | k = 5 | 5.00 |" in (tmp_path / "table.md").read_text()

@@ -175,7 +175,10 @@ def _variants(scale: _Scale, data: str, method: str, seed: int) -> list[Cell]:
     from suwr.baselines.presets import preset
 
     known = preset("toy", method)
-    changed = {k: v for k, v in scale.rivals.items() if k == "max_epochs" or k in known}
+    # A smaller preset shortens everything; the paper's scale leaves the rest to the defaults.
+    changed = {
+        k: v for k, v in scale.rivals.items() if k in known or (scale.some and v is not None)
+    }
     return [cell(**(known | changed | point)) for point in _grid(scale, method, d)]
 
 
