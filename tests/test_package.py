@@ -15,7 +15,7 @@ SOURCE = Path(suwr.__file__).parent
 # Each layer may import the ones before it.
 LAYERS = [
     {"exceptions", "_optional", "_files"},
-    {"masking", "tables", "narrative", "selector", "plots", "experiments"},
+    {"masking", "tables", "narrative", "selector", "plots", "report", "experiments"},
     {"exact"},
     {"audit"},
     {"nn"},

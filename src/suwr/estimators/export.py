@@ -1,0 +1,148 @@
+"""A fitted model written down as data: what a program without Python needs to run Algorithm 1.
+
+`describe_network` is the only place that knows how networks are built. A network that it does not
+know is refused: a page must never run something that only resembles the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suwr.estimators.encoding import BOUND, ColumnCode
+from suwr.exceptions import UnsupportedModelError
+from suwr.nn.losses import CrossEntropy, SquaredError
+from suwr.nn.networks import EnsembleMLP, Network, SeparateNetwork, SharedNetwork
+from suwr.report.source import PageModel
+
+if TYPE_CHECKING:
+    from suwr.estimators.sequential import SequentialModel
+
+__all__ = ["describe_network", "export_model"]
+
+FORMAT = 1
+Weights = list[NDArray[np.float32]]
+
+
+def export_model(model: SequentialModel) -> PageModel:
+    """Encoding, units, networks and output of a fitted model.
+
+    Parameters
+    ----------
+    model : SequentialModel
+        Fitted.
+
+    Raises
+    ------
+    UnsupportedModelError
+        It has networks or a loss that have no description here.
+    """
+    policy = model.policy_
+    weights: Weights = []
+    description = {
+        "format": FORMAT,
+        "codes": [_code(code) for code in model.encoder_.codes],
+        "bound": BOUND,
+        "max_steps": policy.max_steps,
+        "units_per_step": policy.units_per_step,
+        "output": _output(model),
+        **describe_network(policy.network, weights),
+    }
+    return PageModel(description, np.concatenate([w.ravel() for w in weights]))
+
+
+def describe_network(network: Network, weights: Weights) -> dict[str, Any]:
+    """Networks as lists of layers, and which of their outputs mean what.
+
+    ``inputs`` names what a network reads, one part after the other: 'values' (the encoded row, 0
+    where it is hidden), 'mask' (one number per column), or ``{"constant": [...]}``. Its layers
+    follow; each multiplies by a matrix of ``shape``, adds a bias and applies ``activation``. Weights
+    are appended to ``weights``: for each layer the matrix, row by row, then the bias.
+
+    ``gain``, ``select`` and each of ``predict`` are ``[network, first output, last + 1]``. The
+    predictions of the members are averaged after the output function.
+    """
+    known = _DESCRIPTIONS.get(type(network))
+    if known is None:
+        raise UnsupportedModelError(
+            f"A page can run {', '.join(k.__name__ for k in _DESCRIPTIONS)}. "
+            f"This model has a {type(network).__name__}."
+        )
+    return {
+        "stop_temperature": float(network.stop_temperature),
+        **known(network, weights),
+    }
+
+
+def _separate(network: SeparateNetwork, weights: Weights) -> dict[str, Any]:
+    a = network.architecture
+    nets = [*_networks(network.policy, network, weights)]
+    nets += _networks(network.predictor, network, weights)
+    return {
+        "networks": nets,
+        "gain": [0, 0, 1],
+        "select": [0, 1, 1 + a.n_units],
+        "predict": [[number, 0, a.n_outputs] for number in range(1, len(nets))],
+    }
+
+
+def _shared(network: SharedNetwork, weights: Weights) -> dict[str, Any]:
+    a = network.architecture
+    return {
+        "networks": _networks(network.encoder, network, weights),
+        "gain": [0, 0, 1],
+        "select": [0, 1, 1 + a.n_units],
+        "predict": [[0, 1 + a.n_units, 1 + a.n_units + a.n_outputs]],
+    }
+
+
+# Exact types: a subclass may decide differently with the same weights.
+_DESCRIPTIONS: dict[type[Network], Callable[[Any, Weights], dict[str, Any]]] = {
+    SeparateNetwork: _separate,
+    SharedNetwork: _shared,
+}
+
+
+def _networks(ensemble: EnsembleMLP, network: Network, weights: Weights) -> list[dict[str, Any]]:
+    """Every member of an ensemble as a network of its own."""
+    a = network.architecture
+    matrices = [w.detach().cpu().numpy() for w in ensemble.weights]
+    biases = [b.detach().cpu().numpy() for b in ensemble.biases]
+    if type(ensemble) is not EnsembleMLP or matrices[0].shape[1] != a.n_values + a.n_columns:
+        raise UnsupportedModelError(
+            "A page can run plain networks that read the values and the mask. "
+            f"This model has a {type(ensemble).__name__} of {matrices[0].shape[1]} inputs."
+        )
+    described = []
+    for member in range(matrices[0].shape[0]):
+        layers = []
+        for number, (matrix, bias) in enumerate(zip(matrices, biases, strict=True)):
+            weights += [matrix[member], bias[member]]
+            last = number == len(matrices) - 1
+            layers.append(
+                {"shape": list(matrix[member].shape), "activation": "none" if last else "hardswish"}
+            )
+        described.append({"inputs": ["values", "mask"], "layers": layers})
+    return described
+
+
+def _code(code: ColumnCode) -> dict[str, Any]:
+    if code.categories is None:
+        return {"center": code.center, "scale": code.scale, "has_missing": code.has_missing}
+    return {"categories": list(code.categories), "has_missing": code.has_missing}
+
+
+def _output(model: SequentialModel) -> dict[str, Any]:
+    """What turns outputs of a predictor into what the user knows."""
+    loss = model.policy_.loss
+    if isinstance(loss, CrossEntropy):
+        return {"kind": "probabilities"}
+    if isinstance(loss, SquaredError):
+        low, high = model._in_user_units(np.array([[0.0], [1.0]], dtype=np.float32))[:, 0]
+        return {"kind": "value", "scale": float(high - low), "mean": float(low)}
+    raise UnsupportedModelError(
+        f"A page can show classes and values. This model has a {type(loss).__name__}."
+    )
