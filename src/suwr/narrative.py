@@ -262,7 +262,7 @@ class Explanation(Sequence[Narrative]):
 
         check_writable(path)
         page = page_html(self, title=title, y=y, model=model, hidden_values=hidden_values)
-        write_atomic(path, page.encode())
+        write_atomic(path, page.encode(errors="replace"))
 
     def to_frame(self) -> Any:
         """A pandas frame with a line for every revealed column of every step.

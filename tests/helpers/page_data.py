@@ -1,10 +1,12 @@
-"""Three kinds of data that the page must handle: numbers, a mixed table, images."""
+"""Models of the kinds that a page must handle, trained briefly: they need to decide, not to shine."""
+
+from functools import cache
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
-from suwr import Patches, SUWRClassifier
+from suwr import Patches, SUWRClassifier, SUWRRegressor
 
 HOSTILE = "<script>alert(1)</script>"
 BREAKING = "</script><img src=x onerror=alert(2)>"
@@ -28,22 +30,51 @@ def mixed_table(n=400, seed=0):
     return frame, y
 
 
-def mixed_model():
+@cache
+def mixed():
     X, y = mixed_table()
     groups = {"heart </script>": ["pressure", "pulse"]}
-    return SUWRClassifier(max_epochs=15, hidden_size=24, groups=groups, random_state=0).fit(X, y), X
+    model = SUWRClassifier(
+        sparsity_weight=0.045, max_epochs=10, hidden_size=24, groups=groups, random_state=0
+    )
+    return model.fit(X, y), X[:250], y[:250]
 
 
-def cancer_model():
+@cache
+def cancer():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    names = np.array(["malignant", "benign"])
-    model = SUWRClassifier(max_steps=8, max_epochs=15, hidden_size=32, random_state=0)
-    return model.fit(X, names[y]), X
+    y = np.array(["malignant", "benign"])[y]
+    model = SUWRClassifier(
+        sparsity_weight=0.02, max_steps=8, max_epochs=16, hidden_size=32, random_state=0
+    )
+    return model.fit(X, y), X[:250], y[:250]
 
 
-def digits_model():
+@cache
+def digits():
     X, y = load_digits(return_X_y=True)
     model = SUWRClassifier(
-        groups=Patches((8, 8), size=3), max_steps=8, max_epochs=12, hidden_size=48, random_state=0
+        groups=Patches((8, 8), size=3), sparsity_weight=0.02, max_steps=8, max_epochs=10,
+        hidden_size=48, random_state=0,
+    )  # fmt: skip
+    return model.fit(X[:900], y[:900]), X[1200:1450], y[1200:1450]
+
+
+@cache
+def diabetes():
+    """A value instead of classes, two units a step."""
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    model = SUWRRegressor(
+        sparsity_weight=30.0, units_per_step=2, max_epochs=3, hidden_size=16, random_state=0
     )
-    return model.fit(X[:1200], y[:1200]), X[1200:]
+    return model.fit(X, y), X[:60], y[:60].tolist()
+
+
+@cache
+def shared():
+    """The paper's network: one encoder under all heads."""
+    X, y = load_breast_cancer(return_X_y=True)
+    model = SUWRClassifier(
+        trainer="reinforce", sparsity_weight=0.02, max_epochs=3, hidden_size=16, random_state=0
+    )
+    return model.fit(X[:, :6], y), X[:60, :6], y[:60]

@@ -48,7 +48,9 @@ function go(step) {
 }
 
 function change(map, key) {
-  state.history.push(map);
+  const { cell } = currentStory();
+  const real = [...map].filter(([column, value]) => cell(column) !== value);
+  if (real.length > 0) state.history.push(new Map(real));
   state.step = Infinity;
   render(key);
 }
@@ -134,7 +136,6 @@ function panel(story) {
 function heading(story) {
   const { prediction } = lastState(story);
   const title = state.row === null ? "Start from nothing" : `Row ${labelText(story.label)}`;
-  const chance = data.classes === null ? "" : ` ${percent(Math.max(...prediction))}`;
   const row = state.row === null ? null : data.rows[state.row];
   const truth = row?.truth === undefined ? null
     : el("p", { class: row.right === false ? "truth wrong" : "truth" }, `Truth: ${valueText(row.truth)}`);
@@ -142,7 +143,7 @@ function heading(story) {
     ? "The model asks for what it wants to know next, and decides from your answers alone."
     : endingText(data, story).join(" ");
   return el("div", { class: "heading" },
-    el("h2", {}, `${title}: `, el("strong", {}, outcomeText(prediction, data.classes) + chance)),
+    el("h2", {}, `${title}: `, el("strong", {}, verdictText(prediction, data.classes))),
     truth,
     el("p", {}, sentence));
 }
@@ -227,7 +228,7 @@ function summaryText() {
 
 function fillFooter() {
   const held = [`${data.rows.length} narratives`];
-  if (data.hidden_values) held.push("all values of their rows, also those that the model did not look at");
+  if (data.hidden_values) held.push("all values of their rows (also those that the model did not look at)");
   if (data.model) held.push("the model itself");
   const listed = held.length > 1 ? `${held.slice(0, -1).join(", ")} and ${held.at(-1)}` : held[0];
   byId("footer").append(
@@ -293,10 +294,10 @@ function start() {
     width = main.clientWidth;
     render();
   }).observe(main);
-  if (data.model && data.hidden_values) checkModel();
+  if (data.model) checkModel();
   // For readers with a console, and for tests.
   globalThis.suwr = {
-    data, getModel, liveStory, recordedStory, compareStories, storyText,
+    data, getModel, liveStory, recordedStory, compareStories, storyText, significant,
     run: (cells) => ({ label: "asked", ...runPolicy(getModel(), data, (column) => cells[column]) }),
   };
   document.documentElement.dataset.ready = "true";

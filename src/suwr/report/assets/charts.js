@@ -125,7 +125,7 @@ function drawLabels(chart, data, state, notable, right, y, box) {
   if (data.classes === null) return;
   const wanted = notable.map((k) => y(state.prediction[k]) + 4);
   const placed = spreadLabels(wanted, 14, box.top + 4, box.bottom + 4);
-  const room = Math.floor((box.right - 14) / 6.5);
+  const room = Math.floor((box.right - 14) / 8);
   notable.forEach((k, i) => {
     const name = labelText(data.classes[k]);
     const short = name.length > room ? `${name.slice(0, room - 1)}…` : name;
@@ -161,8 +161,8 @@ function predictionBars(data, story, step) {
       el(
         "span",
         { class: "track", "aria-hidden": "true" },
-        el("span", { class: `bar k${k % 8}`, "width%": 100 * prediction[k] }),
-        before ? el("span", { class: "before", "left%": 100 * before[k] }) : null
+        el("span", { class: `bar k${k % 8}`, style: { width: `${100 * prediction[k]}%` } }),
+        before ? el("span", { class: "before", style: { left: `${100 * before[k]}%` } }) : null
       ),
       el("span", { class: "number" }, percent(prediction[k]))
     )

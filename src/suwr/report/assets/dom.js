@@ -6,11 +6,10 @@ function fill(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (name === "width%") node.style.setProperty("width", `${value}%`);
-    else if (name === "left%") node.style.setProperty("left", `${value}%`);
+    else if (name === "style") Object.entries(value).forEach((pair) => node.style.setProperty(...pair));
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...children.flat().filter((c) => c !== null && c !== undefined));
+  node.append(...children.flat(Infinity).filter((c) => c !== null && c !== undefined));
   return node;
 }
 
@@ -21,8 +20,8 @@ const svg = (tag, attributes = {}, ...children) =>
 const byId = (id) => document.getElementById(id);
 
 /** A labelled drop-down; `options` are [value, text] pairs. */
-function dropDown(label, options, attributes) {
-  const select = el("select", attributes, options.map(([value, text]) => el("option", { value }, text)));
+function dropDown(label, options) {
+  const select = el("select", { "aria-label": label }, options.map(([value, text]) => el("option", { value }, text)));
   return el("label", {}, el("span", {}, label), select);
 }
 

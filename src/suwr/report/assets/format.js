@@ -63,6 +63,12 @@ function outcomeText(prediction, classes) {
     : labelText(classes[ranking(prediction)[0]]);
 }
 
+/** The predicted class with its probability, or the predicted value. */
+function verdictText(prediction, classes) {
+  const outcome = outcomeText(prediction, classes);
+  return classes === null ? outcome : `${outcome} (${percent(Math.max(...prediction))})`;
+}
+
 /** 'age is 71', or for a group 'panel: a is 1, b is missing'. */
 function readingText(data, units, cell) {
   const parts = units.map((number) => {

@@ -50,14 +50,11 @@ function imageView(data, story, step, range, showHidden, paint) {
   for (let p = 0; p < height * width; p++) {
     const columns = Array.from({ length: channels }, (_, i) => p * channels + i);
     const revealed = columns.every((c) => shown.has(c));
+    const place = { x: p % width, y: Math.floor(p / width), width: 1.02, height: 1.02 };
+    if (!revealed) picture.append(svg("rect", { ...place, class: "hidden" }));
     const colour = revealed || showHidden ? pixelColour(columns.map((c) => story.cell(c)), range) : null;
-    picture.append(
-      svg("rect", {
-        x: p % width, y: Math.floor(p / width), width: 1.02, height: 1.02,
-        class: revealed ? "pixel" : colour === null ? "pixel hidden" : "pixel faint",
-        fill: colour, "data-pixel": colour === null ? null : p,
-      })
-    );
+    if (colour === null) continue;
+    picture.append(svg("rect", { ...place, class: revealed ? null : "faint", fill: colour, "data-pixel": p }));
   }
   story.steps.slice(0, step).forEach(({ units }, i) => {
     for (const unit of units) picture.append(...patchMark(data, unit, i + 1, i + 1 === step));
@@ -69,7 +66,7 @@ function imageView(data, story, step, range, showHidden, paint) {
 function patchMark(data, unit, number, isNow) {
   const frame = unitFrame(data, unit);
   const kind = isNow ? "present" : "past";
-  const size = Math.max(0.9, Math.min(frame.width, frame.height) * 0.42);
+  const size = Math.max(0.9, Math.min(frame.width, frame.height) * 0.3);
   return [
     svg("rect", {
       x: frame.left, y: frame.top, width: frame.width, height: frame.height,

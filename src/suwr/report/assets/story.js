@@ -28,9 +28,16 @@ function unitFields(data, model, story, unit, onEdit, original) {
       changed ? el("small", {}, `was ${valueText(was)}`) : null
     );
   });
-  if (columns.length <= FEW_FIELDS) return el("div", { class: "cells" }, fields);
-  return el("details", { class: "cells", "data-open": unit },
-    el("summary", {}, `${columns.length} values`), el("div", { class: "cells" }, fields));
+  const group = cellGroup(data, unit, fields);
+  if (columns.length <= FEW_FIELDS) return group;
+  return el("details", { "data-open": unit }, el("summary", {}, `${columns.length} values`), group);
+}
+
+/** Fields side by side; those of a patch stand where its pixels do. */
+function cellGroup(data, unit, fields) {
+  if (!data.image) return el("div", { class: "cells" }, fields);
+  const { width } = unitFrame(data, unit);
+  return el("div", { class: "cells patch-cells", style: { "--columns": width * (data.image[2] ?? 1) } }, fields);
 }
 
 /** One line of the list of steps. */
@@ -38,7 +45,6 @@ function stepItem(data, model, story, number, now, actions) {
   const step = story.steps[number - 1];
   const current = number === now;
   const best = ranking(step.prediction)[0];
-  const chance = data.classes === null ? "" : ` ${percent(step.prediction[best])}`;
   return el(
     "li",
     { class: current ? "current" : number > now ? "later" : null },
@@ -62,7 +68,7 @@ function stepItem(data, model, story, number, now, actions) {
       "div",
       { class: "then" },
       el("span", { class: `dot k${data.classes === null ? 0 : best % 8}`, "aria-hidden": "true" }),
-      el("span", {}, outcomeText(step.prediction, data.classes) + chance),
+      el("span", {}, verdictText(step.prediction, data.classes)),
       el("small", {}, `stop ${percent(step.stop)}`)
     )
   );
@@ -92,7 +98,7 @@ function questionForm(data, model, story, actions) {
     "form",
     { class: "card question", onsubmit: submit, "aria-label": "Question" },
     el("p", {}, `Question ${story.steps.length + 1}. What is `, el("strong", {}, names), "?"),
-    el("div", { class: "cells" }, fields.map((field, i) =>
+    cellGroup(data, units[0], fields.map((field, i) =>
       el("span", { class: "cell" },
         plain ? null : el("span", { class: "column", "aria-hidden": "true" }, data.columns[columns[i]]),
         field.node))),
@@ -141,11 +147,11 @@ function stepperButtons(story, step, go) {
   return el(
     "div",
     { class: "stepper", role: "group", "aria-label": "Steps" },
-    button("⏮", "First step", 0, step === 0),
-    button("◀", "Previous step", step - 1, step === 0),
-    el("span", { class: "where" }, step === 0 ? `Start, ${last} to come` : `Step ${step} of ${last}`),
-    button("▶", "Next step", step + 1, step === last),
-    button("⏭", "Last step", last, step === last)
+    button("«", "First step", 0, step === 0),
+    button("‹", "Previous step", step - 1, step === 0),
+    el("span", { class: "where" }, step === 0 ? "Start" : `Step ${step} of ${last}`),
+    button("›", "Next step", step + 1, step === last),
+    button("»", "Last step", last, step === last)
   );
 }
 
