@@ -191,9 +191,8 @@ class Explanation(Sequence[Narrative]):
 
     def __init__(self, narratives: Sequence[Narrative], source: Source | None = None) -> None:
         self._narratives = list(narratives)
-        if source is None and isinstance(narratives, Explanation):
-            source = narratives.source
-        self.source = source
+        handed_on = narratives.source if isinstance(narratives, Explanation) else None
+        self.source: Source | None = source or handed_on
 
     def __len__(self) -> int:
         return len(self._narratives)

@@ -1,4 +1,4 @@
-"""Models of the kinds that a page must handle, trained briefly: they need to decide, not to shine."""
+"""Models of the kinds that a page must handle, trained briefly: they need only decide."""
 
 from functools import cache
 

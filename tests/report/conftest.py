@@ -1,25 +1,10 @@
 """A real Chromium for the page's tests: no request to the network, no error in the console."""
 
 import os
-import shutil
 
 import page_data
 import pytest
-
-# Without them Chromium talks to its maker at every start.
-QUIET = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
-
-
-def unavailable():
-    """Why there is no browser to test with; None where there is one."""
-    try:
-        import playwright.sync_api  # noqa: F401
-    except ModuleNotFoundError:
-        return "playwright is not installed"
-    return None if shutil.which("chromium") else "there is no command 'chromium'"
+from chromium import chromium, unavailable
 
 
 @pytest.fixture(scope="session")
@@ -29,12 +14,8 @@ def browser():
         pytest.fail(f"SUWR_REQUIRE_BROWSER=1, but {reason}")
     if reason:
         pytest.skip(reason)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=QUIET)
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -71,9 +71,9 @@ def test_bad_words():
         page_html(Explanation([]))
     with pytest.raises(ValueError, match="several sets of classes"):
         page_html(Explanation([small(), small(label="c")]))
-    with pytest.raises(ValueError, match="each of the 1 rows. Got 2 values"):
+    with pytest.raises(ValueError, match=r"each of the 1 rows\. Got 2 values"):
         page_html(Explanation([small()]), y=[1, 2])
-    with pytest.raises(ValueError, match="True, False or 'auto'. Got 'yes'"):
+    with pytest.raises(ValueError, match=r"True, False or 'auto'\. Got 'yes'"):
         page_html(Explanation([small()]), model="yes")
     with pytest.raises(UnsupportedModelError, match="read from a file"):
         page_html(Explanation([small()]), model=True)

@@ -59,8 +59,8 @@ def describe_network(network: Network, weights: Weights) -> dict[str, Any]:
 
     ``inputs`` names what a network reads, one part after the other: 'values' (the encoded row, 0
     where it is hidden), 'mask' (one number per column), or ``{"constant": [...]}``. Its layers
-    follow; each multiplies by a matrix of ``shape``, adds a bias and applies ``activation``. Weights
-    are appended to ``weights``: for each layer the matrix, row by row, then the bias.
+    follow; each multiplies by a matrix of ``shape``, adds a bias and applies ``activation``. The
+    numbers are appended to ``weights``: for each layer the matrix, row by row, then the bias.
 
     ``gain``, ``select`` and each of ``predict`` are ``[network, first output, last + 1]``. The
     predictions of the members are averaged after the output function.

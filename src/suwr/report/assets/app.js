@@ -301,6 +301,7 @@ function start() {
     run: (cells) => ({ label: "asked", ...runPolicy(getModel(), data, (column) => cells[column]) }),
   };
   document.documentElement.dataset.ready = "true";
+  performance.mark("suwr-ready");
 }
 
 start();
