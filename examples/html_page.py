@@ -36,7 +36,7 @@ def digits(path: Path) -> Explanation:
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
     patches = Patches((8, 8), size=2, stride=2)
-    model = SUWRClassifier(groups=patches, max_steps=8, max_epochs=60, random_state=0, verbose=1)
+    model = SUWRClassifier(groups=patches, max_steps=8, max_epochs=40, random_state=0, verbose=1)
     model.fit(X_train, y_train)
     explanation = model.explain(X_test[:100])
     explanation.to_html(path, y=y_test[:100], title="Digits, a patch at a time")

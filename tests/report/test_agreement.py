@@ -1,8 +1,11 @@
 """The model in the page and the model in Python tell the same stories, in a real browser."""
 
+import base64
+
 import numpy as np
 import page_data
 import pytest
+import torch
 
 TOLERANCE = 1e-5
 
@@ -54,6 +57,33 @@ def test_every_row_is_told_as_in_python(name, pages, open_page, record_property)
     assert worst < TOLERANCE
     # Enough different stories for the comparison to mean something.
     assert len({str(s["units"]) for s in told}) > 2
+
+
+def test_every_kind_of_layer_is_that_of_torch(pages, open_page):
+    torch.manual_seed(0)
+    first, second = torch.nn.Conv2d(2, 3, 3, padding=1), torch.nn.Conv2d(3, 4, 3, 2, padding=1)
+    dense = torch.nn.Linear(4 * 3 * 3 + 1, 5)
+    values, mask = torch.randn(1, 30), torch.randn(1, 30)
+    images = torch.cat([values, mask], dim=1).reshape(1, 2, 5, 6)
+    flat = torch.nn.functional.hardswish(second(first(images))).flatten(1)
+    expected = dense(torch.cat([flat, torch.tensor([[0.5]])], dim=1))[0].tolist()
+    conv = {"kind": "conv", "size": 3, "padding": 1}
+    layers = [
+        {**conv, "image": [2, 5, 6], "n_out": 3, "stride": 1, "activation": "none"},
+        {**conv, "image": [3, 5, 6], "n_out": 4, "stride": 2, "activation": "hardswish"},
+        {"kind": "append", "values": [0.5]},
+        {"kind": "dense", "shape": [37, 5], "activation": "none"},
+    ]
+    tensors = [first.weight, first.bias, second.weight, second.bias, dense.weight.T, dense.bias]
+    numbers = np.concatenate([t.detach().numpy().ravel() for t in tensors])
+    described = {
+        "weights": base64.b64encode(numbers.tobytes()).decode(),
+        "networks": [{"inputs": ["values", "mask"], "layers": layers}],
+    }
+    run = "([m, p]) => [...suwr.forward(suwr.unpackModel(m).networks[0], p)]"
+    parts = {"values": values[0].tolist(), "mask": mask[0].tolist()}
+    found = open_page(pages("shared")[0]).evaluate(run, [described, parts])
+    np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
 def test_the_page_checks_itself_and_says_so(pages, open_page):

@@ -129,7 +129,7 @@ def test_what_the_page_of_a_model_holds():
 def test_a_large_model_is_left_out_unless_asked_for(monkeypatch):
     model, X, _ = page_data.shared()
     explanation = model.explain(X[:3])
-    weights = export_model(model).weights
+    weights = export_model(model, model.policy_).weights
     assert weights.nbytes < MOST_WEIGHT_BYTES
     monkeypatch.setattr("suwr.report.page.MOST_WEIGHT_BYTES", weights.nbytes - 1)
     assert "for its size" in read(page_html(explanation))["without_model"]
@@ -154,7 +154,7 @@ def test_an_unexpected_input_is_refused():
     try:
         weights[0] = torch.nn.Parameter(torch.cat([kept, kept[:, :1]], dim=1))
         with pytest.raises(UnsupportedModelError, match="13 inputs"):
-            export_model(model)
+            export_model(model, model.policy_)
     finally:
         weights[0] = kept
 

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from suwr.estimators.encoding import BOUND, ColumnCode
 from suwr.exceptions import UnsupportedModelError
-from suwr.nn.losses import CrossEntropy, SquaredError
+from suwr.nn.losses import CrossEntropy, Loss, SquaredError
 from suwr.nn.networks import EnsembleMLP, Network, SeparateNetwork, SharedNetwork
+from suwr.nn.rollout import Policy
 from suwr.report.source import PageModel
 
 if TYPE_CHECKING:
@@ -27,20 +28,21 @@ FORMAT = 1
 Weights = list[NDArray[np.float32]]
 
 
-def export_model(model: SequentialModel) -> PageModel:
+def export_model(model: SequentialModel, policy: Policy) -> PageModel:
     """Encoding, units, networks and output of a fitted model.
 
     Parameters
     ----------
     model : SequentialModel
         Fitted.
+    policy : Policy
+        What it decides by.
 
     Raises
     ------
     UnsupportedModelError
         It has networks or a loss that have no description here.
     """
-    policy = model.policy_
     weights: Weights = []
     description = {
         "format": FORMAT,
@@ -48,23 +50,26 @@ def export_model(model: SequentialModel) -> PageModel:
         "bound": BOUND,
         "max_steps": policy.max_steps,
         "units_per_step": policy.units_per_step,
-        "output": _output(model),
-        **describe_network(policy.network, weights),
+        "output": _output(model, policy.loss),
+        **describe_network(policy, weights),
     }
     return PageModel(description, np.concatenate([w.ravel() for w in weights]))
 
 
-def describe_network(network: Network, weights: Weights) -> dict[str, Any]:
+def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:
     """Networks as lists of layers, and which of their outputs mean what.
 
     ``inputs`` names what a network reads, one part after the other: 'values' (the encoded row, 0
-    where it is hidden), 'mask' (one number per column), or ``{"constant": [...]}``. Its layers
-    follow; each multiplies by a matrix of ``shape``, adds a bias and applies ``activation``. The
-    numbers are appended to ``weights``: for each layer the matrix, row by row, then the bias.
+    where it is hidden) and 'mask' (one number per column). Its layers follow, of three kinds:
+    'dense' multiplies by a matrix of ``shape``, adds a bias and applies ``activation``; 'conv' does
+    so with a square window over an ``image`` of (channels, height, width); 'append' adds constant
+    ``values``. The numbers are appended to ``weights``: for each layer its matrix or windows
+    (out, in, size, size), row by row, then the bias.
 
     ``gain``, ``select`` and each of ``predict`` are ``[network, first output, last + 1]``. The
     predictions of the members are averaged after the output function.
     """
+    network = policy.network
     known = _DESCRIPTIONS.get(type(network))
     if known is None:
         raise UnsupportedModelError(
@@ -123,7 +128,11 @@ def _networks(ensemble: EnsembleMLP, network: Network, weights: Weights) -> list
             weights += [matrix[member], bias[member]]
             last = number == len(matrices) - 1
             layers.append(
-                {"shape": list(matrix[member].shape), "activation": "none" if last else "hardswish"}
+                {
+                    "kind": "dense",
+                    "shape": list(matrix[member].shape),
+                    "activation": "none" if last else "hardswish",
+                }
             )
         described.append({"inputs": ["values", "mask"], "layers": layers})
     return described
@@ -135,9 +144,8 @@ def _code(code: ColumnCode) -> dict[str, Any]:
     return {"categories": list(code.categories), "has_missing": code.has_missing}
 
 
-def _output(model: SequentialModel) -> dict[str, Any]:
+def _output(model: SequentialModel, loss: Loss) -> dict[str, Any]:
     """What turns outputs of a predictor into what the user knows."""
-    loss = model.policy_.loss
     if isinstance(loss, CrossEntropy):
         return {"kind": "probabilities"}
     if isinstance(loss, SquaredError):

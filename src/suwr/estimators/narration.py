@@ -9,7 +9,7 @@ import numpy as np
 
 from suwr.estimators.source import ModelSource
 from suwr.narrative import Explanation, Narrative, Step
-from suwr.nn.rollout import Trace
+from suwr.nn.rollout import Policy, Trace
 from suwr.tables import Table
 
 if TYPE_CHECKING:
@@ -18,10 +18,17 @@ if TYPE_CHECKING:
 __all__ = ["narrate"]
 
 
-def narrate(model: BaseSUWR, table: Table, trace: Trace, labels: Sequence[Any]) -> Explanation:
+def narrate(
+    model: BaseSUWR,
+    table: Table,
+    trace: Trace,
+    labels: Sequence[Any],
+    policy: Policy | None = None,
+) -> Explanation:
     """One narrative per row. Of the table, only revealed cells are read.
 
-    The explanation remembers model and table, for pages that carry them.
+    The explanation remembers table and policy (by default the model's own), for pages that carry
+    them.
     """
     assert trace.stop_probability is not None
     assert trace.prediction is not None
@@ -53,7 +60,7 @@ def narrate(model: BaseSUWR, table: Table, trace: Trace, labels: Sequence[Any]) 
                 len(units),
             )
         )
-    return Explanation(narratives, ModelSource(model, table))
+    return Explanation(narratives, ModelSource(model, table, policy or model.policy_))
 
 
 def _ending(model: BaseSUWR, trace: Trace, row: int, n_steps: int) -> str:

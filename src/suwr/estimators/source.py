@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from suwr.estimators.export import export_model
 from suwr.masking import Patches
+from suwr.nn.rollout import Policy
 from suwr.report.source import Layout, PageModel
 from suwr.tables import Table
 
@@ -16,11 +17,15 @@ __all__ = ["ModelSource"]
 
 
 class ModelSource:
-    """A fitted model and the table that it explained; see `suwr.report.Source`."""
+    """A fitted model, the table it explained and the policy it did so by.
 
-    def __init__(self, model: SequentialModel, table: Table) -> None:
+    See `suwr.report.Source`.
+    """
+
+    def __init__(self, model: SequentialModel, table: Table, policy: Policy) -> None:
         self._model = model
         self._table = table
+        self._policy = policy
 
     def layout(self) -> Layout:
         """Columns and units."""
@@ -37,8 +42,8 @@ class ModelSource:
 
     def model(self) -> PageModel:
         """The model as data."""
-        return export_model(self._model)
+        return export_model(self._model, self._policy)
 
     def take(self, rows: slice) -> ModelSource:
         """The source of some of the rows."""
-        return ModelSource(self._model, self._table.take(rows))
+        return ModelSource(self._model, self._table.take(rows), self._policy)

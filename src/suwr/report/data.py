@@ -106,8 +106,14 @@ def _row(
 
 
 def _model(model: PageModel) -> dict[str, Any]:
+    codes = [
+        {**code, "categories": [_plain(c) for c in code["categories"]]}
+        if "categories" in code
+        else code
+        for code in model.description["codes"]
+    ]
     weights = base64.b64encode(model.weights.astype("<f4").tobytes()).decode()
-    return {**model.description, "weights": weights}
+    return {**model.description, "codes": codes, "weights": weights}
 
 
 def _prediction(prediction: Sequence[float]) -> list[float | None]:

@@ -94,7 +94,7 @@ function restoreFocus(key, label, wasInside) {
 
 function panel(story) {
   const { step } = state;
-  const model = data.model === null ? null : getModel();
+  const { model } = data;
   const recorded = state.row === null ? null : recordedStory(data.rows[state.row]);
   const edited = recorded !== null && state.history.length > 0;
   const actions = {
@@ -116,7 +116,8 @@ function panel(story) {
   parts.push(data.image ? el("div", { class: "side" }, imageCard(story, model), now) : now);
   parts.push(
     el("section", { class: "card", "aria-label": "Chart" }, el("h3", {}, "Step by step"),
-      progressChart(data, story, step, width, edited ? recorded : null, go)),
+      progressChart(data, story, step, width, edited ? recorded : null, go),
+      edited ? el("p", { class: "hint" }, "Dotted: the row as it was recorded.") : null),
     el("section", { class: "card", "aria-label": "Steps" }, el("h3", {}, "What was revealed"),
       model ? el("p", { class: "hint" }, "Change a value and the model tells the story anew.") : null,
       el("ol", { class: "steps" }, story.steps.map((_, i) => stepItem(data, model, story, i + 1, step, actions)))),
@@ -152,7 +153,7 @@ function heading(story) {
 function narration(story) {
   const text = state.step === 0 ? startText(data, story) : stepText(data, story, state.step);
   announce(state.step === 0 ? text : `Step ${state.step}. ${text}`);
-  return el("p", { class: "sentence" }, text);
+  return el("p", { class: "sentence" }, tidy(text));
 }
 
 const live = el("div", { class: "heard", role: "status", "aria-live": "polite" });
@@ -288,16 +289,17 @@ function start() {
   choose(0);
   renderList();
   fillFooter();
-  let width = main.clientWidth;
-  new ResizeObserver(() => {
-    if (Math.abs(main.clientWidth - width) < 8) return;
-    width = main.clientWidth;
+  let drawn = null;
+  new ResizeObserver(([{ contentRect }]) => {
+    drawn ??= contentRect.width;
+    if (Math.abs(contentRect.width - drawn) < 8) return;
+    drawn = contentRect.width;
     render();
   }).observe(main);
   if (data.model) checkModel();
   // For readers with a console, and for tests.
   globalThis.suwr = {
-    data, getModel, liveStory, recordedStory, compareStories, storyText, significant,
+    data, getModel, liveStory, recordedStory, compareStories, storyText, significant, unpackModel, forward,
     run: (cells) => ({ label: "asked", ...runPolicy(getModel(), data, (column) => cells[column]) }),
   };
   document.documentElement.dataset.ready = "true";

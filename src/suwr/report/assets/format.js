@@ -5,6 +5,7 @@ const ENDINGS = {
     `It stopped here (stop probability ${(100 * stop).toFixed(0)}%): more was not worth its price.`,
   budget: () => "It stopped here because the most steps allowed were taken.",
   everything: () => "It stopped here because nothing was left to reveal.",
+  open: (stop) => `It has not stopped yet (stop probability ${(100 * stop).toFixed(0)}%).`,
 };
 // The answer 'something that the model has never seen'.
 const OTHER = Object.freeze({ other: true });
@@ -28,6 +29,9 @@ function percent(p) {
   if (p >= 0.995 && p < 1) return "over 99 %";
   return `${(100 * p).toFixed(0)} %`;
 }
+
+/** Keeps a number and its sign on one line. */
+const tidy = (text) => text.replaceAll(" %", "\u00a0%");
 
 function labelText(label) {
   if (label === true) return "True";
@@ -113,6 +117,5 @@ function endingText(data, story) {
 function storyText(data, story) {
   const lines = [`Row ${story.label}. ${startText(data, story)}`];
   story.steps.forEach((_, i) => lines.push(`${i + 1}. ${stepText(data, story, i + 1)}`));
-  if (!story.asking) lines.push(...endingText(data, story));
-  return lines.join("\n");
+  return [...lines, ...endingText(data, story)].join("\n");
 }

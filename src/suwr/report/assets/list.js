@@ -1,6 +1,6 @@
 // The list of rows: search, filters, order.
 
-const ROWS_AT_ONCE = 200;
+const ROWS_AT_ONCE = 100;
 
 /** What can be found of a row, in small letters. */
 function haystack(data, row) {

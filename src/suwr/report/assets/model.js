@@ -5,24 +5,66 @@ const ACTIVATIONS = {
   hardswish: (x) => (x * Math.min(Math.max(x + 3, 0), 6)) / 6,
 };
 
+// What a network may be made of. `unpack` takes a layer's weights, `run` evaluates it.
+const LAYERS = {
+  dense: {
+    unpack: (layer, take) => ({ ...layer, weight: take(layer.shape[0] * layer.shape[1]), bias: take(layer.shape[1]) }),
+    run({ shape, weight, bias, activation }, x) {
+      const y = Float64Array.from(bias);
+      for (let i = 0; i < shape[0]; i++) {
+        const factor = x[i];
+        if (factor === 0) continue;
+        const start = i * shape[1];
+        for (let j = 0; j < shape[1]; j++) y[j] += factor * weight[start + j];
+      }
+      return y.map(ACTIVATIONS[activation]);
+    },
+  },
+  // Weights are (out channels, in channels, size, size); images are (channels, height, width).
+  conv: {
+    unpack: (layer, take) => ({
+      ...layer, weight: take(layer.n_out * layer.image[0] * layer.size ** 2), bias: take(layer.n_out),
+    }),
+    run({ image: [n_in, height, width], n_out, size, stride, padding, weight, bias, activation }, x) {
+      const high = Math.floor((height + 2 * padding - size) / stride) + 1;
+      const wide = Math.floor((width + 2 * padding - size) / stride) + 1;
+      const y = new Float64Array(n_out * high * wide);
+      for (let o = 0; o < n_out; o++) {
+        const plane = y.subarray(o * high * wide, (o + 1) * high * wide).fill(bias[o]);
+        for (let k = 0; k < n_in * size * size; k++) {
+          const factor = weight[o * n_in * size * size + k];
+          const down = (Math.floor(k / size) % size) - padding;
+          const right = (k % size) - padding;
+          const source = Math.floor(k / (size * size)) * height * width;
+          for (let r = 0; r < high; r++) {
+            const row = r * stride + down;
+            if (row < 0 || row >= height) continue;
+            for (let c = 0; c < wide; c++) {
+              const column = c * stride + right;
+              if (column >= 0 && column < width) plane[r * wide + c] += factor * x[source + row * width + column];
+            }
+          }
+        }
+      }
+      return y.map(ACTIVATIONS[activation]);
+    },
+  },
+  // Numbers that are the same for every row, such as the price that a policy is told.
+  append: {
+    unpack: (layer) => layer,
+    run: ({ values }, x) => Float64Array.from([...x, ...values]),
+  },
+};
+
 /** Put the weights, which come as one long text, where the layers are. */
 function unpackModel(described) {
   const bytes = Uint8Array.from(atob(described.weights), (c) => c.charCodeAt(0));
-  const numbers = new DataView(bytes.buffer);
+  const numbers = new Float32Array(bytes.buffer);
   let position = 0;
-  const take = (n) => {
-    const part = new Float32Array(n);
-    for (let i = 0; i < n; i++, position += 4) part[i] = numbers.getFloat32(position, true);
-    return part;
-  };
+  const take = (n) => numbers.subarray(position, (position += n));
   const networks = described.networks.map((network) => ({
     inputs: network.inputs,
-    layers: network.layers.map(({ shape, activation }) => ({
-      shape,
-      activation: ACTIVATIONS[activation],
-      weight: take(shape[0] * shape[1]),
-      bias: take(shape[1]),
-    })),
+    layers: network.layers.map((layer) => LAYERS[layer.kind].unpack(layer, take)),
   }));
   return { ...described, networks, weights: null };
 }
@@ -42,18 +84,8 @@ function encodeCell(code, bound, value) {
 }
 
 function forward(network, parts) {
-  let x = network.inputs.flatMap((part) => parts[part] ?? part.constant);
-  for (const { shape, activation, weight, bias } of network.layers) {
-    const y = Float64Array.from(bias);
-    for (let i = 0; i < shape[0]; i++) {
-      const factor = x[i];
-      if (factor === 0) continue;
-      const start = i * shape[1];
-      for (let j = 0; j < shape[1]; j++) y[j] += factor * weight[start + j];
-    }
-    x = y.map(activation);
-  }
-  return x;
+  const x = Float64Array.from(network.inputs.flatMap((part) => parts[part]));
+  return network.layers.reduce((y, layer) => LAYERS[layer.kind].run(layer, y), x);
 }
 
 function softmax(outputs) {
@@ -118,7 +150,7 @@ function runPolicy(model, data, cell) {
     }
     const columns = [...new Set(units.flatMap((u) => data.units[u].columns))].filter((c) => !known.has(c));
     if (columns.some((c) => cell(c) === undefined)) {
-      return story({ ended: null, asking: { units, columns } });
+      return story({ ended: "open", asking: { units, columns } });
     }
     columns.forEach((c) => known.set(c, cell(c)));
     steps.push({ units, prediction: null, stop: null });

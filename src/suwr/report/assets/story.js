@@ -124,7 +124,7 @@ function changesNote(data, story, recorded, changes, actions) {
   const tell = (s) => {
     const { prediction } = lastState(s);
     const n = s.steps.length;
-    return `${predictionText(prediction, data.classes)} after ${n} ${n === 1 ? "step" : "steps"}`;
+    return tidy(`${predictionText(prediction, data.classes)} after ${n} ${n === 1 ? "step" : "steps"}`);
   };
   return el(
     "div",
