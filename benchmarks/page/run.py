@@ -4,7 +4,7 @@
 
 Size and time: 1,000 rows × 30 columns, a model of the default size inside, opened in headless
 Chromium in a fresh context each time. The first view counts from the navigation until list, story
-and charts stand and every control works; the first paint is Chromium's own. Agreement: every
+and charts are on the screen and every control works. Agreement: every
 recorded narrative of three data sets told again by the page's JavaScript. Needs playwright and
 chromium.
 """
@@ -34,8 +34,7 @@ ROWS, COLUMNS, REPEATS = 1000, 30, 9
 TOLERANCE = 1e-5
 
 LOADING = """() => ({
-  first_paint: performance.getEntriesByName("first-contentful-paint")[0].startTime,
-  ready: performance.getEntriesByName("suwr-ready")[0].startTime,
+  first_view: performance.getEntriesByName("suwr-shown")[0].startTime,
 })"""
 RETELLING = """() => {
   const start = performance.now();
@@ -83,17 +82,27 @@ def measure() -> dict:
             page = browser.new_context().new_page()
             page.goto(path.as_uri())
             page.wait_for_selector("html[data-ready=true]")
-            page.wait_for_timeout(200)
             return page
+
+        def load(path: Path) -> dict:
+            """Milliseconds by the clock, and those that the page's own thread worked."""
+            page = browser.new_context().new_page()
+            tools = page.context.new_cdp_session(page)
+            tools.send("Performance.enable", {"timeDomain": "threadTicks"})
+            page.goto(path.as_uri())
+            page.wait_for_selector("html[data-ready=true]")
+            worked = {
+                m["name"]: m["value"] for m in tools.send("Performance.getMetrics")["metrics"]
+            }
+            page.wait_for_function("performance.getEntriesByName('suwr-shown').length")
+            times = page.evaluate(LOADING) | {"work": 1000 * worked["TaskDuration"]}
+            page.context.close()
+            return times
 
         path = Path(folder) / "large.html"
         result = large_page(path)
-        open_page(path).context.close()
-        loads = []
-        for _ in range(REPEATS):
-            page = open_page(path)
-            loads.append(page.evaluate(LOADING))
-            page.context.close()
+        load(path)
+        loads = [load(path) for _ in range(REPEATS)]
         page = open_page(path)
         result |= {
             "milliseconds": loads,
@@ -135,8 +144,8 @@ def table(result: dict) -> str:
         "| | | asked for |",
         "| --- | ---: | ---: |",
         f"| size, MB | {result['megabytes']:.2f} | under 5 |",
-        f"| first view, milliseconds, median of {REPEATS} | {times('ready')} | under 1,000 |",
-        f"| first paint, milliseconds | {times('first_paint')} | |",
+        f"| first view, milliseconds, median of {REPEATS} | {times('first_view')} | under 1,000 |",
+        f"| work of the page's thread until then, milliseconds | {times('work')} | |",
         f"| one story told anew in the page, milliseconds | "
         f"{result['milliseconds_per_story']:.1f} | |",
         f"| writing the page, seconds | {result['seconds_to_write']:.2f} | |",

@@ -303,7 +303,8 @@ function start() {
     run: (cells) => ({ label: "asked", ...runPolicy(getModel(), data, (column) => cells[column]) }),
   };
   document.documentElement.dataset.ready = "true";
-  performance.mark("suwr-ready");
+  // Right after the frame in which all of it is on the screen.
+  requestAnimationFrame(() => setTimeout(() => performance.mark("suwr-shown")));
 }
 
 start();
