@@ -15,7 +15,7 @@ SOURCE = Path(suwr.__file__).parent
 # Each layer may import the ones before it.
 LAYERS = [
     {"exceptions", "_optional", "_files", "_cluster", "_engine"},
-    {"masking", "tables", "narrative", "selector", "plots"},
+    {"masking", "tables", "narrative", "selector", "plots", "report"},
     {"exact"},
     {"audit"},
     {"nn"},

@@ -11,6 +11,7 @@ __all__ = [
     "ProblemTooLargeError",
     "SuwrError",
     "TableError",
+    "UnsupportedModelError",
 ]
 
 
@@ -36,3 +37,7 @@ class ProblemTooLargeError(SuwrError, ValueError):
 
 class MissingExtraError(SuwrError, ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""
+
+
+class UnsupportedModelError(SuwrError, ValueError):
+    """A model cannot be written down in the form that was asked for."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from suwr._files import check_writable, write_atomic
 from suwr._optional import require
+
+if TYPE_CHECKING:
+    from suwr.report.source import Source
 
 __all__ = ["Explanation", "Narrative", "Step"]
 
@@ -162,6 +167,14 @@ class Narrative:
 class Explanation(Sequence[Narrative]):
     """The narratives of many rows.
 
+    Parameters
+    ----------
+    narratives : sequence of Narrative
+        Another `Explanation` hands on its source.
+    source : Source, optional
+        The model that told them and its rows, for pages that carry them. JSON and frames do not
+        keep it.
+
     Examples
     --------
     >>> start, after = (0.4, 0.6), (0.9, 0.1)
@@ -176,15 +189,18 @@ class Explanation(Sequence[Narrative]):
     True
     """
 
-    def __init__(self, narratives: Sequence[Narrative]) -> None:
+    def __init__(self, narratives: Sequence[Narrative], source: Source | None = None) -> None:
         self._narratives = list(narratives)
+        handed_on = narratives.source if isinstance(narratives, Explanation) else None
+        self.source: Source | None = source or handed_on
 
     def __len__(self) -> int:
         return len(self._narratives)
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return Explanation(self._narratives[index])
+            source = None if self.source is None else self.source.take(index)
+            return Explanation(self._narratives[index], source)
         return self._narratives[index]
 
     def __iter__(self) -> Iterator[Narrative]:
@@ -210,6 +226,42 @@ class Explanation(Sequence[Narrative]):
     def from_json(cls, text: str) -> Explanation:
         """Undo `to_json`."""
         return cls([Narrative.from_dict(n) for n in json.loads(text)["narratives"]])
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str = "How these predictions came about",
+        y: Sequence[Any] | None = None,
+        model: bool | Literal["auto"] = "auto",
+        hidden_values: bool = True,
+    ) -> None:
+        """Write one self-contained page: no network, no server, nothing else to install.
+
+        Rows can be searched and filtered, and each narrative stepped through. With the model
+        inside, readers can change values and be asked for features one by one.
+
+        Parameters
+        ----------
+        path : path
+            The HTML file; an existing one is replaced in one step or not at all.
+        title : str
+        y : sequence, optional
+            The true class or value of each row, shown beside the prediction.
+        model : bool or 'auto', default='auto'
+            Put the model's weights into the page. 'auto' does so where the explanation came from a
+            model that a page can run and its weights take at most 3 MB; True raises an error where
+            that is not possible.
+        hidden_values : bool, default=True
+            Put the values that were *not* revealed into the page too, where the model or an image
+            can use them. Without them a changed story may ask its reader for values. Leave them
+            out where readers must not see them.
+        """
+        from suwr.report import page_html
+
+        check_writable(path)
+        page = page_html(self, title=title, y=y, model=model, hidden_values=hidden_values)
+        write_atomic(path, page.encode(errors="replace"))
 
     def to_frame(self) -> Any:
         """A pandas frame with a line for every revealed column of every step.

@@ -26,3 +26,4 @@ def test_the_demo_tells_everything_it_promises(tmp_path, monkeypatch):
     stories = suwr.Explanation.from_json((tmp_path / "out" / "narratives.json").read_text())
     assert len(stories) == 171
     assert "breast-cancer.suwr" in done.output
+    assert "how each diagnosis came about" in (tmp_path / "out" / "narratives.html").read_text()

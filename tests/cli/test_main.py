@@ -1,6 +1,7 @@
 """The commands as a user types them."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -83,6 +84,26 @@ def test_explain(folder):
     assert "Row 3. Before anything is revealed" in done.output
     stories = suwr.Explanation.from_json(out.read_text())
     assert [s.row for s in stories] == [3, 0]
+
+
+def test_explain_writes_a_page(folder):
+    out = folder / "e.html"
+    words = ["explain", folder / "m.suwr", folder / "data.csv", "--html", out, "--target", "ill"]
+    done = run(*words)
+    assert done.exit_code == 0, done.output
+    assert "Wrote a page of 150 rows" in " ".join(done.output.split())
+    assert page_data(out)["model"] is not None
+    assert page_data(out)["rows"][3]["truth"] in ("yes", "no")
+    assert run(*words, "--row", 5, "--without-model", "--no-hidden-values").exit_code == 0
+    data = page_data(out)
+    assert [row["label"] for row in data["rows"]] == [5]
+    assert data["model"] is None
+    assert "--target must be a column of data.csv" in one_line(run(*words[:-1], "nothing"))
+
+
+def page_data(path):
+    """What a page holds."""
+    return json.loads(re.search(r'id="data">(.*?)</script>', path.read_text(), re.DOTALL)[1])
 
 
 def test_ask_with_unknown_wrong_and_undone_answers(folder):

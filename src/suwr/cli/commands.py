@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from suwr.estimators.persistence import load
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.exceptions import TableError
 
-__all__ = ["audit_table", "explain_rows", "fit_table", "predict_table"]
+__all__ = ["PageOptions", "audit_table", "explain_rows", "fit_table", "predict_table"]
 
 # A numeric target with more distinct values than this is a quantity, not a class.
 MOST_CLASSES = 20
@@ -89,14 +90,36 @@ def predict_table(model_path: Path, data: Path, out: Path) -> None:
     Console().print(f"Wrote {len(X)} predictions to {out}", soft_wrap=True)
 
 
-def explain_rows(model_path: Path, data: Path, rows: list[int], json: Path | None) -> None:
-    """Print the narratives of some rows; all rows go to the JSON file if none is named."""
-    if json is not None:
-        check_writable(json)
-    if not rows and json is None:
-        raise ValueError("Say which rows to explain with --row, or where to write with --json.")
+@dataclass(frozen=True)
+class PageOptions:
+    """What goes into the page of ``suwr explain --html`` beside the narratives."""
+
+    target: str | None = None
+    model: bool | None = None
+    hidden_values: bool = True
+
+
+def explain_rows(
+    model_path: Path,
+    data: Path,
+    rows: list[int],
+    json: Path | None,
+    html: Path | None,
+    options: PageOptions,
+) -> None:
+    """Print the narratives of some rows; all rows go to the files if none is named."""
+    for path in (json, html):
+        if path is not None:
+            check_writable(path)
+    if not rows and json is None and html is None:
+        raise ValueError(
+            "Say which rows to explain with --row, or where to write with --json or --html."
+        )
     model = load(model_path)
-    X = _features(model, read_frame(data))
+    frame = read_frame(data)
+    X = _features(model, frame)
+    if options.target is not None and options.target not in frame.columns:
+        raise TableError(f"--target must be a column of {data.name}. Got {options.target!r}.")
     wrong = [r for r in rows if not 0 <= r < len(X)]
     if wrong:
         raise ValueError(f"--row must be from 0 to {len(X) - 1}. Got {wrong[0]}.")
@@ -106,6 +129,16 @@ def explain_rows(model_path: Path, data: Path, rows: list[int], json: Path | Non
     if json is not None:
         write_atomic(json, explanation.to_json().encode())
         Console().print(f"Wrote {len(explanation)} narratives to {json}", soft_wrap=True)
+    if html is not None:
+        truth = None if options.target is None else frame[options.target]
+        explanation.to_html(
+            html,
+            title=f"How the predictions for {data.name} came about",
+            y=truth if truth is None or not rows else truth.iloc[rows],
+            model="auto" if options.model is None else options.model,
+            hidden_values=options.hidden_values,
+        )
+        Console().print(f"Wrote a page of {len(explanation)} rows to {html}", soft_wrap=True)
 
 
 def audit_table(

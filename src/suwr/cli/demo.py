@@ -68,10 +68,12 @@ def run_demo(out: Path, seed: int = 0) -> None:
         soft_wrap=True,
     )
 
-    paths = [out / "breast-cancer.suwr", out / "narratives.json", out / "narratives.txt"]
+    names = ("breast-cancer.suwr", "narratives.json", "narratives.txt", "narratives.html")
+    paths = [out / name for name in names]
     model.save(paths[0])
     write_atomic(paths[1], explanation.to_json().encode())
     write_atomic(paths[2], (explanation.text() + "\n").encode())
+    explanation.to_html(paths[3], y=y_test, title="Breast cancer: how each diagnosis came about")
     console.print("\nWrote:")
     for path in paths:
         console.print(f"  {path}", soft_wrap=True)

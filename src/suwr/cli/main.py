@@ -124,11 +124,33 @@ def explain(
         list[int] | None, typer.Option(help="Number of a row, from 0. Repeatable.")
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the narratives as JSON.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a page to look at, with the model inside.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The column of the truth, to show it in the page.")
+    ] = None,
+    page_model: Annotated[
+        bool | None,
+        typer.Option(
+            "--with-model/--without-model",
+            help="Put the model into the page; without either, where it is small.",
+            show_default=False,
+        ),
+    ] = None,
+    hidden_values: Annotated[
+        bool,
+        typer.Option(
+            "--hidden-values/--no-hidden-values",
+            help="Put the values that were not revealed into the page too.",
+        ),
+    ] = True,
 ) -> None:
     """Tell how the predictions of some rows came about."""
-    from suwr.cli.commands import explain_rows
+    from suwr.cli.commands import PageOptions, explain_rows
 
-    explain_rows(model, data, row or [], json)
+    options = PageOptions(target, page_model, hidden_values)
+    explain_rows(model, data, row or [], json, html, options)
 
 
 @app.command()

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suwr.narrative import Narrative, Step
-from suwr.nn.rollout import Trace
+from suwr.estimators.source import ModelSource
+from suwr.narrative import Explanation, Narrative, Step
+from suwr.nn.rollout import Policy, Trace
 from suwr.tables import Table
 
 if TYPE_CHECKING:
@@ -17,8 +18,18 @@ if TYPE_CHECKING:
 __all__ = ["narrate"]
 
 
-def narrate(model: BaseSUWR, table: Table, trace: Trace, labels: Sequence[Any]) -> list[Narrative]:
-    """One narrative per row. Of the table, only revealed cells are read."""
+def narrate(
+    model: BaseSUWR,
+    table: Table,
+    trace: Trace,
+    labels: Sequence[Any],
+    policy: Policy | None = None,
+) -> Explanation:
+    """One narrative per row. Of the table, only revealed cells are read.
+
+    The explanation remembers table and policy (by default the model's own), for pages that carry
+    them.
+    """
     assert trace.stop_probability is not None
     assert trace.prediction is not None
     n, states = trace.stop_probability.shape
@@ -49,7 +60,7 @@ def narrate(model: BaseSUWR, table: Table, trace: Trace, labels: Sequence[Any]) 
                 len(units),
             )
         )
-    return narratives
+    return Explanation(narratives, ModelSource(model, table, policy or model.policy_))
 
 
 def _ending(model: BaseSUWR, trace: Trace, row: int, n_steps: int) -> str:

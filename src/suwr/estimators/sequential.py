@@ -200,7 +200,7 @@ class SequentialModel(TableModel):
             chosen.rollout(values, generator=generator, record=True)
             for values in self._chunks(table)
         ]
-        return Explanation(narrate(self, table, _join(traces), list(labels)))
+        return narrate(self, table, _join(traces), list(labels), chosen)
 
     def acquire(
         self, *, sparsity_weight: float | None = None, mean_features: float | None = None

@@ -1,0 +1,174 @@
+// Charts of one story: how the prediction moved, and when it was enough.
+
+const MOST_LINES = 5;
+const MOST_BARS = 12;
+
+const statesOf = (story) => [{ prediction: story.start, stop: story.stop }, ...story.steps];
+
+/** Round values for an axis, about four of them. */
+function axisTicks(low, high) {
+  const raw = (high - low) / 4;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw);
+  const ticks = [];
+  for (let i = Math.ceil(low / step); i * step <= high; i++) ticks.push(i * step);
+  return ticks;
+}
+
+function valueScale(data, stories) {
+  if (data.classes !== null) {
+    return { low: 0, high: 1, ticks: [0, 0.5, 1], text: (p) => `${Math.round(100 * p)} %` };
+  }
+  const values = stories.flatMap((s) => statesOf(s).map((state) => state.prediction[0]));
+  const least = Math.min(...values);
+  const most = Math.max(...values);
+  const room = 0.1 * (most - least) || Math.abs(most) * 0.1 || 1;
+  const [low, high] = [least - room, most + room];
+  return { low, high, ticks: axisTicks(low, high), text: (v) => significant(v, 4) };
+}
+
+/** Classes worth a coloured line: those that were likely at some point. */
+function notableClasses(data, story) {
+  if (data.classes === null) return [0];
+  const peak = data.classes.map((_, k) => Math.max(...statesOf(story).map((s) => s.prediction[k])));
+  return ranking(peak).slice(0, MOST_LINES);
+}
+
+/** Labels at the ends of lines, pushed apart where they would overlap. */
+function spreadLabels(wanted, gap, low, high) {
+  const order = wanted.map((_, i) => i).sort((a, b) => wanted[a] - wanted[b]);
+  const placed = [...wanted];
+  let floor = low;
+  for (const i of order) {
+    placed[i] = Math.max(wanted[i], floor);
+    floor = placed[i] + gap;
+  }
+  let ceiling = high;
+  for (const i of order.reverse()) {
+    placed[i] = Math.min(placed[i], ceiling);
+    ceiling = placed[i] - gap;
+  }
+  return placed;
+}
+
+/** Predictions after every step above, stop probabilities below. `ghost` is drawn faintly behind. */
+function progressChart(data, story, step, width, ghost, onStep) {
+  const states = statesOf(story);
+  const longest = Math.max(states.length, ghost ? ghost.steps.length + 1 : 0, 2);
+  const box = { left: 46, right: Math.min(130, width * 0.28), top: 12, bottom: 190, stop: 222, end: 272 };
+  const scale = valueScale(data, ghost ? [story, ghost] : [story]);
+  const x = (i) => box.left + 8 + ((width - box.left - box.right - 16) * i) / (longest - 1);
+  const y = (v) => box.bottom - ((box.bottom - box.top) * (v - scale.low)) / (scale.high - scale.low);
+  const stopY = (p) => box.end - (box.end - box.stop) * p;
+  const path = (list, k) =>
+    list.map((s, i) => `${i ? "L" : "M"}${x(i).toFixed(1)} ${y(s.prediction[k]).toFixed(1)}`).join("");
+  const chart = svg("svg", {
+    viewBox: `0 0 ${width} 300`, width, height: 300, class: "chart", role: "img",
+    "aria-label": chartSummary(data, story),
+  });
+  for (const tick of scale.ticks) {
+    chart.append(
+      svg("line", { class: "grid", x1: box.left, x2: width - box.right, y1: y(tick), y2: y(tick) }),
+      svg("text", { class: "tick", x: box.left - 6, y: y(tick) + 4, "text-anchor": "end" }, scale.text(tick))
+    );
+  }
+  chart.append(
+    svg("rect", { class: "now", x: x(step) - 9, y: box.top - 6, width: 18, height: box.end - box.top + 6, rx: 5 }),
+    svg("line", { class: "grid", x1: box.left, x2: width - box.right, y1: box.end, y2: box.end }),
+    svg("line", { class: "half", x1: box.left, x2: width - box.right, y1: stopY(0.5), y2: stopY(0.5) }),
+    svg("text", { class: "tick", x: box.left - 6, y: stopY(0.5) + 4, "text-anchor": "end" }, "50 %"),
+    svg("text", { class: "tick", x: width - box.right + 8, y: stopY(0.5) - 2 }, "stop"),
+    svg("text", { class: "tick", x: width - box.right + 8, y: stopY(0.5) + 12 }, "probability")
+  );
+  states.forEach((state, i) => {
+    const top = stopY(state.stop);
+    chart.append(
+      svg("rect", {
+        class: `stop${state.stop >= 0.5 ? " enough" : ""}${i > step ? " later" : ""}`,
+        x: x(i) - 5, y: Math.min(top, box.end - 1), width: 10, height: Math.max(box.end - top, 1),
+      })
+    );
+  });
+  drawTicks(chart, longest, x, box.end + 16, width);
+  const notable = notableClasses(data, story);
+  const plain = data.classes === null ? [] : data.classes.map((_, k) => k).filter((k) => !notable.includes(k));
+  for (const k of plain) chart.append(svg("path", { class: "line other", d: path(states, k) }));
+  for (const k of notable) {
+    if (ghost) chart.append(svg("path", { class: `line ghost k${k % 8}`, d: path(statesOf(ghost), k) }));
+    chart.append(
+      svg("path", { class: `line later k${k % 8}`, d: path(states, k) }),
+      svg("path", { class: `line k${k % 8}`, d: path(states.slice(0, step + 1), k) })
+    );
+    states.forEach((state, i) => {
+      const point = { cx: x(i), cy: y(state.prediction[k]), r: i === step ? 4.5 : 3 };
+      chart.append(svg("circle", { ...point, class: `point k${k % 8}${i > step ? " later" : ""}` }));
+    });
+  }
+  drawLabels(chart, data, states.at(-1), notable, x(states.length - 1), y, box);
+  states.forEach((_, i) => {
+    const half = (x(1) - x(0)) / 2;
+    const area = { x: x(i) - half, y: 0, width: 2 * half, height: 300 };
+    chart.append(svg("rect", { ...area, class: "hit", onclick: () => onStep(i) }));
+  });
+  return chart;
+}
+
+function drawTicks(chart, count, x, height, width) {
+  const every = Math.ceil(count / Math.max(4, width / 45));
+  for (let i = 0; i < count; i += every) {
+    const text = i === 0 ? "start" : String(i);
+    chart.append(svg("text", { class: "tick", x: x(i), y: height, "text-anchor": "middle" }, text));
+  }
+}
+
+function drawLabels(chart, data, state, notable, right, y, box) {
+  if (data.classes === null) return;
+  const wanted = notable.map((k) => y(state.prediction[k]) + 4);
+  const placed = spreadLabels(wanted, 14, box.top + 4, box.bottom + 4);
+  const room = Math.floor((box.right - 14) / 8);
+  notable.forEach((k, i) => {
+    const name = labelText(data.classes[k]);
+    const short = name.length > room ? `${name.slice(0, room - 1)}…` : name;
+    chart.append(
+      svg("text", { class: `name k${k % 8}`, x: right + 10, y: placed[i] }, short, svg("title", {}, name))
+    );
+  });
+}
+
+function chartSummary(data, story) {
+  const said = statesOf(story).map(
+    (state, i) => `${i === 0 ? "start" : `step ${i}`}: ${predictionText(state.prediction, data.classes)}`
+  );
+  return `Prediction after each step. ${said.join("; ")}.`;
+}
+
+/** The prediction at one step, a bar per class; the tick shows where it stood before. */
+function predictionBars(data, story, step) {
+  const states = statesOf(story);
+  const { prediction } = states[step];
+  const before = step > 0 ? states[step - 1].prediction : null;
+  if (data.classes === null) {
+    const was = before ? ` (was ${significant(before[0], 4)})` : "";
+    return el("p", { class: "value" }, el("strong", {}, significant(prediction[0], 4)), was);
+  }
+  const best = ranking(prediction);
+  const shown = prediction.length <= MOST_BARS ? prediction.map((_, k) => k) : best.slice(0, MOST_BARS);
+  const items = shown.map((k) =>
+    el(
+      "li",
+      { class: k === best[0] ? "best" : null },
+      el("span", { class: "name", title: labelText(data.classes[k]) }, labelText(data.classes[k])),
+      el(
+        "span",
+        { class: "track", "aria-hidden": "true" },
+        el("span", { class: `bar k${k % 8}`, style: { width: `${100 * prediction[k]}%` } }),
+        before ? el("span", { class: "before", style: { left: `${100 * before[k]}%` } }) : null
+      ),
+      el("span", { class: "number" }, percent(prediction[k]))
+    )
+  );
+  if (shown.length < prediction.length) {
+    items.push(el("li", { class: "rest" }, `and ${prediction.length - shown.length} more classes`));
+  }
+  return el("ul", { class: "bars", "aria-label": "Prediction" }, items);
+}

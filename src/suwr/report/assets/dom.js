@@ -1,0 +1,84 @@
+// Making elements. Text always becomes a text node, never markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "style") Object.entries(value).forEach((pair) => node.style.setProperty(...pair));
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat(Infinity).filter((c) => c !== null && c !== undefined));
+  return node;
+}
+
+const el = (tag, attributes = {}, ...children) =>
+  fill(document.createElement(tag), attributes, children);
+const svg = (tag, attributes = {}, ...children) =>
+  fill(document.createElementNS(SVG, tag), attributes, children);
+const byId = (id) => document.getElementById(id);
+
+/** A labelled drop-down; `options` are [value, text] pairs. */
+function dropDown(label, options) {
+  const select = el("select", { "aria-label": label }, options.map(([value, text]) => el("option", { value }, text)));
+  return el("label", {}, el("span", {}, label), select);
+}
+
+// Fields for the cells of a row.
+
+function readNumber(text) {
+  const trimmed = text.trim();
+  if (trimmed === "" || trimmed === "?" || trimmed.toLowerCase() === "unknown") return null;
+  const number = Number(trimmed);
+  return Number.isFinite(number) ? number : undefined;
+}
+
+/**
+ * A field for one column: `read()` gives its value, or undefined while it holds nonsense.
+ * `value` is undefined in a question, where nothing may be chosen beforehand.
+ */
+function cellField(name, code, value, attributes) {
+  return code.categories
+    ? categoryField(name, code.categories, value, attributes)
+    : numberField(name, code, value, attributes);
+}
+
+function numberField(name, code, value, attributes) {
+  const input = el("input", {
+    type: "text",
+    inputmode: "decimal",
+    autocomplete: "off",
+    "aria-label": name,
+    placeholder: value === undefined ? `such as ${significant(code.center, 4)}` : "unknown",
+    value: typeof value === "number" || typeof value === "string" ? String(value) : "",
+    ...attributes,
+  });
+  const read = () => {
+    const number = readNumber(input.value);
+    input.setAttribute("aria-invalid", String(number === undefined));
+    input.title = number === undefined ? "A number, or nothing if it is unknown." : "";
+    return number;
+  };
+  return { node: input, read };
+}
+
+function categoryField(name, categories, value, attributes) {
+  const choices = categories.map((category) => [labelText(category), category]);
+  const place = categories.indexOf(value);
+  if (value !== undefined && value !== null && value !== OTHER && place < 0) {
+    choices.push([`${labelText(value)} (new to the model)`, value]);
+  }
+  choices.push(["any other value", OTHER], ["unknown", null]);
+  const chosen = choices.findIndex(([, choice]) => choice === value);
+  const select = el("select", { "aria-label": name, ...attributes });
+  if (chosen < 0) select.append(el("option", { value: "" }, "choose …"));
+  choices.forEach(([text], i) => select.append(el("option", { value: i }, text)));
+  if (chosen >= 0) select.value = String(chosen);
+  const read = () => {
+    const open = select.value === "";
+    select.setAttribute("aria-invalid", String(open));
+    return open ? undefined : choices[Number(select.value)][1];
+  };
+  return { node: select, read };
+}

@@ -1,0 +1,89 @@
+// The list of rows: search, filters, order.
+
+const ROWS_AT_ONCE = 100;
+
+/** What can be found of a row, in small letters. */
+function haystack(data, row) {
+  const story = recordedStory(row);
+  const facts = story.steps.map((step) => readingText(data, step.units, story.cell));
+  const { prediction } = lastState(story);
+  const truth = row.truth === undefined ? "" : labelText(row.truth);
+  return [row.label, outcomeText(prediction, data.classes), truth, ...facts].join("\n").toLowerCase();
+}
+
+function makeFilters(data, form, onChange) {
+  const controls = {};
+  const add = (name, node) => {
+    controls[name] = node.matches("input, select") ? node : node.querySelector("input, select");
+    form.append(node);
+  };
+  add("search", el("label", { class: "wide" }, el("span", {}, "Search"),
+    el("input", { type: "search", placeholder: "rows, features, values" })));
+  if (data.classes !== null) {
+    const options = data.classes.map((label, k) => [k, labelText(label)]);
+    add("outcome", dropDown("Predicted", [["", "anything"], ...options]));
+  }
+  const used = new Set(data.rows.flatMap((row) => row.steps.flatMap(([units]) => units)));
+  const units = data.units.map((unit, u) => [u, unit.name]).filter(([u]) => used.has(u));
+  add("unit", dropDown("Using", [["", "any feature"], ...units]));
+  const lengths = [...new Set(data.rows.map((row) => row.steps.length))].sort((a, b) => a - b);
+  add("length", dropDown("Steps", [["", "any number"], ...lengths.map((n) => [n, String(n)])]));
+  if (data.rows[0].right !== undefined) {
+    add("right", dropDown("Truth", [["", "right or wrong"], ["true", "right"], ["false", "wrong"]]));
+  }
+  const orders = [["given", "as given"], ["short", "fewest steps"], ["long", "most steps"]];
+  if (data.classes !== null) orders.push(["unsure", "least certain"], ["sure", "most certain"]);
+  add("order", dropDown("Order", orders));
+  form.addEventListener("input", onChange);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  return controls;
+}
+
+/** Numbers of the rows that the filters let through, in the chosen order. */
+function filterRows(data, controls, texts) {
+  const value = (name) => controls[name]?.value ?? "";
+  const words = value("search").toLowerCase().split(/\s+/).filter(Boolean);
+  const last = (row) => (row.steps.length ? row.steps.at(-1)[2] : row.start);
+  const certainty = (row) => Math.max(...last(row));
+  const kept = data.rows.map((_, i) => i).filter((i) => {
+    const row = data.rows[i];
+    if (value("outcome") !== "" && ranking(last(row))[0] !== Number(value("outcome"))) return false;
+    if (value("length") !== "" && row.steps.length !== Number(value("length"))) return false;
+    if (value("right") !== "" && String(row.right) !== value("right")) return false;
+    if (value("unit") !== "" && !row.steps.some(([units]) => units.includes(Number(value("unit"))))) return false;
+    if (words.length === 0) return true;
+    texts[i] ??= haystack(data, row);
+    return words.every((word) => texts[i].includes(word));
+  });
+  const keys = {
+    short: (row) => row.steps.length,
+    long: (row) => -row.steps.length,
+    unsure: certainty,
+    sure: (row) => -certainty(row),
+  };
+  const key = keys[value("order")];
+  return key ? kept.sort((a, b) => key(data.rows[a]) - key(data.rows[b]) || a - b) : kept;
+}
+
+function rowButton(data, number, onChoose) {
+  const row = data.rows[number];
+  const prediction = row.steps.length ? row.steps.at(-1)[2] : row.start;
+  const best = ranking(prediction)[0];
+  const chance = data.classes === null ? null : el("span", { class: "number" }, percent(prediction[best]));
+  const wrong = row.right === false ? el("span", { class: "wrong" }, "wrong") : null;
+  const steps = `${row.steps.length} ${row.steps.length === 1 ? "step" : "steps"}`;
+  return el(
+    "li",
+    {},
+    el(
+      "button",
+      { type: "button", "data-row": number, onclick: () => onChoose(number) },
+      el("span", { class: "label" }, labelText(row.label)),
+      el("span", { class: `dot k${data.classes === null ? 0 : best % 8}`, "aria-hidden": "true" }),
+      el("span", { class: "outcome" }, outcomeText(prediction, data.classes)),
+      chance,
+      el("span", { class: "length" }, steps),
+      wrong
+    )
+  );
+}

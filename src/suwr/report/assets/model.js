@@ -1,0 +1,183 @@
+// Algorithm 1 in the reader's hands: the same networks, the same decisions as in Python.
+
+const ACTIVATIONS = {
+  none: (x) => x,
+  hardswish: (x) => (x * Math.min(Math.max(x + 3, 0), 6)) / 6,
+};
+
+// What a network may be made of. `unpack` takes a layer's weights, `run` evaluates it.
+const LAYERS = {
+  dense: {
+    unpack: (layer, take) => ({ ...layer, weight: take(layer.shape[0] * layer.shape[1]), bias: take(layer.shape[1]) }),
+    run({ shape, weight, bias, activation }, x) {
+      const y = Float64Array.from(bias);
+      for (let i = 0; i < shape[0]; i++) {
+        const factor = x[i];
+        if (factor === 0) continue;
+        const start = i * shape[1];
+        for (let j = 0; j < shape[1]; j++) y[j] += factor * weight[start + j];
+      }
+      return y.map(ACTIVATIONS[activation]);
+    },
+  },
+  // Weights are (out channels, in channels, size, size); images are (channels, height, width).
+  conv: {
+    unpack: (layer, take) => ({
+      ...layer, weight: take(layer.n_out * layer.image[0] * layer.size ** 2), bias: take(layer.n_out),
+    }),
+    run({ image: [n_in, height, width], n_out, size, stride, padding, weight, bias, activation }, x) {
+      const high = Math.floor((height + 2 * padding - size) / stride) + 1;
+      const wide = Math.floor((width + 2 * padding - size) / stride) + 1;
+      const y = new Float64Array(n_out * high * wide);
+      for (let o = 0; o < n_out; o++) {
+        const plane = y.subarray(o * high * wide, (o + 1) * high * wide).fill(bias[o]);
+        for (let k = 0; k < n_in * size * size; k++) {
+          const factor = weight[o * n_in * size * size + k];
+          const down = (Math.floor(k / size) % size) - padding;
+          const right = (k % size) - padding;
+          const source = Math.floor(k / (size * size)) * height * width;
+          for (let r = 0; r < high; r++) {
+            const row = r * stride + down;
+            if (row < 0 || row >= height) continue;
+            for (let c = 0; c < wide; c++) {
+              const column = c * stride + right;
+              if (column >= 0 && column < width) plane[r * wide + c] += factor * x[source + row * width + column];
+            }
+          }
+        }
+      }
+      return y.map(ACTIVATIONS[activation]);
+    },
+  },
+  // Numbers that are the same for every row, such as the price that a policy is told.
+  append: {
+    unpack: (layer) => layer,
+    run: ({ values }, x) => Float64Array.from([...x, ...values]),
+  },
+};
+
+/** Put the weights, which come as one long text, where the layers are. */
+function unpackModel(described) {
+  const bytes = Uint8Array.from(atob(described.weights), (c) => c.charCodeAt(0));
+  const numbers = new Float32Array(bytes.buffer);
+  let position = 0;
+  const take = (n) => numbers.subarray(position, (position += n));
+  const networks = described.networks.map((network) => ({
+    inputs: network.inputs,
+    layers: network.layers.map((layer) => LAYERS[layer.kind].unpack(layer, take)),
+  }));
+  return { ...described, networks, weights: null };
+}
+
+/** The numbers that stand for one cell. */
+function encodeCell(code, bound, value) {
+  const missing = value === null;
+  let numbers;
+  if (code.categories) {
+    numbers = code.categories.map((category) => (category === value ? 1 : 0));
+  } else {
+    const scaled = missing ? 0 : (Number(value) - code.center) / code.scale;
+    numbers = [Math.fround(scaled / Math.hypot(1, scaled / bound))];
+  }
+  if (code.has_missing) numbers.push(missing ? 1 : 0);
+  return numbers;
+}
+
+function forward(network, parts) {
+  const x = Float64Array.from(network.inputs.flatMap((part) => parts[part]));
+  return network.layers.reduce((y, layer) => LAYERS[layer.kind].run(layer, y), x);
+}
+
+function softmax(outputs) {
+  const most = Math.max(...outputs);
+  const powers = outputs.map((o) => Math.exp(o - most));
+  const sum = powers.reduce((a, b) => a + b, 0);
+  return powers.map((p) => p / sum);
+}
+
+/** Stop probability, select scores and prediction from what is revealed. */
+function evaluate(model, known) {
+  const parts = { values: [], mask: [] };
+  model.codes.forEach((code, column) => {
+    const shown = known.has(column);
+    const numbers = encodeCell(code, model.bound, shown ? known.get(column) : null);
+    parts.values.push(...(shown ? numbers : numbers.fill(0)));
+    parts.mask.push(shown ? 1 : 0);
+  });
+  const outputs = model.networks.map((network) => forward(network, parts));
+  const part = ([network, first, end]) => Array.from(outputs[network].slice(first, end));
+  const members = model.predict.map((place) =>
+    model.output.kind === "probabilities"
+      ? softmax(part(place))
+      : part(place).map((o) => o * model.output.scale + model.output.mean)
+  );
+  const prediction = members[0].map(
+    (_, i) => members.reduce((sum, member) => sum + member[i], 0) / members.length
+  );
+  const stop = 1 / (1 + Math.exp(part(model.gain)[0] / model.stop_temperature));
+  return { stop, scores: part(model.select), prediction };
+}
+
+/**
+ * Algorithm 1, greedy, on one row.
+ *
+ * `cell(column)` tells the value of a column that the policy chose to reveal: null where it is
+ * missing, undefined where nobody knows it yet. Then the story halts and `asking` says what for.
+ * `margin` is how far the closest decision was from turning out otherwise.
+ */
+function runPolicy(model, data, cell) {
+  const known = new Map();
+  const steps = [];
+  let margin = Infinity;
+  let first = null;
+  for (;;) {
+    const { stop: chance, scores, prediction } = evaluate(model, known);
+    const left = data.units.map((_, u) => u).filter((u) => data.units[u].columns.some((c) => !known.has(c)));
+    const budget = steps.length >= model.max_steps;
+    const stop = budget || left.length === 0 ? 1 : chance;
+    if (first === null) first = { prediction, stop };
+    else Object.assign(steps.at(-1), { prediction, stop });
+    const story = (rest) => ({ start: first.prediction, stop: first.stop, steps, cell, margin, ...rest });
+    if (!budget && left.length > 0) margin = Math.min(margin, Math.abs(chance - 0.5));
+    if (stop >= 0.5) {
+      const ended = left.length === 0 ? "everything" : budget ? "budget" : "decision";
+      return story({ ended, asking: null });
+    }
+    left.sort((a, b) => scores[b] - scores[a] || a - b);
+    const units = left.slice(0, model.units_per_step);
+    for (let i = 0; i < units.length && i + 1 < left.length; i++) {
+      margin = Math.min(margin, scores[left[i]] - scores[left[i + 1]]);
+    }
+    const columns = [...new Set(units.flatMap((u) => data.units[u].columns))].filter((c) => !known.has(c));
+    if (columns.some((c) => cell(c) === undefined)) {
+      return story({ ended: "open", asking: { units, columns } });
+    }
+    columns.forEach((c) => known.set(c, cell(c)));
+    steps.push({ units, prediction: null, stop: null });
+  }
+}
+
+/** The narrative of a row as it was recorded in Python. */
+function recordedStory(row) {
+  const steps = row.steps.map(([units, stop, prediction]) => ({ units, stop, prediction }));
+  const { label, start, stop, ended } = row;
+  return { label, start, stop, steps, ended, asking: null, cell: (c) => row.cells[c] };
+}
+
+/** Whether two stories reveal the same, and how far their numbers are apart. */
+function compareStories(a, b) {
+  const order = (story) => JSON.stringify(story.steps.map((s) => s.units));
+  const same = order(a) === order(b) && a.ended === b.ended;
+  let difference = 0;
+  if (same) {
+    const states = (story) => [{ prediction: story.start, stop: story.stop }, ...story.steps];
+    const other = states(b);
+    states(a).forEach((state, i) => {
+      difference = Math.max(difference, Math.abs(state.stop - other[i].stop));
+      state.prediction.forEach((p, k) => {
+        difference = Math.max(difference, Math.abs(p - other[i].prediction[k]));
+      });
+    });
+  }
+  return { same, difference };
+}

@@ -1,0 +1,60 @@
+"""A real Chromium for the page's tests: no request to the network, no error in the console."""
+
+import os
+
+import page_data
+import pytest
+from chromium import chromium, unavailable
+
+
+@pytest.fixture(scope="session")
+def browser():
+    reason = unavailable()
+    if reason and os.environ.get("SUWR_REQUIRE_BROWSER") == "1":
+        pytest.fail(f"SUWR_REQUIRE_BROWSER=1, but {reason}")
+    if reason:
+        pytest.skip(reason)
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def open_page(browser):
+    """Open a file; afterwards nothing may have gone wrong or out."""
+    contexts, problems = [], []
+
+    def open_file(path, **options):
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        address = path.as_uri()
+        page.on("pageerror", lambda error: problems.append(f"error: {error}"))
+        page.on("console", lambda message: problems.append(f"console: {message.text}"))
+        page.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
+        page.on(
+            "request", lambda r: None if r.url == address else problems.append(f"request: {r.url}")
+        )
+        page.goto(address)
+        page.wait_for_selector("html[data-ready=true]")
+        return page
+
+    yield open_file
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory):
+    """Pages of the models in `page_data`, written when first asked for."""
+    folder, written = tmp_path_factory.mktemp("pages"), {}
+
+    def page(name):
+        if name not in written:
+            model, X, y = getattr(page_data, name)()
+            explanation = model.explain(X)
+            written[name] = (folder / f"{name}.html", explanation)
+            explanation.to_html(folder / f"{name}.html", y=y, title=f"{name} <script>")
+        return written[name]
+
+    return page

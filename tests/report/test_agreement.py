@@ -1,0 +1,101 @@
+"""The model in the page and the model in Python tell the same stories, in a real browser."""
+
+import base64
+
+import numpy as np
+import page_data
+import pytest
+import torch
+
+TOLERANCE = 1e-5
+
+TELL = """() => suwr.data.rows.map((_, i) => {
+  const story = suwr.liveStory(i);
+  return {
+    units: story.steps.map((s) => s.units),
+    stops: [story.stop, ...story.steps.map((s) => s.stop)],
+    predictions: [story.start, ...story.steps.map((s) => s.prediction)],
+    ended: story.ended, margin: story.margin, text: suwr.storyText(suwr.data, story),
+  };
+})"""
+
+
+def same_decisions(narrative, told, unit_number):
+    units = [[unit_number[u] for u in step.units] for step in narrative.steps]
+    return units == told["units"] and narrative.ended == told["ended"]
+
+
+def numbers(narrative):
+    states = [(narrative.start_stop_probability, narrative.start)]
+    states += [(step.stop_probability, step.prediction) for step in narrative.steps]
+    return [stop for stop, _ in states], [prediction for _, prediction in states]
+
+
+@pytest.mark.parametrize("name", ["cancer", "mixed", "digits", "diabetes", "shared"])
+def test_every_row_is_told_as_in_python(name, pages, open_page, record_property):
+    path, explanation = pages(name)
+    model = getattr(page_data, name)()[0]
+    unit_number = {unit: i for i, unit in enumerate(model.units_.names)}
+    scale = getattr(model, "target_scale_", 1.0)
+    told = open_page(path).evaluate(TELL)
+    assert len(told) == len(explanation)
+    assert name in ("diabetes", "shared") or len(told) >= 200
+
+    near_ties, worst = 0, 0.0
+    for narrative, story in zip(explanation, told, strict=True):
+        if not same_decisions(narrative, story, unit_number):
+            near_ties += 1
+            assert story["margin"] < TOLERANCE, narrative.row
+            continue
+        stops, predictions = numbers(narrative)
+        worst = max(worst, np.abs(np.subtract(stops, story["stops"])).max())
+        apart = np.abs(np.subtract(predictions, story["predictions"])).max() / scale
+        worst = max(worst, apart)
+        assert story["text"] == narrative.text()
+    record_property("near_ties", near_ties)
+    record_property("largest_difference", float(worst))
+    assert worst < TOLERANCE
+    # Enough different stories for the comparison to mean something.
+    assert len({str(s["units"]) for s in told}) > 2
+
+
+def test_every_kind_of_layer_is_that_of_torch(pages, open_page):
+    torch.manual_seed(0)
+    first, second = torch.nn.Conv2d(2, 3, 3, padding=1), torch.nn.Conv2d(3, 4, 3, 2, padding=1)
+    dense = torch.nn.Linear(4 * 3 * 3 + 1, 5)
+    values, mask = torch.randn(1, 30), torch.randn(1, 30)
+    images = torch.cat([values, mask], dim=1).reshape(1, 2, 5, 6)
+    flat = torch.nn.functional.hardswish(second(first(images))).flatten(1)
+    expected = dense(torch.cat([flat, torch.tensor([[0.5]])], dim=1))[0].tolist()
+    conv = {"kind": "conv", "size": 3, "padding": 1}
+    layers = [
+        {**conv, "image": [2, 5, 6], "n_out": 3, "stride": 1, "activation": "none"},
+        {**conv, "image": [3, 5, 6], "n_out": 4, "stride": 2, "activation": "hardswish"},
+        {"kind": "append", "values": [0.5]},
+        {"kind": "dense", "shape": [37, 5], "activation": "none"},
+    ]
+    tensors = [first.weight, first.bias, second.weight, second.bias, dense.weight.T, dense.bias]
+    numbers = np.concatenate([t.detach().numpy().ravel() for t in tensors])
+    described = {
+        "weights": base64.b64encode(numbers.tobytes()).decode(),
+        "networks": [{"inputs": ["values", "mask"], "layers": layers}],
+    }
+    run = "([m, p]) => [...suwr.forward(suwr.unpackModel(m).networks[0], p)]"
+    parts = {"values": values[0].tolist(), "mask": mask[0].tolist()}
+    found = open_page(pages("shared")[0]).evaluate(run, [described, parts])
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_the_page_checks_itself_and_says_so(pages, open_page):
+    path, _ = pages("mixed")
+    check = open_page(path).locator("#check")
+    check.filter(has_text="tells all 200 rows as Python did").wait_for()
+
+
+def test_numbers_are_written_as_python_writes_them(pages, open_page, rng):
+    values = rng.randn(500) * 10.0 ** rng.randint(-9, 12, 500)
+    values = [*values.tolist(), 0, 1, -1, 100000, 999999.5, 1e6, 1e-4, 1e-5, 0.1, 123456, 1234567]
+    page = open_page(pages("mixed")[0])
+    for digits in (4, 6):
+        shown = page.evaluate("([v, d]) => v.map((x) => suwr.significant(x, d))", [values, digits])
+        assert shown == [f"{value:.{digits}g}" for value in values]
