@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from suwr import Patches, baselines
-from suwr.baselines.greedy import prefix_masks
+from suwr.baselines.finetuning import prefix_masks
 from suwr.exceptions import ProblemTooLargeError
 from suwr.experiments.synthetic import relevant_columns, synthetic
 from suwr.masking import Units
