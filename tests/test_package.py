@@ -14,8 +14,17 @@ from suwr.exceptions import MissingExtraError
 SOURCE = Path(suwr.__file__).parent
 # Each layer may import the ones before it.
 LAYERS = [
-    {"exceptions", "_optional", "_files"},
-    {"masking", "tables", "narrative", "selector", "plots", "experiments"},
+    {"exceptions", "_optional", "_files", "_words"},
+    {
+        "masking",
+        "tables",
+        "narrative",
+        "narrative_frame",
+        "selector",
+        "plots",
+        "report",
+        "experiments",
+    },
     {"exact"},
     {"audit"},
     {"nn"},
