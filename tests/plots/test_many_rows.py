@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
@@ -145,6 +147,26 @@ def test_budgets_cut_the_stories(explanation):
     assert [t.get_text() for t in ax.texts] == ["40.0 %", "100.0 %", "100.0 %", "80.0 %"]
     with pytest.raises(ValueError, match="one class for each of the 5 rows"):
         budget_curve(explanation, y[:2])
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=8))
+def test_budgets_only_add(rows):
+    start = (0.5, 0.5)
+    stories = [
+        Narrative(
+            number, start, 0.0,
+            tuple(Step({str(t): {str(t): 0}}, 0.5, start, (0.1, 0.9)) for t in range(length)),
+            "decision", ("a", "b"), 9,
+        )
+        for number, (length, _) in enumerate(rows)
+    ]  # fmt: skip
+    budgets, used, accuracy = budget_curve(
+        Explanation(stories), ["b" if is_b else "a" for _, is_b in rows]
+    )
+    assert (np.diff(used) >= 0).all()
+    assert (used <= budgets + 1e-12).all()
+    assert used[-1] == pytest.approx(np.mean([length for length, _ in rows]))
+    assert ((accuracy >= 0) & (accuracy <= 1)).all()
 
 
 def test_path_with_exact_and_published_points():

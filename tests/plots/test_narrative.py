@@ -1,9 +1,12 @@
 """The figure of one row."""
 
+import sys
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from suwr.exceptions import MissingExtraError
 from suwr.narrative import Narrative, Step
 from suwr.plots import plot_narrative
 
@@ -101,3 +104,9 @@ def test_a_real_model(classifier, cancer):
         (column,) = step.columns
         assert column in label
         assert f"{X.iloc[0][column]:.6g}" in label
+
+
+def test_without_matplotlib_the_extra_is_named(story, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'suwr\[plots\]'"):
+        story.plot()

@@ -3,6 +3,8 @@
 from html.parser import HTMLParser
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from suwr.narrative import Explanation, Narrative, Step
 
@@ -69,6 +71,18 @@ def test_whatever_the_data_holds_is_text(html):
     assert f"Row {EVIL}" in text
     assert f"{EVIL} is 71" in text
     assert "<b> 60 %" in text
+
+
+@given(st.text(max_size=30), st.text(min_size=1, max_size=30))
+@settings(max_examples=60)
+def test_any_name_is_shown_as_it_is(label, name):
+    page = Page(story(label, name, (label, name))._repr_html_())
+    text = "".join(page.text)
+    assert f"Row {label}: " in text
+    assert f"{name} is 71" in text
+    assert set(page.tags) <= {
+        "div", "style", "p", "b", "span", "i", "table", "thead", "tbody", "tr", "th", "td", "br",
+    }  # fmt: skip
 
 
 def test_an_explanation_opens_row_by_row():

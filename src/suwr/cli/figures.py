@@ -34,11 +34,12 @@ def write_figures(
     frame = read_frame(data)
     if target not in frame.columns:
         raise TableError(f"--target must be a column of {data.name}. Got {target!r}.")
+    X = model_features(model, frame.drop(columns=[target]))
     beside = None if references is None else _read_references(references)
     console = Console(highlight=False)
     with console.status("Drawing"):
         written = draw_figures(
-            model, model_features(model, frame), frame[target].to_numpy(), out,
+            model, X, frame[target].to_numpy(), out,
             pair=_two_classes(pair, model, "--pair"), flip=_two_classes(flip, model, "--flip"),
             others={str(path): load(path) for path in also}, references=beside,
         )  # fmt: skip
