@@ -35,6 +35,8 @@ def write_figures(
     if target not in frame.columns:
         raise TableError(f"--target must be a column of {data.name}. Got {target!r}.")
     X = model_features(model, frame.drop(columns=[target]))
+    if not hasattr(model, "feature_names_in_"):
+        X = X.to_numpy()  # Trained without names, it would warn about them.
     beside = None if references is None else _read_references(references)
     console = Console(highlight=False)
     with console.status("Drawing"):

@@ -61,7 +61,7 @@ def plot_narrative(narrative: Narrative, ax: Any = None) -> Any:
     ax.set_ylim(n_states - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
     open_frame(ax, "top", "right", "left")
-    ax.set_title(_headline(narrative), loc="left", fontweight="bold", pad=26)
+    ax.set_title(_headline(narrative), loc="left", fontweight="bold", pad=32)
     return ax
 
 

@@ -54,7 +54,7 @@ def plot_path(
         style = number % len(COLOURS)
         ax.plot(
             x[order], y[order], color=COLOURS[style], marker=MARKERS[style], linewidth=2,
-            label=plain(label), zorder=3,
+            label=plain(label), clip_on=False, zorder=3,
         )  # fmt: skip
     lines = ("--", ":", "-.")
     for number, (label, value) in enumerate((references or {}).items()):
@@ -64,7 +64,7 @@ def plot_path(
             ax.plot(
                 x, y, color=BLACK, marker=("*", "h", "p")[number % 3], markersize=9,
                 markerfacecolor="white", linewidth=1, linestyle=lines[number % 3],
-                label=plain(label), zorder=2,
+                label=plain(label), clip_on=False, zorder=2,
             )  # fmt: skip
         else:
             ax.axhline(
