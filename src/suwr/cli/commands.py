@@ -18,7 +18,7 @@ from suwr.estimators.persistence import load
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.exceptions import TableError
 
-__all__ = ["audit_table", "explain_rows", "fit_table", "model_features", "predict_table"]
+__all__ = ["audit_table", "explain_rows", "fit_table", "predict_table"]
 
 # A numeric target with more distinct values than this is a quantity, not a class.
 MOST_CLASSES = 20
@@ -75,7 +75,7 @@ def predict_table(model_path: Path, data: Path, out: Path) -> None:
     check_table_path(out)
     pandas = require("pandas", "tables", "Writing predictions")
     model = load(model_path)
-    X = model_features(model, read_frame(data))
+    X = _features(model, read_frame(data))
     masks = model.select(X)
     columns: dict[str, Any] = {"row": np.arange(len(X)), "prediction": model.predict(X)}
     if isinstance(model, SUWRClassifier):
@@ -96,7 +96,7 @@ def explain_rows(model_path: Path, data: Path, rows: list[int], json: Path | Non
     if not rows and json is None:
         raise ValueError("Say which rows to explain with --row, or where to write with --json.")
     model = load(model_path)
-    X = model_features(model, read_frame(data))
+    X = _features(model, read_frame(data))
     wrong = [r for r in rows if not 0 <= r < len(X)]
     if wrong:
         raise ValueError(f"--row must be from 0 to {len(X) - 1}. Got {wrong[0]}.")
@@ -135,7 +135,7 @@ def audit_table(
         raise SystemExit(2)
 
 
-def model_features(model: Any, frame: Any) -> Any:
+def _features(model: Any, frame: Any) -> Any:
     """The columns that the model knows; others, such as the target, are left aside."""
     names = list(getattr(model, "feature_names_in_", frame.columns))
     missing = [n for n in names if n not in frame.columns]

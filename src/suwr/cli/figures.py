@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from suwr.cli.commands import model_features
+from suwr.cli.commands import _features
 from suwr.cli.files import read_frame
 from suwr.estimators.persistence import load
 from suwr.exceptions import TableError
@@ -34,7 +34,7 @@ def write_figures(
     frame = read_frame(data)
     if target not in frame.columns:
         raise TableError(f"--target must be a column of {data.name}. Got {target!r}.")
-    X = model_features(model, frame.drop(columns=[target]))
+    X = _features(model, frame.drop(columns=[target]))
     if not hasattr(model, "feature_names_in_"):
         X = X.to_numpy()  # Trained without names, it would warn about them.
     beside = None if references is None else _read_references(references)
