@@ -11,6 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import suwr
+
 
 def machine() -> dict[str, Any]:
     """Facts that a reader needs to judge the numbers."""
@@ -18,9 +20,18 @@ def machine() -> dict[str, Any]:
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
-        "versions": {name: version(name) for name in ("numpy", "scikit-learn", "torch", "suwr")},
+        **_gpu(),
+        "versions": {name: version(name) for name in ("numpy", "scikit-learn", "torch")}
+        | {"suwr": suwr.__version__},
         "command": " ".join(["python", *sys.argv]),
     }
+
+
+def _gpu() -> dict[str, str]:
+    """The graphics processor, where there is one."""
+    import torch
+
+    return {"gpu": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -14,22 +14,14 @@ from suwr.exceptions import MissingExtraError
 SOURCE = Path(suwr.__file__).parent
 # Each layer may import the ones before it.
 LAYERS = [
-    {"exceptions", "_optional", "_files", "_words"},
-    {
-        "masking",
-        "tables",
-        "narrative",
-        "narrative_frame",
-        "selector",
-        "plots",
-        "report",
-        "experiments",
-    },
+    {"exceptions", "_optional", "_files", "_cluster", "_engine", "_words"},
+    {"masking", "tables", "narrative", "narrative_frame", "selector", "plots", "report"},
     {"exact"},
     {"audit"},
     {"nn"},
     {"estimators"},
     {"baselines"},
+    {"experiments"},
     {"cli"},
 ]
 TORCH = {"nn", "estimators", "baselines"}

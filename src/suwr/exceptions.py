@@ -5,6 +5,7 @@ Each one is also a built-in or scikit-learn kind, so that code which catches ``V
 """
 
 __all__ = [
+    "DataError",
     "MissingExtraError",
     "ModelFileError",
     "ProblemTooLargeError",
@@ -23,6 +24,10 @@ class TableError(SuwrError, ValueError):
 
 class ModelFileError(SuwrError, ValueError):
     """A file is not a model that suwr can load: truncated, altered, foreign or too new."""
+
+
+class DataError(SuwrError, OSError):
+    """A published data set is damaged, or neither found nor downloaded; the message says where."""
 
 
 class ProblemTooLargeError(SuwrError, ValueError):

@@ -4,11 +4,18 @@ from functools import partial
 
 import numpy as np
 import pytest
+import torch
 from easy_problems import one_column, switch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from suwr import Patches, baselines
+from suwr.baselines.greedy import prefix_masks
 from suwr.exceptions import ProblemTooLargeError
 from suwr.experiments.synthetic import relevant_columns, synthetic
+from suwr.masking import Units
+from suwr.nn.inputs import MaskedInputs
 
 QUICK = {"max_epochs": 15, "hidden_size": 32, "n_layers": 2, "random_state": 0}
 
@@ -27,7 +34,7 @@ def fit(name, X, y, **params):
         ("L2X", {"n_units": 1}),
         ("CAE", {"n_units": 1}),
         ("GDFS", {"max_steps": 1}),
-        ("DIME", {"sparsity_weight": 0.05, "max_epochs": 25}),
+        ("DIME", {"sparsity_weight": 0.05, "max_epochs": 50}),
         ("INVASE", {"sparsity_weight": 0.05, "max_epochs": 40}),
         ("REALX", {"sparsity_weight": 0.05}),
     ],
@@ -103,6 +110,65 @@ def test_dime_stops_by_confidence_budget_and_cost():
 
     blind = fit("DIMEClassifier", X, y, sparsity_weight=10.0, max_epochs=3)
     assert not blind.select(X).any()
+
+
+@pytest.mark.parametrize("kind", ["Classifier", "Regressor"])
+def test_one_greedy_model_predicts_at_every_budget(kind):
+    X, label, value = one_column(300)
+    y = label if kind == "Classifier" else value
+    model = fit(f"GDFS{kind}", X, y, max_steps=3)
+    steps = model.predict_steps(X)
+    final = model.predict_proba(X) if kind == "Classifier" else model.predict(X)
+    assert steps.shape[:2] == (300, 4)
+    np.testing.assert_allclose(steps[:, -1], final, atol=1e-6)
+    assert np.ptp(steps[:, 0], axis=0).max() == 0
+    # The column that tells all is asked for first: one step is as good as three.
+    told = steps[:, 1].argmax(axis=1) == y if kind == "Classifier" else abs(steps[:, 1] - y) < 1
+    assert told.mean() > 0.9
+
+
+def test_a_row_that_stopped_keeps_its_prediction():
+    X, y = switch()
+    model = fit("DIMEClassifier", X, y, stopping="confidence", confidence=0.9, max_epochs=10)
+    steps = model.predict_steps(X)
+    assert steps.shape[:2] == (len(X), model.max_steps_ + 1)
+    assert not np.isnan(steps).any()
+    np.testing.assert_allclose(steps[:, -1], model.predict_proba(X), atol=1e-6)
+
+
+@given(data=st.data())
+def test_prefixes_are_the_masks_on_the_way(data):
+    n_units, n_columns = 4, 5
+    membership = data.draw(arrays(bool, (n_units, n_columns)))
+    units = Units(tuple("abcd"), membership, np.ones(n_units))
+    inputs = MaskedInputs.build(units, np.arange(n_columns), "cpu")
+    order = data.draw(st.lists(st.sampled_from([-1, 0, 1, 2, 3]), min_size=1, max_size=6))
+    length = data.draw(st.integers(0, len(order)))
+    expected = np.zeros(n_columns, dtype=bool)
+    for unit in order[:length]:
+        if unit >= 0:
+            expected |= membership[unit]
+    mask = prefix_masks(inputs, torch.tensor([order]), torch.tensor([length]))
+    np.testing.assert_array_equal(mask[0].numpy(), expected)
+
+
+def test_every_row_learns_from_few_of_its_steps():
+    """What greedy training looks back at must not grow with the number of steps."""
+    X, y, _ = one_column(64)
+    sizes = set()
+
+    class Counting(baselines.GDFSClassifier):
+        def _step_loss(self, network, data, rows, step, *rest):
+            sizes.add(step.unit.shape[1])
+            assert step.before.shape == (*step.unit.shape, 5)
+            revealed = step.after & ~step.before
+            assert (revealed.sum(dim=-1) == 1).all()
+            assert revealed.gather(-1, step.unit.unsqueeze(-1)).all()
+            return super()._step_loss(network, data, rows, step, *rest)
+
+    for steps in (1, 5):
+        Counting(**{**QUICK, "max_epochs": 1, "max_steps": steps}).fit(X, y)
+    assert max(sizes) == 4 * min(sizes)
 
 
 def test_a_value_has_no_confidence():

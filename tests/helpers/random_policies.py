@@ -16,19 +16,31 @@ UNITS = {
 }
 
 
-def make_policy(seed, groups=None, max_steps=None, units_per_step=1, shared=False):
+# Everything that changes what a network is made of or told.
+NETWORKS = {
+    "separate": {},
+    "shared": {"n_members": 1, "shared": True},
+    "told": {"conditioned": True},
+    "images": {"image_shape": (2, 3)},
+    "told images": {"image_shape": (2, 3), "conditioned": True},
+}
+
+
+def make_policy(seed, groups=None, max_steps=None, units_per_step=1, network="separate"):
     """A policy over six columns."""
+    changes = NETWORKS[network]
     units = resolve_units(groups, None, [f"x{i}" for i in range(6)])
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        network = build(Architecture(6, 6, len(units), 2, 8, 2, 1 if shared else 2, shared))
+        network = build(Architecture(6, 6, len(units), 2, 8, 2, **changes))
     # Soft enough for stop and select to stay uncertain.
     network.stop_temperature.fill_(0.5)
     inputs = MaskedInputs.build(units, np.arange(6), "cpu")
     most = -(-len(units) // units_per_step)
     return Policy(
-        network.eval(), inputs, CrossEntropy(2), max_steps or most, units_per_step, block=64
-    )
+        network.eval(), inputs, CrossEntropy(2), max_steps or most, units_per_step, block=64,
+        condition=0.3 if changes.get("conditioned") else None,
+    )  # fmt: skip
 
 
 def random_values(n=40, seed=0):

@@ -3,7 +3,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_policies import UNITS, make_policy, random_values
+from random_policies import NETWORKS, UNITS, make_policy, random_values
 
 from suwr.nn.rollout import best_units
 
@@ -27,11 +27,11 @@ def assert_same(one, two, rows=slice(None)):
     poison=st.sampled_from(POISONS),
     width=st.integers(1, 2),
     sample=st.sampled_from([None, 1, 2]),
-    shared=st.booleans(),
+    network=st.sampled_from(sorted(NETWORKS)),
 )
-@settings(max_examples=60, deadline=None)
-def test_what_is_hidden_is_never_read(seed, groups, poison, width, sample, shared):
-    policy = make_policy(seed, UNITS[groups], units_per_step=width, shared=shared)
+@settings(max_examples=80, deadline=None)
+def test_what_is_hidden_is_never_read(seed, groups, poison, width, sample, network):
+    policy = make_policy(seed, UNITS[groups], units_per_step=width, network=network)
     values = torch.randn(30, 6, generator=torch.Generator().manual_seed(seed))
     before = policy.rollout(values, generator=generator(sample), record=True)
     other = values[torch.randperm(30)] if poison == "other rows" else torch.tensor(poison)
@@ -40,10 +40,14 @@ def test_what_is_hidden_is_never_read(seed, groups, poison, width, sample, share
     assert_same(before, after)
 
 
-@given(seed=st.integers(0, 10**6), groups=st.sampled_from(sorted(UNITS)))
-@settings(max_examples=25, deadline=None)
-def test_a_row_is_treated_alike_in_any_batch(seed, groups):
-    policy = make_policy(seed, UNITS[groups])
+@given(
+    seed=st.integers(0, 10**6),
+    groups=st.sampled_from(sorted(UNITS)),
+    network=st.sampled_from(sorted(NETWORKS)),
+)
+@settings(max_examples=30, deadline=None)
+def test_a_row_is_treated_alike_in_any_batch(seed, groups, network):
+    policy = make_policy(seed, UNITS[groups], network=network)
     values = torch.randn(150, 6, generator=torch.Generator().manual_seed(seed))
     whole = policy.rollout(values, record=True)
     order = torch.randperm(150, generator=torch.Generator().manual_seed(seed))

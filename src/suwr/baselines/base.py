@@ -1,9 +1,9 @@
-"""What the baselines that see whole rows have in common: parameters, fitting, selecting."""
+"""What the baselines that need no steps have in common: parameters, fitting, selecting."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -21,7 +21,13 @@ from suwr.estimators.table_model import TableModel, TrainingData, read_masks, se
 from suwr.masking import Patches
 from suwr.nn.settings import Progress
 
-__all__ = ["COMMON_CONSTRAINTS", "BaseBaseline", "MaskedPredictions", "clip_units"]
+__all__ = [
+    "COMMON_CONSTRAINTS",
+    "BaseBaseline",
+    "BaseGlobal",
+    "BaseSelector",
+    "MaskedPredictions",
+]
 
 COMMON_CONSTRAINTS: dict[str, Any] = {
     "groups": "no_validation",
@@ -37,11 +43,6 @@ COMMON_CONSTRAINTS: dict[str, Any] = {
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
-
-
-def clip_units(wanted: int, available: int) -> int:
-    """*k*, or all units where there are fewer."""
-    return min(wanted, available)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -78,8 +79,8 @@ class BaseBaseline(TableModel):
         """Train from start to finish."""
 
     @abstractmethod
-    def _choose(self, values: Tensor) -> Tensor:
-        """The units of each encoded row, bool ``(n, n_units)``."""
+    def _choices(self, X: Any) -> NDArray[np.bool_]:
+        """The units of each row of a table, ``(n, n_units)``."""
 
     def _n_epochs(self) -> int:
         """Epochs of all phases together, for the progress bar."""
@@ -142,11 +143,6 @@ class BaseBaseline(TableModel):
         membership = torch.as_tensor(self.units_.membership, device=chosen.device)
         return chosen.to(torch.float32) @ membership.to(torch.float32) > 0
 
-    @torch.inference_mode()
-    def _choices(self, X: Any) -> NDArray[np.bool_]:
-        chunks = self._chunks(self._read(X))
-        return np.concatenate([in_blocks(self._choose, values).cpu().numpy() for values in chunks])
-
     def _outputs(self, values: Tensor, mask: Tensor) -> Tensor:
         """What the predictor says of *x ⊙ h*, ``(n, n_outputs)``."""
         inputs, loss = self._parts()
@@ -155,16 +151,6 @@ class BaseBaseline(TableModel):
     @torch.inference_mode()
     def _predict_from(self, values: Tensor, mask: Tensor) -> NDArray[np.float64]:
         return self._in_user_units(in_blocks(self._outputs, values, mask).cpu().numpy())
-
-    def _final_outputs(self, values: Tensor) -> Tensor:
-        """Predictions from what the model selects itself."""
-        return self._outputs(values, self._columns(self._choose(values)))
-
-    @torch.inference_mode()
-    def _predict_final(self, X: Any) -> NDArray[np.float64]:
-        chunks = self._chunks(self._read(X))
-        parts = [in_blocks(self._final_outputs, values).cpu().numpy() for values in chunks]
-        return self._in_user_units(np.concatenate(parts))
 
     def select(self, X: Any) -> NDArray[np.bool_]:
         """The columns that the prediction of each row uses.
@@ -190,7 +176,44 @@ class BaseBaseline(TableModel):
         return self._choices(X) @ self.units_.costs
 
 
-class MaskedPredictions(BaseBaseline):
+class BaseSelector(BaseBaseline):
+    """A baseline that chooses from encoded rows, a bounded number of them at once."""
+
+    @abstractmethod
+    def _choose(self, values: Tensor) -> Tensor:
+        """The units of each encoded row, bool ``(n, n_units)``."""
+
+    def _final_outputs(self, values: Tensor) -> Tensor:
+        """Predictions from what the model selects itself."""
+        return self._outputs(values, self._columns(self._choose(values)))
+
+    @torch.inference_mode()
+    def _per_row(self, evaluate: Callable[[Tensor], Tensor], X: Any) -> NDArray[Any]:
+        chunks = self._chunks(self._read(X))
+        return np.concatenate([in_blocks(evaluate, values).cpu().numpy() for values in chunks])
+
+    def _choices(self, X: Any) -> NDArray[np.bool_]:
+        return self._per_row(self._choose, X)
+
+    def _predict_final(self, X: Any) -> NDArray[np.float64]:
+        return self._in_user_units(self._per_row(self._final_outputs, X))
+
+
+class BaseGlobal(BaseSelector):
+    """A baseline that selects the same units, ``selected_units_``, for every row."""
+
+    # One and the same mask for every row tells nothing.
+    leak_free_by_construction: ClassVar[bool] = True
+
+    selected_units_: NDArray[np.intp]
+
+    def _choose(self, values: Tensor) -> Tensor:
+        chosen = torch.zeros(len(values), len(self.units_), dtype=torch.bool, device=values.device)
+        chosen[:, torch.as_tensor(self.selected_units_, device=values.device)] = True
+        return chosen
+
+
+class MaskedPredictions(BaseSelector):
     """A baseline whose predictor takes any mask."""
 
     def predict_masked(self, X: Any, masks: ArrayLike) -> NDArray[np.float64]:

@@ -16,11 +16,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 from torch import Tensor, nn
 
-from suwr.baselines.base import COMMON_CONSTRAINTS, BaseBaseline, clip_units
+from suwr.baselines.base import COMMON_CONSTRAINTS, BaseGlobal
 from suwr.baselines.networks import SelectorNetwork, gumbel, soft_columns, soft_reveal
 from suwr.baselines.training import adam, fit_predictor, run_epochs
 from suwr.estimators.table_model import TrainingData
@@ -33,7 +32,7 @@ from suwr.nn.settings import Progress
 
 __all__ = ["CAEClassifier", "CAERegressor", "distinct_choices"]
 
-# Logits of the selectors must travel far while the temperature falls.
+# Of the predictor's learning rate: logits must travel far while the temperature falls.
 SELECTOR_RATE = 10.0
 
 
@@ -69,11 +68,8 @@ class ConcreteNetwork(nn.Module):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseCAE(BaseBaseline):
+class BaseCAE(BaseGlobal):
     """CAE for any target."""
-
-    # One and the same mask for every row tells nothing.
-    leak_free_by_construction: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **COMMON_CONSTRAINTS,
@@ -92,10 +88,10 @@ class BaseCAE(BaseBaseline):
     def _train(
         self, data: TrainingData, generator: torch.Generator, progress: Progress
     ) -> SelectorNetwork:
-        self.n_units_ = clip_units(self.n_units, data.inputs.n_units)
+        self.n_units_ = min(self.n_units, data.inputs.n_units)
         folds = Folds(data.rows, generator)
         chosen = self._train_selectors(data, folds, progress)
-        self.selected_units_: NDArray[np.intp] = np.array(chosen, dtype=np.intp)
+        self.selected_units_ = np.array(chosen, dtype=np.intp)
         network = self._build(data, dropout=0.2)
         mask = self._columns(self._choose(data.rows.values[:1]))
         fit_predictor(
@@ -111,7 +107,9 @@ class BaseCAE(BaseBaseline):
         model = ConcreteNetwork(self.n_units_, inputs.n_units, self._build(data))
         model = model.to(self.device_)
         predictor = adam(model.network.predictor, schedule)
-        selectors = torch.optim.AdamW([model.logits], weight_decay=0.0)
+        selectors = torch.optim.AdamW(
+            [model.logits], lr=SELECTOR_RATE * schedule.learning_rate, weight_decay=0.0
+        )
 
         def temperature(share: float) -> float:
             return self.start_temperature * (self.end_temperature / self.start_temperature) ** share
@@ -126,8 +124,6 @@ class BaseCAE(BaseBaseline):
             value = lost(data.rows[index], share)
             selectors.zero_grad(set_to_none=True)
             step(predictor, value)
-            for group in selectors.param_groups:
-                group["lr"] = SELECTOR_RATE * schedule.learning_rate
             selectors.step()
 
         # The layer is what its last, coldest epoch made of it.
@@ -145,11 +141,6 @@ class BaseCAE(BaseBaseline):
         names = tuple(f"x{i}" for i in range(n_columns))
         pixels = Units(names, np.eye(n_columns, dtype=bool), np.ones(n_columns))
         return MaskedInputs.build(pixels, self.encoder_.column_of, self.device_)
-
-    def _choose(self, values: Tensor) -> Tensor:
-        chosen = torch.zeros(len(values), len(self.units_), dtype=torch.bool, device=values.device)
-        chosen[:, torch.as_tensor(self.selected_units_, device=values.device)] = True
-        return chosen
 
 
 class CAEClassifier(ClassificationTarget, BaseCAE):

@@ -5,7 +5,7 @@ is revealed next: for cross-entropy the conditional mutual information I(y; x_i 
 
     L(f(x_S), y) - L(f(x_{S ∪ i}), y)
 
-along its own ε-greedy rollouts. For classes the estimate is cut at the entropy of the prediction,
+along its own ε-greedy rollouts. For classes the estimate is a share of the prediction's entropy,
 which bounds the information from above. The next unit has the largest gain per cost.
 """
 
@@ -20,7 +20,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
 from suwr.baselines.gdfs import staged_temperature
-from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy
+from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, Step
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs
@@ -38,20 +38,27 @@ SCALE = 7.0
 LEAST_COST = 1e-3
 
 
+def share_of_gain(raw: Tensor, loss: Loss) -> Tensor:
+    """Raw outputs as shares of the entropy, for classes; for values, as gains themselves."""
+    return raw.sigmoid() if isinstance(loss, CrossEntropy) else raw / SCALE
+
+
 def bounded_gain(raw: Tensor, prediction: Tensor, loss: Loss) -> Tensor:
-    """Estimated gains from raw outputs; for classes, at most the entropy of the prediction.
+    """Estimated gains from raw outputs; for classes, between 0 and the prediction's entropy.
 
     Examples
     --------
-    >>> certain = torch.tensor([[1.0, 0.0]])
+    >>> certain, fair = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.5, 0.5]])
     >>> bounded_gain(torch.ones(1, 3), certain, CrossEntropy(2)).abs().tolist()
     [[0.0, 0.0, 0.0]]
+    >>> round(bounded_gain(torch.full((1, 1), 99.0), fair, CrossEntropy(2)).item(), 4)
+    0.6931
     """
-    gain = raw / SCALE
+    gain = share_of_gain(raw, loss)
     if not isinstance(loss, CrossEntropy):
         return gain
     entropy = -torch.special.xlogy(prediction, prediction).sum(dim=-1, keepdim=True)
-    return gain.minimum(entropy / loss.unit)
+    return gain * entropy / loss.unit
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ class DIMENetwork(SeparateNetwork):
         prediction = self.loss.predict(self.predict(inputs)).mean(dim=0)
         return bounded_gain(self.policy_outputs(inputs)[1], prediction, self.loss), prediction
 
-    def decide(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def decide(self, inputs: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """See `suwr.nn.networks.Network`."""
         gain, prediction = self.gains(inputs)
         ratio = gain / self.units.costs.clamp_min(LEAST_COST)
@@ -131,7 +138,7 @@ class BaseDIME(BaseGreedy):
     sparsity_weight: float | Literal["auto"] = "auto"
     budget: float | None = None
     confidence: float = 0.95
-    exploration: float = 0.5
+    exploration: float = 0.05
 
     def _check_params(self) -> None:
         self._check_weight(self.sparsity_weight)
@@ -155,47 +162,43 @@ class BaseDIME(BaseGreedy):
         }[self.stopping]
         return DIMENetwork(architecture, data.inputs, data.loss, stopping)
 
-    def _improve(
+    def _pick(
+        self,
+        network: SeparateNetwork,
+        data: TrainingData,
+        shown: Tensor,
+        free: Tensor,
+        share: float,
+        generator: torch.Generator,
+    ) -> Tensor:
+        epsilon = staged_temperature(share, self.exploration, self.exploration * 0.2**4, 5)
+        # A row's entropy weighs all of its units alike and does not change their order.
+        order = share_of_gain(network.policy_outputs(shown)[1], data.loss)
+        noise = torch.rand(order.shape, generator=generator, device=order.device)
+        explores = torch.rand(len(order), 1, generator=generator, device=order.device) < epsilon
+        score = torch.where(explores, noise, order / data.inputs.costs.clamp_min(LEAST_COST))
+        return score.masked_fill(~free, -torch.inf).argmax(dim=1)
+
+    def _step_loss(
         self,
         network: SeparateNetwork,
         data: TrainingData,
         rows: Rows,
+        step: Step,
         share: float,
         generator: torch.Generator,
-    ) -> tuple[Tensor, list[Tensor]]:
-        inputs, loss, shape = data.inputs, data.loss, rows.weight.shape
-        epsilon = staged_temperature(share, self.exploration, self.exploration * 0.2**4, 5)
-        costs = inputs.costs.clamp_min(LEAST_COST)
-        values, weight = rows.values.flatten(0, 1), rows.weight.flatten()
-        mask = torch.zeros(len(values), inputs.n_columns, dtype=torch.bool, device=values.device)
-
-        def judged(shown: Tensor) -> Tensor:
-            """Loss by the predictor of the other half, which never saw the row."""
-            network.eval()
-            with torch.no_grad():
-                outputs = network.predictor(shown.unflatten(0, shape), flip=True)
-            network.train()
-            return loss.per_row(outputs, rows.targets).flatten()
-
-        shown = inputs.reveal(values, mask)
-        now, errors, passed = judged(shown), [], []
-        for _ in range(self.max_steps_):
-            raw = network.policy_outputs(shown)[1]
-            free = inputs.available(mask)
-            # A row that has everything may draw any unit: it gains nothing.
-            free = free | ~free.any(dim=1, keepdim=True)
-            noise = torch.rand(raw.shape, generator=generator, device=raw.device)
-            explores = torch.rand(len(raw), 1, generator=generator, device=raw.device) < epsilon
-            score = torch.where(explores, noise, raw.detach() / costs)
-            unit = score.masked_fill(~free, -torch.inf).argmax(dim=1)
-            mask = inputs.add(mask, unit)
-            shown = inputs.reveal(values, mask)
-            after = judged(shown)
-            error = raw.gather(1, unit.unsqueeze(1))[:, 0] - SCALE * (now - after)
-            errors.append((error.square() * weight).mean())
-            passed.append(mask.unflatten(0, shape))
-            now = after
-        return torch.stack(errors).mean(), passed
+    ) -> Tensor:
+        inputs, loss = data.inputs, data.loss
+        shown = inputs.reveal(rows.values, step.before)
+        with torch.no_grad():
+            # By the predictor of the other half, which never saw the row.
+            now = network.predictor(shown, flip=True)
+            after = network.predictor(inputs.reveal(rows.values, step.after), flip=True)
+            fallen = loss.per_row(now, rows.targets) - loss.per_row(after, rows.targets)
+        raw = network.policy_outputs(shown.flatten(0, 1))[1].unflatten(0, rows.weight.shape)
+        gain = bounded_gain(raw, loss.predict(now), loss)
+        error = SCALE * (gain.gather(-1, step.unit.unsqueeze(-1))[..., 0] - fallen)
+        return (error.square() * rows.weight).mean()
 
 
 class DIMEClassifier(ClassificationTarget, BaseDIME):
@@ -214,10 +217,11 @@ class DIMEClassifier(ClassificationTarget, BaseDIME):
     sparsity_weight : float or 'auto', default='auto'
         λ, for 'cost'; 'auto' is 1 % of the loss of the best constant prediction.
     budget : float or None, default=None
-        For 'budget': the most that the units of a row may cost together.
+        For 'budget': the most that the units of a row may cost together. Of overlapping units, one
+        that others cover counts as paid for.
     confidence : float, default=0.95
         For 'confidence'.
-    exploration : float, default=0.5
+    exploration : float, default=0.05
         *ε*, how often training tries a random unit at first; five stages, each with a fifth of it.
     max_steps : int or None, default=None
         Most units of a row. None allows every unit, but no more than 32.

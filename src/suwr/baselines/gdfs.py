@@ -3,10 +3,12 @@
 From what is revealed, a network chooses the unit whose revealing makes the *next* prediction best:
 the greedy policy for conditional mutual information. The choice is relaxed by Gumbel noise, so the
 loss after it is differentiable; the temperature falls geometrically from stage to stage. Every step
-is trained on its own: no gradient flows from later losses to earlier choices.
+is trained on its own: no gradient flows from later losses to earlier choices. So a row walks all
+steps, and learns from a few of them at a time.
 
 As in the core, predictors are pretrained on random masks, each judges rows that it never saw, and
-both are fine-tuned on the masks that the finished policy ends with.
+both are fine-tuned on the masks of the finished policy: after any number of steps, so that one
+model serves every budget up to its own.
 """
 
 from __future__ import annotations
@@ -19,12 +21,14 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy
+from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, Step
 from suwr.baselines.networks import gumbel, soft_columns, soft_reveal
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.networks import Architecture, SeparateNetwork
+from suwr.nn.rollout import Policy
 from suwr.nn.rows import Rows
+from suwr.nn.settings import Settings
 
 __all__ = ["GDFSClassifier", "GDFSNetwork", "GDFSRegressor", "staged_temperature"]
 
@@ -44,7 +48,7 @@ def staged_temperature(share: float, start: float, end: float, stages: int) -> f
 class GDFSNetwork(SeparateNetwork):
     """A select head that never stops before the budget is spent, beside predictors."""
 
-    def decide(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def decide(self, inputs: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """See `suwr.nn.networks.Network`."""
         _, logits = self.policy_outputs(inputs)
         return torch.full_like(logits[:, 0], -torch.inf), logits
@@ -63,43 +67,61 @@ class BaseGDFS(BaseGreedy):
     }
 
     max_steps: int | None = 5
-    start_temperature: float = 2.0
+    start_temperature: float = 1.0
     end_temperature: float = 0.1
     n_temperatures: int = 5
 
     def _make_network(self, architecture: Architecture, data: TrainingData) -> SeparateNetwork:
         return GDFSNetwork(architecture)
 
-    def _improve(
+    def _validation_value(self, judge: Policy, data: TrainingData, settings: Settings) -> float:
+        """Mean loss over the steps, as published: every budget counts."""
+        rows = data.validation
+        prediction = judge.rollout(rows.values, record=True).prediction
+        after = torch.as_tensor(prediction[:, 1:], device=rows.values.device)  # type: ignore[index]
+        lost = data.loss.of_prediction(after, rows.targets.unsqueeze(1))
+        return float((lost.mean(dim=1) * rows.weight).mean())
+
+    def _pick(
+        self,
+        network: SeparateNetwork,
+        data: TrainingData,
+        shown: Tensor,
+        free: Tensor,
+        share: float,
+        generator: torch.Generator,
+    ) -> Tensor:
+        return _noisy(network, shown, free, generator).argmax(dim=1)
+
+    def _step_loss(
         self,
         network: SeparateNetwork,
         data: TrainingData,
         rows: Rows,
+        step: Step,
         share: float,
         generator: torch.Generator,
-    ) -> tuple[Tensor, list[Tensor]]:
-        inputs, shape = data.inputs, rows.weight.shape
+    ) -> Tensor:
+        inputs, mask = data.inputs, step.before.flatten(0, 1)
         temperature = staged_temperature(
             share, self.start_temperature, self.end_temperature, self.n_temperatures
         )
-        values = rows.values.flatten(0, 1)
-        mask = torch.zeros(len(values), inputs.n_columns, dtype=torch.bool, device=values.device)
-        total, passed = torch.zeros((), device=values.device), []
-        for _ in range(self.max_steps_):
-            _, logits = network.policy_outputs(inputs.reveal(values, mask))
-            free = inputs.available(mask)
-            # A row that has everything may draw any unit: nothing comes of it.
-            free = free | ~free.any(dim=1, keepdim=True)
-            noisy = logits.masked_fill(~free, -torch.inf).log_softmax(dim=1)
-            noisy = noisy + gumbel(tuple(noisy.shape), generator)
-            weight = soft_columns(inputs, (noisy / temperature).softmax(dim=1))
-            shown = soft_reveal(inputs, values, torch.where(mask, 1.0, weight))
-            # The predictor of the other half judges: it never saw the row.
-            outputs = network.predictor(shown.unflatten(0, shape), flip=True)
-            total = total + (data.loss.per_row(outputs, rows.targets) * rows.weight).mean()
-            mask = inputs.add(mask, noisy.argmax(dim=1))
-            passed.append(mask.unflatten(0, shape))
-        return total / self.max_steps_, passed
+        values, free = rows.values.flatten(0, 1), inputs.available(mask)
+        free = free | ~free.any(dim=1, keepdim=True)
+        noisy = _noisy(network, inputs.reveal(values, mask), free, generator)
+        weight = soft_columns(inputs, (noisy / temperature).softmax(dim=1))
+        shown = soft_reveal(inputs, values, torch.where(mask, 1.0, weight))
+        # The predictor of the other half judges: it never saw the row.
+        outputs = network.predictor(shown.unflatten(0, rows.weight.shape), flip=True)
+        return (data.loss.per_row(outputs, rows.targets) * rows.weight).mean()
+
+
+def _noisy(
+    network: SeparateNetwork, shown: Tensor, free: Tensor, generator: torch.Generator
+) -> Tensor:
+    """Logits of the free units with Gumbel noise: the largest is a draw from their softmax."""
+    logits = network.policy_outputs(shown)[1].masked_fill(~free, -torch.inf).log_softmax(dim=1)
+    return logits + gumbel(tuple(logits.shape), generator)
 
 
 class GDFSClassifier(ClassificationTarget, BaseGDFS):
@@ -113,7 +135,7 @@ class GDFSClassifier(ClassificationTarget, BaseGDFS):
     ----------
     max_steps : int, default=5
         The budget *k*: units of every row; all of them where there are fewer.
-    start_temperature, end_temperature : float, default=2.0, 0.1
+    start_temperature, end_temperature : float, default=1.0, 0.1
     n_temperatures : int, default=5
         Stages between them, in geometric progression.
     groups, costs

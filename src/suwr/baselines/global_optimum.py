@@ -16,7 +16,7 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
-from suwr.baselines.base import COMMON_CONSTRAINTS, BaseBaseline
+from suwr.baselines.base import COMMON_CONSTRAINTS, BaseGlobal
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.exceptions import ProblemTooLargeError
@@ -59,11 +59,8 @@ class CellMeans(nn.Module):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseGlobalOptimum(BaseBaseline):
+class BaseGlobalOptimum(BaseGlobal):
     """The best subset for any target."""
-
-    # One and the same mask for every row tells nothing.
-    leak_free_by_construction: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **COMMON_CONSTRAINTS,
@@ -105,11 +102,6 @@ class BaseGlobalOptimum(BaseBaseline):
     def _shown(self, data: TrainingData, subset: tuple[int, ...]) -> Tensor:
         columns = data.inputs.membership[list(subset)].any(dim=0)
         return columns[data.inputs.column_of]
-
-    def _choose(self, values: Tensor) -> Tensor:
-        chosen = torch.zeros(len(values), len(self.units_), dtype=torch.bool, device=values.device)
-        chosen[:, torch.as_tensor(self.selected_units_, device=values.device)] = True
-        return chosen
 
     def _final_outputs(self, values: Tensor) -> Tensor:
         return self.network_(values)

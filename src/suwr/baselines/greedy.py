@@ -11,27 +11,32 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
 from suwr.baselines.base import COMMON_CONSTRAINTS
+from suwr.baselines.networks import soft_columns
 from suwr.estimators.progress import training_progress
 from suwr.estimators.sequential import SequentialModel
 from suwr.estimators.table_model import TrainingData, seeded
 from suwr.masking import Patches
-from suwr.nn.actor import objective
+from suwr.nn.inputs import MaskedInputs
+from suwr.nn.judge import objective
+from suwr.nn.losses import Loss
 from suwr.nn.networks import Architecture, SeparateNetwork
-from suwr.nn.predictor import finetune, pretrain, weighted_loss
+from suwr.nn.phases import run_phases
+from suwr.nn.predictor import Pretraining, weighted_loss
 from suwr.nn.rollout import BLOCK, Policy
-from suwr.nn.rows import Folds, Rows
+from suwr.nn.rows import LEAST_BATCHES, Folds, Rows
 from suwr.nn.schedule import cosine, fade, set_rate, step, update_average
 from suwr.nn.settings import Epoch, Progress, Settings
 
-__all__ = ["GREEDY_CONSTRAINTS", "BaseGreedy", "greedy_settings"]
+__all__ = ["GREEDY_CONSTRAINTS", "BaseGreedy", "Step", "finetune_along", "prefix_masks"]
 
 GREEDY_CONSTRAINTS: dict[str, Any] = {
     **{k: v for k, v in COMMON_CONSTRAINTS.items() if k not in ("patience", "learning_rate")},
@@ -39,18 +44,93 @@ GREEDY_CONSTRAINTS: dict[str, Any] = {
 }
 # Without `max_steps`, no more than this many: a longer story is no explanation.
 DEFAULT_MOST_STEPS = 32
+# Steps of a row that one update learns from.
+STEPS_PER_ROW = 4
 
 
-def greedy_settings(
-    sparsity_weight: float, max_steps: int, max_epochs: int, batch_size: int
-) -> Settings:
-    """The core's settings, as far as these methods read them."""
-    return Settings(
-        sparsity_weight=sparsity_weight,
-        max_steps=max_steps,
-        max_epochs=max_epochs,
-        batch_size=batch_size,
+def prefix_masks(inputs: MaskedInputs, order: Tensor, length: Tensor) -> Tensor:
+    """Masks over columns after the first ``length`` units of ``order``.
+
+    Parameters
+    ----------
+    inputs : MaskedInputs
+    order : Tensor of int, shape (..., n_steps)
+        Units in the order of their revealing; -1 where nothing was revealed.
+    length : Tensor of int, shape (...)
+
+    Returns
+    -------
+    Tensor of bool, shape (..., n_columns)
+    """
+    place = torch.arange(order.shape[-1], device=order.device)
+    shown = (place < length.unsqueeze(-1)) & (order >= 0)
+    chosen = torch.zeros((*order.shape[:-1], inputs.n_units), device=order.device)
+    chosen = chosen.scatter_add(-1, order.clamp_min(0), shown.to(chosen.dtype))
+    return soft_columns(inputs, chosen) > 0.5
+
+
+def finetune_along(
+    network: SeparateNetwork,
+    policy: Policy,
+    loss: Loss,
+    folds: Folds,
+    settings: Settings,
+    progress: Progress,
+) -> None:
+    """Teach all predictors all rows under the masks that the finished policy passes through.
+
+    Half of the masks are those it ends with, the others have any number of its steps: one model
+    predicts well at every budget up to its own.
+    """
+    inputs, rows = policy.inputs, folds.rows
+    device, members = rows.values.device, network.architecture.n_members
+    order = torch.as_tensor(policy.rollout(rows.values).order[:, :, 0], device=device)
+    n_steps = order.shape[1]
+    optimizer = torch.optim.AdamW(
+        network.predictor.parameters(), weight_decay=settings.weight_decay
     )
+    batch = min(settings.batch_size, len(rows))
+    n_batches, epochs = max(LEAST_BATCHES, len(rows) // batch), settings.finetune_epochs
+    network.train()
+    network.predictor.dropout = settings.finetune_dropout
+    for epoch in range(epochs):
+        noise = torch.rand((members, len(rows)), generator=folds.generator, device=device)
+        shuffled = noise.argsort(dim=1)
+        summed = torch.zeros((), device=device)
+        for number in range(n_batches):
+            share = (epoch + number / n_batches) / epochs
+            set_rate(optimizer, settings.finetune_rate * cosine(share))
+            place = torch.arange(number * batch, (number + 1) * batch, device=device) % len(rows)
+            index = shuffled[:, place].repeat(1, 2)
+            length = torch.full_like(index, n_steps)
+            length[:, :batch] = torch.randint(
+                0, n_steps + 1, (members, batch), generator=folds.generator, device=device
+            )
+            mask = prefix_masks(inputs, order[index], length)
+            value = weighted_loss(network, inputs, loss, rows[index], mask)
+            step(optimizer, value)
+            summed += value.detach()
+        progress(Epoch("fine-tuning", epoch + 1, epochs, float(summed) / n_batches))
+    network.eval()
+
+
+class Step(NamedTuple):
+    """Steps of rows: the masks before, the units that were revealed, the masks after."""
+
+    before: Tensor
+    unit: Tensor
+    after: Tensor
+
+
+def _draw_step(steps: Step, generator: torch.Generator) -> Step:
+    """For each row one of its steps."""
+    n, *shape = steps.unit.shape
+    pick = torch.randint(0, n, (1, *shape), generator=generator, device=steps.unit.device)
+
+    def take(mask: Tensor) -> Tensor:
+        return mask.gather(0, pick.unsqueeze(-1).expand(1, *mask.shape[1:]))[0]
+
+    return Step(take(steps.before), steps.unit.gather(0, pick)[0], take(steps.after))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -78,15 +158,28 @@ class BaseGreedy(SequentialModel):
         """The network, with its own `decide`."""
 
     @abstractmethod
-    def _improve(
+    def _pick(
+        self,
+        network: SeparateNetwork,
+        data: TrainingData,
+        shown: Tensor,
+        free: Tensor,
+        share: float,
+        generator: torch.Generator,
+    ) -> Tensor:
+        """The next unit of each row while training, ``(n,)``; one of those that are ``free``."""
+
+    @abstractmethod
+    def _step_loss(
         self,
         network: SeparateNetwork,
         data: TrainingData,
         rows: Rows,
+        step: Step,
         share: float,
         generator: torch.Generator,
-    ) -> tuple[Tensor, list[Tensor]]:
-        """Loss of the select head on a batch ``(2, b)``, and the masks that it passed through."""
+    ) -> Tensor:
+        """What the select head minimises on single steps of rows ``(2, m)``."""
 
     def _check_params(self) -> None:
         """Refuse what single constraints cannot express."""
@@ -117,11 +210,11 @@ class BaseGreedy(SequentialModel):
         data = self._training_data(X, y, sample_weight)
         limit = DEFAULT_MOST_STEPS if self.max_steps is None else self.max_steps
         self.max_steps_ = min(limit, len(self.units_))
-        settings = greedy_settings(
-            self._objective_weight(),
-            self.max_steps_,
-            self.max_epochs,
-            self._batch_size(len(data.rows)),
+        settings = Settings(
+            sparsity_weight=self._objective_weight(),
+            max_steps=self.max_steps_,
+            max_epochs=self.max_epochs,
+            batch_size=self._batch_size(len(data.rows)),
         )
         epochs = settings.pretrain_epochs + settings.max_epochs + settings.finetune_epochs
         with (
@@ -131,6 +224,29 @@ class BaseGreedy(SequentialModel):
             network = self._train(data, settings, generator, progress)
         self.policy_ = Policy(network, data.inputs, data.loss, self.max_steps_)
         return self
+
+    def predict_steps(self, X: Any) -> NDArray[np.float64]:
+        """Predictions after no unit, one unit, … up to ``max_steps_``: the curve of one model.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, max_steps_ + 1, n_classes), or (n, max_steps_ + 1) for values
+            A row that stopped keeps its last prediction.
+        """
+        parts = []
+        for values in self._chunks(self._read(X)):
+            prediction = self.policy_.rollout(values, record=True).prediction
+            assert prediction is not None
+            steps = np.minimum(np.arange(self.max_steps_ + 1), prediction.shape[1] - 1)
+            taken = (~np.isnan(prediction[:, :, 0])).sum(axis=1, keepdims=True) - 1
+            rows = np.arange(len(prediction))[:, None]
+            parts.append(self._in_user_units(prediction[rows, np.minimum(steps, taken)]))
+        result = np.concatenate(parts)
+        return result if self._class_labels() is not None else result[:, :, 0]
 
     def _train(
         self,
@@ -151,11 +267,66 @@ class BaseGreedy(SequentialModel):
         network = self._make_network(architecture, data).to(self.device_)
         network.predictor.dropout = settings.dropout
         folds = Folds(data.rows, generator)
-        pretrain(network, data.inputs, data.loss, folds, settings, progress)
+        inputs, loss = data.inputs, data.loss
+        pretraining = Pretraining(network, inputs, loss, folds, settings)
+        run_phases([lambda: pretraining], generator, progress)
         self._train_select(network, data, folds, settings, progress)
-        policy = Policy(network, data.inputs, data.loss, settings.max_steps)
-        finetune(network, policy, data.loss, folds, settings, progress)
+        policy = Policy(network, inputs, loss, settings.max_steps)
+        finetune_along(network, policy, loss, folds, settings, progress)
         return network
+
+    def _validation_value(self, judge: Policy, data: TrainingData, settings: Settings) -> float:
+        """What the best epoch is chosen by: ``L(f(x ⊙ h), y) + λ ‖h‖`` on validation rows."""
+        return objective(judge, data.loss, data.validation, self._objective_weight())
+
+    def _improve(
+        self,
+        network: SeparateNetwork,
+        data: TrainingData,
+        rows: Rows,
+        share: float,
+        optimizer: torch.optim.AdamW,
+        generator: torch.Generator,
+    ) -> Tensor:
+        """One update of the select head; returns one of the masks that each row passed through.
+
+        Every row walks all steps, but learns from a few of them, drawn at random: steps of one row
+        are much alike, and looking back at each would cost most of the time.
+        """
+        # The predictors judge here: they do not learn, and drop nothing out.
+        network.predictor.requires_grad_(False).eval()
+        steps = self._walk(network, data, rows, share, generator)
+        drawn = [_draw_step(steps, generator) for _ in range(min(STEPS_PER_ROW, self.max_steps_))]
+        joined = Step(*(torch.cat(parts, dim=1) for parts in zip(*drawn, strict=True)))
+        repeated = Rows(*(torch.cat([part] * len(drawn), dim=1) for part in vars(rows).values()))
+        step(optimizer, self._step_loss(network, data, repeated, joined, share, generator))
+        network.predictor.requires_grad_(True).train()
+        return drawn[0].after
+
+    @torch.no_grad()
+    def _walk(
+        self,
+        network: SeparateNetwork,
+        data: TrainingData,
+        rows: Rows,
+        share: float,
+        generator: torch.Generator,
+    ) -> Step:
+        """All steps of rows ``(2, b)``; the steps are a further, first dimension."""
+        inputs, shape = data.inputs, rows.weight.shape
+        values = rows.values.flatten(0, 1)
+        mask = torch.zeros(len(values), inputs.n_columns, dtype=torch.bool, device=values.device)
+        masks, units = [mask], []
+        for _ in range(self.max_steps_):
+            free = inputs.available(mask)
+            # A row that has everything may draw any unit: nothing comes of it.
+            free = free | ~free.any(dim=1, keepdim=True)
+            shown = inputs.reveal(values, mask)
+            units.append(self._pick(network, data, shown, free, share, generator))
+            mask = inputs.add(mask, units[-1])
+            masks.append(mask)
+        seen = torch.stack(masks).unflatten(1, shape)
+        return Step(seen[:-1], torch.stack(units).unflatten(1, shape), seen[1:])
 
     def _train_select(
         self,
@@ -189,11 +360,10 @@ class BaseGreedy(SequentialModel):
                 set_rate(select, settings.policy_rate * cosine(share, floor=0.05))
                 softness = fade(share, settings.soft_until, settings.hard_from)
                 judged = _softened(network, data, rows, softness)
-                value, passed = self._improve(network, data, judged, share, folds.generator)
-                step(select, value)
+                visited = self._improve(network, data, judged, share, select, folds.generator)
                 update_average(average, network.policy, settings.average_decay)
                 masks = [inputs.random_masks(tuple(index.shape), folds.generator)]
-                masks.append(_one_of(passed, folds.generator))
+                masks.append(visited)
                 twice = Rows(*(torch.cat([part, part], dim=1) for part in vars(rows).values()))
                 step(
                     predictor,
@@ -201,7 +371,7 @@ class BaseGreedy(SequentialModel):
                 )
             current, network.policy = network.policy, average
             network.eval()
-            now = objective(judge, loss, data.validation, settings.sparsity_weight)
+            now = self._validation_value(judge, data, settings)
             # While temperature or exploration is high, a good epoch is a lucky one.
             if now < best and share >= 0.5:
                 best, best_state = now, copy.deepcopy(network.state_dict())
@@ -210,14 +380,6 @@ class BaseGreedy(SequentialModel):
         if best < float("inf"):
             network.load_state_dict(best_state)
         network.eval()
-
-
-def _one_of(passed: list[Tensor], generator: torch.Generator) -> Tensor:
-    """For each row one of the masks that it passed through, ``(2, b, n_columns)``."""
-    stacked = torch.stack(passed)
-    shape = (1, *stacked.shape[1:3])
-    pick = torch.randint(0, len(passed), shape, generator=generator, device=stacked.device)
-    return stacked.gather(0, pick.unsqueeze(-1).expand(-1, -1, -1, stacked.shape[-1]))[0]
 
 
 @torch.no_grad()
@@ -230,7 +392,7 @@ def _softened(network: SeparateNetwork, data: TrainingData, rows: Rows, softness
         return rows
     shape = (*rows.weight.shape, data.inputs.n_columns)
     everything = torch.ones(shape, dtype=torch.bool, device=rows.values.device)
-    network.eval()
+    network.predictor.eval()
     outputs = network.predictor(data.inputs.reveal(rows.values, everything), flip=True)
-    network.train()
+    network.predictor.train()
     return Rows(rows.values, rows.targets.lerp(data.loss.predict(outputs), softness), rows.weight)

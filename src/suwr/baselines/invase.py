@@ -5,68 +5,75 @@ predicts from *x ⊙ h*, a baseline network from all of *x*. The selector climbs
 
     E_h [ L_baseline - L_critic(h) ] - λ E_h ‖h‖
 
-by the log-trick; the second expectation is known in closed form. Critic and baseline learn for a
-while before the selector starts. The prediction uses the units of probability above one half.
+by the log-trick; the second expectation is known in closed form. The prediction uses the units of
+probability above one half.
 """
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from suwr.baselines.networks import SelectorNetwork, soft_columns
 from suwr.baselines.penalised import BasePenalised, log_probability
-from suwr.baselines.training import adam, run_epochs
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.nn.rows import Folds
-from suwr.nn.schedule import step
-from suwr.nn.settings import Progress
+from suwr.nn.rows import Rows
 
 __all__ = ["INVASEClassifier", "INVASERegressor"]
-
-# Share of the training in which critic and baseline learn under random subsets, before the selector
-# starts: as long as the critic knows nothing, only the price counts and everything is dropped.
-WARM_UP = 0.25
 
 
 class BaseINVASE(BasePenalised):
     """INVASE for any target."""
 
-    def _train(
-        self, data: TrainingData, generator: torch.Generator, progress: Progress
-    ) -> SelectorNetwork:
-        network, schedule = self._build(data, baseline=True, dropout=0.2), self._schedule(data)
-        assert network.baseline is not None
-        inputs, loss, price = data.inputs, data.loss, self._price(data)
-        selector = adam(network.selector, schedule, decay=0.0)
-        critic, baseline = adam(network.predictor, schedule), adam(network.baseline, schedule)
+    _with_baseline: ClassVar[bool] = True
 
-        def update(index: Tensor, share: float) -> None:
-            rows = data.rows[index]
-            scores = network.scores(rows.values)
-            probability = scores.sigmoid()
-            draws = torch.rand(scores.shape, generator=generator, device=scores.device)
-            chosen = draws < probability.detach()
-            mask = soft_columns(inputs, chosen.to(torch.float32)) > 0.5
-            with_mask = loss.per_row(
-                network.outputs(inputs.reveal(rows.values, mask)), rows.targets
-            )
-            with_all = loss.per_row(network.baseline_outputs(rows.values), rows.targets)
-            worse = (with_mask - with_all).detach()
-            penalty = probability @ price
-            value = worse * log_probability(scores, chosen) + penalty
-            if share >= WARM_UP:
-                step(selector, (value * rows.weight).mean())
-            step(critic, (with_mask * rows.weight).mean())
-            step(baseline, (with_all * rows.weight).mean())
+    def _selector_loss(
+        self,
+        network: SelectorNetwork,
+        data: TrainingData,
+        rows: Rows,
+        price: Tensor,
+        generator: torch.Generator,
+    ) -> Tensor:
+        scores = network.scores(rows.values)
+        chosen = _draw(scores, generator)
+        with torch.no_grad():
+            critic, baseline = _critic_and_baseline(network, data, rows, chosen)
+        return (critic - baseline) * log_probability(scores, chosen) + scores.sigmoid() @ price
 
-        run_epochs(
-            network, Folds(data.rows, generator), schedule, [selector, critic, baseline], update,
-            lambda: self._validation_value(network, data, price), progress, "INVASE",
-            first_useful=WARM_UP,
-        )  # fmt: skip
-        return network
+    def _predictor_loss(
+        self,
+        network: SelectorNetwork,
+        data: TrainingData,
+        rows: Rows,
+        generator: torch.Generator,
+    ) -> Tensor:
+        with torch.no_grad():
+            chosen = _draw(network.scores(rows.values), generator)
+        critic, baseline = _critic_and_baseline(network, data, rows, chosen)
+        return critic + baseline
+
+
+def _draw(scores: Tensor, generator: torch.Generator) -> Tensor:
+    """Units drawn with the selector's probabilities, bool ``(n, n_units)``."""
+    draws = torch.rand(scores.shape, generator=generator, device=scores.device)
+    return draws < scores.detach().sigmoid()
+
+
+def _critic_and_baseline(
+    network: SelectorNetwork, data: TrainingData, rows: Rows, chosen: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Losses from the chosen units, and from the whole row."""
+    mask = soft_columns(data.inputs, chosen.to(torch.float32)) > 0.5
+    critic = network.outputs(data.inputs.reveal(rows.values, mask))
+    baseline = network.baseline_outputs(rows.values)
+    return (
+        data.loss.per_row(critic, rows.targets),
+        data.loss.per_row(baseline, rows.targets),
+    )
 
 
 class INVASEClassifier(ClassificationTarget, BaseINVASE):

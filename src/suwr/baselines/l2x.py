@@ -16,7 +16,7 @@ import torch
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from suwr.baselines.base import COMMON_CONSTRAINTS, MaskedPredictions, clip_units
+from suwr.baselines.base import COMMON_CONSTRAINTS, MaskedPredictions
 from suwr.baselines.networks import (
     SelectorNetwork,
     gumbel,
@@ -66,8 +66,8 @@ class BaseL2X(MaskedPredictions):
     def _train(
         self, data: TrainingData, generator: torch.Generator, progress: Progress
     ) -> SelectorNetwork:
-        self.n_units_ = clip_units(self.n_units, data.inputs.n_units)
-        network, schedule = self._build(data), self._schedule(data)
+        self.n_units_ = min(self.n_units, data.inputs.n_units)
+        network, schedule = self._build(data, dropout=0.2), self._schedule(data)
         inputs, loss = data.inputs, data.loss
         optimizer = adam(network, schedule)
 

@@ -8,17 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from suwr.nn.inputs import MaskedInputs
-from suwr.nn.networks import EnsembleMLP
+from suwr.nn.ensembles import EnsembleMLP
+from suwr.nn.relaxed import gumbel, soft_columns, soft_reveal
 from suwr.nn.rollout import BLOCK
 
 __all__ = ["SelectorNetwork", "gumbel", "in_blocks", "soft_columns", "soft_reveal", "top_units"]
-
-
-def gumbel(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-    """Standard Gumbel noise: the largest of logits plus noise is a draw from their softmax."""
-    uniform = torch.rand(shape, generator=generator, device=generator.device)
-    return -torch.log(-torch.log(uniform.clamp(1e-20, 1 - 1e-7)))
 
 
 def in_blocks(evaluate: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
@@ -46,32 +40,6 @@ def top_units(scores: Tensor, k: int) -> Tensor:
     """
     chosen = torch.zeros_like(scores, dtype=torch.bool)
     return chosen.scatter(1, scores.topk(k, dim=1).indices, True)
-
-
-def soft_columns(inputs: MaskedInputs, weight: Tensor) -> Tensor:
-    """Weights of columns from weights of units; for weights 0 and 1 it is the union.
-
-    Parameters
-    ----------
-    inputs : MaskedInputs
-    weight : Tensor of shape (n, n_units)
-    """
-    if inputs.single:
-        return weight
-    return (weight @ inputs.membership.to(weight.dtype)).clamp(max=1.0)
-
-
-def soft_reveal(inputs: MaskedInputs, values: Tensor, weight: Tensor) -> Tensor:
-    """``[x · w, w]``: the relaxation of `MaskedInputs.reveal`, equal to it where w is 0 or 1.
-
-    Parameters
-    ----------
-    inputs : MaskedInputs
-    values : Tensor of shape (n, n_values)
-    weight : Tensor of shape (n, n_columns)
-    """
-    shown = weight if inputs.plain else weight[..., inputs.column_of]
-    return torch.cat([values * shown, weight], dim=-1)
 
 
 class SelectorNetwork(nn.Module):
@@ -109,6 +77,10 @@ class SelectorNetwork(nn.Module):
             if baseline
             else None
         )
+
+    def predictors(self) -> nn.ModuleList:
+        """The networks that predict: predictor, and baseline where there is one."""
+        return nn.ModuleList(n for n in (self.predictor, self.baseline) if n is not None)
 
     def scores(self, values: Tensor) -> Tensor:
         """One score per unit from the whole row, ``(n, n_units)``."""

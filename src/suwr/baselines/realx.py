@@ -16,19 +16,17 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from suwr.baselines.base import MaskedPredictions
+from suwr.baselines.base import BaseGlobal, MaskedPredictions
 from suwr.baselines.networks import SelectorNetwork, soft_columns, soft_reveal
-from suwr.baselines.penalised import BasePenalised, log_probability
-from suwr.baselines.training import adam, fit_predictor, masked_loss, run_epochs
+from suwr.baselines.penalised import BasePenalised, coin_masks, fit_on_coins, log_probability
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.nn.inputs import MaskedInputs
-from suwr.nn.rows import Folds
-from suwr.nn.schedule import step
+from suwr.nn.rows import Folds, Rows
 from suwr.nn.settings import Progress
 
 __all__ = [
@@ -36,18 +34,8 @@ __all__ = [
     "EVALXRegressor",
     "REALXClassifier",
     "REALXRegressor",
-    "coin_masks",
     "paired_draws",
 ]
-
-# Share of the epochs in which the predictor learns alone before the selector starts.
-WARM_UP = 0.25
-
-
-def coin_masks(inputs: MaskedInputs, n: int, generator: torch.Generator) -> Tensor:
-    """Masks over columns from fair coin flips per unit, bool ``(n, n_columns)``."""
-    flips = torch.rand(n, inputs.n_units, generator=generator, device=generator.device) < 0.5
-    return soft_columns(inputs, flips.to(torch.float32)) > 0.5
 
 
 def paired_draws(
@@ -97,60 +85,40 @@ class BaseREALX(BasePenalised):
 
     temperature: float = 0.5
 
-    def _n_epochs(self) -> int:
-        return self.max_epochs + max(1, round(WARM_UP * self.max_epochs))
+    _with_baseline: ClassVar[bool] = False
 
-    def _train(
-        self, data: TrainingData, generator: torch.Generator, progress: Progress
-    ) -> SelectorNetwork:
-        network, schedule = self._build(data, dropout=0.2), self._schedule(data)
-        inputs, loss, price = data.inputs, data.loss, self._price(data)
-        folds = Folds(data.rows, generator)
-        _fit_on_coins(self, network, data, folds, WARM_UP, generator, progress)
-        selector = adam(network.selector, schedule, decay=0.0)
-        predictor = adam(network.predictor, schedule)
+    def _selector_loss(
+        self,
+        network: SelectorNetwork,
+        data: TrainingData,
+        rows: Rows,
+        price: Tensor,
+        generator: torch.Generator,
+    ) -> Tensor:
+        inputs, loss = data.inputs, data.loss
+        scores = network.scores(rows.values)
+        chosen, *soft = paired_draws(scores, self.temperature, generator)
 
-        def update(index: Tensor, share: float) -> None:
-            rows = data.rows[index]
-            scores = network.scores(rows.values)
-            chosen, *soft = paired_draws(scores, self.temperature, generator)
+        def lost(weight: Tensor) -> Tensor:
+            shown = soft_reveal(inputs, rows.values, soft_columns(inputs, weight))
+            return loss.per_row(network.outputs(shown), rows.targets)
 
-            def lost(weight: Tensor) -> Tensor:
-                shown = soft_reveal(inputs, rows.values, soft_columns(inputs, weight))
-                return loss.per_row(network.outputs(shown), rows.targets)
+        relaxed, conditional = lost(soft[0]), lost(soft[1])
+        with torch.no_grad():
+            surprise = lost(chosen.to(torch.float32)) - conditional
+        value = surprise * log_probability(scores, chosen) + relaxed - conditional
+        return value + scores.sigmoid() @ price
 
-            relaxed, conditional = lost(soft[0]), lost(soft[1])
-            with torch.no_grad():
-                surprise = lost(chosen.to(torch.float32)) - conditional
-            value = surprise * log_probability(scores, chosen) + relaxed - conditional
-            value = value + scores.sigmoid() @ price
-            step(selector, (value * rows.weight).mean())
-            mask = coin_masks(inputs, len(index), generator)
-            step(predictor, masked_loss(network.outputs, inputs, loss, rows, mask))
-
-        run_epochs(
-            network, folds, schedule, [selector, predictor], update,
-            lambda: self._validation_value(network, data, price), progress, "REAL-X",
-        )  # fmt: skip
-        return network
-
-
-def _fit_on_coins(
-    model: MaskedPredictions,
-    network: SelectorNetwork,
-    data: TrainingData,
-    folds: Folds,
-    share: float,
-    generator: torch.Generator,
-    progress: Progress,
-) -> None:
-    """Train the predictor under coin-flip masks; validation masks stay the same throughout."""
-    inputs = data.inputs
-    fit_predictor(
-        network, data, folds, lambda index: coin_masks(inputs, len(index), generator),
-        coin_masks(inputs, len(data.validation), generator), model._schedule(data).part(share),
-        progress, "EVAL-X",
-    )  # fmt: skip
+    def _predictor_loss(
+        self,
+        network: SelectorNetwork,
+        data: TrainingData,
+        rows: Rows,
+        generator: torch.Generator,
+    ) -> Tensor:
+        mask = coin_masks(data.inputs, len(rows), generator)
+        outputs = network.outputs(data.inputs.reveal(rows.values, mask))
+        return data.loss.per_row(outputs, rows.targets)
 
 
 class REALXClassifier(ClassificationTarget, BaseREALX):
@@ -189,23 +157,16 @@ class REALXRegressor(RegressionTarget, BaseREALX):
     """REAL-X for squared error; see `REALXClassifier`."""
 
 
-class BaseEVALX(MaskedPredictions):
-    """A predictor for judging the masks of any selector."""
-
-    # One and the same mask for every row tells nothing.
-    leak_free_by_construction: ClassVar[bool] = True
+class BaseEVALX(BaseGlobal, MaskedPredictions):
+    """A predictor for judging the masks of any selector; by itself it selects everything."""
 
     def _train(
         self, data: TrainingData, generator: torch.Generator, progress: Progress
     ) -> SelectorNetwork:
+        self.selected_units_ = np.arange(data.inputs.n_units)
         network = self._build(data, dropout=0.2)
-        folds = Folds(data.rows, generator)
-        _fit_on_coins(self, network, data, folds, 1.0, generator, progress)
+        fit_on_coins(network, data, Folds(data.rows, generator), self._schedule(data), progress)
         return network
-
-    def _choose(self, values: Tensor) -> Tensor:
-        shape = (len(values), len(self.units_))
-        return torch.ones(shape, dtype=torch.bool, device=values.device)
 
 
 class EVALXClassifier(ClassificationTarget, BaseEVALX):

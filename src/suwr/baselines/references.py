@@ -11,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from suwr.baselines.base import COMMON_CONSTRAINTS, BaseBaseline
+from suwr.baselines.base import COMMON_CONSTRAINTS, BaseBaseline, BaseGlobal
 from suwr.baselines.networks import SelectorNetwork
 from suwr.baselines.training import fit_predictor
 from suwr.estimators.input import name_columns
@@ -28,17 +28,14 @@ __all__ = [
 ]
 
 
-class BaseAllFeatures(BaseBaseline):
+class BaseAllFeatures(BaseGlobal):
     """A predictor that sees everything."""
-
-    # One and the same mask for every row tells nothing.
-    leak_free_by_construction: ClassVar[bool] = True
 
     def _train(
         self, data: TrainingData, generator: torch.Generator, progress: Progress
     ) -> SelectorNetwork:
+        self.selected_units_ = np.arange(data.inputs.n_units)
         network = self._build(data, dropout=0.2)
-
         everything = torch.ones(1, data.inputs.n_columns, dtype=torch.bool, device=self.device_)
         fit_predictor(
             network, data, Folds(data.rows, generator),
@@ -46,10 +43,6 @@ class BaseAllFeatures(BaseBaseline):
             everything.expand(len(data.validation), -1), self._schedule(data), progress,
         )  # fmt: skip
         return network
-
-    def _choose(self, values: Tensor) -> Tensor:
-        shape = (len(values), len(self.units_))
-        return torch.ones(shape, dtype=torch.bool, device=values.device)
 
 
 class AllFeaturesClassifier(ClassificationTarget, BaseAllFeatures):
@@ -87,6 +80,23 @@ class AllFeaturesRegressor(RegressionTarget, BaseAllFeatures):
     """No selection: a regressor that reads every column; see `AllFeaturesClassifier`."""
 
 
+@dataclass(frozen=True)
+class KnownData(TrainingData):
+    """Training data with the masks that an oracle knows.
+
+    Attributes
+    ----------
+    known : ndarray of bool, shape (n, d)
+        For every row of the user's table.
+    """
+
+    known: NDArray[np.bool_]
+
+    def masks(self, numbers: NDArray[np.intp]) -> Tensor:
+        """Masks of the rows with these numbers, on the device."""
+        return torch.as_tensor(self.known[numbers], device=self.rows.values.device)
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class BaseOracle(BaseBaseline):
     """A predictor under masks that are known beforehand."""
@@ -98,24 +108,19 @@ class BaseOracle(BaseBaseline):
 
     relevant: Callable[[Any], ArrayLike] | Sequence[int | str] | None = None
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
-        """Train the predictor under the known masks; parameters as in `suwr.SUWRClassifier`."""
-        self._X = X
-        try:
-            return super().fit(X, y, sample_weight)
-        finally:
-            del self._X
+    def _training_data(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> KnownData:
+        data = super()._training_data(X, y, sample_weight)
+        return KnownData(**vars(data), known=self._known(X))
 
     def _train(
         self, data: TrainingData, generator: torch.Generator, progress: Progress
     ) -> SelectorNetwork:
-        known = torch.as_tensor(self._known(self._X), device=data.rows.values.device)
-        mask = known[torch.as_tensor(data.row_numbers, device=known.device)]
-        checked = known[torch.as_tensor(data.validation_numbers, device=known.device)]
+        assert isinstance(data, KnownData)
+        mask = data.masks(data.row_numbers)
         network = self._build(data, dropout=0.2)
         fit_predictor(
-            network, data, Folds(data.rows, generator), lambda index: mask[index], checked,
-            self._schedule(data), progress,
+            network, data, Folds(data.rows, generator), lambda index: mask[index],
+            data.masks(data.validation_numbers), self._schedule(data), progress,
         )  # fmt: skip
         return network
 
@@ -150,9 +155,6 @@ class BaseOracle(BaseBaseline):
                     f"Got {column!r} instead."
                 )
         return columns
-
-    def _choose(self, values: Tensor) -> Tensor:
-        raise NotImplementedError("an oracle reads raw rows, not encoded ones")
 
     def _choices(self, X: Any) -> NDArray[np.bool_]:
         self._read(X)

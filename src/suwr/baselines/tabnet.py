@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
 from suwr._optional import require
-from suwr.baselines.base import COMMON_CONSTRAINTS, BaseBaseline
+from suwr.baselines.base import COMMON_CONSTRAINTS, BaseSelector
 from suwr.baselines.training import run_epochs
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
@@ -40,7 +40,7 @@ def attention_matrix(inputs: MaskedInputs) -> Tensor:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseTabNet(BaseBaseline):
+class BaseTabNet(BaseSelector):
     """TabNet for any target."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -13,14 +13,20 @@ from suwr.cli.files import read_frame
 from suwr.estimators.persistence import load
 from suwr.exceptions import TableError
 from suwr.experiments.figures import draw_figures
+from suwr.experiments.images import IMAGE_SETS, load_images
 
 __all__ = ["write_figures"]
 
 
+# The classes of the paper's examples: sandal and boot, and '3 or 8?'.
+PAPER_PAIR = {"fashion-mnist": "5,9"}
+PAPER_FLIP = {"mnist": "3,8"}
+
+
 def write_figures(
     model_path: Path,
-    data: Path,
-    target: str,
+    data: str,
+    target: str | None,
     out: Path,
     pair: str | None,
     flip: str | None,
@@ -31,22 +37,31 @@ def write_figures(
     if out.exists() and not out.is_dir():
         raise NotADirectoryError(f"--out must be a folder. {str(out)!r} is a file.")
     model = load(model_path)
-    frame = read_frame(data)
-    if target not in frame.columns:
-        raise TableError(f"--target must be a column of {data.name}. Got {target!r}.")
-    X = _features(model, frame.drop(columns=[target]))
-    if not hasattr(model, "feature_names_in_"):
-        X = X.to_numpy()  # Trained without names, it would warn about them.
+    X, y = _rows(model, data, target)
     beside = None if references is None else _read_references(references)
     console = Console(highlight=False)
     with console.status("Drawing"):
         written = draw_figures(
-            model, X, frame[target].to_numpy(), out,
-            pair=_two_classes(pair, model, "--pair"), flip=_two_classes(flip, model, "--flip"),
+            model, X, y, out,
+            pair=_two_classes(pair or PAPER_PAIR.get(data), model, "--pair"),
+            flip=_two_classes(flip or PAPER_FLIP.get(data), model, "--flip"),
             others={str(path): load(path) for path in also}, references=beside,
         )  # fmt: skip
     for path in written:
         console.print(f"Wrote {path}", markup=False, soft_wrap=True)
+
+
+def _rows(model: Any, data: str, target: str | None) -> tuple[Any, Any]:
+    """Rows and their truth: of a file, or the test images of a set that has a name."""
+    if data in IMAGE_SETS:
+        images = load_images(data)
+        return images.X_test, images.y_test
+    frame = read_frame(Path(data))
+    if target is None or target not in frame.columns:
+        raise TableError(f"--target must be a column of {Path(data).name}. Got {target!r}.")
+    X = _features(model, frame.drop(columns=[target]))
+    # Trained without names, a model would warn about them.
+    return X if hasattr(model, "feature_names_in_") else X.to_numpy(), frame[target].to_numpy()
 
 
 def _two_classes(text: str | None, model: Any, option: str) -> tuple[Any, Any] | None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from suwr import __version__
+from suwr.cli.reproduce import reproduce_command
 
 __all__ = ["app"]
 
@@ -179,8 +180,12 @@ def ask(
 @_plainly
 def figures(
     model: Model,
-    data: Data,
-    target: Annotated[str, typer.Option(help="The column of true classes or values.")],
+    data: Annotated[
+        str, typer.Argument(help="A CSV, TSV or Parquet file; or 'mnist' or 'fashion-mnist'.")
+    ],
+    target: Annotated[
+        str | None, typer.Option(help="The column of true classes or values, in a file.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("suwr-figures"),
     pair: Annotated[
         str | None, typer.Option(help="Two classes whose narratives are compared: 5,9.")
@@ -200,3 +205,6 @@ def figures(
     from suwr.cli.figures import write_figures
 
     write_figures(model, data, target, out, pair, flip, also or [], references)
+
+
+app.command("reproduce")(_plainly(reproduce_command))

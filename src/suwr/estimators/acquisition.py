@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from suwr.narrative import Narrative, Step
-from suwr.nn.rollout import best_units
+from suwr.nn.rollout import Policy, best_units
 from suwr.tables import Table
 
 if TYPE_CHECKING:
@@ -37,8 +37,9 @@ class Acquisition:
     done : bool
     """
 
-    def __init__(self, model: BaseSUWR) -> None:
+    def __init__(self, model: BaseSUWR, policy: Policy) -> None:
         self._model = model
+        self._policy = policy
         self._known: dict[str, Any] = {}
         self._steps: list[Step] = []
         self._evaluate(0)
@@ -162,7 +163,7 @@ class Acquisition:
     def _evaluate(self, n_steps: int) -> None:
         """Where the policy stands with what is known."""
         model = self._model
-        policy, names = model.policy_, model.encoder_.names
+        policy, names = self._policy, model.encoder_.names
         columns: list[NDArray[Any]] = []
         for name, code in zip(names, model.encoder_.codes, strict=True):
             value = self._known.get(name)

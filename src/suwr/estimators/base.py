@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -12,11 +13,15 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from suwr._files import check_writable
+from suwr.estimators.checkpoint import FileCheckpoint, fingerprint
 from suwr.estimators.encoding import TableEncoder
 from suwr.estimators.progress import training_progress
 from suwr.estimators.sequential import PolicyKind, SequentialModel
-from suwr.estimators.table_model import seeded
+from suwr.estimators.table_model import TrainingData, seeded
+from suwr.estimators.weight_range import WeightRange, check_range
 from suwr.masking import Patches, Units
+from suwr.nn.inputs import MANY_UNITS
 from suwr.nn.networks import Architecture, Network
 from suwr.nn.reinforce import train_reinforce
 from suwr.nn.rollout import Policy
@@ -37,36 +42,49 @@ class BaseSUWR(SequentialModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "sparsity_weight": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "sparsity_weight": [
+            StrOptions({"auto"}),
+            Interval(Real, 0, None, closed="left"),
+            tuple,
+            list,
+        ],
         "max_steps": [None, Interval(Integral, 1, None, closed="left")],
         "groups": "no_validation",
         "costs": "no_validation",
         "units_per_step": [Interval(Integral, 1, None, closed="left")],
         "hidden_size": [Interval(Integral, 1, None, closed="left")],
         "n_layers": [Interval(Integral, 1, None, closed="left")],
+        "n_predictors": [Interval(Integral, 2, None, closed="left")],
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "trainer": [StrOptions({"actor", "reinforce"})],
+        "trainer": [StrOptions({"auto", "actor", "lookahead", "reinforce"})],
+        "network": [StrOptions({"mlp", "conv"})],
+        "checkpoint": [None, str, os.PathLike],
         "device": [str],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
 
+    weight_range_: WeightRange | None
+
     def __init__(
         self,
         *,
-        sparsity_weight: float | Literal["auto"] = "auto",
+        sparsity_weight: float | Literal["auto"] | tuple[float, float] = "auto",
         max_steps: int | None = None,
         groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
         costs: Mapping[str, float] | ArrayLike | None = None,
         units_per_step: int = 1,
         hidden_size: int = 128,
         n_layers: int = 3,
+        n_predictors: int = 2,
         max_epochs: int = 100,
         batch_size: int | Literal["auto"] = "auto",
         validation_fraction: float = 0.1,
-        trainer: Literal["actor", "reinforce"] = "actor",
+        trainer: Literal["auto", "actor", "lookahead", "reinforce"] = "auto",
+        network: Literal["mlp", "conv"] = "mlp",
+        checkpoint: str | os.PathLike[str] | None = None,
         device: str = "auto",
         random_state: Any = None,
         verbose: int = 0,
@@ -78,10 +96,13 @@ class BaseSUWR(SequentialModel):
         self.units_per_step = units_per_step
         self.hidden_size = hidden_size
         self.n_layers = n_layers
+        self.n_predictors = n_predictors
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.validation_fraction = validation_fraction
         self.trainer = trainer
+        self.network = network
+        self.checkpoint = checkpoint
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -101,42 +122,131 @@ class BaseSUWR(SequentialModel):
         -------
         self
         """
+        data = self._prepare(X, y, sample_weight)
+        settings, architecture = self._settings(data), self._architecture(data)
+        checkpoint = self._checkpoint(data)
+        arguments = (architecture, data.inputs, data.loss, data.rows, data.validation, settings)
+        epochs = self.max_epochs
+        if not architecture.shared:
+            epochs += settings.pretrain_epochs + settings.finetune_epochs
+        with (
+            seeded(self.device_, data.seed) as generator,
+            training_progress(epochs, self.verbose) as progress,
+        ):
+            network: Network
+            if architecture.shared:
+                network = train_reinforce(*arguments, generator, progress, checkpoint=checkpoint)
+            else:
+                network = train(
+                    *arguments, generator, progress, trainer=self._trainer(), checkpoint=checkpoint
+                )
+        self._finish(data, network)
+        if checkpoint is not None:
+            checkpoint.remove()
+        return self
+
+    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> TrainingData:
+        """Check the parameters and read what `fit` was given."""
         self._validate_params()
-        self._check_weight(self.sparsity_weight)
+        if isinstance(self.sparsity_weight, tuple | list):
+            check_range(self.sparsity_weight, type(self).__name__)
+            if self.trainer == "reinforce":
+                raise ValueError(
+                    "The 'sparsity_weight' parameter must be a number or 'auto' with "
+                    "trainer='reinforce', which knows no range."
+                )
+        else:
+            self._check_weight(self.sparsity_weight)
+        if self.checkpoint is not None:
+            check_writable(self.checkpoint)
+            if not isinstance(self.random_state, Integral):
+                raise ValueError(
+                    "The 'checkpoint' parameter needs 'random_state' to be an int, so that a fit "
+                    f"that goes on is the same fit. Got {self.random_state!r} instead."
+                )
+        if self.n_predictors % 2:
+            raise ValueError(
+                f"The 'n_predictors' parameter of {type(self).__name__} must be even: half of them "
+                f"learn from each half of the rows. Got {self.n_predictors} instead."
+            )
+        self._image_shape()
         data = self._training_data(X, y, sample_weight)
+        self.weight_range_ = None
+        self._install(self.encoder_, self.units_, torch.device(self.device_), None)
+        return data
+
+    def _finish(self, data: TrainingData, network: Network) -> None:
+        """Keep what was trained."""
         device = torch.device(self.device_)
-        self._install(self.encoder_, self.units_, device, None)
+        self._install(self.encoder_, self.units_, device, network)
+        if isinstance(self.sparsity_weight, tuple | list):
+            low, high = check_range(self.sparsity_weight, type(self).__name__)
+            values = data.validation.values
+            self.weight_range_ = WeightRange.measure(low, high, self.policy_, values)
+
+    def _trainer(self) -> str:
+        if self.trainer != "auto":
+            return self.trainer
+        return "actor" if len(self.units_) <= MANY_UNITS else "lookahead"
+
+    def _image_shape(self) -> tuple[int, int] | None:
+        if self.network == "mlp":
+            return None
+        if not isinstance(self.groups, Patches):
+            raise ValueError(
+                "The 'network' parameter must be 'mlp' unless 'groups' are Patches: only they say "
+                f"what shape the images have. Got {self.network!r} instead."
+            )
+        height, width = self.groups.shape
+        return int(height), int(width)
+
+    def _settings(self, data: TrainingData) -> Settings:
+        unit, given = self.constant_loss_, self.sparsity_weight
+        weight = (
+            (given[0] / unit, given[1] / unit)
+            if isinstance(given, tuple | list)
+            else self.sparsity_weight_ / unit
+        )
         settings = Settings(
-            sparsity_weight=self.sparsity_weight_ / self.constant_loss_,
+            sparsity_weight=weight,
             max_steps=self.max_steps_,
             units_per_step=self.units_per_step,
             max_epochs=self.max_epochs,
             batch_size=self._batch_size(len(data.rows)),
         )
-        architecture = Architecture(
+        if self._trainer() != "lookahead":
+            return settings
+        # Masks of far more units than a row ever takes would teach the predictors little.
+        most = 2 * self.max_steps_ * self.units_per_step
+        return replace(
+            settings, most_units=most, mixed_precision=True, joint_rate=0.3, pretrain_masks=2
+        )
+
+    def _architecture(self, data: TrainingData) -> Architecture:
+        reinforce = self.trainer == "reinforce"
+        return Architecture(
             n_values=data.rows.values.shape[1],
             n_columns=data.inputs.n_columns,
             n_units=data.inputs.n_units,
             n_outputs=self._n_outputs(),
             hidden_size=self.hidden_size,
             n_layers=self.n_layers,
-            n_members=1 if self.trainer == "reinforce" else 2,
-            shared=self.trainer == "reinforce",
+            n_members=1 if reinforce else self.n_predictors,
+            shared=reinforce,
+            conditioned=isinstance(self.sparsity_weight, tuple | list),
+            image_shape=self._image_shape(),
         )
-        trainer = train_reinforce if self.trainer == "reinforce" else train
-        epochs = self.max_epochs
-        if self.trainer == "actor":
-            epochs += settings.pretrain_epochs + settings.finetune_epochs
-        with (
-            seeded(self.device_, data.seed) as generator,
-            training_progress(epochs, self.verbose) as progress,
-        ):
-            network = trainer(
-                architecture, data.inputs, data.loss, data.rows, data.validation, settings,
-                generator, progress,
-            )  # fmt: skip
-        self._install(self.encoder_, self.units_, device, network)
-        return self
+
+    def _checkpoint(self, data: TrainingData) -> FileCheckpoint | None:
+        if self.checkpoint is None:
+            return None
+        parameters = {
+            k: v
+            for k, v in self.get_params(deep=False).items()
+            if k not in ("checkpoint", "verbose")
+        }
+        rows = [*vars(data.rows).values(), *vars(data.validation).values()]
+        return FileCheckpoint(self.checkpoint, fingerprint(parameters, rows))
 
     def _install(
         self, encoder: TableEncoder, units: Units, device: torch.device, network: Network | None
@@ -148,12 +258,25 @@ class BaseSUWR(SequentialModel):
         most = -(-len(units) // self.units_per_step)
         limit = min(DEFAULT_MOST_STEPS, most) if self.max_steps is None else self.max_steps
         self.max_steps_ = min(limit, most)
-        self.sparsity_weight_ = self._resolve_weight(self.sparsity_weight)
+        if isinstance(self.sparsity_weight, tuple | list):
+            low, high = check_range(self.sparsity_weight, type(self).__name__)
+            self.sparsity_weight_, middle = (low * high) ** 0.5, 0.0
+        else:
+            self.sparsity_weight_, middle = self._resolve_weight(self.sparsity_weight), None
         if network is not None:
             inputs, loss = self._parts()
             self.policy_ = Policy(
-                network.eval(), inputs, loss, self.max_steps_, self.units_per_step
-            )
+                network.eval(), inputs, loss, self.max_steps_, self.units_per_step,
+                condition=middle,
+            )  # fmt: skip
+
+    def _policy_at(
+        self, sparsity_weight: float | None = None, mean_features: float | None = None
+    ) -> Policy:
+        check_is_fitted(self, "policy_")
+        if self.weight_range_ is None:
+            return super()._policy_at(sparsity_weight, mean_features)
+        return self.policy_.at(self.weight_range_.condition(sparsity_weight, mean_features))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file that `suwr.load` reads: tensors and JSON, no code."""

@@ -24,6 +24,7 @@ from suwr._files import write_atomic
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.encoding import TableEncoder
 from suwr.estimators.regressor import SUWRRegressor
+from suwr.estimators.weight_range import WeightRange
 from suwr.exceptions import ModelFileError
 from suwr.masking import Patches, resolve_units
 from suwr.nn.networks import Architecture, build
@@ -64,6 +65,8 @@ def to_bytes(model: BaseSUWR) -> bytes:
         "architecture": network.architecture.to_dict(),
         "constant_loss": model.constant_loss_,
     }
+    if model.weight_range_ is not None:
+        state["weight_range"] = model.weight_range_.to_dict()
     if isinstance(model, SUWRClassifier):
         state["classes"] = {"kind": model.classes_.dtype.kind, "values": model.classes_.tolist()}
     else:
@@ -167,7 +170,11 @@ def _restore(state: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> BaseSUW
             setattr(model, attribute, float(value))
     encoder = TableEncoder.from_dict(state["encoder"])
     units = resolve_units(model.groups, model.costs, encoder.names, state["kind"])
-    architecture = Architecture(**state["architecture"])
+    stored = state.get("weight_range")
+    model.weight_range_ = None if stored is None else WeightRange.from_dict(stored)
+    architecture = Architecture.from_dict(state["architecture"])
+    if architecture.conditioned != (model.weight_range_ is not None):
+        raise ModelFileError("The parts of the file do not fit each other.")
     _check_architecture(architecture, tensors)
     declared = (len(encoder.column_of), len(encoder.names), len(units), model._n_outputs())
     a = architecture

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.targets import RegressionTarget
 
@@ -23,7 +28,9 @@ class SUWRRegressor(RegressionTarget, BaseSUWR):
         What a step can reveal, with costs.
     max_steps_ : int
     sparsity_weight_ : float
-        The λ that was used.
+        The λ that was used; the middle of a range.
+    weight_range_ : WeightRange or None
+        The range, with the number of units that each place of it takes.
     constant_loss_ : float
         Squared error of the best constant prediction: the variance of ``y``.
 
@@ -36,3 +43,20 @@ class SUWRRegressor(RegressionTarget, BaseSUWR):
     >>> reg.predict(X).shape
     (442,)
     """
+
+    def predict(
+        self,
+        X: Any,
+        *,
+        sparsity_weight: float | None = None,
+        mean_features: float | None = None,
+    ) -> NDArray[np.float64]:
+        """The value of each row, from the selected features alone.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+        sparsity_weight, mean_features
+            As in `select`.
+        """
+        return self._predict_final(X, sparsity_weight, mean_features)[:, 0]

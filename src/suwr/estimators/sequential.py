@@ -33,16 +33,37 @@ class SequentialModel(TableModel):
     policy_: Policy
     max_steps_: int
 
-    def _predict_final(self, X: Any) -> NDArray[np.float64]:
+    def _policy_at(
+        self, sparsity_weight: float | None = None, mean_features: float | None = None
+    ) -> Policy:
+        """The policy at a place of the range of λ that the model was trained for."""
+        check_is_fitted(self, "policy_")
+        for name, value in (("sparsity_weight", sparsity_weight), ("mean_features", mean_features)):
+            if value is not None:
+                raise ValueError(
+                    f"The {name!r} parameter can be chosen after training only where a model was "
+                    "fitted for a range, with sparsity_weight=(low, high)."
+                )
+        return self.policy_
+
+    def _predict_final(
+        self, X: Any, sparsity_weight: float | None = None, mean_features: float | None = None
+    ) -> NDArray[np.float64]:
         """Predictions from the features that greedy inference selects."""
-        parts = []
+        policy, parts = self._policy_at(sparsity_weight, mean_features), []
         for values in self._chunks(self._read(X)):
-            mask = torch.as_tensor(self.policy_.rollout(values).mask, device=values.device)
-            parts.append(self.policy_.predict(values, mask).cpu().numpy())
+            mask = torch.as_tensor(policy.rollout(values).mask, device=values.device)
+            parts.append(policy.predict(values, mask).cpu().numpy())
         return self._in_user_units(np.concatenate(parts))
 
     def select(
-        self, X: Any, *, policy: PolicyKind = "greedy", random_state: Any = None
+        self,
+        X: Any,
+        *,
+        policy: PolicyKind = "greedy",
+        random_state: Any = None,
+        sparsity_weight: float | None = None,
+        mean_features: float | None = None,
     ) -> NDArray[np.bool_]:
         """The columns that the prediction of each row uses.
 
@@ -54,6 +75,10 @@ class SequentialModel(TableModel):
             half. Sampled draws both decisions. Both are SUWR policies.
         random_state : int, RandomState or None
             Seed of the draws.
+        sparsity_weight : float, optional
+            Which λ to decide by, for a model that was fitted for a range of it.
+        mean_features : float, optional
+            The same, said as the mean number of units that the validation rows revealed.
 
         Returns
         -------
@@ -62,19 +87,29 @@ class SequentialModel(TableModel):
         """
         table = self._read(X)
         generator = _make_generator(policy, random_state)
-        masks = [self.policy_.rollout(v, generator=generator).mask for v in self._chunks(table)]
-        return np.concatenate(masks)
+        chosen = self._policy_at(sparsity_weight, mean_features)
+        return np.concatenate(
+            [chosen.rollout(values, generator=generator).mask for values in self._chunks(table)]
+        )
 
-    def cost(self, X: Any) -> NDArray[np.float64]:
+    def cost(
+        self,
+        X: Any,
+        *,
+        sparsity_weight: float | None = None,
+        mean_features: float | None = None,
+    ) -> NDArray[np.float64]:
         """‖h‖ of each row: the number of revealed units, or the sum of their costs.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
+        sparsity_weight, mean_features
+            As in `select`.
         """
-        parts = []
+        policy, parts = self._policy_at(sparsity_weight, mean_features), []
         for values in self._chunks(self._read(X)):
-            order = self.policy_.rollout(values).order.reshape(len(values), -1)
+            order = policy.rollout(values).order.reshape(len(values), -1)
             paid = np.where(order >= 0, self.units_.costs[np.maximum(order, 0)], 0.0)
             parts.append(paid.sum(axis=1))
         return np.concatenate(parts)
@@ -95,7 +130,13 @@ class SequentialModel(TableModel):
         return result if self._class_labels() is not None else result[:, 0]
 
     def mask_probability(
-        self, X: Any, masks: ArrayLike, *, policy: PolicyKind = "sampled"
+        self,
+        X: Any,
+        masks: ArrayLike,
+        *,
+        policy: PolicyKind = "sampled",
+        sparsity_weight: float | None = None,
+        mean_features: float | None = None,
     ) -> NDArray[np.float64]:
         """ζ(h | x), exactly.
 
@@ -107,6 +148,8 @@ class SequentialModel(TableModel):
             a single row of ``X`` for every mask.
         policy : {'sampled', 'greedy'}, default='sampled'
             For greedy inference the probability is 0 or 1.
+        sparsity_weight, mean_features
+            As in `select`.
 
         Returns
         -------
@@ -118,22 +161,29 @@ class SequentialModel(TableModel):
             table = table.take(np.zeros(len(given), dtype=np.intp))
         given = read_masks(given, table.n_rows, self.n_features_in_, (2, 3))
         flat = given[:, None, :] if given.ndim == 2 else given
+        chosen = self._policy_at(sparsity_weight, mean_features)
         if _make_generator(policy, 0) is None:
-            final = np.concatenate([self.policy_.rollout(v).mask for v in self._chunks(table)])
+            final = np.concatenate([chosen.rollout(v).mask for v in self._chunks(table)])
             result = (flat == final[:, None, :]).all(axis=2).astype(np.float64)
         else:
-            result = mask_probability(self.policy_, self._encode(table), flat)
+            result = mask_probability(chosen, self._encode(table), flat)
         return result[:, 0] if given.ndim == 2 else result
 
     def explain(
-        self, X: Any, *, policy: PolicyKind = "greedy", random_state: Any = None
+        self,
+        X: Any,
+        *,
+        policy: PolicyKind = "greedy",
+        random_state: Any = None,
+        sparsity_weight: float | None = None,
+        mean_features: float | None = None,
     ) -> Explanation:
         """The narrative of each row: what was revealed, in which order, what it changed.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
-        policy, random_state
+        policy, random_state, sparsity_weight, mean_features
             As in `select`.
 
         Returns
@@ -145,21 +195,28 @@ class SequentialModel(TableModel):
         table = self._read(X)
         labels = [_plain(i) for i in X.index] if hasattr(X, "iloc") else range(table.n_rows)
         generator = _make_generator(policy, random_state)
+        chosen = self._policy_at(sparsity_weight, mean_features)
         traces = [
-            self.policy_.rollout(values, generator=generator, record=True)
+            chosen.rollout(values, generator=generator, record=True)
             for values in self._chunks(table)
         ]
         return Explanation(narrate(self, table, _join(traces), list(labels)))
 
-    def acquire(self) -> Acquisition:
+    def acquire(
+        self, *, sparsity_weight: float | None = None, mean_features: float | None = None
+    ) -> Acquisition:
         """Run the policy where no row exists yet: it names what to ask for next.
+
+        Parameters
+        ----------
+        sparsity_weight, mean_features
+            As in `select`.
 
         Returns
         -------
         Acquisition
         """
-        check_is_fitted(self, "policy_")
-        return Acquisition(self)
+        return Acquisition(self, self._policy_at(sparsity_weight, mean_features))
 
 
 def _make_generator(policy: str, random_state: Any) -> torch.Generator | None:

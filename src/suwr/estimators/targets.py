@@ -17,7 +17,7 @@ from sklearn.utils.validation import assert_all_finite, column_or_1d
 from suwr.estimators.table_model import TableModel
 from suwr.nn.losses import CrossEntropy, SquaredError
 
-__all__ = ["ClassificationTarget", "RegressionTarget"]
+__all__ = ["ClassificationTarget", "RegressionTarget", "normalised"]
 
 
 class ClassificationTarget(ClassifierMixin, TableModel):
@@ -70,8 +70,7 @@ class ClassificationTarget(ClassifierMixin, TableModel):
         ----------
         X : array-like or data frame of shape (n, d)
         """
-        probability = self._predict_final(X)
-        return probability / probability.sum(axis=1, keepdims=True)
+        return normalised(self._predict_final(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row, from the selected features alone.
@@ -80,8 +79,12 @@ class ClassificationTarget(ClassifierMixin, TableModel):
         ----------
         X : array-like or data frame of shape (n, d)
         """
-        probability = self._predict_final(X)
-        return self.classes_[probability.argmax(axis=1)]
+        return self.classes_[self._predict_final(X).argmax(axis=1)]
+
+
+def normalised(probability: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities that sum to one in float64 as well."""
+    return probability / probability.sum(axis=1, keepdims=True)
 
 
 class RegressionTarget(RegressorMixin, TableModel):

@@ -14,7 +14,6 @@ stops where it is not positive.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 
 import torch
@@ -22,21 +21,26 @@ from torch import Tensor
 
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
-from suwr.nn.networks import EnsembleMLP, SeparateNetwork
+from suwr.nn.networks import SeparateNetwork
+from suwr.nn.phases import State
+from suwr.nn.policy_phase import PolicyPhase
 from suwr.nn.predictor import weighted_loss
-from suwr.nn.rollout import BLOCK, Policy
-from suwr.nn.rows import Folds, Rows, by_fold
-from suwr.nn.schedule import cosine, fade, set_rate, step, update_average
-from suwr.nn.settings import Epoch, Progress, Settings
+from suwr.nn.rows import Folds, Rows, by_fold, by_half, by_model
+from suwr.nn.schedule import fade, step
+from suwr.nn.settings import Settings
 
-__all__ = ["objective", "train_policy"]
+__all__ = ["PolicyTraining", "teacher"]
+
+# Rows of each half that the teacher judges at once.
+TEACHER_ROWS = 4096
 
 
 @dataclass
 class _Step:
-    """One step of those rows of a batch that had not stopped."""
+    """One step of the rows of a batch; leading dimension: the models."""
 
     row: Tensor  # positions in the batch
+    live: Tensor  # whether the row had not stopped
     mask: Tensor  # state after the step
     price: Tensor  # of what it revealed
     stop: Tensor  # ζ_stop before the step
@@ -45,147 +49,155 @@ class _Step:
     entropy: Tensor
 
 
-@torch.no_grad()
-def objective(policy: Policy, loss: Loss, rows: Rows, sparsity_weight: float) -> float:
-    """Weighted mean of ``L(f(x ⊙ h), y) + λ ‖h‖`` under greedy inference."""
-    trace = policy.rollout(rows.values)
-    mask = torch.as_tensor(trace.mask, device=policy.device)
-    order = torch.as_tensor(trace.order, device=policy.device).flatten(1)
-    price = torch.where(order >= 0, policy.inputs.costs[order.clamp_min(0)], 0.0).sum(dim=1)
-    lost = loss.of_prediction(policy.predict(rows.values, mask), rows.targets)
-    return float(((lost + sparsity_weight * price) * rows.weight).mean())
+@dataclass
+class _States:
+    """All states that a batch passed through, sorted for the predictors ``(2 · n_models, m)``."""
+
+    position: Tensor  # of the row within its half
+    level: Tensor  # how many steps had been taken
+    mask: Tensor
+    live: Tensor
+
+    @classmethod
+    def of(cls, steps: list[_Step], half: int) -> _States:
+        """Sort by the half that rows belong to."""
+        if steps[-1].row.shape[1] < 2 * half:
+            # Rows have left; there is one model.
+            row = torch.cat([s.row[0] for s in steps])
+            level = torch.cat([torch.full_like(s.row[0], t + 1) for t, s in enumerate(steps)])
+            index, valid = by_fold(row, half)
+            mask = torch.cat([s.mask[0] for s in steps])[index]
+            live = torch.cat([s.live[0] for s in steps])[index] & valid
+            return cls(row[index] % half, level[index], mask, live)
+        mask, live = (
+            torch.cat([by_half(x) for x in part], dim=1)
+            for part in ([s.mask for s in steps], [s.live for s in steps])
+        )
+        device = mask.device
+        position = torch.arange(half, device=device).repeat(len(steps)).expand(live.shape)
+        level = torch.arange(1, len(steps) + 1, device=device).repeat_interleave(half)
+        return cls(position, level.expand(live.shape), mask, live)
 
 
-def train_policy(
-    network: SeparateNetwork,
-    inputs: MaskedInputs,
-    loss: Loss,
-    folds: Folds,
-    validation: Rows,
-    settings: Settings,
-    progress: Progress,
-) -> None:
-    """Train policy and predictors together; leave the best epoch by validation in ``network``."""
-    network.stop_temperature.fill_(settings.stop_temperature(float(inputs.costs.mean())))
-    teacher = _teacher(network, inputs, loss, folds)
-    average = copy.deepcopy(network.policy)
-    judge = Policy(
-        network, inputs, loss, settings.max_steps, settings.units_per_step,
-        block=min(BLOCK, len(validation)),
-    )  # fmt: skip
-    policy_optimizer = torch.optim.AdamW(
-        network.policy.parameters(), lr=settings.policy_rate, weight_decay=0.0
-    )
-    predictor_optimizer = torch.optim.AdamW(
-        network.predictor.parameters(),
-        lr=settings.predictor_rate * 0.1,
-        weight_decay=settings.weight_decay,
-    )
-    total, done = settings.max_epochs * folds.n_batches(settings.batch_size), 0
-    best, best_state = float("inf"), copy.deepcopy(network.state_dict())
-    for epoch in range(settings.max_epochs):
-        network.train()
-        for index in folds.batches(settings.batch_size):
-            share = done / total
-            done += 1
-            set_rate(policy_optimizer, settings.policy_rate * cosine(share, floor=0.05))
-            hard = folds.rows[index.repeat(1, settings.rollouts)]
-            softness = fade(share, settings.soft_until, settings.hard_from)
-            mixed = hard.targets.lerp(teacher[index.repeat(1, settings.rollouts)], softness)
+class PolicyTraining(PolicyPhase):
+    """Train policy and predictors together by sampled rollouts."""
+
+    name = "policy"
+
+    def prepare(self) -> State:
+        """See `PolicyPhase`."""
+        return {"teacher": teacher(self.network, self.inputs, self.loss, self.folds)}
+
+    def train_batch(self, index: Tensor, share: float) -> None:
+        """See `PolicyPhase`."""
+        settings, network, inputs = self.settings, self.network, self.inputs
+        generator = self.folds.generator
+        several = index.repeat(1, settings.rollouts)
+        hard = self.folds.rows[several]
+        softness = fade(share, settings.soft_until, settings.hard_from)
+        mixed = hard.targets.lerp(self.tensors["teacher"][several], softness)
+        half = several.shape[1]
+        weight, condition = self.prices.draw(2 * half, generator)
+        states = None
+        with settings.precision(index.device):
             steps = _explore(
-                network, inputs, hard.values.flatten(0, 1), settings, share, folds.generator
-            )
+                network, inputs, by_model(hard.values), weight, condition, settings, share,
+                generator,
+            )  # fmt: skip
             if steps:
-                losses = _judge(network, inputs, loss, hard.values, mixed, steps)
-                value = _policy_loss(steps, losses, hard.weight.flatten(), settings, 1.0 - share)
-                step(policy_optimizer, value)
-                update_average(average, network.policy, settings.average_decay)
-            seen, mask = _seen_states(inputs, hard, steps, index.shape[1], folds.generator)
-            step(predictor_optimizer, weighted_loss(network, inputs, loss, seen, mask))
-        state = _swap(network, average)
-        value_now = objective(judge, loss, validation, settings.sparsity_weight)
-        # Before exploration has faded, a good epoch is a lucky one.
-        if value_now < best and share >= 0.8 * settings.exploration_fraction:
-            best, best_state = value_now, copy.deepcopy(network.state_dict())
-        progress(Epoch("policy", epoch + 1, settings.max_epochs, value_now, judge))
-        _swap(network, state)
-    network.load_state_dict(best_state)
-    network.eval()
-
-
-def _swap(network: SeparateNetwork, policy: EnsembleMLP) -> EnsembleMLP:
-    """Put another policy into the network and return the one that was there."""
-    old, network.policy = network.policy, policy
-    network.eval()
-    return old
+                states = _States.of(steps, half)
+                losses = _judge(network, inputs, self.loss, hard.values, mixed, states, len(steps))
+                scale = settings.reward_scale * self.prices.importance(weight)
+                bonus = settings.entropy_weight * (1.0 - share)
+                value = _policy_loss(steps, losses, by_model(hard.weight), scale, bonus)
+        if steps:
+            self.improve_policy(value)
+        seen, mask = _seen_states(inputs, hard, states, settings, generator)
+        with settings.precision(index.device):
+            value = weighted_loss(network, inputs, self.loss, seen, mask)
+        step(self.predictor_optimizer, value)
 
 
 @torch.no_grad()
-def _teacher(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: Folds) -> Tensor:
+def teacher(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: Folds) -> Tensor:
     """What the other half's predictor says of each row when it sees everything."""
     network.eval()
-    teacher = folds.rows.targets.clone()
-    for start in range(0, folds.size, 4 * BLOCK):
-        index = folds.halves[:, start : start + 4 * BLOCK]
+    said = folds.rows.targets.clone()
+    for start in range(0, folds.size, TEACHER_ROWS):
+        index = folds.halves[:, start : start + TEACHER_ROWS]
         values = folds.rows.values[index]
         mask = torch.ones((*index.shape, inputs.n_columns), dtype=torch.bool, device=values.device)
-        outputs = network.predictor(inputs.reveal(values, mask), flip=True)
-        teacher[index] = loss.predict(outputs)
-    return teacher
+        said[index] = network.other_half(inputs.reveal(values, mask), loss)
+    return said
 
 
 def _explore(
     network: SeparateNetwork,
     inputs: MaskedInputs,
     values: Tensor,
+    weight: Tensor,
+    condition: Tensor | None,
     settings: Settings,
     share: float,
     generator: torch.Generator,
 ) -> list[_Step]:
-    """Sample one rollout per row; rows leave when they stop."""
+    """Sample one rollout per row ``(n_models, n)``.
+
+    On a CPU with one model, rows leave when they stop. Several models, or a GPU that would wait for
+    every decision about who leaves, carry them along as not live.
+    """
     fading = fade(share, 0.0, settings.exploration_fraction)
     epsilon = settings.exploration_end + fading * (
         settings.exploration_start - settings.exploration_end
     )
     keep_going = min(max(epsilon, settings.least_continuation), settings.most_continuation)
-    price = inputs.costs * settings.sparsity_weight
-    n, device = len(values), values.device
-    row = torch.arange(n, device=device)
-    mask = torch.zeros(n, inputs.n_columns, dtype=torch.bool, device=device)
+    (m, n), device = values.shape[:2], values.device
+    leave = m == 1 and device.type == "cpu"
+    row = torch.arange(n, device=device).expand(m, n)
+    live = torch.ones(m, n, dtype=torch.bool, device=device)
+    mask = torch.zeros(m, n, inputs.n_columns, dtype=torch.bool, device=device)
     steps: list[_Step] = []
     for number in range(settings.max_steps):
-        if number == 0:
+        if number == 0 and condition is None:
             # One evaluation serves all rows: nothing is revealed yet.
-            gain, logits = network.policy_outputs(inputs.reveal(values[:1], mask[:1]))
-            gain, logits = gain.expand(n), logits.expand(n, -1)
+            gain, logits = network.heads(inputs.reveal(values[:, :1], mask[:, :1]))
+            gain, logits = gain.expand(m, n), logits.expand(m, n, -1)
         else:
-            gain, logits = network.policy_outputs(inputs.reveal(values[row], mask))
-        stop = torch.sigmoid(-gain.detach() / network.stop_temperature)
+            gain, logits = network.heads(inputs.reveal(values, mask), condition)
+        gain, logits = gain.float(), logits.float()
+        stop = torch.sigmoid(-gain.detach() / network.temperature(condition))
         free = inputs.available(mask)
-        leaves = torch.rand(len(row), generator=generator, device=device) < stop * (1 - keep_going)
-        going = torch.nonzero(~leaves & free.any(dim=1))[:, 0]
-        if len(going) == 0:
-            break
-        row, mask, free = row[going], mask[going], free[going]
-        gain, logits, stop = gain[going], logits[going], stop[going]
-        probability = logits.masked_fill(~free, -torch.inf).softmax(dim=1)
-        entropy = -(probability * probability.clamp_min(1e-9).log()).sum(dim=1)
+        draw = torch.rand(live.shape, generator=generator, device=device)
+        live = live & (draw >= stop * (1 - keep_going)) & free.any(dim=-1)
+        if leave:
+            going = torch.nonzero(live[0])[:, 0]
+            if len(going) == 0:
+                break
+            row, live, mask, free = row[:, going], live[:, going], mask[:, going], free[:, going]
+            gain, logits, stop = gain[:, going], logits[:, going], stop[:, going]
+            values, weight = values[:, going], weight[:, going]
+            condition = None if condition is None else condition[:, going]
+        # A row without free units draws any of them and then ignores the draw.
+        allowed = free | ~free.any(dim=-1, keepdim=True)
+        probability = logits.masked_fill(~allowed, -torch.inf).softmax(dim=-1)
+        entropy = -(probability * probability.clamp_min(1e-9).log()).sum(dim=-1)
         log_prob, paid = torch.zeros_like(gain), torch.zeros_like(gain)
         for _ in range(settings.units_per_step):
-            open_row = free.any(dim=1)
-            uniform = free / free.sum(dim=1, keepdim=True).clamp_min(1)
+            open_row = free.any(dim=-1) & live
+            uniform = free / free.sum(dim=-1, keepdim=True).clamp_min(1)
             left = probability * free
-            left = left / left.sum(dim=1, keepdim=True).clamp_min(1e-12)
+            left = left / left.sum(dim=-1, keepdim=True).clamp_min(1e-12)
             mixture = (1 - epsilon) * left + epsilon * uniform
-            # A row without free units draws any of them and then ignores the draw.
-            draws = torch.where(open_row.unsqueeze(1), mixture.detach(), 1.0)
-            unit = torch.multinomial(draws, 1, generator=generator)
-            taken = mixture.gather(1, unit)[:, 0]
+            draws = torch.where(open_row.unsqueeze(-1), mixture.detach(), 1.0)
+            unit = torch.multinomial(draws.flatten(0, 1), 1, generator=generator)
+            unit = unit.unflatten(0, live.shape)
+            taken = mixture.gather(-1, unit)[..., 0]
+            unit = unit[..., 0]
             log_prob = log_prob + torch.where(open_row, taken.clamp_min(1e-12).log(), 0.0)
-            paid = paid + torch.where(open_row, price[unit[:, 0]], 0.0)
-            mask = torch.where(open_row.unsqueeze(1), inputs.add(mask, unit[:, 0]), mask)
-            free = free.scatter(1, unit, False)
-        steps.append(_Step(row, mask, paid, stop, gain, log_prob, entropy))
+            paid = paid + torch.where(open_row, inputs.costs[unit] * weight, 0.0)
+            mask = torch.where(open_row.unsqueeze(-1), inputs.add(mask, unit), mask)
+            free = free.scatter(-1, unit.unsqueeze(-1), False)
+        steps.append(_Step(row, live, mask, paid, stop, gain, log_prob, entropy))
     return steps
 
 
@@ -196,69 +208,80 @@ def _judge(
     loss: Loss,
     values: Tensor,
     targets: Tensor,
-    steps: list[_Step],
+    states: _States,
+    n_steps: int,
 ) -> Tensor:
-    """Losses in every visited state by the predictor that never saw the row, (n_states, n)."""
+    """Losses in every visited state by the predictor that never saw the row.
+
+    Returns ``(n_steps + 1, n_models, n)``.
+    """
     network.eval()
-    half = values.shape[1]
-    flat_values, flat_targets = values.flatten(0, 1), targets.flatten(0, 1)
-    lost = torch.zeros(len(steps) + 1, 2 * half, device=values.device)
-    empty = torch.zeros(2, 1, inputs.n_columns, dtype=torch.bool, device=values.device)
-    blind = network.predictor(inputs.reveal(values[:, :1], empty), flip=True)
-    lost[0] = loss.per_row(blind.expand(-1, half, -1), targets).flatten()
-    row = torch.cat([s.row for s in steps])
-    mask = torch.cat([s.mask for s in steps])
-    level = torch.cat([torch.full_like(s.row, number + 1) for number, s in enumerate(steps)])
-    index, valid = by_fold(row, half)
-    outputs = network.predictor(inputs.reveal(flat_values[row[index]], mask[index]), flip=True)
-    part = loss.per_row(outputs, flat_targets[row[index]])
-    kept = index[valid]
-    lost[level[kept], row[kept]] = part[valid]
+    folds, half = values.shape[:2]
+    # States that are not live go to a column that is cut off.
+    lost = torch.zeros(n_steps + 1, folds, half + 1, device=values.device)
+    empty = torch.zeros(folds, 1, inputs.n_columns, dtype=torch.bool, device=values.device)
+    blind = network.other_half(inputs.reveal(values[:, :1], empty), loss)
+    lost[0, :, :half] = loss.of_prediction(blind.expand(-1, half, -1), targets)
+    fold = torch.arange(folds, device=values.device).unsqueeze(1)
+    seen = inputs.reveal(values[fold, states.position], states.mask)
+    part = loss.of_prediction(network.other_half(seen, loss), targets[fold, states.position])
+    column = torch.where(states.live, states.position, half)
+    lost[states.level, fold, column] = part
     network.train()
-    return lost
+    return lost[..., :half].unflatten(1, (-1, 2)).flatten(2, 3)
 
 
 def _policy_loss(
-    steps: list[_Step], lost: Tensor, weight: Tensor, settings: Settings, remaining: float
+    steps: list[_Step], lost: Tensor, weight: Tensor, scale: Tensor, bonus: float
 ) -> Tensor:
-    """Policy gradient, regression of the gain, and an entropy bonus that fades."""
+    """Policy gradient, regression of the gain, and a bonus for entropy.
+
+    The mean over a model's states, summed over models. ``weight`` and ``scale`` of the gain are
+    those of the rows, ``(n_models, n)``.
+    """
     ahead = lost[0].clone()
     for number, s in enumerate(steps):
-        ahead[s.row] = lost[number + 1, s.row]
+        reached = torch.where(s.live, lost[number + 1].gather(1, s.row), ahead.gather(1, s.row))
+        ahead = ahead.scatter(1, s.row, reached)
     targets: list[Tensor] = []
     for number in range(len(steps) - 1, -1, -1):
         s = steps[number]
-        now, going_on = lost[number, s.row], s.price + ahead[s.row]
-        targets.append((now - going_on) * settings.reward_scale)
-        ahead[s.row] = s.stop * now + (1 - s.stop) * going_on
-    target = torch.cat(targets[::-1])
-    gain = torch.cat([s.gain for s in steps])
-    log_prob = torch.cat([s.log_prob for s in steps])
-    entropy = torch.cat([s.entropy for s in steps])
-    w = weight[torch.cat([s.row for s in steps])]
+        now, later = lost[number].gather(1, s.row), ahead.gather(1, s.row)
+        going_on = s.price + later
+        targets.append((now - going_on) * scale.gather(1, s.row))
+        mixed = s.stop * now + (1 - s.stop) * going_on
+        ahead = ahead.scatter(1, s.row, torch.where(s.live, mixed, later))
+    target = torch.cat(targets[::-1], dim=1)
+    gain = torch.cat([s.gain for s in steps], dim=1)
+    log_prob = torch.cat([s.log_prob for s in steps], dim=1)
+    entropy = torch.cat([s.entropy for s in steps], dim=1)
+    live = torch.cat([s.live for s in steps], dim=1)
+    w = weight.gather(1, torch.cat([s.row for s in steps], dim=1)) * live
     advantage = target - gain.detach()
-    bonus = settings.entropy_weight * remaining * entropy
-    return (w * (0.5 * (gain - target).square() - advantage * log_prob - bonus)).mean()
+    each = w * (0.5 * (gain - target).square() - advantage * log_prob - bonus * entropy)
+    return (each.sum(dim=1) / live.sum(dim=1).clamp_min(1)).sum()
 
 
 def _seen_states(
-    inputs: MaskedInputs, rows: Rows, steps: list[_Step], batch: int, generator: torch.Generator
+    inputs: MaskedInputs,
+    rows: Rows,
+    states: _States | None,
+    settings: Settings,
+    generator: torch.Generator,
 ) -> tuple[Rows, Tensor]:
     """Rows and masks for the predictor: half of them random, half visited by the policy."""
-    half, device = rows.weight.shape[1], rows.weight.device
-    random = inputs.random_masks((2, half), generator)
-    if not steps:
+    folds, half = rows.weight.shape
+    random = inputs.random_masks((folds, half), generator, settings.most_units)
+    if states is None:
         return rows, random
-    position = torch.cat([s.row for s in steps])
-    mask = torch.cat([s.mask for s in steps])
-    pick = torch.randint(0, len(position), (2 * half,), generator=generator, device=device)
-    index, valid = by_fold(position[pick], half)
-    visited = pick[index]
-    flat = Rows(rows.values.flatten(0, 1), rows.targets.flatten(0, 1), rows.weight.flatten())
-    taken = flat[position[visited]]
+    # Where a half has no live state, any is drawn and gets no weight.
+    chance = states.live.to(torch.float32) + 1e-9
+    pick = torch.multinomial(chance, half, replacement=True, generator=generator)
+    fold = torch.arange(folds, device=pick.device).unsqueeze(1)
+    position = states.position[fold, pick]
     joined = Rows(
-        torch.cat([rows.values, taken.values], dim=1),
-        torch.cat([rows.targets, taken.targets], dim=1),
-        torch.cat([rows.weight, taken.weight * valid], dim=1),
+        torch.cat([rows.values, rows.values[fold, position]], dim=1),
+        torch.cat([rows.targets, rows.targets[fold, position]], dim=1),
+        torch.cat([rows.weight, rows.weight[fold, position] * states.live[fold, pick]], dim=1),
     )
-    return joined, torch.cat([random, mask[visited]], dim=1)
+    return joined, torch.cat([random, states.mask[fold, pick]], dim=1)

@@ -11,7 +11,10 @@ from torch import Tensor
 
 from suwr.masking import Units
 
-__all__ = ["MaskedInputs"]
+__all__ = ["MANY_UNITS", "MaskedInputs"]
+
+# From here on, what is exact for few units is replaced by what is fast for many.
+MANY_UNITS = 64
 
 
 @dataclass(frozen=True)
@@ -76,14 +79,22 @@ class MaskedInputs:
         """Masks with one more unit each."""
         return mask | self.membership[units]
 
-    def random_masks(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        """Unions of random sets of units, of every size from none to all, equally often."""
+    def random_masks(
+        self, shape: tuple[int, ...], generator: torch.Generator, most: int | None = None
+    ) -> Tensor:
+        """Unions of random sets of units, of every size from none to ``most``, equally often."""
         device = self.membership.device
+        most = self.n_units if most is None else min(most, self.n_units)
         noise = torch.rand((*shape, self.n_units), generator=generator, device=device)
-        size = torch.randint(0, self.n_units + 1, (*shape, 1), generator=generator, device=device)
-        # The k smallest of n random numbers are a random set of size k.
-        ordered = torch.cat([noise.sort(dim=-1).values, torch.ones_like(noise[..., :1])], dim=-1)
-        chosen = noise < ordered.gather(-1, size)
+        size = torch.randint(0, most + 1, (*shape, 1), generator=generator, device=device)
+        if self.n_units > MANY_UNITS:
+            # Sorting would cost more than training; the size is then right on average.
+            chosen = noise < size / self.n_units
+        else:
+            # The k smallest of n random numbers are a random set of size k.
+            ordered = noise.sort(dim=-1).values
+            ordered = torch.cat([ordered, torch.ones_like(noise[..., :1])], dim=-1)
+            chosen = noise < ordered.gather(-1, size)
         if self.single:
             return chosen
         return chosen.to(torch.float32) @ self.membership.to(torch.float32) > 0

@@ -6,17 +6,18 @@ on its batch.
 
 from __future__ import annotations
 
-import math
+import copy
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-__all__ = ["Architecture", "EnsembleMLP", "Network", "SeparateNetwork", "SharedNetwork", "build"]
+from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
+from suwr.nn.losses import Loss
+
+__all__ = ["Architecture", "Network", "SeparateNetwork", "SharedNetwork", "build"]
 
 
 @dataclass(frozen=True)
@@ -34,9 +35,14 @@ class Architecture:
     hidden_size, n_layers : int
         Width and number of hidden layers of each network.
     n_members : int
-        Predictors in the ensemble.
+        Predictors in the ensemble; half of them learn from each half of the rows.
     shared : bool
         One encoder under all three heads, as in the paper's Appendix F.
+    conditioned : bool
+        The policy is told λ by one more input, so that one model serves a range of it.
+    image_shape : tuple of int, optional
+        ``(height, width)``: policy and predictors begin with convolutions over the masked image and
+        its mask.
     """
 
     n_values: int
@@ -47,61 +53,31 @@ class Architecture:
     n_layers: int
     n_members: int = 2
     shared: bool = False
+    conditioned: bool = False
+    image_shape: tuple[int, int] | None = None
+
+    @property
+    def n_inputs(self) -> int:
+        """Width of ``[x ⊙ h, h]``."""
+        return self.n_values + self.n_columns
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers, for model files."""
         return asdict(self)
 
-
-class EnsembleMLP(nn.Module):
-    """``n_members`` feed-forward networks of one shape, evaluated by one batched product a layer.
-
-    Input ``(n_members, n, n_in)`` gives ``(n_members, n, n_out)``.
-    """
-
-    def __init__(
-        self,
-        n_members: int,
-        n_in: int,
-        hidden_size: int,
-        n_layers: int,
-        n_out: int,
-        dropout: float = 0.0,
-    ) -> None:
-        super().__init__()
-        widths = [n_in] + [hidden_size] * n_layers + [n_out]
-        self.dropout = dropout
-        self.weights = nn.ParameterList()
-        self.biases = nn.ParameterList()
-        for layer, (fan_in, fan_out) in enumerate(pairwise(widths)):
-            # He's scale keeps the signal through the layers: with the usual smaller one the
-            # product of two features is found several times later.
-            small = 1.0 / math.sqrt(fan_in)
-            bound = small if layer == n_layers else math.sqrt(6.0) * small
-            weight = torch.empty(n_members, fan_in, fan_out).uniform_(-bound, bound)
-            bias = torch.empty(n_members, 1, fan_out).uniform_(-small, small)
-            self.weights.append(nn.Parameter(weight))
-            self.biases.append(nn.Parameter(bias))
-
-    def forward(self, x: Tensor, flip: bool = False) -> Tensor:
-        """Evaluate every member on its own rows; with ``flip``, on those of its counterpart."""
-        last = len(self.weights) - 1
-        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            if flip:
-                weight, bias = weight.flip(0), bias.flip(0)
-            x = torch.baddbmm(bias, x, weight)
-            if layer < last:
-                x = F.hardswish(x)
-                if self.dropout and self.training:
-                    x = F.dropout(x, self.dropout)
-        return x
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> Architecture:
+        """Undo `to_dict`; fields that older files lack have their defaults."""
+        shape = stored.get("image_shape")
+        return cls(**{**stored, "image_shape": None if shape is None else tuple(shape)})
 
 
 class Network(nn.Module, ABC):
     """What every SUWR network can do; `build` makes one.
 
     ``stop_temperature`` divides the expected gain of going on, so that
-    ζ_stop = sigmoid(-gain / temperature).
+    ζ_stop = sigmoid(-gain / temperature). It is one number, one per model ``(n_models, 1)``, or for
+    a network that is told λ the two numbers at the ends of its range, ``(2,)``.
     """
 
     stop_temperature: Tensor
@@ -109,16 +85,29 @@ class Network(nn.Module, ABC):
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.architecture = architecture
-        self.register_buffer("stop_temperature", torch.ones(()))
+        ends = torch.ones(2) if architecture.conditioned else torch.ones(())
+        self.register_buffer("stop_temperature", ends)
 
     @abstractmethod
-    def policy_outputs(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Expected gain of going on ``(n,)`` and the select logits ``(n, n_units)``."""
+    def policy_outputs(
+        self, inputs: Tensor, condition: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Expected gain of going on ``(n,)`` and the select logits ``(n, n_units)``.
 
-    def decide(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        ``condition`` ``(n,)`` says where in its range λ lies: -1 at the low end, 1 at the high one.
+        """
+
+    def temperature(self, condition: Tensor | None) -> Tensor:
+        """The stop temperature; between the ends of a range it is interpolated geometrically."""
+        if condition is None:
+            return self.stop_temperature
+        low, high = self.stop_temperature.log()
+        return torch.exp(low + (high - low) * (condition + 1) / 2)
+
+    def decide(self, inputs: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Logit of ζ_stop ``(n,)`` and logits of ζ_select ``(n, n_units)``."""
-        gain, logits = self.policy_outputs(inputs)
-        return -gain / self.stop_temperature, logits
+        gain, logits = self.policy_outputs(inputs, condition)
+        return -gain / self.temperature(condition), logits
 
     @abstractmethod
     def predict(self, inputs: Tensor) -> Tensor:
@@ -126,25 +115,84 @@ class Network(nn.Module, ABC):
 
 
 class SeparateNetwork(Network):
-    """A policy network (select and stop heads) beside an ensemble of predictors."""
+    """A policy network (select and stop heads) beside an ensemble of predictors.
 
-    def __init__(self, architecture: Architecture, dropout: float = 0.0) -> None:
+    Parameters
+    ----------
+    architecture : Architecture
+    dropout : float, default=0.0
+        Of the predictors.
+    n_models : int, default=1
+        Models of this architecture that are trained together, each with a policy and ``n_members``
+        predictors of its own. Only one of them can decide and predict; see `split`.
+    """
+
+    def __init__(self, architecture: Architecture, dropout: float = 0.0, n_models: int = 1) -> None:
         super().__init__(architecture)
         a = architecture
-        n_in = a.n_values + a.n_columns
-        self.policy = EnsembleMLP(1, n_in, a.hidden_size, a.n_layers, a.n_units + 1)
-        self.predictor = EnsembleMLP(
-            a.n_members, n_in, a.hidden_size, a.n_layers, a.n_outputs, dropout
-        )
+        self.n_models = n_models
 
-    def policy_outputs(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        half = max(1, a.n_members // 2)
+
+        def stack(members: int, extra: int, n_out: int, rate: float) -> EnsembleMLP | EnsembleConv:
+            if a.image_shape is not None:
+                return EnsembleConv(members, a.image_shape, extra, a.hidden_size, n_out, rate, half)
+            n_in = a.n_inputs + extra
+            return EnsembleMLP(members, n_in, a.hidden_size, a.n_layers, n_out, rate, half)
+
+        self.policy = stack(n_models, int(a.conditioned), a.n_units + 1, 0.0)
+        self.predictor = stack(n_models * a.n_members, 0, a.n_outputs, dropout)
+
+    def other_half(self, inputs: Tensor, loss: Loss) -> Tensor:
+        """What the predictors of the other half say, which never saw the rows.
+
+        ``(2 · n_models, n, …)`` gives the mean prediction ``(2 · n_models, n, n_outputs)``.
+        """
+        group = self.predictor.group
+        outputs = self.predictor(inputs.repeat_interleave(group, dim=0), flip=True).float()
+        return loss.predict(outputs).unflatten(0, (-1, group)).mean(dim=1)
+
+    def heads(self, inputs: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """`policy_outputs` of every model on its own rows: ``(n_models, n)`` and one more axis."""
+        if condition is not None:
+            inputs = torch.cat([inputs, condition.unsqueeze(-1)], dim=-1)
+        out = self.policy(inputs)
+        return out[..., 0], out[..., 1:]
+
+    def policy_outputs(
+        self, inputs: Tensor, condition: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """See `Network`."""
-        out = self.policy(inputs.unsqueeze(0))[0]
-        return out[:, 0], out[:, 1:]
+        gain, logits = self.heads(
+            inputs.unsqueeze(0), None if condition is None else condition.unsqueeze(0)
+        )
+        return gain[0], logits[0]
 
     def predict(self, inputs: Tensor) -> Tensor:
         """See `Network`."""
         return self.predictor(inputs.unsqueeze(0).expand(self.architecture.n_members, -1, -1))
+
+    def with_policy(self, policy: nn.Module) -> SeparateNetwork:
+        """A network that shares everything with this one but the policy."""
+        twin = copy.copy(self)
+        twin._modules = {**self._modules, "policy": policy}
+        return twin
+
+    def split(self) -> list[SeparateNetwork]:
+        """The models that were trained together, each as a network of its own."""
+        if self.n_models == 1:
+            return [self]
+        parts = []
+        for number in range(self.n_models):
+            part = SeparateNetwork(self.architecture).to(self.stop_temperature.device)
+            state = {
+                name: tensor.unflatten(0, (self.n_models, -1))[number]
+                for name, tensor in self.state_dict().items()
+            }
+            state["stop_temperature"] = state["stop_temperature"].reshape(())
+            part.load_state_dict(state)
+            parts.append(part)
+        return parts
 
 
 class SharedNetwork(Network):
@@ -153,9 +201,8 @@ class SharedNetwork(Network):
     def __init__(self, architecture: Architecture, dropout: float = 0.0) -> None:
         super().__init__(architecture)
         a = architecture
-        n_in = a.n_values + a.n_columns
         n_out = 1 + a.n_units + a.n_outputs
-        self.encoder = EnsembleMLP(1, n_in, a.hidden_size, a.n_layers, n_out, dropout)
+        self.encoder = EnsembleMLP(1, a.n_inputs, a.hidden_size, a.n_layers, n_out, dropout)
 
     def heads(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Gain, select logits and prediction from one pass of the encoder."""
@@ -165,8 +212,10 @@ class SharedNetwork(Network):
         )
         return gain[:, 0], logits, outputs
 
-    def policy_outputs(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """See `Network`."""
+    def policy_outputs(
+        self, inputs: Tensor, condition: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """See `Network`; this one is trained for a single λ."""
         gain, logits, _ = self.heads(inputs)
         return gain, logits
 

@@ -2,109 +2,161 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
-from suwr.nn.rollout import Policy
-from suwr.nn.rows import Folds, Rows
+from suwr.nn.phases import Phase
+from suwr.nn.rows import Folds, Rows, shuffled
 from suwr.nn.schedule import cosine, set_rate, step
-from suwr.nn.settings import Epoch, Progress, Settings
+from suwr.nn.settings import Epoch, Settings
 
-__all__ = ["finetune", "pretrain", "weighted_loss"]
+__all__ = ["FineTuning", "Pretraining", "member_loss", "weighted_loss"]
+
+
+def member_loss(network: SeparateNetwork, loss: Loss, seen: Tensor, rows: Rows) -> Tensor:
+    """Mean loss of a model's predictors, summed over the models that train together.
+
+    ``seen`` and ``rows`` have one leading entry for each predictor, or for each half of the rows.
+    """
+    group = network.n_models * network.architecture.n_members // len(seen)
+    outputs = network.predictor(seen.repeat_interleave(group, dim=0)).float()
+    targets, weight = (part.repeat_interleave(group, dim=0) for part in (rows.targets, rows.weight))
+    return (loss.per_row(outputs, targets) * weight).mean() * network.n_models
 
 
 def weighted_loss(
     network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, rows: Rows, mask: Tensor
 ) -> Tensor:
-    """Mean loss of the ensemble; leading dimension of ``rows`` and ``mask`` are the members."""
-    outputs = network.predictor(inputs.reveal(rows.values, mask))
-    return (loss.per_row(outputs, rows.targets) * rows.weight).mean()
+    """`member_loss` under hard masks."""
+    return member_loss(network, loss, inputs.reveal(rows.values, mask), rows)
 
 
-def pretrain(
-    network: SeparateNetwork,
-    inputs: MaskedInputs,
-    loss: Loss,
-    folds: Folds,
-    settings: Settings,
-    progress: Progress,
-) -> None:
+class Pretraining(Phase):
     """Teach each predictor its half of the rows under masks of every size.
 
     Sizes from none to all: a product of two features is seen only where both are revealed, and
     masks of a few units rarely hold both.
     """
-    network.train()
-    optimizer = torch.optim.AdamW(
-        network.predictor.parameters(),
-        lr=settings.predictor_rate,
-        weight_decay=settings.weight_decay,
-    )
-    epochs = settings.pretrain_epochs
-    total, done = epochs * folds.n_batches(settings.batch_size), 0
-    for epoch in range(epochs):
-        summed = 0.0
-        for index in folds.batches(settings.batch_size):
-            set_rate(optimizer, settings.predictor_rate * cosine(done / total, floor=0.1))
-            done += 1
-            rows = folds.rows[index.repeat(1, settings.pretrain_masks)]
-            mask = inputs.random_masks(tuple(rows.weight.shape), folds.generator)
-            value = weighted_loss(network, inputs, loss, rows, mask)
-            step(optimizer, value)
-            summed += value.item()
-        progress(Epoch("pretraining", epoch + 1, epochs, summed * epochs / total))
+
+    name = "pretraining"
+
+    def __init__(
+        self,
+        network: SeparateNetwork,
+        inputs: MaskedInputs,
+        loss: Loss,
+        folds: Folds,
+        settings: Settings,
+    ) -> None:
+        super().__init__(settings.pretrain_epochs)
+        self.network, self.inputs, self.loss = network, inputs, loss
+        self.folds, self.settings = folds, settings
+        self.optimizer = torch.optim.AdamW(
+            network.predictor.parameters(),
+            lr=settings.predictor_rate,
+            weight_decay=settings.weight_decay,
+        )
+        self.modules = {"network": network}
+        self.optimizers = {"predictor": self.optimizer}
+
+    def train_epoch(self) -> Epoch:
+        """See `Phase`."""
+        settings, folds = self.settings, self.folds
+        n_batches = folds.n_batches(settings.batch_size)
+        summed = torch.zeros((), device=folds.halves.device)
+        self.network.train()
+        for number, index in enumerate(folds.batches(settings.batch_size)):
+            share = (self.epoch + number / n_batches) / self.epochs
+            set_rate(self.optimizer, settings.predictor_rate * cosine(share, floor=0.1))
+            own = index.repeat_interleave(self.network.predictor.group, dim=0)
+            rows = folds.rows[own.repeat(1, settings.pretrain_masks)]
+            mask = self.inputs.random_masks(
+                tuple(rows.weight.shape), folds.generator, settings.most_units
+            )
+            with settings.precision(rows.values.device):
+                value = weighted_loss(self.network, self.inputs, self.loss, rows, mask)
+            step(self.optimizer, value)
+            summed = summed + value.detach()
+        return Epoch(self.name, self.epoch + 1, self.epochs, float(summed) / n_batches)
+
+    def finish(self) -> None:
+        """See `Phase`."""
+        self.network.eval()
 
 
-def finetune(
-    network: SeparateNetwork,
-    policy: Policy,
-    loss: Loss,
-    folds: Folds,
-    settings: Settings,
-    progress: Progress,
-) -> None:
+class FineTuning(Phase):
     """Teach all predictors all rows under the masks that the finished policy ends with.
 
     Some random masks stay in, so that the predictions along a narrative remain good.
+
+    Parameters
+    ----------
+    network : SeparateNetwork
+    inputs : MaskedInputs
+    loss : Loss
+    folds : Folds
+    final : callable
+        From the number of an epoch to the masks ``(n_rows, n_columns)`` of the rows of ``folds``.
+    settings : Settings
     """
-    inputs, rows = policy.inputs, folds.rows
-    final = torch.as_tensor(policy.rollout(rows.values).mask, device=policy.device)
-    optimizer = torch.optim.AdamW(
-        network.predictor.parameters(),
-        lr=settings.finetune_rate,
-        weight_decay=settings.weight_decay,
-    )
-    members = network.architecture.n_members
-    batch = min(settings.batch_size, len(rows))
-    n_batches, epochs = len(rows) // batch, settings.finetune_epochs
-    share = torch.tensor([[1.0], [settings.finetune_random]], device=policy.device)
-    share = share.repeat_interleave(batch, 0).reshape(1, -1)
-    network.train()
-    network.predictor.dropout = settings.finetune_dropout
-    for epoch in range(epochs):
-        order = torch.stack(
-            [
-                torch.randperm(len(rows), generator=folds.generator, device=policy.device)
-                for _ in range(members)
-            ]
+
+    name = "fine-tuning"
+
+    def __init__(
+        self,
+        network: SeparateNetwork,
+        inputs: MaskedInputs,
+        loss: Loss,
+        folds: Folds,
+        final: Callable[[int], Tensor],
+        settings: Settings,
+    ) -> None:
+        super().__init__(settings.finetune_epochs)
+        self.network, self.inputs, self.loss = network, inputs, loss
+        self.folds, self.settings, self.final = folds, settings, final
+        network.predictor.dropout = settings.finetune_dropout
+        self.optimizer = torch.optim.AdamW(
+            network.predictor.parameters(),
+            lr=settings.finetune_rate,
+            weight_decay=settings.weight_decay,
         )
-        summed = 0.0
+        self.modules = {"network": network}
+        self.optimizers = {"predictor": self.optimizer}
+
+    def train_epoch(self) -> Epoch:
+        """See `Phase`."""
+        settings, rows, generator = self.settings, self.folds.rows, self.folds.generator
+        self.network.eval()
+        final = self.final(self.epoch)
+        tables = len(self.folds.halves) // 2
+        members = self.network.architecture.n_members
+        n = len(rows) // tables
+        everything = torch.arange(len(rows), device=final.device).reshape(tables, n)
+        order = shuffled(everything.repeat_interleave(members, dim=0), generator)
+        batch = min(settings.batch_size, n)
+        n_batches, summed = n // batch, torch.zeros((), device=final.device)
+        share = torch.tensor([1.0, settings.finetune_random], device=final.device)
+        share = share.repeat_interleave(batch)
+        self.network.train()
         for number in range(n_batches):
-            set_rate(
-                optimizer,
-                settings.finetune_rate * cosine((epoch + number / n_batches) / epochs),
-            )
+            done = (self.epoch + number / n_batches) / self.epochs
+            set_rate(self.optimizer, settings.finetune_rate * cosine(done))
             index = order[:, number * batch : (number + 1) * batch]
-            random = inputs.random_masks(tuple(index.shape), folds.generator)
+            random = self.inputs.random_masks(tuple(index.shape), generator, settings.most_units)
             taken = rows[index.repeat(1, 2)]
             weighted = Rows(taken.values, taken.targets, taken.weight * share)
-            value = weighted_loss(
-                network, inputs, loss, weighted, torch.cat([final[index], random], dim=1)
-            )
-            step(optimizer, value)
-            summed += value.item()
-        progress(Epoch("fine-tuning", epoch + 1, epochs, summed / n_batches))
-    network.eval()
+            mask = torch.cat([final[index], random], dim=1)
+            with settings.precision(mask.device):
+                value = weighted_loss(self.network, self.inputs, self.loss, weighted, mask)
+            step(self.optimizer, value)
+            summed = summed + value.detach()
+        return Epoch(self.name, self.epoch + 1, self.epochs, float(summed) / n_batches)
+
+    def finish(self) -> None:
+        """See `Phase`."""
+        self.network.eval()

@@ -8,23 +8,75 @@ three heads; exploration is mixed in and fades.
 
 from __future__ import annotations
 
-import copy
-
 import torch
 from torch import Tensor
 
-from suwr.nn.actor import objective
 from suwr.nn.inputs import MaskedInputs
+from suwr.nn.judge import BestState, Judge
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Architecture, SharedNetwork
-from suwr.nn.rollout import BLOCK, Policy
+from suwr.nn.phases import Checkpoint, Phase, State, run_phases
+from suwr.nn.prices import Prices
 from suwr.nn.rows import Folds, Rows
 from suwr.nn.schedule import fade, step
 from suwr.nn.settings import Epoch, Progress, Settings
 
-__all__ = ["train_reinforce"]
+__all__ = ["Reinforce", "train_reinforce"]
 
 LEARNING_RATE = 1e-3
+
+
+class Reinforce(Phase):
+    """Train all three heads by one objective; see `suwr.nn.policy_phase` for the parameters."""
+
+    name = "reinforce"
+
+    def __init__(
+        self,
+        network: SharedNetwork,
+        inputs: MaskedInputs,
+        loss: Loss,
+        folds: Folds,
+        validation: Rows,
+        settings: Settings,
+    ) -> None:
+        super().__init__(settings.max_epochs)
+        self.network, self.inputs, self.loss = network, inputs, loss
+        self.folds, self.settings = folds, settings
+        prices = Prices.of(settings, 1, folds.halves.device)
+        self.judge = Judge(network, inputs, loss, validation, settings, prices)
+        self.best = BestState(network)
+        self.optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE)
+        self.modules = {"network": network}
+        self.optimizers = {"all": self.optimizer}
+        self.tensors = self.best.tensors()
+
+    def restore(self, state: State) -> None:
+        """See `Phase`."""
+        super().restore(state)
+        self.best.restore(self.tensors)
+
+    def train_epoch(self) -> Epoch:
+        """See `Phase`."""
+        settings, folds = self.settings, self.folds
+        epsilon = fade(self.epoch / self.epochs, 0.0, settings.exploration_fraction)
+        self.network.train()
+        for index in folds.batches(settings.batch_size):
+            batch = folds.rows[index.flatten()]
+            value = _sampled_loss(
+                self.network, self.inputs, self.loss, batch, settings, epsilon, folds.generator
+            )
+            step(self.optimizer, value)
+        self.network.eval()
+        value = self.judge()
+        self.best.offer(value)
+        self.tensors = self.best.tensors()
+        return Epoch(self.name, self.epoch + 1, self.epochs, float(value), self.judge.policy)
+
+    def finish(self) -> None:
+        """See `Phase`."""
+        self.best.install()
+        self.network.eval()
 
 
 def train_reinforce(
@@ -36,31 +88,19 @@ def train_reinforce(
     settings: Settings,
     generator: torch.Generator,
     progress: Progress,
+    *,
+    checkpoint: Checkpoint | None = None,
 ) -> SharedNetwork:
     """Train by REINFORCE; see `suwr.nn.training.train` for the parameters."""
     network = SharedNetwork(architecture).to(rows.values.device)
     folds = Folds(rows, generator)
-    optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE)
-    judge = Policy(
-        network, inputs, loss, settings.max_steps, settings.units_per_step,
-        block=min(BLOCK, len(validation)),
-    )  # fmt: skip
-    best, best_state = float("inf"), copy.deepcopy(network.state_dict())
-    for epoch in range(settings.max_epochs):
-        epsilon = fade(epoch / settings.max_epochs, 0.0, settings.exploration_fraction)
-        network.train()
-        for index in folds.batches(settings.batch_size):
-            batch = rows[index.flatten()]
-            step(
-                optimizer, _sampled_loss(network, inputs, loss, batch, settings, epsilon, generator)
-            )
-        network.eval()
-        value = objective(judge, loss, validation, settings.sparsity_weight)
-        if value < best:
-            best, best_state = value, copy.deepcopy(network.state_dict())
-        progress(Epoch("reinforce", epoch + 1, settings.max_epochs, value, judge))
-    network.load_state_dict(best_state)
-    return network.eval()
+    run_phases(
+        [lambda: Reinforce(network, inputs, loss, folds, validation, settings)],
+        generator,
+        progress,
+        checkpoint,
+    )
+    return network
 
 
 def _sampled_loss(
@@ -73,6 +113,8 @@ def _sampled_loss(
     generator: torch.Generator,
 ) -> Tensor:
     n, device = len(rows), rows.values.device
+    price = settings.sparsity_weight
+    assert isinstance(price, float)
     mask = torch.zeros(n, inputs.n_columns, dtype=torch.bool, device=device)
     paid = torch.zeros(n, device=device)
     reached = torch.ones(n, device=device)
@@ -85,7 +127,7 @@ def _sampled_loss(
         stop = torch.sigmoid(-gain / network.stop_temperature)
         stop = torch.ones_like(stop) if last else torch.where(free.any(dim=1), stop, 1.0)
         lost = loss.per_row(outputs, rows.targets)
-        terms.append(reached * stop * (lost + settings.sparsity_weight * paid))
+        terms.append(reached * stop * (lost + price * paid))
         reached = reached * (1 - stop)
         if last or not bool(free.any()):
             break

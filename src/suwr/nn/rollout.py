@@ -18,9 +18,9 @@ from torch.nn import functional as F
 
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
-from suwr.nn.networks import Network
+from suwr.nn.networks import Network, SeparateNetwork
 
-__all__ = ["BLOCK", "Policy", "Trace", "best_units"]
+__all__ = ["BLOCK", "Policy", "Trace", "best_units", "rollout_together"]
 
 BLOCK = 1024
 
@@ -66,6 +66,8 @@ class Policy:
     units_per_step : int
     block : int
         Rows of one network evaluation. Only `BLOCK` gives the same rounding in every batch.
+    condition : float, optional
+        Where in its range λ lies, for a network that is told; see `suwr.nn.prices`.
     """
 
     def __init__(
@@ -76,9 +78,11 @@ class Policy:
         max_steps: int,
         units_per_step: int = 1,
         block: int = BLOCK,
+        condition: float | None = None,
     ) -> None:
         self.network = network
         self.block = block
+        self.condition = condition
         self.inputs = inputs
         self.loss = loss
         self.max_steps = max_steps
@@ -89,31 +93,42 @@ class Policy:
         """Where the networks live."""
         return self.inputs.membership.device
 
-    def _in_blocks(
-        self, evaluate: Callable[[Tensor], Tensor], values: Tensor, mask: Tensor
-    ) -> Tensor:
+    def at(self, condition: float) -> Policy:
+        """The same policy at another λ of its range."""
+        return Policy(
+            self.network, self.inputs, self.loss, self.max_steps, self.units_per_step, self.block,
+            condition,
+        )  # fmt: skip
+
+    def _in_blocks(self, evaluate: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
         """Evaluate rows in blocks of one shape; the last block is padded with empty rows."""
         results = []
-        for start in range(0, len(values), self.block):
-            rows = slice(start, start + self.block)
-            block = self.inputs.reveal(values[rows], mask[rows])
-            n_rows = len(block)
+        for start in range(0, len(tensors[0]), self.block):
+            block = [tensor[start : start + self.block] for tensor in tensors]
+            n_rows = len(block[0])
             if n_rows < self.block:
-                block = F.pad(block, (0, 0, 0, self.block - n_rows))
-            results.append(evaluate(block)[:n_rows])
+                block = [F.pad(part, (0, 0, 0, self.block - n_rows)) for part in block]
+            results.append(evaluate(*block)[:n_rows])
         return results[0] if len(results) == 1 else torch.cat(results)
 
-    def decide(self, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    def decide(
+        self, values: Tensor, mask: Tensor, condition: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """ζ_stop ``(n,)`` and the logits of ζ_select ``(n, n_units)``; -inf where nothing is new.
 
-        A state in which everything is revealed stops for certain.
+        A state in which everything is revealed stops for certain. ``condition`` ``(n,)`` stands for
+        the policy's own.
         """
+        if condition is None and self.condition is not None:
+            condition = torch.full((len(values),), self.condition, device=self.device)
+        told = [] if condition is None else [condition.unsqueeze(1)]
 
-        def both(block: Tensor) -> Tensor:
-            stop, logits = self.network.decide(block)
+        def both(seen: Tensor, shown: Tensor, *rest: Tensor) -> Tensor:
+            where = rest[0][:, 0] if rest else None
+            stop, logits = self.network.decide(self.inputs.reveal(seen, shown), where)
             return torch.cat([stop.unsqueeze(1), logits], dim=1)
 
-        joined = self._in_blocks(both, values, mask)
+        joined = self._in_blocks(both, values, mask, *told)
         available = self.inputs.available(mask)
         stop = torch.sigmoid(joined[:, 0])
         stop = torch.where(available.any(dim=1), stop, 1.0)
@@ -123,11 +138,12 @@ class Policy:
     def predict(self, values: Tensor, mask: Tensor) -> Tensor:
         """*f(x ⊙ h)*: the mean of the ensemble, ``(n, n_outputs)``."""
 
-        def mean(block: Tensor) -> Tensor:
-            return self.loss.predict(self.network.predict(block)).mean(dim=0)
+        def mean(seen: Tensor, shown: Tensor) -> Tensor:
+            outputs = self.network.predict(self.inputs.reveal(seen, shown))
+            return self.loss.predict(outputs).mean(dim=0)
 
         if len(values) == 0:
-            return mean(self.inputs.reveal(values, mask))
+            return mean(values, mask)
         return self._in_blocks(mean, values, mask)
 
     @torch.inference_mode()
@@ -137,6 +153,7 @@ class Policy:
         *,
         generator: torch.Generator | None = None,
         record: bool = False,
+        condition: Tensor | None = None,
     ) -> Trace:
         """Run Algorithm 1 on every row.
 
@@ -149,6 +166,8 @@ class Policy:
             probability is at least one half.
         record : bool, default=False
             Keep stop probabilities and predictions of every state.
+        condition : Tensor of shape (n,), optional
+            Another place in the range of λ for every row; the policy's own otherwise.
         """
         n, width = len(values), self.units_per_step
         mask = torch.zeros(n, self.inputs.n_columns, dtype=torch.bool, device=self.device)
@@ -158,12 +177,14 @@ class Policy:
             if step == self.max_steps and not record:
                 break
             here, seen = (values, mask) if step == 0 else (values[active], mask[active])
-            if step == 0:
+            if step == 0 and condition is None:
                 # The first state is empty and the same for every row: evaluate it once.
-                stop, logits = self.decide(values.new_zeros(1, values.shape[1]), mask[:1])
+                empty = mask.new_zeros(1, mask.shape[1])
+                stop, logits = self.decide(values.new_zeros(1, values.shape[1]), empty)
                 stop, logits = stop.expand(n), logits.expand(n, -1)
             elif step < self.max_steps:
-                stop, logits = self.decide(here, seen)
+                told = None if condition is None else condition[active]
+                stop, logits = self.decide(here, seen, told)
             else:
                 stop, logits = torch.ones(len(active), device=self.device), None
             if record:
@@ -204,6 +225,49 @@ class Policy:
             grown = self.inputs.add(mask, unit.clamp_min(0))
             mask = torch.where((unit >= 0).unsqueeze(1), grown, mask)
         return mask
+
+
+@torch.no_grad()
+def rollout_together(
+    network: SeparateNetwork,
+    inputs: MaskedInputs,
+    values: Tensor,
+    max_steps: int,
+    units_per_step: int = 1,
+) -> tuple[Tensor, Tensor]:
+    """Greedy inference of many models at once, each on its own rows: for use during training.
+
+    Nobody waits for the rows that have stopped, which saves a GPU the many small decisions.
+    Decisions are those of `Policy`, up to rounding.
+
+    Parameters
+    ----------
+    network : SeparateNetwork
+        Of several models.
+    inputs : MaskedInputs
+    values : Tensor of shape (n_models, n, n_values)
+    max_steps, units_per_step : int
+
+    Returns
+    -------
+    mask : Tensor of bool, shape (n_models, n, n_columns)
+    cost : Tensor of shape (n_models, n)
+    """
+    shape = values.shape[:2]
+    mask = torch.zeros(*shape, inputs.n_columns, dtype=torch.bool, device=values.device)
+    cost = torch.zeros(shape, device=values.device)
+    going = torch.ones(shape, dtype=torch.bool, device=values.device)
+    for _ in range(max_steps):
+        gain, logits = network.heads(inputs.reveal(values, mask))
+        free = inputs.available(mask)
+        going = going & (torch.sigmoid(-gain / network.stop_temperature) < 0.5) & free.any(dim=-1)
+        units = best_units(logits.masked_fill(~free, -torch.inf).flatten(0, 1), units_per_step)
+        for unit in units.T.unflatten(1, shape):
+            taken = going & (unit >= 0)
+            grown = inputs.add(mask, unit.clamp_min(0))
+            mask = torch.where(taken.unsqueeze(-1), grown, mask)
+            cost = cost + torch.where(taken, inputs.costs[unit.clamp_min(0)], 0.0)
+    return mask, cost
 
 
 def _spread(part: Tensor, rows: Tensor, n: int, fill: float = float("nan")) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-__all__ = ["Folds", "Rows", "by_fold"]
+__all__ = ["Folds", "Rows", "by_fold", "by_half", "by_model", "shuffled"]
 
 # Small tables are passed over several times in what counts as an epoch, so that a fixed number of
 # epochs trains them as well as large ones.
@@ -45,37 +45,60 @@ class Folds:
 
     A predictor trained on one half judges the other: a reward from a predictor that saw the row is
     too optimistic.
+
+    Parameters
+    ----------
+    rows : Rows
+        Of one table, or of ``n_tables`` tables of one length, one after the other.
+    generator : torch.Generator
+    n_tables : int, default=1
+        Each has two halves of its own; ``halves`` is ``(2 · n_tables, size)``.
     """
 
-    def __init__(self, rows: Rows, generator: torch.Generator) -> None:
-        order = torch.randperm(len(rows), generator=generator, device=rows.values.device)
+    def __init__(self, rows: Rows, generator: torch.Generator, n_tables: int = 1) -> None:
         self.rows = rows
-        self.size = max(1, len(rows) // 2)
-        # With an odd number of rows one is left out; with a single row both halves are that row.
-        halves = [order[: self.size], order[-self.size :]]
-        self.halves = torch.stack(halves)
         self.generator = generator
+        n, device = len(rows) // n_tables, rows.values.device
+        self.size = max(1, n // 2)
+        halves = []
+        for table in range(n_tables):
+            order = table * n + torch.randperm(n, generator=generator, device=device)
+            # With an odd number of rows one is left out; with one row both halves are that row.
+            halves += [order[: self.size], order[-self.size :]]
+        self.halves = torch.stack(halves)
 
     def n_batches(self, batch_size: int) -> int:
         """Batches in an epoch: one pass, or several where there are few rows."""
         return max(LEAST_BATCHES, self.size // self._half(batch_size))
 
     def batches(self, batch_size: int) -> Iterator[Tensor]:
-        """Row numbers ``(2, b)``; within a pass, no row comes twice."""
-        b, device = self._half(batch_size), self.halves.device
+        """Row numbers ``(2 · n_tables, b)``; within a pass, no row comes twice."""
+        b = self._half(batch_size)
         order, start = self.halves, self.size
         for _ in range(self.n_batches(batch_size)):
             if start + b > self.size:
-                shuffled = [
-                    half[torch.randperm(self.size, generator=self.generator, device=device)]
-                    for half in self.halves
-                ]
-                order, start = torch.stack(shuffled), 0
+                order, start = shuffled(self.halves, self.generator), 0
             yield order[:, start : start + b]
             start += b
 
     def _half(self, batch_size: int) -> int:
         return max(1, min(batch_size // 2, self.size))
+
+
+def shuffled(halves: Tensor, generator: torch.Generator) -> Tensor:
+    """Every row of ``halves`` in a random order of its own."""
+    noise = torch.rand(halves.shape, generator=generator, device=halves.device)
+    return halves.gather(1, noise.argsort(dim=1))
+
+
+def by_model(tensor: Tensor) -> Tensor:
+    """From one entry per half to one per model: ``(2 m, b, …)`` becomes ``(m, 2 b, …)``."""
+    return tensor.unflatten(0, (-1, 2)).flatten(1, 2)
+
+
+def by_half(tensor: Tensor) -> Tensor:
+    """Undo `by_model`."""
+    return tensor.unflatten(1, (2, -1)).flatten(0, 1)
 
 
 def by_fold(position: Tensor, half: int) -> tuple[Tensor, Tensor]:

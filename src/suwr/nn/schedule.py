@@ -6,6 +6,7 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 __all__ = ["cosine", "fade", "set_rate", "step", "update_average"]
 
@@ -36,5 +37,5 @@ def step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
 @torch.no_grad()
 def update_average(average: nn.Module, current: nn.Module, decay: float) -> None:
     """Move a running average of the weights towards the current ones."""
-    for slow, fast in zip(average.parameters(), current.parameters(), strict=True):
-        slow.lerp_(fast, 1.0 - decay)
+    slow, fast = list(average.parameters()), list(current.parameters())
+    get_ema_multi_avg_fn(decay)(slow, fast, 0)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
 
 if TYPE_CHECKING:
     from suwr.nn.rollout import Policy
@@ -43,8 +47,9 @@ class Settings:
 
     Attributes
     ----------
-    sparsity_weight : float
-        λ, divided by the loss of the best constant prediction.
+    sparsity_weight : float, tuple or Tensor
+        λ, divided by the loss of the best constant prediction; ``(low, high)`` for a policy that is
+        told λ; one for each of several models that are trained together.
     max_steps, units_per_step : int
         *T*, and how many units one step reveals.
     max_epochs : int
@@ -52,11 +57,15 @@ class Settings:
     batch_size : int
     """
 
-    sparsity_weight: float
+    sparsity_weight: float | tuple[float, float] | Tensor
     max_steps: int
     units_per_step: int = 1
     max_epochs: int = 100
     batch_size: int = 500
+    # Largest random mask, in units; None is all of them.
+    most_units: int | None = None
+    # Matrix products in bfloat16 where the device is built for it; decisions stay in float32.
+    mixed_precision: bool = False
 
     pretrain_fraction: float = 0.3
     pretrain_masks: int = 8
@@ -64,6 +73,8 @@ class Settings:
     weight_decay: float = 0.1
     dropout: float = 0.2
 
+    # The predictors go on learning beside the policy, at this share of their first rate.
+    joint_rate: float = 0.1
     rollouts: int = 2
     policy_rate: float = 2e-3
     reward_scale: float = 7.0
@@ -80,6 +91,16 @@ class Settings:
     hard_from: float = 0.8
     average_decay: float = 0.99
 
+    # The look-ahead trainer: updates from one walk of a batch, states of each row that one update
+    # is made of, and the Gumbel temperature.
+    updates_per_walk: int = 8
+    states_per_row: int = 1
+    # Early states are passed by every row: state t is drawn as often as t ** (1 / this - 1) says.
+    early_states: float = 2.0
+    gain_weight: float = 0.02
+    start_temperature: float = 2.0
+    end_temperature: float = 0.2
+
     finetune_fraction: float = 0.2
     finetune_rate: float = 1e-3
     finetune_random: float = 0.3
@@ -95,6 +116,12 @@ class Settings:
         """Epochs of the last phase."""
         return max(1, round(self.finetune_fraction * self.max_epochs))
 
-    def stop_temperature(self, mean_cost: float) -> float:
+    def precision(self, device: torch.device) -> AbstractContextManager[Any]:
+        """The context that the forward passes of training run in."""
+        if self.mixed_precision and device.type == "cuda":
+            return torch.autocast("cuda", dtype=torch.bfloat16)
+        return nullcontext()
+
+    def stop_temperature(self, price: float) -> float:
         """Softness of ζ_stop: decided where the gain differs by about one unit's price."""
-        return 0.75 * self.reward_scale * max(self.sparsity_weight * mean_cost, 1e-3)
+        return 0.75 * self.reward_scale * max(price, 1e-3)

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-import torch
+from collections.abc import Callable
+from functools import lru_cache
 
-from suwr.nn.actor import train_policy
+import torch
+from torch import Tensor
+
+from suwr.nn.actor import PolicyTraining
 from suwr.nn.inputs import MaskedInputs
+from suwr.nn.lookahead import LookAhead
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Architecture, Network, SeparateNetwork
-from suwr.nn.predictor import finetune, pretrain
-from suwr.nn.rollout import Policy
+from suwr.nn.phases import Checkpoint, Phase, run_phases
+from suwr.nn.policy_phase import PolicyPhase
+from suwr.nn.predictor import FineTuning, Pretraining
+from suwr.nn.prices import Prices
+from suwr.nn.rollout import Policy, rollout_together
 from suwr.nn.rows import Folds, Rows
 from suwr.nn.settings import Progress, Settings
 
-__all__ = ["train"]
+__all__ = ["POLICY_PHASES", "final_masks", "train"]
+
+POLICY_PHASES: dict[str, type[PolicyPhase]] = {"actor": PolicyTraining, "lookahead": LookAhead}
 
 
 def train(
@@ -25,8 +35,12 @@ def train(
     settings: Settings,
     generator: torch.Generator,
     progress: Progress,
+    *,
+    trainer: str = "actor",
+    n_models: int = 1,
+    checkpoint: Checkpoint | None = None,
 ) -> Network:
-    """Train a SUWR model.
+    """Train a SUWR model, or several of one shape together.
 
     Predictors learn from random masks; then the policy explores and is rewarded by predictors that
     never saw the row; then the predictors learn the masks that the finished policy ends with.
@@ -37,16 +51,56 @@ def train(
     inputs : MaskedInputs
     loss : Loss
     rows, validation : Rows
-        Validation rows choose the epoch and are never trained on.
+        Validation rows choose the epoch and are never trained on. Those of several models lie one
+        after the other, equally many of each.
     settings : Settings
     generator : torch.Generator
         On the device of the rows.
     progress : callable
+    trainer : {'actor', 'lookahead'}, default='actor'
+    n_models : int, default=1
+    checkpoint : Checkpoint, optional
+        Where to go on from, and to leave the state after every epoch.
     """
-    network = SeparateNetwork(architecture, settings.dropout).to(rows.values.device)
-    folds = Folds(rows, generator)
-    pretrain(network, inputs, loss, folds, settings, progress)
-    train_policy(network, inputs, loss, folds, validation, settings, progress)
-    policy = Policy(network, inputs, loss, settings.max_steps, settings.units_per_step)
-    finetune(network, policy, loss, folds, settings, progress)
-    return network
+    network = SeparateNetwork(architecture, settings.dropout, n_models).to(rows.values.device)
+    folds = Folds(rows, generator, n_models)
+    prices = Prices.of(settings, n_models, rows.values.device)
+
+    final = final_masks(network, inputs, loss, rows, settings, prices)
+    policy_phase = POLICY_PHASES[trainer]
+    phases: list[Callable[[], Phase]] = [
+        lambda: Pretraining(network, inputs, loss, folds, settings),
+        lambda: policy_phase(network, inputs, loss, folds, validation, settings, prices),
+        lambda: FineTuning(network, inputs, loss, folds, final, settings),
+    ]
+    run_phases(phases, generator, progress, checkpoint)
+    return network.eval()
+
+
+def final_masks(
+    network: SeparateNetwork,
+    inputs: MaskedInputs,
+    loss: Loss,
+    rows: Rows,
+    settings: Settings,
+    prices: Prices,
+) -> Callable[[int], Tensor]:
+    """The masks that the finished policy ends with, as a function of the epoch of fine-tuning.
+
+    They change with the epoch only where the policy is told λ: each epoch then tells it others.
+    """
+
+    @lru_cache(maxsize=1)
+    def masks(turn: int) -> Tensor:
+        if network.n_models > 1:
+            values = rows.values.unflatten(0, (network.n_models, -1))
+            mask, _ = rollout_together(
+                network, inputs, values, settings.max_steps, settings.units_per_step
+            )
+            return mask.flatten(0, 1)
+        policy = Policy(network, inputs, loss, settings.max_steps, settings.units_per_step)
+        condition = prices.spread(len(rows), turn)[1]
+        trace = policy.rollout(rows.values, condition=None if condition is None else condition[0])
+        return torch.as_tensor(trace.mask, device=policy.device)
+
+    return lambda epoch: masks(0 if prices.ratio is None else epoch)

@@ -1,0 +1,82 @@
+"""Checkpoints: the state of a fit in one file that is replaced after every epoch.
+
+Tensors and JSON, as in model files. A digest of the data and the parameters stands beside the
+state, so that a fit goes on only from a checkpoint of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as read_tensors
+from safetensors.torch import save as tensor_bytes
+from torch import Tensor
+
+from suwr._files import write_atomic
+from suwr.exceptions import ModelFileError
+
+__all__ = ["FileCheckpoint", "fingerprint"]
+
+
+def fingerprint(parameters: dict[str, Any], tensors: Iterable[Tensor]) -> str:
+    """A digest of everything that a fit depends on."""
+    sha = hashlib.sha256(json.dumps(parameters, sort_keys=True, default=repr).encode())
+    for tensor in tensors:
+        sha.update(str(tuple(tensor.shape)).encode())
+        sha.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return sha.hexdigest()
+
+
+class FileCheckpoint:
+    """A `suwr.nn.phases.Checkpoint` in one file.
+
+    Parameters
+    ----------
+    path : path
+    identity : str
+        What `fingerprint` gave for this fit.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], identity: str) -> None:
+        self.path = Path(path)
+        self.identity = identity
+
+    def read(self) -> tuple[int, dict[str, Tensor]] | None:
+        """See `suwr.nn.phases.Checkpoint`."""
+        if not self.path.exists():
+            return None
+        data = self.path.read_bytes()
+        try:
+            size = int.from_bytes(data[:8], "little")
+            metadata = json.loads(data[8 : 8 + size])["__metadata__"]
+            phase, identity = int(metadata["phase"]), metadata["identity"]
+            state = read_tensors(data)
+        except (SafetensorError, LookupError, RecursionError, TypeError, ValueError) as error:
+            raise ModelFileError(
+                f"The 'checkpoint' {self.path} is damaged or not a checkpoint of suwr. "
+                "Delete it to start the fit from the beginning."
+            ) from error
+        if identity != self.identity:
+            raise ModelFileError(
+                f"The 'checkpoint' {self.path} belongs to a fit with other data or parameters. "
+                "Delete it, or choose another path."
+            )
+        return phase, state
+
+    def write(self, phase: int, state: dict[str, Tensor]) -> None:
+        """See `suwr.nn.phases.Checkpoint`."""
+        # Copies: tensors that share memory cannot be written beside each other.
+        tensors = {k: v.detach().cpu().clone().contiguous() for k, v in state.items()}
+        metadata = {"phase": str(phase), "identity": self.identity, "torch": torch.__version__}
+        write_atomic(self.path, tensor_bytes(tensors, metadata))
+
+    def remove(self) -> None:
+        """The fit is over."""
+        self.path.unlink(missing_ok=True)

@@ -1,0 +1,152 @@
+"""Experiment 3: digits by single pixels, Fashion by 3×3 patches (the paper's Figure 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from suwr.experiments.cells import Cell
+from suwr.experiments.data import Task
+from suwr.experiments.fitting import constant_loss, validation_rows
+from suwr.experiments.measuring import classification_scores, leakage_verdict
+from suwr.experiments.options import Options
+from suwr.experiments.registry import Experiment
+from suwr.masking import Patches
+
+__all__ = ["EXPERIMENT", "METHODS", "SHARES", "MNISTExperiment"]
+
+METHODS = ("SUWR", "AllFeatures", "CAE", "REALX", "GDFS", "DIME")
+#: Side of the square that one step reveals.
+PATCH = {"mnist": 1, "fashion-mnist": 3}
+SIDE = 28
+#: λ of SUWR's curve, as shares of the loss of the best constant prediction.
+SHARES = (0.0006, 0.001, 0.0016, 0.0025, 0.004, 0.0063, 0.01)
+BUDGETS = (5, 10, 15, 20, 30, 50)
+# The published λ of REAL-X weigh the share of selected units.
+REALX_WEIGHTS = (1.5, 3.0, 5.0, 8.0, 12.0, 20.0)
+NETWORK: dict[str, Any] = {"hidden_size": 512, "n_layers": 2}
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """How large a preset is."""
+
+    data: tuple[str, ...]
+    seeds: int = 3
+    n_rows: int | None = None
+    max_steps: int = 50
+    some: int | None = None
+    params: tuple[tuple[str, Any], ...] = ()
+
+
+_SCALES = {
+    "mini": _Scale(("fashion-mnist",), 1, 300, 3, 1, (("max_epochs", 1), ("hidden_size", 8))),
+    # Ten patches, 8,000 images: minutes on two cores.
+    "quick": _Scale(("fashion-mnist",), 1, 8000, 10, 2, (("max_epochs", 15),)),
+    "full": _Scale(tuple(PATCH)),
+}
+
+
+class MNISTExperiment(Experiment):
+    """Cells and measurements of the image sets."""
+
+    def cells(self, options: Options) -> list[Cell]:
+        """Every method over the values that move it along its curve."""
+        if options.preset not in _SCALES:
+            raise ValueError(
+                f"The 'preset' parameter must be one of {', '.join(_SCALES)} for 'mnist'. "
+                f"Got {options.preset!r} instead."
+            )
+        scale = _SCALES[options.preset]
+        names = options.pick("data", tuple(PATCH)) if options.data else scale.data
+        found = []
+        for seed in range(options.seeds or scale.seeds):
+            for method in options.pick("methods", METHODS):
+                for data in names:
+                    points = _points(scale, method)[: scale.some]
+                    found += [
+                        Cell(
+                            "mnist", data, method, seed, n_train=scale.n_rows,
+                            n_test=scale.n_rows, sparsity_share=share,
+                            params=params | dict(scale.params),
+                            audit=options.audit and seed == 0,
+                        )
+                        for share, params in points
+                    ]  # fmt: skip
+        return found
+
+    def shape(self, cell: Cell) -> str:
+        """See `Experiment`; pixels and patches are different units."""
+        return f"{cell.data} {cell.shape()}"
+
+    def load(self, cell: Cell) -> Task:
+        """The published split; the first rows of it where there are to be fewer."""
+        data = _images(cell.data)
+        train, test = slice(cell.n_train), slice(cell.n_test)
+        return Task(
+            data.X_train[train], data.y_train[train], data.X_test[test], data.y_test[test],
+            groups=Patches((SIDE, SIDE), size=PATCH[cell.data]),
+        )  # fmt: skip
+
+    def measure(self, cell: Cell, model: Any, task: Task) -> dict[str, Any]:
+        """Accuracy, and the mean number of units and of pixels, on test and validation rows."""
+        held = validation_rows(model, task)
+        parts = {
+            "test": (task.X_test, task.y_test),
+            "validation": (task.X[held], task.y[held]),
+        }
+        metrics: dict[str, Any] = {
+            name: {
+                **classification_scores(y, model.predict_proba(X)),
+                "n_units": float(model.cost(X).mean()),
+                "n_selected": float(model.select(X).sum(axis=1).mean()),
+            }
+            for name, (X, y) in parts.items()
+        }
+        metrics["constant_loss"] = constant_loss(task)
+        if hasattr(model, "predict_steps"):
+            # A budget cut short is a budget: one model gives the whole curve.
+            label = model.predict_steps(task.X_test).argmax(axis=2)
+            right = model.classes_[label] == task.y_test[:, None]
+            metrics["accuracy_after"] = right.mean(axis=0).round(5).tolist()
+        return metrics | leakage_verdict(cell, model, task)
+
+    def write_tables(self, records: list[dict[str, Any]], folder: Path) -> list[Path]:
+        """See `suwr.experiments.mnist_results`."""
+        from suwr.experiments.mnist_results import write_tables
+
+        return write_tables(records, folder)
+
+    def write_figures(self, records: list[dict[str, Any]], folder: Path) -> list[Path]:
+        """See `suwr.experiments.mnist_results`."""
+        from suwr.experiments.mnist_results import write_figures
+
+        return write_figures(records, folder)
+
+
+def _points(scale: _Scale, method: str) -> list[tuple[float | None, dict[str, Any]]]:
+    """λ as a share, and parameters, of every cell of a method."""
+    units = SIDE * SIDE
+    if method == "SUWR":
+        return [(share, {**NETWORK, "max_steps": scale.max_steps}) for share in SHARES]
+    if method == "CAE":
+        return [(None, {**NETWORK, "n_units": k}) for k in BUDGETS]
+    if method == "REALX":
+        return [(None, {**NETWORK, "sparsity_weight": w / units}) for w in REALX_WEIGHTS]
+    if method == "GDFS":
+        return [(None, {**NETWORK, "max_steps": scale.max_steps})]
+    if method == "DIME":
+        return [(None, {**NETWORK, "max_steps": scale.max_steps, "stopping": "budget"})]
+    return [(None, dict(NETWORK))]
+
+
+@lru_cache(maxsize=2)
+def _images(name: str) -> Any:
+    from suwr.experiments.images import load_images
+
+    return load_images(name)
+
+
+EXPERIMENT = MNISTExperiment()

@@ -1,0 +1,121 @@
+"""Ensembles of networks of one shape. No layer mixes rows: a row's output is its own."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+__all__ = ["EnsembleConv", "EnsembleMLP"]
+
+
+class EnsembleMLP(nn.Module):
+    """``n_members`` feed-forward networks of one shape, evaluated by one batched product a layer.
+
+    Input ``(n_members, n, n_in)`` gives ``(n_members, n, n_out)``. Members come in groups of
+    ``group``; each two groups are counterparts, which `forward` can exchange.
+    """
+
+    def __init__(
+        self,
+        n_members: int,
+        n_in: int,
+        hidden_size: int,
+        n_layers: int,
+        n_out: int,
+        dropout: float = 0.0,
+        group: int = 1,
+    ) -> None:
+        super().__init__()
+        self.group = group
+        widths = [n_in] + [hidden_size] * n_layers + [n_out]
+        self.dropout = dropout
+        self.weights = nn.ParameterList()
+        self.biases = nn.ParameterList()
+        for layer, (fan_in, fan_out) in enumerate(pairwise(widths)):
+            # He's scale keeps the signal through the layers: with the usual smaller one the
+            # product of two features is found several times later.
+            small = 1.0 / math.sqrt(fan_in)
+            bound = small if layer == n_layers else math.sqrt(6.0) * small
+            weight = torch.empty(n_members, fan_in, fan_out).uniform_(-bound, bound)
+            bias = torch.empty(n_members, 1, fan_out).uniform_(-small, small)
+            self.weights.append(nn.Parameter(weight))
+            self.biases.append(nn.Parameter(bias))
+
+    def forward(self, x: Tensor, flip: bool = False) -> Tensor:
+        """Evaluate every member on its own rows; with ``flip``, on those of its counterpart."""
+        last = len(self.weights) - 1
+        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            if flip:
+                weight, bias = _exchange(weight, self.group), _exchange(bias, self.group)
+            x = torch.baddbmm(bias, x, weight)
+            if layer < last:
+                x = F.hardswish(x)
+                if self.dropout and self.training:
+                    x = F.dropout(x, self.dropout)
+        return x
+
+
+def _exchange(tensor: Tensor, group: int) -> Tensor:
+    return tensor.unflatten(0, (-1, 2, group)).flip(1).flatten(0, 2)
+
+
+class EnsembleConv(nn.Module):
+    """``n_members`` small convolutional networks over a masked image and its mask.
+
+    Input ``(n_members, n, 2 · height · width + n_extra)``, as `EnsembleMLP` takes it: the image,
+    the mask, then numbers that are no image.
+    """
+
+    def __init__(
+        self,
+        n_members: int,
+        image_shape: tuple[int, int],
+        n_extra: int,
+        hidden_size: int,
+        n_out: int,
+        dropout: float = 0.0,
+        group: int = 1,
+    ) -> None:
+        super().__init__()
+        self.group = group
+        self.image_shape = image_shape
+        height, width = image_shape
+        n_flat = 64 * -(-height // 4) * -(-width // 4)
+        self.images = nn.ModuleList(
+            nn.Sequential(
+                nn.Conv2d(2, 32, 3, padding=1),
+                nn.Hardswish(),
+                nn.Conv2d(32, 64, 3, stride=2, padding=1),
+                nn.Hardswish(),
+                nn.Conv2d(64, 64, 3, stride=2, padding=1),
+                nn.Hardswish(),
+                nn.Flatten(),
+            )
+            for _ in range(n_members)
+        )
+        self.dense = EnsembleMLP(n_members, n_flat + n_extra, hidden_size, 1, n_out, dropout, group)
+
+    @property
+    def dropout(self) -> float:
+        """Of the dense layer."""
+        return self.dense.dropout
+
+    @dropout.setter
+    def dropout(self, rate: float) -> None:
+        self.dense.dropout = rate
+
+    def forward(self, x: Tensor, flip: bool = False) -> Tensor:
+        """As `EnsembleMLP.forward`."""
+        size, members = math.prod(self.image_shape), list(self.images)
+        if flip:
+            order = _exchange(torch.arange(len(members)), self.group)
+            members = [members[number] for number in order.tolist()]
+        found = []
+        for member, rows in zip(members, x, strict=True):
+            image = rows[:, : 2 * size].reshape(-1, 2, *self.image_shape)
+            found.append(torch.cat([member(image), rows[:, 2 * size :]], dim=1))
+        return self.dense(torch.stack(found), flip)

@@ -1,0 +1,82 @@
+"""A fit that is stopped goes on, to the same result."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+import suwr.estimators.checkpoint as module
+from suwr import SUWRClassifier
+from suwr.exceptions import ModelFileError
+
+X, y = load_iris(return_X_y=True)
+SMALL = {"max_epochs": 3, "hidden_size": 8, "random_state": 0}
+
+
+class Killed(BaseException):
+    pass
+
+
+def fit_and_die(path, monkeypatch, after, **changes):
+    """Stop the fit right after its ``after``-th checkpoint."""
+    write, count = module.FileCheckpoint.write, 0
+
+    def writing(self, phase, state):
+        nonlocal count
+        write(self, phase, state)
+        count += 1
+        if count == after:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module.FileCheckpoint, "write", writing)
+        with pytest.raises(Killed):
+            SUWRClassifier(checkpoint=path, **(SMALL | changes)).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("after", "changes"),
+    [
+        (1, {}),
+        (2, {}),
+        (4, {}),
+        (5, {}),
+        (3, {"trainer": "lookahead"}),
+        (2, {"trainer": "reinforce"}),
+        (3, {"sparsity_weight": (0.001, 0.1)}),
+    ],
+)
+def test_a_resumed_fit_equals_an_unbroken_one(tmp_path, monkeypatch, after, changes):
+    """Pretraining has one epoch here, the policy three, fine-tuning one."""
+    path = tmp_path / "fit.checkpoint"
+    whole = SUWRClassifier(**(SMALL | changes)).fit(X, y)
+    fit_and_die(path, monkeypatch, after, **changes)
+    assert path.exists()
+    resumed = SUWRClassifier(checkpoint=path, **(SMALL | changes)).fit(X, y)
+    np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
+    np.testing.assert_array_equal(resumed.select(X), whole.select(X))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_fit_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "fit.checkpoint"
+    fit_and_die(path, monkeypatch, 2)
+    with pytest.raises(ModelFileError, match="other data or parameters"):
+        SUWRClassifier(checkpoint=path, **(SMALL | {"hidden_size": 9})).fit(X, y)
+    with pytest.raises(ModelFileError, match="other data or parameters"):
+        SUWRClassifier(checkpoint=path, **SMALL).fit(X[::-1], y)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x08\0\0\0\0\0\0\0{}      ", b"not a checkpoint" * 9])
+def test_a_damaged_file_is_refused(tmp_path, content):
+    path = tmp_path / "fit.checkpoint"
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match="damaged or not a checkpoint"):
+        SUWRClassifier(checkpoint=path, **SMALL).fit(X, y)
+    assert path.read_bytes() == content
+
+
+def test_a_checkpoint_needs_a_seed_and_a_folder(tmp_path):
+    with pytest.raises(ValueError, match="'random_state' to be an int"):
+        SUWRClassifier(checkpoint=tmp_path / "c", max_epochs=1).fit(X, y)
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        SUWRClassifier(checkpoint=tmp_path / "no" / "c", **SMALL).fit(X, y)

@@ -1,0 +1,54 @@
+"""Experiment 3: its grid and its curves."""
+
+import pytest
+
+from suwr.experiments.cells import Cell
+from suwr.experiments.mnist import BUDGETS, SHARES
+from suwr.experiments.mnist_results import curve_points
+from suwr.experiments.options import Options
+from suwr.experiments.registry import find_experiment
+from suwr.experiments.reproduce import reproduce
+
+EXPERIMENT = find_experiment("mnist")
+
+
+def test_the_full_grid():
+    cells = EXPERIMENT.cells(Options("mnist", "full"))
+    assert len({cell.key for cell in cells}) == len(cells)
+    assert len([c for c in cells if c.method == "SUWR"]) == 2 * 3 * len(SHARES)
+    assert len([c for c in cells if c.method == "CAE"]) == 2 * 3 * len(BUDGETS)
+    shapes = {EXPERIMENT.shape(c) for c in cells if c.method == "SUWR"}
+    assert len(shapes) == 2
+    with pytest.raises(ValueError, match="'preset' parameter"):
+        EXPERIMENT.cells(Options("mnist", "wide"))
+
+
+def record(method, seed, accuracy, units, after=None, **params):
+    metrics = {"test": {"accuracy": accuracy, "n_units": units, "n_selected": 9 * units}}
+    if after:
+        metrics["accuracy_after"] = after
+    cell = Cell("mnist", "fashion-mnist", method, seed, params=params).to_dict()
+    return {"cell": cell, "status": "done", "fit_seconds": 3.0, "metrics": metrics}
+
+
+def test_curves(tmp_path):
+    records = [record("CAE", s, 0.8 + 0.02 * s, 5.0, n_units=5) for s in (0, 1)]
+    records += [record("GDFS", 0, 0.9, 3.0, after=[0.5, 0.7, 0.9], max_steps=3)]
+    records += [record("AllFeatures", 0, 0.93, 784.0)]
+    units, accuracy, spread = curve_points(records, "fashion-mnist", "CAE")[0]
+    assert (units, accuracy) == (5.0, pytest.approx(81.0))
+    assert spread == pytest.approx(2**0.5)
+    # A model that spends a budget step by step gives its whole curve.
+    assert curve_points(records, "fashion-mnist", "GDFS")[1] == (2.0, pytest.approx(70.0), 0.0)
+    paths = EXPERIMENT.write_tables(records, tmp_path) + EXPERIMENT.write_figures(records, tmp_path)
+    assert {"table.md", "curves.png", "curves.svg"} <= {path.name for path in paths}
+    assert "| CAE | k = 5 | 5.00 ± 0.00 |" in (tmp_path / "table.md").read_text()
+
+
+def test_a_real_cell(tmp_path):
+    images = pytest.importorskip("suwr.experiments.images")
+    try:
+        images.load_images("fashion-mnist")
+    except (ValueError, OSError):
+        pytest.skip("the image sets are not here")
+    assert reproduce(Options("mnist", "mini", tmp_path, methods=("AllFeatures",)))

@@ -1,0 +1,50 @@
+"""The look-ahead trainer, on a problem whose answer is known."""
+
+import numpy as np
+import torch
+from random_policies import make_policy, random_values
+
+from suwr import SUWRClassifier
+from suwr.nn.lookahead import LookAhead
+from suwr.nn.losses import CrossEntropy
+from suwr.nn.prices import Prices
+from suwr.nn.rows import Folds, Rows, by_model
+from suwr.nn.settings import Settings
+
+
+def make_phase(**changes):
+    policy, loss = make_policy(3), CrossEntropy(2)
+    rows = Rows(random_values(40), loss.targets(torch.arange(40) % 2), torch.ones(40))
+    settings = Settings(sparsity_weight=0.1, max_steps=4, batch_size=20, max_epochs=1, **changes)
+    prices = Prices.of(settings, 1, torch.device("cpu"))
+    folds = Folds(rows, torch.Generator().manual_seed(0))
+    return LookAhead(policy.network, policy.inputs, loss, folds, rows, settings, prices)
+
+
+def test_a_walk_reveals_one_unit_a_step_and_its_gains_add_up():
+    phase = make_phase(reward_scale=1.0)
+    index = next(iter(phase.folds.batches(20)))
+    rows = phase.folds.rows[index]
+    weight, _ = phase.prices.draw(20, phase.folds.generator)
+    walk = phase._walk(rows, weight, None)
+    for state in range(5):
+        assert ((walk.revealed_at < state).sum(-1) == state).all()
+    # The last gain: loss before the last step, minus its price and the loss after it.
+    lost = []
+    for state in (3, 4):
+        seen = phase.inputs.reveal(by_model(rows.values), walk.revealed_at < state)
+        said = phase.network.eval().other_half(seen.unflatten(1, (2, -1))[0], phase.loss)
+        lost.append(phase.loss.of_prediction(said, rows.targets).flatten())
+    torch.testing.assert_close(walk.gain[0, :, 3], lost[0] - 0.1 - lost[1])
+
+
+def test_the_informative_columns_of_many_are_found():
+    rng = np.random.RandomState(0)
+    X = rng.randn(1200, 80)
+    y = (X[:, 17] + X[:, 60] > 0).astype(int)
+    clf = SUWRClassifier(max_steps=4, max_epochs=8, hidden_size=64, n_layers=2, random_state=0)
+    clf.fit(X[:800], y[:800])
+    assert clf._trainer() == "lookahead"
+    used = clf.select(X[800:]).mean(axis=0)
+    assert set(np.argsort(used)[-2:]) == {17, 60}
+    assert clf.score(X[800:], y[800:]) > 0.85
