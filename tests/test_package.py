@@ -14,8 +14,8 @@ from suwr.exceptions import MissingExtraError
 SOURCE = Path(suwr.__file__).parent
 # Each layer may import the ones before it.
 LAYERS = [
-    {"exceptions", "_optional", "_files", "_cluster", "_engine"},
-    {"masking", "tables", "narrative", "selector", "plots", "report"},
+    {"exceptions", "_optional", "_files", "_cluster", "_engine", "_words"},
+    {"masking", "tables", "narrative", "narrative_frame", "selector", "plots", "report"},
     {"exact"},
     {"audit"},
     {"nn"},

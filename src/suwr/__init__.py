@@ -20,7 +20,7 @@ _EXPORTS = {
 }
 
 # `suwr.audit` is a package that can be called: suwr.audit(selector, X).
-_MODULES = ("audit", "baselines", "exact", "exceptions")
+_MODULES = ("audit", "baselines", "exact", "exceptions", "plots")
 
 __all__ = [
     "Explanation",
@@ -33,12 +33,13 @@ __all__ = [
     "exact",
     "exceptions",
     "load",
+    "plots",
     "reveal",
     "sparsity_path",
 ]
 
 if TYPE_CHECKING:
-    from suwr import audit, baselines, exact, exceptions
+    from suwr import audit, baselines, exact, exceptions, plots
     from suwr.estimators.classifier import SUWRClassifier
     from suwr.estimators.path import sparsity_path
     from suwr.estimators.persistence import load

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from suwr._files import check_writable, write_atomic
-from suwr._optional import require
+from suwr._words import percent, reading
 
 if TYPE_CHECKING:
     from suwr.report.source import Source
@@ -23,6 +23,7 @@ ENDINGS = {
     "decision": "It stopped here (stop probability {stop:.0%}): more was not worth its price.",
     "budget": "It stopped here because the most steps allowed were taken.",
     "everything": "It stopped here because nothing was left to reveal.",
+    "open": "It has not stopped yet (stop probability {stop:.0%}).",
 }
 
 
@@ -80,8 +81,8 @@ class Narrative:
     start_stop_probability : float
         ζ_stop(∅).
     steps : tuple of Step
-    ended : {'decision', 'budget', 'everything'}
-        Why it stopped.
+    ended : {'decision', 'budget', 'everything', 'open'}
+        Why it stopped; 'open' where somebody is still being asked.
     classes : tuple or None
         Class labels; None for regression.
     n_units : int
@@ -99,7 +100,22 @@ class Narrative:
     @property
     def prediction(self) -> Prediction:
         """The final prediction."""
-        return self.steps[-1].prediction if self.steps else self.start
+        return self.predictions[-1]
+
+    @property
+    def predictions(self) -> tuple[Prediction, ...]:
+        """The blind prediction, then the one after each step."""
+        return (self.start, *(step.prediction for step in self.steps))
+
+    @property
+    def stop_probabilities(self) -> tuple[float, ...]:
+        """ζ_stop with nothing revealed, then after each step."""
+        return (self.start_stop_probability, *(step.stop_probability for step in self.steps))
+
+    @property
+    def n_used(self) -> int:
+        """Units that were revealed."""
+        return sum(len(step.units) for step in self.steps)
 
     @property
     def label(self) -> Any:
@@ -115,23 +131,38 @@ class Narrative:
         if self.classes is None:
             return f"{prediction[0]:.4g}"
         ranked = sorted(zip(prediction, self.classes, strict=True), key=lambda pair: -pair[0])
-        shown = ", ".join(f"{label} {_percent(p)}" for p, label in ranked[:3])
+        shown = ", ".join(f"{label} {percent(p)}" for p, label in ranked[:3])
         return shown if len(ranked) <= 3 else f"{shown}, …"
+
+    @property
+    def ending(self) -> str:
+        """Why it stopped, in words."""
+        return ENDINGS[self.ended].format(stop=self.stop_probabilities[-1])
 
     def text(self) -> str:
         """The narrative in plain sentences."""
         lines = [f"Row {self.row}. Before anything is revealed: {self._say(self.start)}."]
         for number, step in enumerate(self.steps, start=1):
             lines.append(
-                f"{number}. {_reading(step)}. Prediction: "
+                f"{number}. {reading(step.revealed)}. Prediction: "
                 f"{self._say(step.prediction_before)} → {self._say(step.prediction)}."
             )
-        stop = self.steps[-1].stop_probability if self.steps else self.start_stop_probability
-        lines.append(ENDINGS[self.ended].format(stop=stop))
-        used = sum(len(step.units) for step in self.steps)
         final = self.label if self.classes is not None else self._say(self.prediction)
-        lines.append(f"Predicted {final} from {used} of {self.n_units} features.")
+        lines.append(self.ending)
+        lines.append(f"Predicted {final} from {self.n_used} of {self.n_units} features.")
         return "\n".join(lines)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the narrative; see :func:`suwr.plots.plot_narrative`."""
+        from suwr.plots import plot_narrative
+
+        return plot_narrative(self, ax)
+
+    def _repr_html_(self) -> str:
+        """The narrative as notebooks show it."""
+        from suwr.report.notebook import narrative_html
+
+        return narrative_html(self)
 
     def __str__(self) -> str:
         return self.text()
@@ -212,6 +243,12 @@ class Explanation(Sequence[Narrative]):
     def __repr__(self) -> str:
         return f"Explanation of {len(self)} rows"
 
+    def _repr_html_(self) -> str:
+        """The narratives as notebooks show them."""
+        from suwr.report.notebook import explanation_html
+
+        return explanation_html(self)
+
     def text(self) -> str:
         """All narratives, with an empty line in between."""
         return "\n\n".join(n.text() for n in self)
@@ -269,101 +306,13 @@ class Explanation(Sequence[Narrative]):
         Step 0 is the blind start. Predictions are repeated on the lines of one step. Facts about
         the whole narrative are in ``frame.attrs``; `from_frame` reads it all back.
         """
-        pandas = require("pandas", "tables", "Explanation.to_frame")
-        lines = [line for narrative in self for line in _lines(narrative)]
-        first = self._narratives[0] if self._narratives else None
-        frame = pandas.DataFrame(lines, columns=_frame_columns(first))
-        frame["value"] = pandas.Series([line["value"] for line in lines], dtype=object)
-        frame.attrs["suwr"] = {
-            "classes": None if first is None or first.classes is None else list(first.classes),
-            "n_units": 0 if first is None else first.n_units,
-        }
-        return frame
+        from suwr.narrative_frame import to_frame
+
+        return to_frame(self)
 
     @classmethod
     def from_frame(cls, frame: Any) -> Explanation:
         """Undo `to_frame`."""
-        facts = frame.attrs["suwr"]
-        classes = None if facts["classes"] is None else tuple(facts["classes"])
-        names = _prediction_columns(classes)
-        narratives = []
-        for row, lines in frame.groupby("row", sort=False):
-            start: Prediction = ()
-            before: Prediction = ()
-            steps: list[Step] = []
-            ended, start_stop = "", 0.0
-            for number, part in lines.groupby("step", sort=True):
-                head = part.iloc[0]
-                prediction = tuple(float(head[name]) for name in names)
-                if number == 0:
-                    start, start_stop = prediction, float(head["stop_probability"])
-                    ended = str(head["ended"])
-                else:
-                    revealed: dict[str, dict[str, Any]] = {}
-                    for unit, column, value in zip(
-                        part["unit"], part["column"], part["value"], strict=True
-                    ):
-                        revealed.setdefault(unit, {})[column] = value
-                    stop = float(head["stop_probability"])
-                    steps.append(Step(revealed, stop, before, prediction))
-                before = prediction
-            row = row.item() if hasattr(row, "item") else row
-            narratives.append(
-                Narrative(row, start, start_stop, tuple(steps), ended, classes, facts["n_units"])
-            )
-        return cls(narratives)
+        from suwr.narrative_frame import from_frame
 
-
-def _percent(p: float) -> str:
-    """A probability without false certainty: never '0 %' or '100 %' unless it is."""
-    if 0.0 < p < 0.005:
-        return "under 1 %"
-    if 0.995 <= p < 1.0:
-        return "over 99 %"
-    return f"{100 * p:.0f} %"
-
-
-def _reading(step: Step) -> str:
-    """'age is 71', or for a group 'panel: a is 1, b is missing'."""
-    parts = []
-    for unit, values in step.revealed.items():
-        facts = ", ".join(
-            f"{name} is {'missing' if value is None else _short(value)}"
-            for name, value in list(values.items())[:12]
-        )
-        if len(values) > 12:
-            facts += f", … ({len(values)} columns)"
-        parts.append(facts if list(values) == [unit] else f"{unit}: {facts}")
-    return "; ".join(parts)
-
-
-def _short(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _prediction_columns(classes: tuple[Any, ...] | None) -> list[str]:
-    return ["prediction"] if classes is None else [f"probability of {c}" for c in classes]
-
-
-def _frame_columns(narrative: Narrative | None) -> list[str]:
-    classes = None if narrative is None else narrative.classes
-    return [
-        "row", "step", "unit", "column", "value", "stop_probability",
-        *_prediction_columns(classes), "ended",
-    ]  # fmt: skip
-
-
-def _lines(narrative: Narrative) -> Iterator[dict[str, Any]]:
-    names = _prediction_columns(narrative.classes)
-
-    def line(step: int, unit: Any, column: Any, value: Any, stop: float, p: Prediction) -> Any:
-        return {
-            "row": narrative.row, "step": step, "unit": unit, "column": column, "value": value,
-            "stop_probability": stop, **dict(zip(names, p, strict=True)), "ended": narrative.ended,
-        }  # fmt: skip
-
-    yield line(0, None, None, None, narrative.start_stop_probability, narrative.start)
-    for number, step in enumerate(narrative.steps, start=1):
-        for unit, values in step.revealed.items():
-            for column, value in values.items():
-                yield line(number, unit, column, value, step.stop_probability, step.prediction)
+        return from_frame(frame)

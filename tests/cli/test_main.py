@@ -10,8 +10,6 @@ from typer.testing import CliRunner
 
 import suwr
 from suwr.cli import app
-from suwr.cli.questions import read_answer
-from suwr.estimators.encoding import ColumnCode
 
 FAST = ["--max-epochs", "8"]
 
@@ -106,43 +104,6 @@ def page_data(path):
     return json.loads(re.search(r'id="data">(.*?)</script>', path.read_text(), re.DOTALL)[1])
 
 
-def test_ask_with_unknown_wrong_and_undone_answers(folder):
-    model = suwr.load(folder / "m.suwr")
-    session = model.acquire()
-    first = session.next_columns[0]
-    answers, wrong = [], "no such thing"
-    answers += [wrong, "unknown"] if first == "colour" else [wrong, "?"]
-    session.observe({first: None})
-    if not session.done:
-        answers += ["undo", "unknown"]
-    while not session.done:
-        answers += [""] * len(session.next_columns)
-        session.observe(dict.fromkeys(session.next_columns))
-    out = folder / "record.json"
-    done = run("ask", folder / "m.suwr", "--out", out, input="\n".join(answers) + "\n")
-    assert done.exit_code == 0, done.output
-    assert "Please" in done.output
-    assert f"{first} is missing" in done.output
-    record = json.loads(out.read_text())["narratives"][0]
-    assert record["steps"][0]["revealed"] == {first: {first: None}}
-
-
-def test_ask_without_answers_ends_in_one_line(folder):
-    done = run("ask", folder / "m.suwr", input="")
-    assert done.exit_code == 1
-    assert "input ended" in done.output
-
-
-def test_answers_are_read_as_the_column_needs_them():
-    number, colour = ColumnCode(), ColumnCode(categories=("blue", "red"))
-    assert read_answer(" 4.5 ", number) == 4.5
-    assert read_answer("red", colour) == "red"
-    assert read_answer("Unknown", colour) is None
-    for text, code in [("x", number), ("inf", number), ("nan", number), ("green", colour)]:
-        with pytest.raises(ValueError, match=r"could not convert|Please"):
-            read_answer(text, code)
-
-
 def one_line(done):
     assert done.exit_code == 1
     lines = [line for line in done.output.splitlines() if line.strip()]
@@ -203,5 +164,5 @@ def test_bad_words_to_predict_and_explain(folder):
 
 def test_version_and_help():
     assert run("--version").output.strip() == f"suwr {suwr.__version__}"
-    for command in ("demo", "fit", "predict", "explain", "audit", "ask"):
+    for command in ("demo", "fit", "predict", "explain", "audit", "ask", "figures"):
         assert run(command, "--help").exit_code == 0

@@ -53,3 +53,26 @@ def test_answers_are_checked(model):
         with pytest.raises(ValueError, match="'age' must be a finite number"):
             session.observe({"age": bad})
     assert "age" not in session.known
+
+
+def test_going_on_after_the_stop(model):
+    session = model.acquire()
+    with pytest.raises(ValueError, match="has not stopped"):
+        session.go_on()
+    assert session.narrative().ended == "open"
+    while not session.done:
+        session.observe(
+            {name: "blue" if name == "colour" else 0.0 for name in session.next_columns}
+        )
+    stopped = session.narrative()
+    if len(session.known) < 2:
+        session.go_on()
+        (left,) = session.next_columns
+        assert left not in session.known
+        session.observe({left: "blue" if left == "colour" else 0.0})
+        assert session.narrative().steps[:-1] == stopped.steps
+    assert session.done
+    with pytest.raises(ValueError, match="nothing left to ask for"):
+        session.go_on()
+    session.undo()
+    assert len(session.known) == 1

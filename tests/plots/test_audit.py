@@ -1,20 +1,10 @@
 """The figure of an audit."""
 
-import matplotlib as mpl
-import pytest
-
-mpl.use("Agg")
-
 import matplotlib.pyplot as plt
+import pytest
 
 from suwr.audit import audit
 from suwr.audit.zoo import SPECIMENS
-
-
-@pytest.fixture(autouse=True)
-def _close():
-    yield
-    plt.close("all")
 
 
 def report_of(name, **options):

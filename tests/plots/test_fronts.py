@@ -1,12 +1,8 @@
 """The figure of fronts."""
 
-import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 
 from suwr.exact import FiniteProblem, cube, five_blocks, pareto_front
 from suwr.plots import plot_fronts
@@ -15,8 +11,7 @@ from suwr.plots import plot_fronts
 @pytest.fixture
 def fronts():
     problem, _ = five_blocks()
-    yield [pareto_front(problem, method) for method in ("lp", "dp", "global")]
-    plt.close("all")
+    return [pareto_front(problem, method) for method in ("lp", "dp", "global")]
 
 
 def test_one_front_draws_its_corners_and_the_impossible_region(fronts):
@@ -54,13 +49,11 @@ def test_costs_rename_the_axis():
     ax = front.plot(labels=["mine"])
     assert ax.get_xlabel() == "Expected cost"
     assert "mine" in [text.get_text() for text in ax.get_legend().get_texts()]
-    plt.close("all")
 
 
 def test_a_front_of_one_point_can_be_drawn():
     ax = pareto_front(FiniteProblem([[0], [1]], [3, 3])).plot()
     assert len(ax.get_lines()) == 1
-    plt.close("all")
 
 
 def test_wrong_parameters(fronts):

@@ -1,4 +1,4 @@
-"""The command line: ``suwr demo | fit | predict | explain | audit | ask``."""
+"""The command line: ``suwr demo | fit | predict | explain | audit | ask | figures``."""
 
 from suwr.cli.main import app
 

@@ -179,12 +179,54 @@ def audit(
 @_plainly
 def ask(
     model: Model,
-    out: Annotated[Path | None, typer.Option(help="Write the record as JSON.")] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            "--out",
+            help="Where to write the record, as JSON; by default a new file named after the model "
+            "and the time.",
+        ),
+    ] = None,
+    no_record: Annotated[bool, typer.Option("--no-record", help="Write no record.")] = False,
 ) -> None:
     """Be asked for one feature at a time until the model has enough."""
-    from suwr.cli.questions import ask_questions
+    from suwr.cli.questions import ask_questions, default_record
 
-    ask_questions(model, out)
+    if record is not None and no_record:
+        raise ValueError("Say either --record or --no-record.")
+    ask_questions(model, None if no_record else record or default_record(model))
+
+
+@app.command()
+@_plainly
+def figures(
+    model: Model,
+    data: Annotated[
+        str, typer.Argument(help="A CSV, TSV or Parquet file; or 'mnist' or 'fashion-mnist'.")
+    ],
+    target: Annotated[
+        str | None, typer.Option(help="The column of true classes or values, in a file.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("suwr-figures"),
+    pair: Annotated[
+        str | None, typer.Option(help="Two classes whose narratives are compared: 5,9.")
+    ] = None,
+    flip: Annotated[
+        str | None, typer.Option(help="Two classes that one patch turns into each other: 3,8.")
+    ] = None,
+    also: Annotated[
+        list[Path] | None,
+        typer.Option(help="A model of another sparsity weight, for the curve. Repeatable."),
+    ] = None,
+    references: Annotated[
+        Path | None, typer.Option(help="JSON of exact or published points for the curve.")
+    ] = None,
+) -> None:
+    """Draw what a model does with a table; for images the paper's figures."""
+    from suwr.cli.figures import write_figures
+
+    write_figures(model, data, target, out, pair, flip, also or [], references)
 
 
 app.command("reproduce")(_plainly(reproduce_command))

@@ -107,11 +107,28 @@ class Acquisition:
         self._evaluate(len(self._steps))
         return self
 
+    def go_on(self) -> Acquisition:
+        """Ask for one more unit although the policy has stopped.
+
+        Which one is decided from what is known, as if it had not stopped.
+
+        Returns
+        -------
+        self
+        """
+        if not self.done:
+            raise ValueError("The policy has not stopped: it asks by itself.")
+        spent = len(self._steps) >= self._model.max_steps_
+        if spent or len(self._known) == len(self._model.encoder_.names):
+            raise ValueError("There is nothing left to ask for within 'max_steps'.")
+        self._ask_for(self._best)
+        return self
+
     def narrative(self, row: int | str = "asked") -> Narrative:
         """The story so far."""
         model = self._model
         if not self.done:
-            ended = "decision"
+            ended = "open"
         elif len(self._known) == len(model.encoder_.names):
             ended = "everything"
         else:
@@ -162,12 +179,15 @@ class Acquisition:
         probability = 1.0 if n_steps >= policy.max_steps else float(stop[0])
         shown = model._in_user_units(prediction)[0]
         self._state = (probability, tuple(float(p) for p in shown))
-        asked = best_units(logits, policy.units_per_step)[0].tolist()
-        self._asked = [] if probability >= 0.5 else [u for u in asked if u >= 0]
-        units = model.units_
-        self.next_unit = " + ".join(units.names[u] for u in self._asked) or None
+        best = best_units(logits, policy.units_per_step)[0].tolist()
+        self._best = [u for u in best if u >= 0]
+        self._ask_for([] if probability >= 0.5 else self._best)
+
+    def _ask_for(self, units: list[int]) -> None:
+        self._asked = units
+        self.next_unit = " + ".join(self._model.units_.names[u] for u in units) or None
         self.next_columns = tuple(
             dict.fromkeys(
-                name for u in self._asked for name in self._columns_of(u) if name not in self._known
+                name for u in units for name in self._columns_of(u) if name not in self._known
             )
         )

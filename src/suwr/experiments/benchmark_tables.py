@@ -51,8 +51,8 @@ may take all eleven steps and is not told how many features matter; L2X, CAE and
 
 _PATH_NOTE = (
     "λ as a share of the loss of the best constant prediction. The arrow marks the chosen one: "
-    "the default, 1 % of the loss of the best constant prediction, unless another λ of the path has "
-    "a mean validation loss that is lower by more than two standard errors of the difference"
+    "the default, 0.01, unless another λ of the path has a mean validation loss that is lower by "
+    "more than two standard errors of the difference"
     f" (with one seed: by {200 * choice.SINGLE_SEED_ERROR:g} % of the constant loss). "
     "Test figures played no part in it."
 )

@@ -47,8 +47,6 @@ def choose_share(losses: Mapping[float, Sequence[float]]) -> float:
     best = min(table, key=lambda share: (table[share].mean(), -share))
     excess = table[default] - table[best]
     error = (
-        SINGLE_SEED_ERROR
-        if len(excess) == 1
-        else float(excess.std(ddof=1)) / np.sqrt(len(excess))
+        SINGLE_SEED_ERROR if len(excess) == 1 else float(excess.std(ddof=1)) / np.sqrt(len(excess))
     )
     return best if excess.mean() > 2 * error else default

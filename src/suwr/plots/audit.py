@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suwr._optional import require
+from suwr.plots._style import BLUE, GREY, VERMILLION, plain
 
 if TYPE_CHECKING:
     from suwr.audit import AuditReport, Witness
 
-# Okabe and Ito's colours, told apart with any colour vision; words and shapes repeat the message.
-_LEAK = "#D55E00"
-_CLEAN = "#0072B2"
-_GREY = "#8A8A8A"
+# Words and shapes repeat what the colours say.
+_LEAK = VERMILLION
+_CLEAN = BLUE
 _SHOWN = "#CFE3F1"
 _CHANGED = "#F8D9C4"
 _MAX_BARS = 10
@@ -95,7 +95,7 @@ def _bars(report: AuditReport, ax: Any) -> None:
     for p, length, interval in zip(
         place, lengths, intervals or [(v, v) for v in lengths], strict=True
     ):
-        colour = _LEAK if interval[0] > 0 else _GREY
+        colour = _LEAK if interval[0] > 0 else GREY
         ax.plot([0.0, length], [p, p], color=colour, linewidth=9, alpha=0.25, solid_capstyle="butt")
         if intervals:
             ax.plot(interval, [p, p], color=colour, linewidth=2.2, solid_capstyle="butt")
@@ -110,7 +110,7 @@ def _bars(report: AuditReport, ax: Any) -> None:
             fontsize=10,
         )
     ax.axvline(0.0, color="black", linewidth=0.8)
-    ax.set_yticks(place, names)
+    ax.set_yticks(place, [plain(name) for name in names])
     ax.set_ylim(-0.6, len(names) - 0.4)
     ax.set_xlim(left, 1.14 * top)
     ax.set_xlabel(_axis_label(report))
@@ -160,7 +160,7 @@ def _witness_table(witness: Witness, ax: Any) -> None:
         cellText=cells,
         cellColours=colours,
         rowLabels=[name for _, _, name in rows],
-        colLabels=[witness.columns[j] for j in columns],
+        colLabels=[plain(witness.columns[j], 18) for j in columns],
         cellLoc="center",
         bbox=[0.05, 0.08, 0.95, 0.8],
     )
@@ -188,4 +188,4 @@ def _witness_table(witness: Witness, ax: Any) -> None:
 
 def _cell(value: Any) -> str:
     text = f"{value:.3g}" if isinstance(value, float | np.floating) else str(value)
-    return text if len(text) <= 12 else text[:11] + "…"
+    return plain(text, 12)

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suwr._optional import require
+from suwr.plots._style import BLUE, GREEN, LIGHT_GREY, VERMILLION, new_axes, open_frame
 
 if TYPE_CHECKING:
     from suwr.exact.front import ParetoFront
 
-# Okabe and Ito's colours, told apart with any colour vision; markers repeat the difference.
 _STYLES = {
-    "lp": ("All leak-free policies", "#0072B2", "o"),
-    "dp": ("SUWR policies", "#D55E00", "s"),
-    "global": ("One subset for all rows", "#009E73", "^"),
+    "lp": ("All leak-free policies", BLUE, "o"),
+    "dp": ("SUWR policies", VERMILLION, "s"),
+    "global": ("One subset for all rows", GREEN, "^"),
 }
 
 
@@ -54,9 +53,7 @@ def plot_fronts(
             f"The 'labels' parameter of plot_fronts must have {len(fronts)} names. "
             f"Got {len(labels)} instead."
         )
-    if ax is None:
-        plt = require("matplotlib.pyplot", "plots", "Plotting")
-        _, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+    ax = new_axes(ax, (6.4, 4.2))
     right = max(float(front.cost[-1]) for front in fronts) * 1.06 or 1.0
     top = max(float(front.loss[0]) for front in fronts) * 1.06 or 1.0
     _shade(ax, fronts, right, top)
@@ -79,7 +76,7 @@ def plot_fronts(
     ax.set_ylabel(ylabel)
     ax.set_xlim(0, right)
     ax.set_ylim(0, top)
-    ax.spines[["top", "right"]].set_visible(False)
+    open_frame(ax)
     ax.legend(frameon=False)
     return ax
 
@@ -92,4 +89,4 @@ def _shade(ax: Any, fronts: Sequence[ParetoFront], right: float, top: float) -> 
     name = "Impossible with one subset"
     if methods & {"lp", "dp"}:
         name = "Impossible without leakage" if "lp" in methods else "Impossible for SUWR"
-    ax.fill_between(cost, 0, floor, color="#D9D9D9", linewidth=0, zorder=0, label=name)
+    ax.fill_between(cost, 0, floor, color=LIGHT_GREY, linewidth=0, zorder=0, label=name)

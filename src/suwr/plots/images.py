@@ -1,0 +1,270 @@
+"""The narrative of an image: its patches, step by step, with the predictions beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suwr._optional import require
+from suwr.masking import Patches
+from suwr.plots._style import BLUE, GREY, VERMILLION, new_axes, new_grid, open_frame, plain, share
+
+if TYPE_CHECKING:
+    from suwr.narrative import Explanation, Narrative
+
+# How much of a hidden pixel is drawn: enough to recognise the image, too little to be mistaken
+# for what the model saw.
+_FAINT = 0.25
+
+# Widths of a picture and of the bars beside it.
+_WIDTHS = (1.5, 1.0)
+
+Box = tuple[float, float, float, float]
+
+
+def plot_image_step(
+    narrative: Narrative,
+    image: ArrayLike,
+    patches: Patches,
+    step: int | None = None,
+    ax: Any = None,
+) -> Any:
+    """Draw an image with the patches that are revealed after a step.
+
+    The patches of this step are red, earlier ones blue; the number in a patch says at which step it
+    was revealed. Pixels outside them, which the model has not seen, are faint.
+
+    Parameters
+    ----------
+    narrative : Narrative
+        Of a model whose ``groups`` are ``patches``.
+    image : array-like of shape ``patches.shape``, or flat
+    patches : Patches
+    step : int, default=None
+        0 is the blind start. None draws the whole selection, all of it in red.
+    ax : matplotlib Axes, default=None
+        Where to draw; a new figure if None.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    last = len(narrative.steps) if step is None else _check_step(step, narrative)
+    ax = new_axes(ax, (2.6, 2.6))
+    boxes, seen = _revealed(narrative, patches, last)
+    pixels = _as_image(image, patches)
+    _draw_pixels(ax, pixels, seen, patches)
+    for number, box in boxes:
+        _draw_patch(ax, box, number, current=step is None or number == last)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    ax.spines[:].set_color(GREY)
+    return ax
+
+
+def plot_image_narrative(
+    narrative: Narrative,
+    image: ArrayLike,
+    patches: Patches,
+    steps: Sequence[int] | None = None,
+    axes: Any = None,
+) -> Any:
+    """Draw several steps in a row, each with a bar per class beside it.
+
+    Parameters
+    ----------
+    narrative, image, patches
+        As in `plot_image_step`.
+    steps : sequence of int, default=None
+        Which steps; None draws all of them, without the blind start.
+    axes : array of matplotlib Axes, shape (2 * n_steps,), default=None
+        For each step one for the image and one for the bars; a new figure if None.
+
+    Returns
+    -------
+    ndarray of matplotlib Axes, shape (2 * n_steps,)
+    """
+    chosen = list(range(1, len(narrative.steps) + 1) or [0]) if steps is None else list(steps)
+    if axes is None:
+        axes = new_story_grid(1, len(chosen))[0]
+    if np.shape(axes) != (2 * len(chosen),):
+        raise ValueError(
+            f"The 'axes' parameter of plot_image_narrative must hold {2 * len(chosen)} axes, two "
+            f"for each step. Got the shape {np.shape(axes)} instead."
+        )
+    for place, step in enumerate(chosen):
+        picture, bars = axes[2 * place], axes[2 * place + 1]
+        plot_image_step(narrative, image, patches, step, picture)
+        picture.set_title(f"step {step}" if step else "start")
+        picture.set_xlabel(f"stop: {share(narrative.stop_probabilities[step])}")
+        plot_prediction(narrative, step, bars)
+        # As high as the picture.
+        bars.set_box_aspect(_WIDTHS[0] / _WIDTHS[1] * patches.shape[0] / patches.shape[1])
+    return axes
+
+
+def plot_prediction(narrative: Narrative, step: int | None = None, ax: Any = None) -> Any:
+    """Draw the prediction after a step: a bar per class, the most probable one in colour.
+
+    Parameters
+    ----------
+    narrative : Narrative
+        Of a classifier.
+    step : int, default=None
+        0 is the blind start; None is the last step.
+    ax : matplotlib Axes, default=None
+        Where to draw; a new figure if None.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    if narrative.classes is None:
+        raise ValueError("plot_prediction needs the narrative of a classifier.")
+    last = len(narrative.steps) if step is None else _check_step(step, narrative)
+    ax = new_axes(ax, (2.0, 2.6))
+    prediction = np.array(narrative.predictions[last])
+    place = np.arange(len(prediction))
+    best = int(prediction.argmax())
+    colours = [VERMILLION if i == best else GREY for i in place]
+    ax.barh(place, prediction, 0.75, color=colours)
+    # The bars start at the left edge, so the percentage of the longest always finds room in it or
+    # beyond it.
+    inside = prediction[best] > 0.5
+    ax.text(
+        prediction[best] - 0.03 if inside else prediction[best] + 0.03, best,
+        share(prediction[best]), va="center", ha="right" if inside else "left",
+        color="white" if inside else "black", fontsize="small", fontweight="bold",
+    )  # fmt: skip
+    ax.set_yticks(place, [plain(label, 12) for label in narrative.classes])
+    for label, number in zip(ax.get_yticklabels(), place, strict=True):
+        label.set_fontweight("bold" if number == best else "normal")
+    ax.set_ylim(len(place) - 0.4, -0.6)
+    ax.set_xlim(0, 1)
+    ax.set_xticks([])
+    ax.tick_params(axis="y", length=0, labelsize="small")
+    open_frame(ax, "top", "right", "bottom")
+    return ax
+
+
+def plot_image_usage(explanation: Explanation, patches: Patches, ax: Any = None) -> Any:
+    """Draw how often each pixel is revealed, over many images.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    patches : Patches
+    ax : matplotlib Axes, default=None
+        Where to draw; a new figure if None.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    if len(explanation) == 0:
+        raise ValueError("The 'explanation' parameter of plot_image_usage must not be empty.")
+    ax = new_axes(ax, (3.6, 3.0))
+    masks = [_revealed(story, patches, len(story.steps))[1] for story in explanation]
+    share = 100 * np.mean(masks, axis=0)
+    drawn = ax.imshow(share, cmap="cividis", vmin=0, vmax=100, interpolation="nearest")
+    ax.figure.colorbar(drawn, ax=ax, label="Images that reveal the pixel (%)")
+    ax.set_xticks([])
+    ax.set_yticks([])
+    return ax
+
+
+def new_story_grid(n_rows: int, n_steps: int) -> Any:
+    """Axes for narratives of images below each other, (n_rows, 2 * n_steps)."""
+    return new_grid(
+        n_rows,
+        2 * n_steps,
+        (3.2 * n_steps + 0.3, 2.3 * n_rows + 0.2),
+        width_ratios=_WIDTHS * n_steps,
+    )
+
+
+def patch_box(unit: str, patches: Patches) -> Box:
+    """Left, top, width and height of a patch, in pixels; cut at the border of the image."""
+    if unit not in patches.names:
+        raise ValueError(f"The narrative reveals {unit!r}, which is none of the given patches.")
+    member = _member(patches, patches.names.index(unit))
+    rows, columns = np.flatnonzero(member.any(axis=1)), np.flatnonzero(member.any(axis=0))
+    return columns[0], rows[0], len(columns), len(rows)
+
+
+def _member(patches: Patches, unit: int) -> NDArray[np.bool_]:
+    return patches.membership()[unit].reshape(patches.shape).reshape(*patches.shape[:2], -1).any(2)
+
+
+def _revealed(
+    narrative: Narrative, patches: Patches, last: int
+) -> tuple[list[tuple[int, Box]], NDArray[np.bool_]]:
+    """The boxes with their step numbers, and which pixels they cover."""
+    seen = np.zeros(patches.shape[:2], dtype=bool)
+    boxes = []
+    for number, step in enumerate(narrative.steps[:last], start=1):
+        for unit in step.units:
+            left, top, width, height = box = patch_box(unit, patches)
+            seen[int(top) : int(top + height), int(left) : int(left + width)] = True
+            boxes.append((number, box))
+    return boxes, seen
+
+
+def _as_image(image: ArrayLike, patches: Patches) -> NDArray[np.float64]:
+    pixels = np.asarray(image, dtype=np.float64)
+    if pixels.size != patches.n_columns:
+        raise ValueError(
+            f"The 'image' parameter must have {patches.n_columns} pixels, the shape "
+            f"{patches.shape}. Got the shape {pixels.shape} instead."
+        )
+    return pixels.reshape(patches.shape)
+
+
+def _draw_pixels(
+    ax: Any, pixels: NDArray[np.float64], seen: NDArray[np.bool_], patches: Patches
+) -> None:
+    """Seen pixels in full, the others faint. One channel is drawn as ink on paper."""
+    strength = np.where(seen, 1.0, _FAINT)
+    low, high = np.nanmin(pixels), np.nanmax(pixels)
+    scaled = (pixels - low) / (high - low) if high > low else np.zeros_like(pixels)
+    grey = len(patches.shape) == 2 or patches.shape[2] == 1
+    shown = scaled.reshape(patches.shape[:2]) if grey else scaled
+    ax.imshow(
+        shown, alpha=strength, cmap="gray_r" if grey else None, vmin=0, vmax=1,
+        interpolation="nearest",
+    )  # fmt: skip
+
+
+def _draw_patch(ax: Any, box: Box, number: int, current: bool) -> None:
+    patches = require("matplotlib.patches", "plots", "Plotting")
+    effects = require("matplotlib.patheffects", "plots", "Plotting")
+    left, top, width, height = box
+    colour = VERMILLION if current else BLUE
+    ax.add_patch(
+        patches.Rectangle(
+            (left - 0.5, top - 0.5),
+            width,
+            height,
+            fill=False,
+            edgecolor=colour,
+            linewidth=2.4 if current else 1.6,
+            zorder=4 if current else 3,
+        )
+    )
+    ax.text(
+        left - 0.5 + width / 2, top - 0.5 + height / 2, str(number), color=colour, ha="center",
+        va="center", fontweight="bold", fontsize="medium" if current else "small",
+        zorder=6 if current else 5,
+        path_effects=[effects.withStroke(linewidth=2.5, foreground="white")],
+    )  # fmt: skip
+
+
+def _check_step(step: int, narrative: Narrative) -> int:
+    if not 0 <= step <= len(narrative.steps):
+        raise ValueError(
+            f"The 'step' parameter must be from 0 to {len(narrative.steps)}. Got {step} instead."
+        )
+    return step

@@ -1,0 +1,136 @@
+"""The narrative of one row, read from top to bottom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from suwr._optional import require
+from suwr._words import short
+from suwr.plots._style import (
+    COLOURS,
+    GREY,
+    LIGHT_GREY,
+    MARKERS,
+    new_axes,
+    open_frame,
+    plain,
+    share,
+)
+
+if TYPE_CHECKING:
+    from suwr.narrative import Narrative, Step
+
+# Classes that get a colour; the others stay in grey.
+_MOST_CLASSES = 5
+# Values of a group that are written out; a patch of pixels is named only.
+_MOST_VALUES = 3
+# The column of stop probabilities stands right of the predictions: where it begins, how wide it is
+# and where the axes end, in widths of the predictions' scale.
+_STOP_LEFT, _STOP_WIDTH, _RIGHT = 1.1, 0.14, 1.4
+
+
+def plot_narrative(narrative: Narrative, ax: Any = None) -> Any:
+    """Draw what each step revealed and how the prediction moved.
+
+    Time runs downwards: the first line is the blind prediction, each further line is named after
+    what was revealed, and at the right stands how probable it was to stop there.
+
+    Parameters
+    ----------
+    narrative : Narrative
+    ax : matplotlib Axes, default=None
+        Where to draw; a new figure if None.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    n_states = len(narrative.predictions)
+    ax = new_axes(ax, (7.6, 1.5 + 0.42 * n_states))
+    place = np.arange(n_states)
+    values = np.array(narrative.predictions)
+    if narrative.classes is None:
+        low, high = _draw_value(ax, values[:, 0], place)
+    else:
+        low, high = _draw_classes(ax, values, narrative.classes, place)
+    _draw_stops(ax, narrative.stop_probabilities, place, low, high)
+    lines = [f"{t}. {_what_was_revealed(step)}" for t, step in enumerate(narrative.steps, start=1)]
+    ax.set_yticks(place, ["nothing revealed", *lines])
+    ax.set_ylim(n_states - 0.5, -0.5)
+    ax.tick_params(axis="y", length=0)
+    open_frame(ax, "top", "right", "left")
+    ax.set_title(_headline(narrative), loc="left", fontweight="bold", pad=32)
+    return ax
+
+
+def _headline(narrative: Narrative) -> str:
+    used = f"{narrative.n_used} of {narrative.n_units} features"
+    if narrative.classes is None:
+        return f"Row {plain(narrative.row)}: {narrative.prediction[0]:.4g}, from {used}"
+    sure = share(max(narrative.prediction))
+    return f"Row {plain(narrative.row)}: {plain(narrative.label)} ({sure}), from {used}"
+
+
+def _what_was_revealed(step: Step) -> str:
+    """The columns with their values; a long name is cut, its value is not."""
+    if len(step.values) > _MOST_VALUES:
+        return plain(step.unit)
+    return ", ".join(f"{plain(c, 28)} = {plain(short(v), 14)}" for c, v in step.values.items())
+
+
+def _draw_value(ax: Any, values: Any, place: Any) -> tuple[float, float]:
+    """One line for the predicted value; returns the ends of its scale."""
+    ax.plot(values, place, color=COLOURS[0], marker=MARKERS[0], markersize=6, linewidth=2)
+    margin = 0.08 * (values.max() - values.min()) or 0.08 * abs(values[0]) or 1.0
+    low, high = values.min() - margin, values.max() + margin
+    ticker = require("matplotlib.ticker", "plots", "Plotting")
+    ticks = ticker.MaxNLocator(4).tick_values(low, high)
+    ax.set_xticks([t for t in ticks if low <= t <= high])
+    ax.set_xlabel("Prediction", loc="left")
+    return low, high
+
+
+def _draw_classes(
+    ax: Any, values: Any, classes: tuple[Any, ...], place: Any
+) -> tuple[float, float]:
+    """A line per class, in colour for the most probable ones; returns the ends of the scale."""
+    rank = np.argsort(-values.max(axis=0), kind="stable")
+    shown = sorted(rank[:_MOST_CLASSES].tolist())
+    for number in sorted(set(range(len(classes))) - set(shown)):
+        ax.plot(values[:, number], place, color=LIGHT_GREY, linewidth=1, zorder=1)
+    # A class has the same colour in every row.
+    for number in shown:
+        style = number % len(COLOURS)
+        ax.plot(
+            values[:, number], place, color=COLOURS[style], marker=MARKERS[style], markersize=6,
+            linewidth=2, label=plain(classes[number], 20), zorder=3,
+        )  # fmt: skip
+    ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
+    ax.set_xlabel("Predicted probability", loc="left")
+    handles, labels = ax.get_legend_handles_labels()
+    if len(shown) < len(classes):
+        handles.append(ax.plot([], [], color=LIGHT_GREY, linewidth=1)[0])
+        labels.append("other classes")
+    ax.legend(
+        handles, labels, frameon=False, ncols=len(labels), loc="lower left",
+        bbox_to_anchor=(0, 1), borderaxespad=0, handletextpad=0.4, columnspacing=1.4,
+    )  # fmt: skip
+    return 0.0, 1.0
+
+
+def _draw_stops(ax: Any, stops: tuple[float, ...], place: Any, low: float, high: float) -> None:
+    """Bars of ζ_stop, with a dotted line at one half, where decisions turn."""
+    width = high - low
+    left, wide = low + _STOP_LEFT * width, _STOP_WIDTH * width
+    ax.barh(place, np.array(stops) * wide, 0.5, left=left, color=GREY, zorder=2)
+    middle = left + wide / 2
+    ax.plot([middle, middle], [-0.4, len(stops) - 0.6], color="black", linewidth=0.8,
+            linestyle=":", zorder=3)  # fmt: skip
+    for y, stop in zip(place, stops, strict=True):
+        ax.text(left + 1.12 * wide, y, share(stop), va="center", fontsize="small")
+    ax.text(left, -0.56, "stop\nprobability", va="bottom", fontsize="small")
+    ax.set_xlim(low - 0.02 * width, low + _RIGHT * width)
+    ax.spines["bottom"].set_bounds(low, high)
+    ax.hlines(place, low, high, color=LIGHT_GREY, linewidth=0.6, zorder=0)
