@@ -151,7 +151,9 @@ class TableEncoder:
                 raise TableError(
                     f"Column {name!r} held numbers in fit and must do so now. Got {text!r} instead."
                 ) from None
-        scaled = (column - code.center) / code.scale
+        # The squares of larger numbers than this would not be finite, nor would their ratio.
+        with np.errstate(over="ignore"):
+            scaled = np.clip((column - code.center) / code.scale, -1e150, 1e150)
         squeezed = scaled / np.hypot(1.0, scaled / BOUND)
         missing = np.isnan(column)
         block[:, 0] = np.where(missing, 0.0, squeezed)
