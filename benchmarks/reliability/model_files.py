@@ -19,10 +19,10 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks"))
-sys.path.insert(0, str(ROOT / "tests" / "helpers"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "helpers"))
 import hostile_files
+import numpy as np
 import pandas as pd
 
 from common import machine, write_json
@@ -30,7 +30,7 @@ from suwr.estimators.persistence import from_bytes, to_bytes
 from suwr.exceptions import ModelFileError
 
 HERE = Path(__file__).parent
-FIXTURES = ROOT / "tests" / "estimators" / "fixtures"
+FIXTURES = HERE.parents[1] / "tests" / "estimators" / "fixtures"
 # Shares of the cases; forgeries that load are slow, since each of them must predict.
 SHARES = {
     "bit flips": 0.3,
@@ -71,7 +71,8 @@ def verdict(data: bytes, whole: bytes, X: object, accident: bool) -> str:
     again = to_bytes(model)
     if accident:
         return "same model" if again == whole else "another model"
-    model.explain(X)
+    # A model without names would warn of those in a frame.
+    model.explain(X if hasattr(model, "feature_names_in_") else np.asarray(X))
     return "working model" if to_bytes(from_bytes(again)) == again else "unstable model"
 
 
@@ -131,7 +132,8 @@ def table(result: dict) -> str:
     lines += [
         "",
         f"Peak memory of the process before the first case: {result['peak_mb_before']} MB. The "
-        "time includes predictions of twelve rows and a second round trip where a forged model loads.",
+        "time includes predictions of twelve rows and a second round trip where a forged model "
+        "loads.",
         "",
         f"Command: `{about['command']}`",
         "",

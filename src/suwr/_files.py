@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["check_writable", "write_atomic"]
+__all__ = ["atomic_file", "check_writable", "write_atomic"]
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
@@ -22,20 +24,39 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write to a temporary file beside ``path``, then put it in place."""
+@contextmanager
+def atomic_file(
+    path: str | os.PathLike[str], *, folder: str | os.PathLike[str] | None = None
+) -> Iterator[Path]:
+    """A temporary file to write to; it takes the place of ``path`` when the block ends well.
+
+    Parameters
+    ----------
+    path : path
+    folder : path, optional
+        Where the temporary file lives, on the same disk; beside ``path`` unless said.
+    """
     target = check_writable(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    handle, name = tempfile.mkstemp(dir=folder or target.parent, prefix=f".{target.name}.")
+    os.close(handle)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
+        yield Path(name)
+        with open(name, "rb") as file:
             os.fsync(file.fileno())
         # A temporary file is private; the finished one follows the usual rules.
         umask = os.umask(0)
         os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, target)
+    except BaseException as error:
+        os.unlink(name)
+        if isinstance(error, OSError) and error.errno and error.filename is None:
+            # A full disk does not say by itself what could not be written.
+            raise OSError(error.errno, os.strerror(error.errno), str(target)) from error
         raise
+
+
+def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write to a temporary file beside ``path``, then put it in place."""
+    with atomic_file(path) as temporary:
+        temporary.write_bytes(data)

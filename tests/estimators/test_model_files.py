@@ -53,9 +53,7 @@ def test_fields_that_older_files_lack_take_their_defaults(kind):
 def test_fields_of_a_newer_version_are_named(part):
     state, tensors = take_apart(subject("classifier")[0].read_bytes())
     state[part]["warp"], state["version"] = 9, "7.1"
-    with pytest.raises(
-        ModelFileError, match=r"'warp', which suwr .* does not know; suwr 7\.1 wrote"
-    ):
+    with pytest.raises(ModelFileError, match=r"'warp', which suwr .* not know; suwr 7\.1 wrote"):
         from_bytes(forged(state, tensors))
 
 

@@ -1,4 +1,3 @@
-from fractions import Fraction
 from types import MappingProxyType
 
 import numpy as np
@@ -64,7 +63,7 @@ def test_parameters_of_unusual_types_survive(tmp_path):
     groups = MappingProxyType({"g": np.array([0, 1])})
     model = SUWRRegressor(
         **SMALL | {"random_state": np.random.RandomState(0)}, groups=groups,
-        costs=pd.Series([2.0, 3.0]), sparsity_weight=Fraction(1, 2),
+        costs=pd.Series([2.0, 3.0]), sparsity_weight=np.float32(0.5),
     ).fit(X, X[:, 0])  # fmt: skip
     again = roundtrip(model, tmp_path)
     assert again.units_.names == ("g", "x2")

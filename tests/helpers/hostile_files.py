@@ -166,7 +166,8 @@ FORGERIES = {"states": rewritten_state, "tensors": rewritten_tensors, "deep JSON
 
 _FORBIDDEN = (
     "compile", "exec", "os.system", "os.exec", "os.posix_spawn", "os.fork", "subprocess.Popen",
-    "socket.connect", "pickle.find_class", "ctypes.dlopen", "os.remove", "os.rename", "marshal.loads",
+    "socket.connect", "pickle.find_class", "ctypes.dlopen", "os.remove", "os.rename",
+    "marshal.loads",
 )  # fmt: skip
 _seen: list[str] | None = None
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from suwr._engine import engine
 from suwr._files import check_writable, write_atomic
 from suwr._optional import require
 from suwr.audit import audit_files
@@ -17,8 +18,9 @@ from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.persistence import load
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.exceptions import TableError
+from suwr.scale import score_partitions
 
-__all__ = ["audit_table", "explain_rows", "fit_table", "predict_table"]
+__all__ = ["audit_table", "explain_rows", "fit_table", "predict_folder", "predict_table"]
 
 # A numeric target with more distinct values than this is a quantity, not a class.
 MOST_CLASSES = 20
@@ -89,6 +91,19 @@ def predict_table(model_path: Path, data: Path, out: Path) -> None:
     Console().print(f"Wrote {len(X)} predictions to {out}", soft_wrap=True)
 
 
+def predict_folder(model_path: Path, data: str, out: Path, jobs: int, scheduler: str | None) -> None:
+    """Write the predictions of any number of files, partition by partition."""
+    with engine(scheduler):
+        scored = score_partitions(
+            load(model_path), data, out, n_jobs=None if scheduler else jobs, verbose=1
+        )
+    before = f"; {scored.n_resumed} of them were there before" if scored.n_resumed else ""
+    Console().print(
+        f"{scored.n_rows:,} predictions in {len(scored.paths)} files in {out}{before}",
+        soft_wrap=True,
+    )
+
+
 def explain_rows(model_path: Path, data: Path, rows: list[int], json: Path | None) -> None:
     """Print the narratives of some rows; all rows go to the JSON file if none is named."""
     if json is not None:
@@ -137,7 +152,9 @@ def audit_table(
 
 def _features(model: Any, frame: Any) -> Any:
     """The columns that the model knows; others, such as the target, are left aside."""
-    names = list(getattr(model, "feature_names_in_", frame.columns))
+    if not hasattr(model, "feature_names_in_"):
+        return frame.set_axis(range(frame.shape[1]), axis=1)
+    names = list(model.feature_names_in_)
     missing = [n for n in names if n not in frame.columns]
     if missing:
         raise TableError(
