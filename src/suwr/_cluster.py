@@ -54,14 +54,15 @@ class ClusterBackend(ParallelBackendBase):
         self._open: set[Future] = set()
 
     def effective_n_jobs(self, n_jobs: int) -> int:
-        """As many as the cluster has threads, whatever was asked for."""
+        """As many as the cluster has threads, whatever was asked for; two at least."""
         try:
             self.client.wait_for_workers(1, timeout=self.patience)
         except TimeoutError as error:
             raise ConnectionError(
                 f"The scheduler {self.client.scheduler.address} has no workers."
             ) from error
-        return sum(self.client.nthreads().values())
+        # Of a single job joblib would think that it may as well run here.
+        return max(2, sum(self.client.nthreads().values()))
 
     def configure(self, n_jobs: int = 1, parallel: Any = None, **options: Any) -> int:
         """Called by joblib before the first batch."""
