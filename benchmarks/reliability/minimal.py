@@ -56,7 +56,6 @@ for call in (lambda: story.to_frame(), lambda: suwr.score_partitions(model, "x.c
 """
 
 
-
 def available(python: Path, requirement: str) -> str:
     """The lowest version that the index has and that satisfies the requirement."""
     name, least = requirement.split(">=")

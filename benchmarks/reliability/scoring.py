@@ -53,9 +53,7 @@ def train() -> SUWRClassifier:
     rng = np.random.RandomState(0)
     X = pd.DataFrame(rng.randn(4000, 30), columns=COLUMNS)
     y = np.where(X["x0"] > 0, X["x1"] > 0, X["x2"] + X["x3"] > 0)
-    model = SUWRClassifier(
-        max_steps=5, hidden_size=32, max_epochs=30, random_state=0, device="cpu"
-    )
+    model = SUWRClassifier(max_steps=5, hidden_size=32, max_epochs=30, random_state=0, device="cpu")
     return model.fit(X, y)
 
 

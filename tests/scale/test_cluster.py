@@ -66,7 +66,6 @@ def test_a_search_survives_killed_workers(cluster, deaths, problem):
         np.testing.assert_array_equal(search.cv_results_[name], plain.cv_results_[name])
 
 
-
 def test_large_arguments_and_errors_arrive(cluster):
     values = np.ones(400_000)
     with engine(cluster):

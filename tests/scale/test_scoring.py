@@ -199,5 +199,3 @@ def test_on_the_command_line(tmp_path, model, rows, monkeypatch):
     wrong = CliRunner().invoke(app, [*words[:2], "c*.parquet", "--out", "other/"])
     assert wrong.exit_code == 1
     assert "Error: There is no file 'c*.parquet'" in wrong.output
-
-

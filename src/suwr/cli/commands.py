@@ -91,7 +91,9 @@ def predict_table(model_path: Path, data: Path, out: Path) -> None:
     Console().print(f"Wrote {len(X)} predictions to {out}", soft_wrap=True)
 
 
-def predict_folder(model_path: Path, data: str, out: Path, jobs: int, scheduler: str | None) -> None:
+def predict_folder(
+    model_path: Path, data: str, out: Path, jobs: int, scheduler: str | None
+) -> None:
     """Write the predictions of any number of files, partition by partition."""
     with engine(scheduler):
         scored = score_partitions(
