@@ -2,8 +2,8 @@
 
     python benchmarks/reliability/minimal.py
 
-Installs the core with the lowest version of each dependency into a scratch environment, as far as the
-package index has it for this Python; then imports every public name, fits, explains, saves and
+Installs the core with the lowest version of each dependency into a scratch environment, as far as
+the package index has it for this Python; then imports every public name, fits, explains, saves and
 loads, and asks for each extra by name. Where the index lacks a version, the lowest one that it has
 is taken and written down.
 """
