@@ -115,9 +115,6 @@ def score_partitions(
         return _score_dask(stored, digest, data, folder, overwrite, verbose)
     partitions = find_partitions(data, rows_per_partition)
     plan = {"format": 1, "model": digest, "partitions": [asdict(p) for p in partitions]}
-    # As JSON has it: a plan is compared with one that was read from a file.
-    for entry in plan["partitions"]:
-        entry["row_groups"] = entry["row_groups"] and list(entry["row_groups"])
     with open_folder(folder, plan, overwrite) as todo:
         run = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
         done = run(delayed(_score_file)(stored, partitions[n], folder, n) for n in todo)
