@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types format clean
+.PHONY: help setup demo test lint types minimal audit format clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -31,6 +31,13 @@ lint: $(STAMP)  ## style and common mistakes
 
 types: $(STAMP)  ## static types
 	$(BIN)/mypy
+
+minimal: $(STAMP)  ## smoke test with the oldest versions and no extras, in a scratch environment
+	$(BIN)/python benchmarks/reliability/minimal.py
+
+audit: $(STAMP)  ## known vulnerabilities of the pinned versions, where the advisories can be reached
+	$(BIN)/python -m pip install --quiet pip-audit
+	$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip
 
 format: $(STAMP)  ## rewrite the sources in the project's style
 	$(BIN)/ruff check --fix .

@@ -143,3 +143,7 @@ def test_every_pixel_belongs_to_a_patch(height, width, size, data):
 def test_bad_patches(kwargs, parameter):
     with pytest.raises(ValueError, match=f"The '{parameter}' parameter of Patches must"):
         Patches(**kwargs)
+
+
+def test_pixels_beyond_64_bits_are_counted():
+    assert Patches((2**62 + 1, 4)).n_columns == 2**64 + 4

@@ -20,7 +20,7 @@ LAYERS = [
     {"audit"},
     {"nn"},
     {"estimators"},
-    {"baselines"},
+    {"baselines", "scale"},
     {"experiments"},
     {"cli"},
 ]

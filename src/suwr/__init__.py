@@ -14,8 +14,10 @@ _EXPORTS = {
     "Patches": "suwr.masking",
     "SUWRClassifier": "suwr.estimators.classifier",
     "SUWRRegressor": "suwr.estimators.regressor",
+    "engine": "suwr._engine",
     "load": "suwr.estimators.persistence",
     "reveal": "suwr.masking",
+    "score_partitions": "suwr.scale.scoring",
     "sparsity_path": "suwr.estimators.path",
 }
 
@@ -30,22 +32,26 @@ __all__ = [
     "SUWRRegressor",
     "audit",
     "baselines",
+    "engine",
     "exact",
     "exceptions",
     "load",
     "plots",
     "reveal",
+    "score_partitions",
     "sparsity_path",
 ]
 
 if TYPE_CHECKING:
     from suwr import audit, baselines, exact, exceptions, plots
+    from suwr._engine import engine
     from suwr.estimators.classifier import SUWRClassifier
     from suwr.estimators.path import sparsity_path
     from suwr.estimators.persistence import load
     from suwr.estimators.regressor import SUWRRegressor
     from suwr.masking import Patches, reveal
     from suwr.narrative import Explanation, Narrative
+    from suwr.scale.scoring import score_partitions
 
 
 def __getattr__(name: str) -> Any:

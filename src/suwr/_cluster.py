@@ -54,27 +54,33 @@ class ClusterBackend(ParallelBackendBase):
         self._open: set[Future] = set()
 
     def effective_n_jobs(self, n_jobs: int) -> int:
-        """As many as the cluster has threads, whatever was asked for."""
+        """As many as the cluster has threads, whatever was asked for; two at least."""
         try:
             self.client.wait_for_workers(1, timeout=self.patience)
         except TimeoutError as error:
             raise ConnectionError(
-                f"The scheduler {self.client.scheduler.address} has no workers."
+                f"The scheduler of {self.client!r} has no workers after {self.patience} seconds."
             ) from error
-        return sum(self.client.nthreads().values())
+        # Of a single job joblib would think that it may as well run here.
+        return max(2, sum(self.client.nthreads().values()))
 
-    def configure(self, n_jobs: int = 1, parallel: Any = None, **options: Any) -> int:
+    def configure(
+        self, n_jobs: int = 1, parallel: Any = None, prefer: Any = None, require: Any = None,
+        **backend_kwargs: Any,
+    ) -> int:  # fmt: skip
         """Called by joblib before the first batch."""
         self.parallel = parallel
         return self.effective_n_jobs(n_jobs)
 
-    def submit(self, func: Any, callback: Callable[[Future], None]) -> Future:
+    def submit(self, func: Any, callback: Any = None) -> Any:
         """Called by joblib with a batch; ``callback`` gets the finished future."""
         return self._submit(func.items, callback, 1)
 
-    apply_async = submit
+    def apply_async(self, func: Any, callback: Any = None) -> Any:
+        """The name of `submit` in older versions of joblib."""
+        return self.submit(func, callback)
 
-    def retrieve_result_callback(self, out: Future) -> Any:
+    def retrieve_result_callback(self, out: Any) -> Any:
         """The results of a batch, or the error that it raised."""
         return out.result()
 

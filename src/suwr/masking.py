@@ -6,6 +6,7 @@ over columns: the union of the revealed units.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -121,7 +122,7 @@ class Patches:
     @property
     def n_columns(self) -> int:
         """Number of pixels times channels."""
-        return int(np.prod(self.shape))
+        return math.prod(self.shape)
 
     def _grid(self) -> list[tuple[tuple[int, int, int], tuple[int, int, int]]]:
         (height, width), (sr, sc), (tr, tc) = (

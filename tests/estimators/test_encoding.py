@@ -21,6 +21,16 @@ def test_numbers_are_centred_scaled_and_bounded():
     np.testing.assert_allclose(out, [0, BOUND, -BOUND])
 
 
+@pytest.mark.parametrize("joint", [False, True])
+@given(st.lists(st.floats(allow_infinity=False), min_size=1, max_size=6))
+def test_all_numbers_are_encoded_as_finite_ones(joint, values):
+    encoder = TableEncoder.fit(table(values, values[::-1]), ["a", "b"], joint=joint)
+    ends = [*values, 1.7e308, -1.7e308, 5e-324]
+    out = encoder.encode(table(ends, ends))
+    assert (np.abs(out) <= BOUND).all()
+    assert all(np.isfinite([c.center, c.scale]).all() and c.scale > 0 for c in encoder.codes)
+
+
 def test_missing_has_a_code_of_its_own_where_it_was_seen():
     encoder = TableEncoder.fit(table([1.0, np.nan, 2.0], [1.0, 2.0, 3.0]), ["a", "b"])
     assert encoder.column_of.tolist() == [0, 0, 1]

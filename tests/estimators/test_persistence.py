@@ -1,8 +1,9 @@
-import json
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 import pytest
+from hostile_files import forged, take_apart
 from sklearn.datasets import make_classification
 
 import suwr
@@ -19,7 +20,11 @@ def roundtrip(model, tmp_path):
     return suwr.load(path)
 
 
-@pytest.mark.parametrize("labels", [[0, 1], ["no", "yes"], [1.0, 2.0], [False, True]])
+@pytest.mark.parametrize(
+    "labels",
+    [[0, 1], ["no", "yes"], [1.0, 2.0], [False, True], np.array([3, 4], dtype=np.uint8),
+     np.array(["no", "yes"], dtype=object)],
+)  # fmt: skip
 def test_classes_of_every_type_survive(tmp_path, labels):
     X, y = make_classification(60, 4, random_state=0)
     model = SUWRClassifier(**SMALL).fit(X, np.array(labels)[y])
@@ -51,6 +56,29 @@ def test_groups_costs_patches_and_categories_survive(tmp_path):
     assert again.explain(frame) == named.explain(frame)
     assert again.units_.costs.tolist() == [2, 1]
     assert again.feature_names_in_.tolist() == ["a", "c", "f"]
+
+
+def test_parameters_of_unusual_types_survive(tmp_path):
+    X = np.random.RandomState(0).randn(40, 3)
+    groups = MappingProxyType({"g": np.array([0, 1])})
+    model = SUWRRegressor(
+        **SMALL | {"random_state": np.random.RandomState(0)}, groups=groups,
+        costs=pd.Series([2.0, 3.0]), sparsity_weight=np.float32(0.5),
+    ).fit(X, X[:, 0])  # fmt: skip
+    again = roundtrip(model, tmp_path)
+    assert again.units_.names == ("g", "x2")
+    assert again.units_.costs.tolist() == [2, 3]
+    assert again.sparsity_weight_ == 0.5
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_classes_that_json_cannot_hold_are_refused_by_save(tmp_path):
+    X, y = make_classification(60, 4, random_state=0)
+    model = SUWRClassifier(**SMALL).fit(X, y)
+    model.classes_ = np.array([b"no", b"yes"])
+    with pytest.raises(ValueError, match="Classes must be numbers, text or booleans"):
+        model.save(tmp_path / "model.suwr")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_published_trainer_survives(tmp_path):
@@ -91,16 +119,8 @@ def test_every_flipped_bit_is_refused(data):
 
 def rewritten(data, **changes):
     """A file whose state was changed and whose digest is right."""
-    from safetensors.numpy import load, save
-
-    from suwr.estimators import persistence
-
-    size = int.from_bytes(data[:8], "little")
-    state = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["suwr"])
-    state.update(changes)
-    tensors = load(data)
-    text = json.dumps(state, sort_keys=True)
-    return save(tensors, {"suwr": text, "sha256": persistence._digest(text, tensors)})
+    state, tensors = take_apart(data)
+    return forged(state | changes, tensors)
 
 
 def test_a_newer_format_says_so(data):
@@ -125,11 +145,10 @@ def test_states_that_make_no_sense_are_refused(data, changes):
 
 
 def test_huge_declared_shapes_allocate_nothing(data):
-    size = int.from_bytes(data[:8], "little")
-    state = json.loads(json.loads(data[8 : 8 + size])["__metadata__"]["suwr"])
-    huge = state["architecture"] | {"hidden_size": 10**7}
-    with pytest.raises(ModelFileError, match="does not fit its tensors"):
-        from_bytes(rewritten(data, architecture=huge))
+    architecture = take_apart(data)[0]["architecture"]
+    for field in ("hidden_size", "n_layers", "n_members"):
+        with pytest.raises(ModelFileError, match="does not fit its tensors"):
+            from_bytes(rewritten(data, architecture=architecture | {field: 10**7}))
 
 
 def test_foreign_files(tmp_path):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from suwr._engine import engine
 from suwr._files import check_writable, write_atomic
 from suwr._optional import require
 from suwr.audit import audit_files
@@ -18,8 +19,11 @@ from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.persistence import load
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.exceptions import TableError
+from suwr.scale import score_partitions
 
-__all__ = ["PageOptions", "audit_table", "explain_rows", "fit_table", "predict_table"]
+__all__ = [
+    "PageOptions", "audit_table", "explain_rows", "fit_table", "predict_folder", "predict_table",
+]  # fmt: skip
 
 # A numeric target with more distinct values than this is a quantity, not a class.
 MOST_CLASSES = 20
@@ -88,6 +92,21 @@ def predict_table(model_path: Path, data: Path, out: Path) -> None:
     columns["selected"] = ["; ".join(names[mask]) for mask in masks]
     write_frame(pandas.DataFrame(columns), out)
     Console().print(f"Wrote {len(X)} predictions to {out}", soft_wrap=True)
+
+
+def predict_folder(
+    model_path: Path, data: str, out: Path, jobs: int, scheduler: str | None
+) -> None:
+    """Write the predictions of any number of files, partition by partition."""
+    with engine(scheduler):
+        scored = score_partitions(
+            load(model_path), data, out, n_jobs=None if scheduler else jobs, verbose=1
+        )
+    before = f"; {scored.n_resumed} of them were there before" if scored.n_resumed else ""
+    Console().print(
+        f"{scored.n_rows:,} predictions in {len(scored.paths)} files in {out}{before}",
+        soft_wrap=True,
+    )
 
 
 @dataclass(frozen=True)
@@ -170,7 +189,9 @@ def audit_table(
 
 def _features(model: Any, frame: Any) -> Any:
     """The columns that the model knows; others, such as the target, are left aside."""
-    names = list(getattr(model, "feature_names_in_", frame.columns))
+    if not hasattr(model, "feature_names_in_"):
+        return frame.set_axis(range(frame.shape[1]), axis=1)
+    names = list(model.feature_names_in_)
     missing = [n for n in names if n not in frame.columns]
     if missing:
         raise TableError(

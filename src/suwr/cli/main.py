@@ -106,13 +106,32 @@ def fit(
 @_plainly
 def predict(
     model: Model,
-    data: Data,
-    out: Annotated[Path, typer.Option(help="A CSV or Parquet file for the predictions.")],
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A CSV, TSV or Parquet file. For a folder of results also a folder of files, or "
+            "a pattern in quotes: 'data/*.parquet'."
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="A CSV, TSV or Parquet file; or a folder, for data of any size: what was finished "
+            "there is not done again."
+        ),
+    ],
+    jobs: Annotated[int, typer.Option(help="Partitions at once, for a folder.")] = 1,
+    scheduler: Annotated[
+        str | None, typer.Option(help="A Dask scheduler, tcp://…, for a folder.")
+    ] = None,
 ) -> None:
-    """Predict every row of a table, with the features that each prediction used."""
-    from suwr.cli.commands import predict_table
+    """Predict every row, with the features that each prediction used."""
+    from suwr.cli.commands import predict_folder, predict_table
 
-    predict_table(model, data, out)
+    if out.is_dir() or not out.suffix:
+        predict_folder(model, data, out, jobs, scheduler)
+    else:
+        predict_table(model, Path(data), out)
 
 
 @app.command()

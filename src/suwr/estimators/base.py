@@ -148,15 +148,7 @@ class BaseSUWR(SequentialModel):
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> TrainingData:
         """Check the parameters and read what `fit` was given."""
         self._validate_params()
-        if isinstance(self.sparsity_weight, tuple | list):
-            check_range(self.sparsity_weight, type(self).__name__)
-            if self.trainer == "reinforce":
-                raise ValueError(
-                    "The 'sparsity_weight' parameter must be a number or 'auto' with "
-                    "trainer='reinforce', which knows no range."
-                )
-        else:
-            self._check_weight(self.sparsity_weight)
+        self._check_sparsity()
         if self.checkpoint is not None:
             check_writable(self.checkpoint)
             if not isinstance(self.random_state, Integral):
@@ -174,6 +166,18 @@ class BaseSUWR(SequentialModel):
         self.weight_range_ = None
         self._install(self.encoder_, self.units_, torch.device(self.device_), None)
         return data
+
+    def _check_sparsity(self) -> None:
+        """Refuse a λ, or a range of it, that cannot be meant."""
+        if not isinstance(self.sparsity_weight, tuple | list):
+            self._check_weight(self.sparsity_weight)
+            return
+        check_range(self.sparsity_weight, type(self).__name__)
+        if self.trainer == "reinforce":
+            raise ValueError(
+                "The 'sparsity_weight' parameter must be a number or 'auto' with "
+                "trainer='reinforce', which knows no range."
+            )
 
     def _finish(self, data: TrainingData, network: Network) -> None:
         """Keep what was trained."""

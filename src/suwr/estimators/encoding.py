@@ -58,12 +58,15 @@ def _fit_number(values: NDArray[np.float64]) -> ColumnCode:
     missing = len(present) < len(values)
     if len(present) == 0:
         return ColumnCode(has_missing=missing)
-    low, middle, high = np.percentile(present, [25, 50, 75])
-    # The interquartile range ignores outliers; columns that are mostly one value have none.
-    scale = (high - low) / 1.349
-    if not np.isfinite(scale) or scale <= 0:
-        with np.errstate(over="ignore"):
+    # Columns that reach from one end of the numbers to the other have no finite spread.
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, middle, high = np.percentile(present, [25, 50, 75])
+        # The interquartile range ignores outliers; columns that are mostly one value have none.
+        scale = (high - low) / 1.349
+        if not np.isfinite(scale) or scale <= 0:
             scale = float(np.std(present))
+    if not np.isfinite(middle):
+        middle = 0.0
     if not np.isfinite(scale) or scale <= 0:
         scale = 1.0
     return ColumnCode(float(middle), float(scale), None, missing)
@@ -107,10 +110,12 @@ class TableEncoder:
             cells = np.concatenate(table.columns)
             code = _fit_number(cells)
             present = cells[~np.isnan(cells)]
-            spread = float(np.std(present)) if len(present) else 0.0
+            with np.errstate(over="ignore", invalid="ignore"):
+                middle = float(np.mean(present)) if len(present) else 0.0
+                spread = float(np.std(present)) if len(present) else 0.0
             code = ColumnCode(
-                float(np.mean(present)) if len(present) else 0.0,
-                spread if spread > 0 else 1.0,
+                middle if np.isfinite(middle) else 0.0,
+                spread if np.isfinite(spread) and spread > 0 else 1.0,
                 None,
                 code.has_missing,
             )
@@ -151,7 +156,9 @@ class TableEncoder:
                 raise TableError(
                     f"Column {name!r} held numbers in fit and must do so now. Got {text!r} instead."
                 ) from None
-        scaled = (column - code.center) / code.scale
+        # The squares of larger numbers than this would not be finite, nor would their ratio.
+        with np.errstate(over="ignore"):
+            scaled = np.clip((column - code.center) / code.scale, -1e150, 1e150)
         squeezed = scaled / np.hypot(1.0, scaled / BOUND)
         missing = np.isnan(column)
         block[:, 0] = np.where(missing, 0.0, squeezed)

@@ -101,9 +101,13 @@ def sparsity_path(
     stratify = labels if is_classifier(estimator) and counts.min() > 1 else None
     # One split for all, so that the points of the curve can be compared.
     seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
-    parts = train_test_split(X, y, test_size=test_size, stratify=stratify, random_state=int(seed))
+    # In a tuple, since joblib's Dask backend keeps each bare array on one worker alone, and loses
+    # every fit that needs it with that worker.
+    parts = tuple(
+        train_test_split(X, y, test_size=test_size, stratify=stratify, random_state=int(seed))
+    )
     results: Sequence[Any] = Parallel(n_jobs=n_jobs, verbose=verbose)(
-        delayed(_point)(estimator, float(weight), *parts) for weight in weights
+        delayed(_point)(estimator, float(weight), parts) for weight in weights
     )
     fitted, score, n_selected, cost = zip(*results, strict=True)
     return SparsityPath(
@@ -112,8 +116,9 @@ def sparsity_path(
 
 
 def _point(
-    estimator: BaseSUWR, weight: float, X_train: Any, X_test: Any, y_train: Any, y_test: Any
+    estimator: BaseSUWR, weight: float, parts: tuple[Any, ...]
 ) -> tuple[BaseSUWR, float, float, float]:
+    X_train, X_test, y_train, y_test = parts
     model = clone(estimator).set_params(sparsity_weight=weight).fit(X_train, y_train)
     masks = model.select(X_test)
     return (

@@ -1,39 +1,41 @@
-"""Model files: one safetensors file whose header carries JSON. Data only, never code.
+"""Model files: what a fitted model consists of, as JSON and tensors. Data only, never code.
 
-A digest over everything makes an altered file fail as a whole instead of predicting something
-else.
+The container with its digest is `suwr.estimators.model_file`. Here the parts are put together
+again, and nothing that a file says is believed before it was checked: a digest stops accidents, not
+somebody who forges one.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load as read_tensors
-from safetensors.numpy import save as tensor_bytes
 
 import suwr
 from suwr._files import write_atomic
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.encoding import TableEncoder
+from suwr.estimators.model_file import Tensors, join, read_bounded, split
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.weight_range import WeightRange
 from suwr.exceptions import ModelFileError
-from suwr.masking import Patches, resolve_units
-from suwr.nn.networks import Architecture, build
+from suwr.masking import Patches, Units, resolve_units
+from suwr.nn.networks import Architecture, Network, build
 
 if TYPE_CHECKING:
     from suwr.estimators.base import BaseSUWR
 
 __all__ = ["load", "save"]
 
+# Raised when an older suwr would misread a file. Files of every earlier number load for ever:
+# a field that they lack must have a default that means what the older version did.
 FORMAT = 1
 KINDS: dict[str, type[BaseSUWR]] = {
     "SUWRClassifier": SUWRClassifier,
@@ -41,8 +43,11 @@ KINDS: dict[str, type[BaseSUWR]] = {
 }
 # Numbers learned by ``fit`` that a regressor has beyond a classifier.
 _REGRESSION = ("target_mean_", "target_scale_")
-# A model of a billion parameters is not a table model; a header this long is not ours.
-_MAX_HEADER = 64 * 2**20
+# Units times columns of a model that is worth loading: a gigabyte of booleans.
+_MAX_MEMBERSHIP = 2**30
+_CLASS_DTYPES: dict[str, Any] = {
+    "b": bool, "i": np.int64, "u": np.uint64, "f": np.float64, "U": str,
+}  # fmt: skip
 
 
 def save(model: BaseSUWR, path: str | os.PathLike[str]) -> None:
@@ -68,12 +73,10 @@ def to_bytes(model: BaseSUWR) -> bytes:
     if model.weight_range_ is not None:
         state["weight_range"] = model.weight_range_.to_dict()
     if isinstance(model, SUWRClassifier):
-        state["classes"] = {"kind": model.classes_.dtype.kind, "values": model.classes_.tolist()}
+        state["classes"] = _encode_classes(model.classes_)
     else:
         state["target"] = [getattr(model, name) for name in _REGRESSION]
-    text = json.dumps(state, sort_keys=True, ensure_ascii=False)
-    metadata = {"suwr": text, "sha256": _digest(text, tensors)}
-    return tensor_bytes(tensors, metadata)
+    return join(json.dumps(state, sort_keys=True, ensure_ascii=False), tensors)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -104,122 +107,178 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> bool((load(path).predict(X) == clf.predict(X)).all())
     True
     """
-    return from_bytes(Path(path).read_bytes(), str(path))
+    return from_bytes(read_bounded(path), str(path))
 
 
 def from_bytes(data: bytes, name: str = "the model") -> Any:
     """Undo `to_bytes`; ``name`` is for errors."""
-    text, tensors = _open(data, name)
+    text, tensors = split(data, name)
     try:
         state = json.loads(text)
-        if not isinstance(state, dict) or not isinstance(state.get("format"), int):
-            raise ModelFileError(f"{name} is not a model file of suwr.")
-        if state["format"] > FORMAT:
+        found = state.get("format") if isinstance(state, dict) else None
+        if type(found) is not int or found < 1:
+            raise ModelFileError("It is not a model of suwr.")
+        if found > FORMAT:
             raise ModelFileError(
-                f"{name} has format {state['format']}, written by suwr {state.get('version')}; "
-                f"this is suwr {suwr.__version__}, which reads up to format {FORMAT}. Upgrade suwr."
+                f"It has format {found}, written by suwr {str(state.get('version'))[:20]}; this is "
+                f"suwr {suwr.__version__}, which reads up to format {FORMAT}. Upgrade suwr."
             )
         return _restore(state, tensors)
-    except ModelFileError:
-        raise
-    except (
-        ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, RuntimeError,
-        TypeError, ValueError,
-    ) as error:  # fmt: skip
-        raise ModelFileError(f"{name} is damaged: {type(error).__name__}: {error}") from error
+    except ModelFileError as error:
+        raise ModelFileError(f"{name} cannot be loaded. {error}") from error
+    except Exception as error:  # whatever goes wrong from here on, the file is to blame
+        reason = f"{type(error).__name__}: {error}"[:300]
+        raise ModelFileError(f"{name} is damaged: {reason}") from error
 
 
-def _open(data: bytes, name: str) -> tuple[str, dict[str, NDArray[Any]]]:
-    """Header text and tensors, once the digest agrees."""
-    foreign = ModelFileError(f"{name} is not a model file of suwr, or it is truncated.")
-    header_size = int.from_bytes(data[:8], "little")
-    if len(data) < 8 or header_size > min(_MAX_HEADER, len(data) - 8):
-        raise foreign
-    try:
-        header = json.loads(data[8 : 8 + header_size])
-        metadata = header["__metadata__"]
-        text, digest = metadata["suwr"], metadata["sha256"]
-        tensors = read_tensors(data)
-    except (SafetensorError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise foreign from error
-    if not isinstance(text, str) or _digest(text, tensors) != digest:
-        raise ModelFileError(f"{name} was altered or damaged: its digest does not agree.")
-    return text, tensors
-
-
-def _digest(text: str, tensors: dict[str, NDArray[Any]]) -> str:
-    sha = hashlib.sha256(text.encode())
-    for key in sorted(tensors):
-        array = np.ascontiguousarray(tensors[key])
-        sha.update(f"\0{key}\0{array.dtype.str}\0{array.shape}\0".encode())
-        sha.update(array.tobytes())
-    return sha.hexdigest()
-
-
-def _restore(state: dict[str, Any], tensors: dict[str, NDArray[Any]]) -> BaseSUWR:
-    kind = KINDS[state["kind"]]
-    model = kind(**{k: _decode_param(v) for k, v in state["params"].items()})
-    model.n_features_in_ = int(state["n_features"])
-    if state["names"] is not None:
-        model.feature_names_in_ = np.array(state["names"], dtype=object)
+def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
+    version = str(state.get("version"))[:20]
+    model = _make_model(KINDS[state["kind"]], state["params"], version)
+    names, encoder = state["names"], TableEncoder.from_dict(state["encoder"])
+    _check_encoder(encoder)
+    model.n_features_in_ = len(encoder.names)
+    if names is not None:
+        if names != encoder.names:
+            raise ModelFileError("Its column names do not agree with each other.")
+        model.feature_names_in_ = np.array(names, dtype=object)
     model.constant_loss_ = float(state["constant_loss"])
     if isinstance(model, SUWRClassifier):
         model.classes_ = _decode_classes(state["classes"])
     else:
         for attribute, value in zip(_REGRESSION, state["target"], strict=True):
             setattr(model, attribute, float(value))
-    encoder = TableEncoder.from_dict(state["encoder"])
-    units = resolve_units(model.groups, model.costs, encoder.names, state["kind"])
     stored = state.get("weight_range")
     model.weight_range_ = None if stored is None else WeightRange.from_dict(stored)
-    architecture = Architecture.from_dict(state["architecture"])
-    if architecture.conditioned != (model.weight_range_ is not None):
-        raise ModelFileError("The parts of the file do not fit each other.")
-    _check_architecture(architecture, tensors)
+    units = _make_units(model, encoder.names)
+    a = _make_architecture(state["architecture"], tensors, version)
+    if a.conditioned != (model.weight_range_ is not None):
+        raise ModelFileError("Its parts do not fit each other.")
     declared = (len(encoder.column_of), len(encoder.names), len(units), model._n_outputs())
-    a = architecture
     if declared != (a.n_values, a.n_columns, a.n_units, a.n_outputs) or (
-        len(encoder.names) != len(encoder.codes) or len(encoder.names) != model.n_features_in_
+        state["n_features"] != len(encoder.names)
     ):
-        raise ModelFileError("The parts of the file do not fit each other.")
-    network = build(architecture)
-    network.load_state_dict({k: torch.from_numpy(v.copy()) for k, v in tensors.items()})
+        raise ModelFileError("Its parts do not fit each other.")
+    network = _make_network(a, tensors)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model._install(encoder, units, device, network.to(device))
+    # More than all units at once are all units; the room for them is not to be trusted to a file.
+    model.policy_.units_per_step = min(model.units_per_step, len(units))
     return model
 
 
-def _check_architecture(a: Architecture, tensors: dict[str, NDArray[Any]]) -> None:
-    """Refuse shapes that the tensors in the file do not have, before anything is allocated."""
-    n_values = sum(t.size for t in tensors.values())
-    declared = (a.n_values + a.n_columns) * a.hidden_size + a.hidden_size**2 * (a.n_layers - 1)
-    if declared > n_values or a.n_layers > len(tensors):
-        raise ModelFileError("The architecture in the file does not fit its tensors.")
+def _make_model(kind: type[BaseSUWR], params: dict[str, Any], version: str) -> BaseSUWR:
+    _check_known(params, kind._get_param_names(), "parameter", version)
+    model = kind(**{k: _decode_param(v) for k, v in params.items()})
+    model._validate_params()
+    model._check_sparsity()
+    return model
+
+
+def _make_units(model: BaseSUWR, columns: list[str]) -> Units:
+    """The units of a table, unless they would fill the memory."""
+    grid = model.groups.n_columns if isinstance(model.groups, Patches) else 0
+    if max(len(columns), grid) * len(columns) > _MAX_MEMBERSHIP:
+        raise ModelFileError(f"It has {len(columns)} columns, which are too many.")
+    return resolve_units(model.groups, model.costs, columns, type(model).__name__)
+
+
+def _make_architecture(stored: dict[str, Any], tensors: Tensors, version: str) -> Architecture:
+    """The architecture, as long as no number in it exceeds what the tensors could need."""
+    _check_known(stored, [f.name for f in fields(Architecture)], "architecture field", version)
+    n_weights = sum(t.size for t in tensors.values())
+    numbers = [v for v in stored.values() if isinstance(v, int | float)]
+    numbers += stored.get("image_shape") or []
+    if not all(0 <= v <= n_weights for v in numbers) or stored["n_layers"] > len(tensors):
+        raise ModelFileError("Its architecture does not fit its tensors.")
+    return Architecture.from_dict(stored)
+
+
+def _make_network(architecture: Architecture, tensors: Tensors) -> Network:
+    """The network, after a trial on a device that allocates nothing."""
+    with torch.device("meta"):
+        shapes = {k: (v.dtype, tuple(v.shape)) for k, v in build(architecture).state_dict().items()}
+    loaded = {k: torch.from_numpy(v.copy()) for k, v in tensors.items()}
+    if {k: (v.dtype, tuple(v.shape)) for k, v in loaded.items()} != shapes:
+        raise ModelFileError("Its architecture does not fit its tensors.")
+    # New weights are drawn, only to be replaced: the caller's random numbers stay as they were.
+    with torch.random.fork_rng(devices=[]):
+        network = build(architecture)
+    network.load_state_dict(loaded)
+    return network
+
+
+def _check_known(given: dict[str, Any], known: list[str], what: str, version: str) -> None:
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise ModelFileError(
+            f"It has the {what} {unknown[0][:40]!r}, which suwr {suwr.__version__} does not know; "
+            f"suwr {version} wrote it."
+        )
+
+
+def _check_encoder(encoder: TableEncoder) -> None:
+    """Refuse column codes that would fail, or warn, in the middle of a prediction."""
+    if len(encoder.names) != len(encoder.codes) or len(set(encoder.names)) != len(encoder.names):
+        raise ModelFileError("Its column names and codes do not fit each other.")
+    for name, code in zip(encoder.names, encoder.codes, strict=True):
+        if not (np.isfinite([code.center, code.scale]).all() and code.scale > 0):
+            raise ModelFileError(f"The scale of its column {name[:40]!r} is not usable.")
+        if code.categories is not None:
+            _check_scalars(code.categories, f"The categories of its column {name[:40]!r}")
+
+
+def _check_scalars(values: Any, what: str) -> None:
+    """Plain values, each of them once."""
+    if not all(isinstance(v, bool | int | float | str) for v in values):
+        raise ModelFileError(f"{what} are not plain values.")
+    if len(set(values)) != len(values):
+        raise ModelFileError(f"{what} are not all different.")
 
 
 def _names(model: BaseSUWR) -> list[str] | None:
     return model.feature_names_in_.tolist() if hasattr(model, "feature_names_in_") else None
 
 
+def _encode_classes(classes: NDArray[Any]) -> dict[str, Any]:
+    values = classes.tolist()
+    if not all(isinstance(v, bool | int | float | str) for v in values):
+        raise ValueError(
+            "Classes must be numbers, text or booleans to be saved. "
+            f"Got the class {values[0]!r} instead."
+        )
+    return {"kind": classes.dtype.kind, "dtype": classes.dtype.name, "values": values}
+
+
 def _decode_classes(stored: dict[str, Any]) -> NDArray[Any]:
-    dtypes: dict[str, Any] = {"b": bool, "i": np.int64, "u": np.uint64, "f": np.float64, "U": str}
-    return np.array(stored["values"], dtype=dtypes.get(stored["kind"], object))
+    values, kind = stored["values"], stored["kind"]
+    if not isinstance(values, list) or len(values) < 2:
+        raise ModelFileError("It has fewer than two classes.")
+    _check_scalars(values, "Its classes")
+    dtype = _CLASS_DTYPES.get(kind, object)
+    if kind in ("i", "u", "f") and "dtype" in stored:
+        dtype = np.dtype(stored["dtype"])
+        if dtype.kind != kind:
+            raise ModelFileError("Its classes have a type that is not theirs.")
+    classes = np.array(values, dtype=dtype)
+    if classes.tolist() != values:
+        raise ModelFileError("Its classes are not of the type that it says.")
+    return classes
 
 
 def _encode_param(value: Any) -> Any:
     """A constructor argument as plain values; Patches are marked."""
     if isinstance(value, Patches):
         return {"__patches__": [list(value.shape), value.size, value.stride]}
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, dict):
-        return {str(k): _encode_param(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_encode_param(v) for v in value]
-    if value is None or isinstance(value, bool | int | float | str):
+    if hasattr(value, "__array__"):
+        return np.asarray(value).tolist()
+    if value is None or isinstance(value, bool | str):
         return value
+    if isinstance(value, Real):
+        return int(value) if isinstance(value, Integral) else float(value)
+    if isinstance(value, Mapping):
+        return {str(k): _encode_param(v) for k, v in value.items()}
+    if isinstance(value, Sequence):
+        return [_encode_param(v) for v in value]
     # A RandomState has no plain form; it only mattered to the fit that is over.
     return None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -190,10 +192,19 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         return tags
 
 
+# A process has one global generator, so that one fit at a time may use it: with two of them in
+# threads, each would take some of the other's random numbers.
+_GENERATOR = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    # A child has none of the threads that might hold it.
+    os.register_at_fork(after_in_child=lambda: globals().update(_GENERATOR=threading.Lock()))
+
+
 @contextmanager
 def seeded(device: str, seed: int) -> Iterator[torch.Generator]:
     """A generator for training; the global one is seeded too and put back afterwards."""
-    with torch.random.fork_rng(devices=[device] if device.startswith("cuda") else []):
+    devices = [device] if device.startswith("cuda") else []
+    with _GENERATOR, torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
         yield torch.Generator(device).manual_seed(seed)
 

@@ -28,7 +28,9 @@ class ClassificationTarget(ClassifierMixin, TableModel):
         if y.dtype.kind == "O" and any(v is None or v != v for v in y):
             raise ValueError("Input y contains NaN: every row needs a class.")
         assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
+        # scikit-learn asks whether numbers are whole by making them so; huge ones are not.
+        with np.errstate(invalid="ignore"):
+            check_classification_targets(y)
         classes = np.unique(y[weight > 0])
         if len(classes) < 2:
             raise ValueError(
@@ -97,8 +99,14 @@ class RegressionTarget(RegressorMixin, TableModel):
         except (TypeError, ValueError):
             raise ValueError(f"y must hold numbers for {type(self).__name__}.") from None
         assert_all_finite(values, input_name="y")
-        self.target_mean_ = float(np.average(values, weights=weight))
-        variance = float(np.average((values - self.target_mean_) ** 2, weights=weight))
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.target_mean_ = float(np.average(values, weights=weight))
+            variance = float(np.average((values - self.target_mean_) ** 2, weights=weight))
+        if not np.isfinite(variance):
+            raise ValueError(
+                "y must hold numbers whose variance is finite. "
+                f"Got values as large as {np.abs(values).max():g} instead."
+            )
         # A constant target needs no features; any positive scale will do.
         self.constant_loss_ = variance if variance > 0 else 1.0
         self.target_scale_ = float(np.sqrt(self.constant_loss_))

@@ -1,0 +1,169 @@
+"""What there is to score: files, or pieces of large ones, each read a batch at a time."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from suwr._optional import require
+from suwr.exceptions import TableError
+
+__all__ = ["BATCH", "Partition", "find_partitions", "read_batches"]
+
+# Rows in memory at once; also what a model takes through its networks at once.
+BATCH = 65_536
+_PARQUET = (".parquet", ".pq")
+_TEXT = {".csv": ",", ".tsv": "\t"}
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A piece of a table that is scored, and written, as a whole.
+
+    Attributes
+    ----------
+    source : str
+        Path of the file.
+    size, modified : int
+        Bytes and time of change (ns) of the file: another file is another partition.
+    first_row : int
+        Number of the piece's first row within the file.
+    row_groups : tuple of int, or None
+        Row groups of a Parquet file; None is the whole file.
+    n_rows : int or None
+        None where only reading tells.
+    """
+
+    source: str
+    size: int
+    modified: int
+    first_row: int = 0
+    row_groups: tuple[int, ...] | None = None
+    n_rows: int | None = None
+
+
+def find_partitions(
+    data: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], rows_per_partition: int
+) -> list[Partition]:
+    """The pieces of all files that ``data`` names, in the order of their names.
+
+    Parameters
+    ----------
+    data : path, pattern, or list of them
+        A pattern is read by `glob`; a folder stands for the tables in it.
+    rows_per_partition : int
+        A Parquet file with more rows is cut between its row groups.
+    """
+    given = [data] if isinstance(data, str | os.PathLike) else list(data)
+    paths = [path for entry in given for path in _expand(os.fspath(entry))]
+    if not paths:
+        raise FileNotFoundError("'data' must name at least one file. Got an empty list instead.")
+    return [piece for path in dict.fromkeys(paths) for piece in _cut(path, rows_per_partition)]
+
+
+def _expand(entry: str) -> list[str]:
+    path = Path(entry)
+    if path.is_dir():
+        found = sorted(str(p) for p in path.iterdir() if _is_table(p) and p.is_file())
+        what = f"The folder {entry!r} holds no CSV, TSV or Parquet file."
+    elif path.exists():
+        found, what = [entry], ""
+    else:
+        found = sorted(p for p in glob.glob(entry, recursive=True) if os.path.isfile(p))
+        what = f"There is no file {entry!r}, nor does any file match it."
+    if not found:
+        raise FileNotFoundError(what)
+    wrong = [p for p in found if not _is_table(Path(p))]
+    if wrong:
+        raise TableError(f"{wrong[0]!r} must end in .csv, .tsv, .parquet or .pq.")
+    return found
+
+
+def _is_table(path: Path) -> bool:
+    return path.suffix.lower() in (*_PARQUET, *_TEXT) and not path.name.startswith((".", "_"))
+
+
+def _cut(path: str, rows_per_partition: int) -> list[Partition]:
+    facts = os.stat(path)
+    if Path(path).suffix.lower() in _TEXT:
+        return [Partition(path, facts.st_size, facts.st_mtime_ns)]
+    with _open_parquet(path) as file:
+        counts = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
+    pieces, groups, first, n_rows = [], [], 0, 0
+    for group, count in enumerate(counts):
+        groups.append(group)
+        n_rows += count
+        if n_rows >= rows_per_partition or group == len(counts) - 1:
+            pieces.append(
+                Partition(path, facts.st_size, facts.st_mtime_ns, first, tuple(groups), n_rows)
+            )
+            groups, first, n_rows = [], first + n_rows, 0
+    return pieces
+
+
+def _open_parquet(path: str) -> Any:
+    parquet = require("pyarrow.parquet", "tables", "Reading Parquet files")
+    try:
+        return parquet.ParquetFile(path)
+    except (ValueError, OSError) as error:
+        raise TableError(f"{path!r} cannot be read: {error}") from error
+
+
+def read_batches(
+    partition: Partition, columns: list[str] | None, text: set[str], numbers: set[str]
+) -> Iterator[Any]:
+    """Pandas frames of at most `BATCH` rows.
+
+    Parameters
+    ----------
+    partition : Partition
+    columns : list of str, or None
+        The columns to read; None reads all of them.
+    text, numbers : set of str
+        Columns of a CSV file that hold text, or numbers. What they hold must not depend on which
+        rows happen to stand in a batch.
+    """
+    if partition.row_groups is None:
+        yield from _read_text(partition, columns, text, numbers)
+    elif partition.n_rows:
+        with _open_parquet(partition.source) as file:
+            _check_columns(partition.source, columns, file.schema_arrow.names)
+            for batch in file.iter_batches(
+                BATCH, row_groups=list(partition.row_groups), columns=columns
+            ):
+                frame = batch.to_pandas(ignore_metadata=True)
+                yield frame if columns is None else frame[columns]
+
+
+def _read_text(
+    partition: Partition, columns: list[str] | None, text: set[str], numbers: set[str]
+) -> Iterator[Any]:
+    pandas = require("pandas", "tables", "Reading tables")
+    path = partition.source
+    separator = _TEXT[Path(path).suffix.lower()]
+    try:
+        names = pandas.read_csv(path, sep=separator, nrows=0).columns
+        _check_columns(path, columns, list(names))
+        types = {n: str for n in names if n in text} | {n: float for n in names if n in numbers}
+        with pandas.read_csv(
+            path, sep=separator, usecols=columns, dtype=types, chunksize=BATCH
+        ) as chunks:
+            for frame in chunks:
+                yield frame if columns is None else frame[columns]
+    except TableError:
+        raise
+    except (ValueError, OSError) as error:
+        raise TableError(f"{path!r} cannot be read: {error}") from error
+
+
+def _check_columns(path: str, columns: list[str] | None, given: list[str]) -> None:
+    missing = [name for name in columns or [] if name not in given]
+    if missing:
+        raise TableError(
+            f"{path!r} lacks {len(missing)} column(s) of the model: "
+            + ", ".join(repr(n) for n in missing[:8])
+        )

@@ -1,0 +1,53 @@
+"""One model in many threads, and fits in threads, forked and spawned processes."""
+
+import json
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from easy_problems import one_column
+from one_fit import fit_and_predict
+
+import suwr
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def test_16_threads_predict_as_one():
+    model = suwr.load(FIXTURES / "classifier-1.suwr")
+    rows = json.loads((FIXTURES / "classifier-1.json").read_text())["rows"]
+    X = pd.DataFrame(rows * 40)
+    expected = model.predict_proba(X), model.select(X), model.explain(X[:12])
+
+    def work(number):
+        part = slice(0, 480 - number)
+        return model.predict_proba(X[part]), model.select(X[part]), model.explain(X[:12])
+
+    with ThreadPoolExecutor(16) as pool:
+        for number, (probability, mask, story) in enumerate(pool.map(work, range(48))):
+            np.testing.assert_array_equal(probability, expected[0][: 480 - number])
+            np.testing.assert_array_equal(mask, expected[1][: 480 - number])
+            assert story == expected[2]
+
+
+def test_fits_in_threads_do_not_disturb_each_other():
+    X, y, _ = one_column(60)
+    expected = [fit_and_predict(X, y, seed) for seed in range(3)]
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda seed: fit_and_predict(X, y, seed), range(3)))
+    np.testing.assert_array_equal(found, expected)
+
+
+# Newer Pythons warn of forks beside threads; the point is that it works all the same.
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_fits_in_other_processes(method):
+    X, y, _ = one_column(60)
+    expected = fit_and_predict(X, y, 0)  # torch is in use here before the fork
+    context = multiprocessing.get_context(method)
+    with ProcessPoolExecutor(1, mp_context=context) as pool:
+        found = pool.submit(fit_and_predict, X, y, 0).result(timeout=300)
+    np.testing.assert_array_equal(found, expected)
