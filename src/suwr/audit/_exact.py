@@ -21,6 +21,7 @@ _MAX_ROWS = 4096
 _MAX_TABLE = 2**20
 # Probabilities may come from single-precision networks.
 _TOLERANCE = 1e-5
+_RELATIVE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -68,14 +69,15 @@ def product_rows(table: Table, most: int = _MAX_ROWS) -> IntArray | None:
     return donors[:, table.unit_of].astype(np.intp)
 
 
-def finite_rows(table: Table, support: str) -> tuple[IntArray, str] | None:
+def finite_rows(table: Table, support: str, most: int = _MAX_ROWS) -> tuple[IntArray, str] | None:
     """Sources of all possible rows and the name of the support, if they are few enough."""
+    most = min(most, _MAX_ROWS)
     first, _ = distinct_rows(table)
     # Data that hardly repeat themselves are a sample of a larger support, not the support.
-    discrete = 2 * len(first) <= table.n_rows and len(first) <= _MAX_ROWS
+    discrete = 2 * len(first) <= table.n_rows and len(first) <= most
     if support == "empirical":
         return (table.itself(first), "empirical") if discrete else None
-    sources = product_rows(table)
+    sources = product_rows(table, most)
     if sources is not None and len(sources) == len(first):  # every combination really occurs
         return table.itself(first), "empirical"
     return None if sources is None else (sources, "product")
@@ -107,8 +109,8 @@ def exact_verdict(
     Returns
     -------
     ExactResult or None
-        None if the probabilities of too many masks would have to be asked for, or if answers
-        changed when they were asked for again.
+        None if the probabilities of too many masks would have to be asked for, if they do not sum
+        to one, or if answers changed when they were asked for again.
     """
     table = oracle.table
     if stochastic and (
@@ -123,8 +125,11 @@ def exact_verdict(
     if stochastic:
         masks = all_masks(table.n_columns)
         chances = _probabilities(oracle, sources, masks)
+        total = chances.sum(axis=1, keepdims=True)
+        if (abs(total - 1) > _RELATIVE).any():  # not what the selector can really do
+            return None
         used = (chances > 0).any(axis=0)
-        chances = chances[:, used] / chances[:, used].sum(axis=1, keepdims=True)
+        chances = chances[:, used] / total
         policy = PolicyTable(problem, masks[used], chances)
         chosen = masks[used][chances.argmax(axis=1)]
     else:

@@ -1,7 +1,8 @@
 """The one door to the selector: counts every question, keeps to the budget of time."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ Tick = Callable[[int], None]
 
 
 class OutOfTimeError(Exception):
-    """The time that the user allowed is over; raised only where a search cannot stop half-way."""
+    """The time that the user allowed is over; raised only within :meth:`Oracle.until_late`."""
 
 
 class Oracle:
@@ -57,12 +58,33 @@ class Oracle:
         self._max_seconds = max_seconds
         self._deadline = None if max_seconds is None else time.monotonic() + max_seconds
         self._seconds_per_row = 0.0
-        self.raise_when_late = False
+        self._stops_when_late = False
 
     @property
     def out_of_time(self) -> bool:
         """Whether the time that the user allowed has passed."""
         return self._deadline is not None and time.monotonic() > self._deadline
+
+    @contextmanager
+    def until_late(self) -> Iterator[None]:
+        """Questions within this context end it when the time is over."""
+        try:
+            with self._stopping(True):
+                yield
+        except OutOfTimeError:
+            pass
+
+    def at_any_time(self) -> AbstractContextManager[None]:
+        """Questions within this context are asked though the time may be over: few, but needed."""
+        return self._stopping(False)
+
+    @contextmanager
+    def _stopping(self, when_late: bool) -> Iterator[None]:
+        before, self._stops_when_late = self._stops_when_late, when_late
+        try:
+            yield
+        finally:
+            self._stops_when_late = before
 
     def _batch_size(self) -> int:
         """Rows per call; fewer for a slow selector, so that the clock is looked at often."""
@@ -84,27 +106,36 @@ class Oracle:
         parts = []
         start = 0
         for batch in self._batches(sources):
-            self._count(len(batch))
             part = masks[start : start + len(batch)]
-            parts.append(self.selector.mask_probability(self.table.build(batch), part))
+            with self._asking(len(batch)):
+                parts.append(self.selector.mask_probability(self.table.build(batch), part))
             start += len(batch)
         return np.concatenate(parts) if parts else np.empty(0)
 
     def _select_batch(self, sources: IntArray) -> BoolArray:
-        if self.raise_when_late and self.out_of_time:
+        with self._asking(len(sources)):
+            return self.selector.sample(self.table.build(sources), self._rng)
+
+    @contextmanager
+    def _asking(self, n_rows: int) -> Iterator[None]:
+        """Count the question, take the time, and say where an error of the selector comes from."""
+        if self._stops_when_late and self.out_of_time:
             raise OutOfTimeError
-        self._count(len(sources))
-        started = time.monotonic()
-        masks = self.selector.sample(self.table.build(sources), self._rng)
-        self._seconds_per_row = (time.monotonic() - started) / max(len(sources), 1)
-        return masks
-
-    def _batches(self, sources: IntArray) -> list[IntArray]:
-        size = self._batch_size()
-        return [sources[i : i + size] for i in range(0, len(sources), size)]
-
-    def _count(self, n_rows: int) -> None:
         self.n_calls += 1
         self.n_rows += n_rows
         if self._tick is not None:
             self._tick(n_rows)
+        started = time.monotonic()
+        try:
+            yield
+        except Exception as error:
+            error.add_note(
+                f"The selector was asked by suwr.audit about {n_rows} rows. Unless "
+                "support='empirical', hidden values of such rows come from other rows of X."
+            )
+            raise
+        self._seconds_per_row = (time.monotonic() - started) / max(n_rows, 1)
+
+    def _batches(self, sources: IntArray) -> list[IntArray]:
+        size = self._batch_size()
+        return [sources[i : i + size] for i in range(0, len(sources), size)]
