@@ -1,5 +1,6 @@
 """Selectors and rows that are odd, broken or hostile."""
 
+import time
 import warnings
 
 import numpy as np
@@ -153,6 +154,18 @@ def test_time_is_kept_within_a_sweep():
     report = quick(slow, np.repeat(X, 20, axis=0), max_seconds=1e-6, max_rows=4000, n_probes=30_000)
     assert report.n_probes == 0
     assert sum(asked) <= 3 * 4000
+
+
+def test_a_slow_selector_is_asked_about_fewer_rows():
+    def slow(X):
+        time.sleep(1e-3 * len(X))
+        return sly(X)
+
+    report = quick(slow, np.repeat(X, 5, axis=0), RNG.integers(2, size=1000), max_seconds=1.0)
+    assert report.leaks
+    assert report.n_rows < 1000
+    assert report.n_uniform > 0
+    assert any("random part of the data" in caution for caution in report.cautions)
 
 
 # Rows ----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suwr.audit._case import Case
-from suwr.audit._company import observe
+from suwr.audit._company import affordable_rows, observe
 from suwr.audit._gaps import predictive_gaps
 from suwr.audit._models import as_classes
 from suwr.audit._oracle import Oracle
@@ -90,7 +90,8 @@ def audit(
     max_rows : int
         Of more rows than this, a random part is used.
     max_seconds : float, optional
-        Stop asking the selector after this time. The report says how far the audit came.
+        Stop asking the selector after this time. If it is slow, fewer rows are used, so that
+        there is time for probes; the report says how many, and how far the audit came.
     batch_size : int
         Most rows in one call of the selector.
     verbose : bool, optional
@@ -128,7 +129,8 @@ def audit(
     if problem is not None:
         X, support, max_rows = problem.frame(), "empirical", max(max_rows, problem.n_rows)
     rows, labels = choose_rows(X, y, max_rows, rng)
-    table = Table(X, feature_names, groups if groups is not None else own_groups(selector), rows)
+    groups = groups if groups is not None else own_groups(selector)
+    table = Table(X, feature_names, groups, rows)
     wrapped = as_selector(selector, policy, table.membership)
     check_selector(wrapped)
     budget = n_probes or int(np.clip(16 * table.n_rows, 4096, 32_000))
@@ -136,6 +138,12 @@ def audit(
     gaps = gaps and problem is None
     with progress(verbose) as (asked, measured):
         oracle = Oracle(wrapped, table, rng, batch_size, max_seconds, asked)
+        if max_seconds is not None and problem is None:
+            n_affordable = affordable_rows(oracle, max_seconds)
+            if n_affordable < table.n_rows:
+                rows, labels = choose_rows(X, y, n_affordable, rng)
+                table = oracle.table = Table(X, feature_names, groups, rows)
+                classes = None if labels is None else as_classes(labels)
         asked.expect(3 * table.n_rows + budget)
         behaviour = observe(oracle)
         if behaviour.stochastic:

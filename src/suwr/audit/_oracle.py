@@ -37,6 +37,8 @@ class Oracle:
     ----------
     n_calls, n_rows : int
         Calls of the selector so far, and rows in them.
+    seconds_per_row : float
+        Of the last call.
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class Oracle:
         self._tick = tick
         self._max_seconds = max_seconds
         self._deadline = None if max_seconds is None else time.monotonic() + max_seconds
-        self._seconds_per_row = 0.0
+        self.seconds_per_row = 0.0
         self._stops_when_late = False
 
     @property
@@ -88,9 +90,9 @@ class Oracle:
 
     def _batch_size(self) -> int:
         """Rows per call; fewer for a slow selector, so that the clock is looked at often."""
-        if self._max_seconds is None or not self._seconds_per_row:
+        if self._max_seconds is None or not self.seconds_per_row:
             return self.batch_size
-        return int(np.clip(0.1 * self._max_seconds / self._seconds_per_row, 1, self.batch_size))
+        return int(np.clip(0.1 * self._max_seconds / self.seconds_per_row, 1, self.batch_size))
 
     def select(self, sources: IntArray) -> BoolArray:
         """Masks of the probes with the given sources."""
@@ -134,7 +136,7 @@ class Oracle:
                 "support='empirical', hidden values of such rows come from other rows of X."
             )
             raise
-        self._seconds_per_row = (time.monotonic() - started) / max(n_rows, 1)
+        self.seconds_per_row = (time.monotonic() - started) / max(n_rows, 1)
 
     def _batches(self, sources: IntArray) -> list[IntArray]:
         size = self._batch_size()
