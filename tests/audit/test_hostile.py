@@ -181,6 +181,16 @@ def test_rows_of_missing_values():
     report.summary(), report.to_json()
 
 
+@pytest.mark.parametrize("rows", [5, None, "table", X[0], np.zeros((2, 2, 2))])
+def test_what_is_no_table(rows):
+    with pytest.raises(TableError, match="Expected 2D array"):
+        quick(first, rows)
+
+
+def test_lists_are_rows():
+    assert quick(lambda X: sly(np.asarray(X)), X.tolist()).leaks
+
+
 def test_one_column():
     assert quick(lambda X: X > 0, X[:, :1]).leaks  # what is not shown is not positive
     assert not quick(lambda X: X < 9, X[:, :1]).leaks

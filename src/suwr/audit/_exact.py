@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suwr.audit._oracle import Oracle
 from suwr.audit._table import IntArray, Table
 from suwr.audit._witness import Witness, confirm, make_witness
 from suwr.exact import FiniteProblem, PolicyTable, leakage
-from suwr.selector import BoolArray, all_masks
+from suwr.selector import all_masks
 
 _MAX_ROWS = 4096
 _MAX_TABLE = 2**20
@@ -124,7 +123,7 @@ def exact_verdict(
         problem, sources = _problem(table, sources, labels if known_labels else None)
     if stochastic:
         masks = all_masks(table.n_columns)
-        chances = _probabilities(oracle, sources, masks)
+        chances = oracle.probability_of_each(sources, masks)
         total = chances.sum(axis=1, keepdims=True)
         if (abs(total - 1) > _RELATIVE).any():  # not what the selector can really do
             return None
@@ -187,12 +186,3 @@ def _problem(
     place = {tuple(row): i for i, row in enumerate(codes.tolist())}
     order = np.array([place[tuple(int(v) for v in row)] for row in problem.X])
     return problem, sources[order]
-
-
-def _probabilities(oracle: Oracle, sources: IntArray, masks: BoolArray) -> NDArray[np.float64]:
-    parts = []
-    step = max(1, 2**18 // len(masks))
-    for start in range(0, len(sources), step):
-        X = oracle.table.build(sources[start : start + step])
-        parts.append(oracle.selector.mask_probability(X, masks[None]))
-    return np.concatenate(parts)

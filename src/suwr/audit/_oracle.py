@@ -11,6 +11,7 @@ from suwr.audit._table import IntArray, Table
 from suwr.selector import BoolArray, WrappedSelector
 
 Tick = Callable[[int], None]
+_MAX_PROBABILITIES = 2**18
 
 
 class OutOfTimeError(Exception):
@@ -113,6 +114,16 @@ class Oracle:
                 parts.append(self.selector.mask_probability(self.table.build(batch), part))
             start += len(batch)
         return np.concatenate(parts) if parts else np.empty(0)
+
+    def probability_of_each(self, sources: IntArray, masks: BoolArray) -> NDArray[np.float64]:
+        """ζ(h | x) of each probe with each of the masks, of shape (n_probes, n_masks)."""
+        parts = []
+        size = max(1, _MAX_PROBABILITIES // len(masks))
+        for start in range(0, len(sources), size):
+            batch = sources[start : start + size]
+            with self._asking(len(batch)):
+                parts.append(self.selector.mask_probability(self.table.build(batch), masks[None]))
+        return np.concatenate(parts)
 
     def _select_batch(self, sources: IntArray) -> BoolArray:
         with self._asking(len(sources)):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr.audit._table import Groups, IntArray
+from suwr.audit._table import Groups, IntArray, as_rows
 from suwr.masking import Patches
 from suwr.selector import WrappedSelector
 
@@ -68,7 +68,7 @@ def choose_rows(
     X: Any, y: Any | None, max_rows: int, rng: np.random.Generator
 ) -> tuple[IntArray | None, NDArray[Any] | None]:
     """Positions of the rows to use (None for all), and their labels."""
-    n_rows = len(X)
+    n_rows = len(as_rows(X))
     labels = None if y is None else np.asarray(y)
     if labels is not None and labels.shape != (n_rows,):
         raise ValueError(

@@ -136,7 +136,7 @@ class Table:
         groups: Groups | None = None,
         rows: IntArray | None = None,
     ) -> None:
-        self.X = _as_rows(X)
+        self.X = as_rows(X)
         self.positions = np.arange(len(self.X)) if rows is None else rows
         if rows is not None:
             self.X = self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows]
@@ -198,7 +198,8 @@ class Table:
         return type(self.X)([s.gather(sources[:, j]) for j, s in enumerate(series)])
 
 
-def _as_rows(X: Any) -> Any:
+def as_rows(X: Any) -> Any:
+    """The rows as they are, if they are a data frame; else as an array of two dimensions."""
     is_frame = hasattr(X, "iloc") or (hasattr(X, "get_columns") and hasattr(X, "to_series"))
     rows = X if is_frame else np.asarray(X)
     if rows.ndim != 2 if hasattr(rows, "ndim") else len(rows.shape) != 2:
