@@ -87,7 +87,8 @@ def test_probabilities_alone_need_few_columns():
 
 
 def test_masks_over_units_become_masks_over_columns():
-    selector = as_selector(lambda X: [[True, False]] * len(X), unit_of=np.array([0, 1, 1]))
+    groups = np.array([[True, False, False], [False, True, True]])
+    selector = as_selector(lambda X: [[True, False]] * len(X), membership=groups)
     assert selector.select(X)[0].tolist() == [True, False, False]
 
 

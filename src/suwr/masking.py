@@ -146,6 +146,28 @@ class Patches:
             image[unit, top:bottom, left:right] = True
         return image.reshape(len(grid), -1)
 
+    def tiles(self) -> NDArray[np.intp]:
+        """For each column, the patch whose centre is nearest: patches without their overlaps.
+
+        Examples
+        --------
+        >>> Patches((2, 4), size=3, stride=2).tiles().reshape(2, 4)
+        array([[0, 0, 0, 1],
+               [0, 0, 0, 1]])
+        """
+        (height, width), sizes, strides = (
+            self.shape[:2],
+            _pair(self.size, "size"),
+            _pair(self.stride, "stride"),
+        )
+        nearest = []
+        for length, size, stride in zip((height, width), sizes, strides, strict=True):
+            centres = np.array([centre for centre, _, _ in _spans(length, size, stride)])
+            nearest.append(abs(np.arange(length)[:, None] - centres).argmin(axis=1))
+        n_across = len(_spans(width, sizes[1], strides[1]))
+        patch = nearest[0][:, None] * n_across + nearest[1]
+        return np.repeat(patch.reshape(-1), self.n_columns // patch.size)
+
 
 @dataclass(frozen=True)
 class Units:

@@ -123,11 +123,11 @@ class WrappedSelector:
     """
 
     def __init__(
-        self, source: Any, policy: str | None = None, unit_of: NDArray[np.intp] | None = None
+        self, source: Any, policy: str | None = None, membership: BoolArray | None = None
     ) -> None:
         self.source = source
         self.policy = policy
-        self.unit_of = unit_of
+        self.membership = membership
         self._ask = self._asker()
         self._seed_name = seed_argument(self._ask)
         self._policy_arguments = (
@@ -175,22 +175,32 @@ class WrappedSelector:
             arguments[self._seed_name] = rng
         elif self._seed_name is not None:
             arguments[self._seed_name] = int(rng.integers(2**31))
-        masks = np.asarray(self._ask(X, **arguments))
-        if self._is_over_units(masks):
-            masks = masks[:, self.unit_of]
-        return as_masks(masks, len(X), X.shape[1])
+        # A copy: a selector may hand out the same array every time.
+        masks = np.array(self._ask(X, **arguments))
+        return as_masks(self._over_columns(masks), len(X), X.shape[1])
 
     def mask_probability(self, X: Any, masks: BoolArray) -> NDArray[np.float64]:
         """ζ(h | x) for each row of ``X`` and the mask beside it."""
         arguments = {}
         if self.policy is not None and "policy" in _parameters(self.source.mask_probability):
             arguments["policy"] = self.policy
-        return np.asarray(self.source.mask_probability(X, masks, **arguments), dtype=float)
+        stated = np.array(self.source.mask_probability(X, masks.copy(), **arguments), dtype=float)
+        shape = (len(X), *masks.shape[1:-1])
+        if stated.shape != shape or not ((stated >= 0) & (stated <= 1 + 1e-3)).all():
+            raise ValueError(
+                f"mask_probability must return probabilities, as an array of shape {shape}. Got "
+                f"shape {stated.shape}, with values from {stated.min()} to {stated.max()}, instead."
+            )
+        return stated
 
-    def _is_over_units(self, masks: NDArray[Any]) -> bool:
-        if self.unit_of is None or masks.ndim != 2:
-            return False
-        return masks.shape[1] == self.unit_of.max() + 1 != len(self.unit_of)
+    def _over_columns(self, masks: NDArray[Any]) -> NDArray[Any]:
+        """Masks over columns, also where the selector answers with one entry per unit."""
+        if self.membership is None or masks.ndim != 2:
+            return masks
+        n_units, n_columns = self.membership.shape
+        if masks.shape[1] != n_units or n_units == n_columns:
+            return masks
+        return as_masks(masks, len(masks), n_units).astype(np.intp) @ self.membership > 0
 
     def _select_by_enumeration(self, X: Any, rng: np.random.Generator) -> BoolArray:
         n_columns = X.shape[1]
@@ -205,7 +215,7 @@ class WrappedSelector:
 
 
 def as_selector(
-    selector: Any, policy: str | None = None, unit_of: NDArray[np.intp] | None = None
+    selector: Any, policy: str | None = None, membership: BoolArray | None = None
 ) -> WrappedSelector:
     """Make a selector of whatever the user has.
 
@@ -218,9 +228,9 @@ def as_selector(
     policy : str, optional
         Handed on to ``select`` and ``mask_probability`` if they take it, such as ``"sampled"``
         for an estimator whose default answer is deterministic.
-    unit_of : array of int, optional
-        Unit of each column. A selector that answers with one entry per unit (per group of
-        columns) is then understood too.
+    membership : bool array of shape (n_units, n_columns), optional
+        Which columns a unit (a group, a patch) reveals. A selector that answers with one entry
+        per unit is then understood too.
 
     Examples
     --------
@@ -230,4 +240,4 @@ def as_selector(
     """
     if isinstance(selector, WrappedSelector):
         selector, policy = selector.source, policy or selector.policy
-    return WrappedSelector(selector, policy, unit_of)
+    return WrappedSelector(selector, policy, membership)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from suwr.audit import audit, top_k
 from suwr.audit.adapters import TopK, from_captum, from_lime, from_shap, from_tabnet
@@ -31,6 +32,8 @@ def test_top_k_takes_the_largest(scores, k):
 def test_top_k_refuses_nonsense():
     with pytest.raises(ValueError, match="'k' parameter of top_k must be an int between 0 and 2"):
         top_k([[1.0, 2.0]], 3)
+    with pytest.raises(ValueError, match=r"Got 1\.5 instead"):
+        top_k([[1.0, 2.0]], 1.5)
     with pytest.raises(ValueError, match="one row per row"):
         top_k([1.0], 1)
 
@@ -88,7 +91,25 @@ def test_tabnet_masks():
 
 def test_real_shap():
     shap = pytest.importorskip("shap")
-    linear_model = pytest.importorskip("sklearn.linear_model")
-    model = linear_model.LinearRegression().fit(X, X @ W)
+    model = LinearRegression().fit(X, X @ W)
     selector = from_shap(shap.LinearExplainer(model, X), k=2)
+    assert audit(selector, X, random_state=0, gaps=False, n_probes=500).leaks
+
+
+def test_real_lime():
+    pytest.importorskip("lime.lime_tabular")
+    model = LogisticRegression().fit(X, X @ W > 0)
+    selector = from_lime(model.predict_proba, k=2, background=X, num_samples=50)
+    report = audit(selector, X, random_state=0, gaps=False, n_probes=100, max_rows=20)
+    assert report.leaks
+    assert not report.stochastic
+
+
+@pytest.mark.parametrize("method", ["Saliency", "IntegratedGradients", "FeatureAblation"])
+def test_real_captum(method):
+    pytest.importorskip("captum.attr")
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    selector = from_captum(method, k=2, model=net)
     assert audit(selector, X, random_state=0, gaps=False, n_probes=500).leaks

@@ -361,10 +361,13 @@ def test_every_witness_holds(seed):
         ({"false_alarm_rate": 0.0}, "'false_alarm_rate' parameter of audit must be a float"),
         ({"confidence": 95}, "'confidence' parameter"),
         ({"n_probes": 0}, "'n_probes' parameter of audit must be an int of at least 1"),
+        ({"n_draws": 10}, "'n_draws' parameter of audit must be an int of at least 500"),
+        ({"max_seconds": 0}, "'max_seconds' parameter of audit must be None or a positive number"),
+        ({"confidence": "high"}, "'confidence' parameter of audit must be a float"),
         ({"max_rows": 1.5}, "'max_rows' parameter"),
         ({"y": [1, 2]}, "one label per row"),
         ({"feature_names": ["a"]}, "one name per column"),
-        ({"groups": {"g": ["nope"]}}, "names a column that X lacks"),
+        ({"groups": {"g": ["nope"]}}, "must name columns of X"),
     ],
 )
 def test_bad_parameters(options, message):
@@ -402,7 +405,7 @@ def test_groups_of_the_estimator_are_used():
     first = RNG.normal(size=200)
     data = np.column_stack([first, -first, RNG.normal(size=(200, 2))])
     report = quick(Grouped(), data)
-    assert list(report.influence) == ["x0+x1"]
+    assert list(report.influence) == ["0 + 1"]
 
 
 def test_no_torch_and_no_matplotlib_on_import():

@@ -95,3 +95,31 @@ def test_all_combinations_or_none():
     table = Table(np.array([[0, 0, 5], [1, 1, 6]]), groups=[[0, 1]])
     assert len(product_rows(table)) == 4
     assert product_rows(table, most=3) is None
+
+
+def test_the_budget_and_the_cost_hold_for_exact_verdicts():
+    X = np.repeat(cube(4), 4, axis=0)
+
+    def select(X):
+        return np.stack([X[:, 0] < 2, X[:, 0] > 0, X[:, 0] > 2, X[:, 0] > 2], axis=1)
+
+    assert audit(select, X, random_state=0, gaps=False, n_probes=16).exact
+    assert not audit(select, X, random_state=0, gaps=False, n_probes=15).exact
+
+    class Stated:
+        n_asked = 0
+
+        def select(self, X, random_state=None):
+            self.n_asked += len(X)
+            masks = np.zeros(X.shape, dtype=bool)
+            masks[:, 0] = np.random.default_rng(random_state).random(len(X)) < 0.5
+            return masks
+
+        def mask_probability(self, X, masks):
+            self.n_asked += len(X)
+            return np.broadcast_to(0.5 * ~masks[..., 1:].any(axis=-1), (len(X), *masks.shape[1:-1]))
+
+    stated = Stated()
+    report = audit(stated, X, random_state=0, gaps=False)
+    assert report.exact
+    assert report.n_asked == stated.n_asked

@@ -124,13 +124,13 @@ def test_frames_stay_frames(kind):
 
 
 def test_units():
-    unit, names = unit_layout(["age", "de", "fr"], [["de", "fr"]])
+    unit, names, membership = unit_layout(["age", "de", "fr"], [["de", "fr"]])
     assert unit.tolist() == [0, 1, 1]
-    assert names == ["age", "de+fr"]
-    # overlapping patches: the first one counts
-    unit, names = unit_layout(["a", "b", "c"], {"left": ["a", "b"], "right": ["b", "c"]})
-    assert unit.tolist() == [0, 0, 1]
-    with pytest.raises(ValueError, match="names a column that X lacks"):
+    assert names == ["age", "de + fr"]
+    assert membership.tolist() == [[True, False, False], [False, True, True]]
+    with pytest.raises(ValueError, match="must not put a column into two groups"):
+        unit_layout(["a", "b", "c"], {"left": ["a", "b"], "right": ["b", "c"]})
+    with pytest.raises(ValueError, match="must name columns of X"):
         unit_layout(["a"], {"g": ["z"]})
     with pytest.raises(ValueError, match="list of lists"):
         unit_layout(["a", "b"], ["ab"])

@@ -8,11 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suwr.audit._case import Case
-from suwr.audit._company import observe
+from suwr.audit._company import affordable_rows, observe
 from suwr.audit._gaps import predictive_gaps
 from suwr.audit._models import as_classes
 from suwr.audit._oracle import Oracle
-from suwr.audit._parameters import check_parameters, check_selector, choose_rows, own_groups
+from suwr.audit._parameters import (
+    check_choice,
+    check_counts,
+    check_fractions,
+    check_seconds,
+    check_selector,
+    choose_rows,
+    own_groups,
+)
 from suwr.audit._progress import progress
 from suwr.audit._redraw import Deck
 from suwr.audit._report import AuditReport
@@ -61,9 +69,10 @@ def audit(
         Which rows count as possible. "product": any combination of values (of units) that occur.
         "empirical": only rows of ``X``; then only rows that agree on all that is revealed can be
         compared. "auto" compares real rows first and combinations after that.
-    groups : dict or list of lists of columns, optional
+    groups : dict, list of lists of columns, or Patches, optional
         Columns that are revealed together, such as those of a one-hot code. They are redrawn
-        together, and reported as one. By default those of the selector, if it has any.
+        together, and reported as one. By default those of the selector, if it has any. Of
+        overlapping patches each pixel is redrawn with the patch whose centre is nearest.
     feature_names : sequence of str, optional
         Names for the report, if ``X`` has none.
     false_alarm_rate : float
@@ -71,7 +80,7 @@ def audit(
         leak is proven, and there are no false alarms.
     n_probes : int, optional
         Most counterfactual rows to ask a deterministic selector about; 16 per row of ``X``, but
-        between 4,000 and 32,000, by default.
+        between 4,096 and 32,000, by default.
     n_draws : int
         Masks to draw from a selector that draws them.
     gaps : bool
@@ -81,7 +90,8 @@ def audit(
     max_rows : int
         Of more rows than this, a random part is used.
     max_seconds : float, optional
-        Stop asking the selector after this time. The report says how far the audit came.
+        Stop asking the selector after this time. If it is slow, fewer rows are used, so that
+        there is time for probes; the report says how many, and how far the audit came.
     batch_size : int
         Most rows in one call of the selector.
     verbose : bool, optional
@@ -108,26 +118,39 @@ def audit(
     >>> audit(lambda X: X < np.inf, X, random_state=0, gaps=False).verdict
     'no leak found'
     """
-    check_parameters(support, false_alarm_rate, confidence, n_probes, n_draws, max_rows, batch_size)
+    check_choice("support", support, ("auto", "product", "empirical"))
+    check_fractions(false_alarm_rate=false_alarm_rate, confidence=confidence)
+    check_counts(n_probes=(n_probes, 1), n_draws=(n_draws, 500), max_rows=(max_rows, 2))
+    check_counts(batch_size=(batch_size, 1))
+    check_seconds(max_seconds)
     started = time.monotonic()
     rng = np.random.default_rng(random_state)
     problem = X if isinstance(X, FiniteProblem) else None
     if problem is not None:
         X, support, max_rows = problem.frame(), "empirical", max(max_rows, problem.n_rows)
     rows, labels = choose_rows(X, y, max_rows, rng)
-    table = Table(X, feature_names, groups if groups is not None else own_groups(selector), rows)
-    wrapped = as_selector(selector, policy, table.unit_of)
+    groups = groups if groups is not None else own_groups(selector)
+    table = Table(X, feature_names, groups, rows)
+    wrapped = as_selector(selector, policy, table.membership)
     check_selector(wrapped)
-    budget = n_probes or int(np.clip(16 * table.n_rows, 4000, 32_000))
+    budget = n_probes or int(np.clip(16 * table.n_rows, 4096, 32_000))
     classes = None if labels is None else as_classes(labels)
     gaps = gaps and problem is None
-    n_targets = (min(table.n_units, 40) + (labels is not None)) if gaps else 0
-    with progress(verbose, budget + 3 * table.n_rows, n_targets) as (asked, measured):
+    with progress(verbose) as (asked, measured):
         oracle = Oracle(wrapped, table, rng, batch_size, max_seconds, asked)
+        if max_seconds is not None and problem is None:
+            n_affordable = affordable_rows(oracle, max_seconds)
+            if n_affordable < table.n_rows:
+                rows, labels = choose_rows(X, y, n_affordable, rng)
+                table = oracle.table = Table(X, feature_names, groups, rows)
+                classes = None if labels is None else as_classes(labels)
+        asked.expect(3 * table.n_rows + budget)
         behaviour = observe(oracle)
+        if behaviour.stochastic:
+            asked.expect(3 * table.n_rows + n_draws)
         deck = Deck(table.unit_codes, table.unit_of, behaviour.masks, classes)
         case = Case(oracle, deck, behaviour, support, false_alarm_rate, rng)
-        exact = case.exact(problem)
+        exact = case.exact(problem, budget)
         if exact is None:
             case.probe(budget, n_draws)
         found = None
@@ -139,6 +162,6 @@ def audit(
                 rng,
                 confidence=confidence,
                 false_alarm_rate=false_alarm_rate,
-                tick=measured,
+                counter=measured,
             )
     return case.report(found, time.monotonic() - started, partial=rows is not None)

@@ -7,7 +7,7 @@ import numpy as np
 from suwr.audit._company import Behaviour
 from suwr.audit._exact import ExactResult, exact_verdict, finite_rows
 from suwr.audit._gaps import Gaps
-from suwr.audit._oracle import Oracle, OutOfTimeError
+from suwr.audit._oracle import Oracle
 from suwr.audit._probability import follows_samples, probe_probabilities
 from suwr.audit._redraw import Deck
 from suwr.audit._report import LEAK_FREE, LEAKS, NO_LEAK_FOUND, AuditReport
@@ -45,15 +45,15 @@ class Case:
         self.evidence = "none"
         self.is_exact = False
 
-    def exact(self, problem: FiniteProblem | None) -> ExactResult | None:
-        """Decide once and for all, if all possible rows can be asked about."""
+    def exact(self, problem: FiniteProblem | None, n_probes: int) -> ExactResult | None:
+        """Decide once and for all, if the probes suffice to ask about all possible rows."""
         table = self.oracle.table
         if self.behaviour.company:  # there is no ζ(h | x) then
             return None
         if problem is not None:
             rows: tuple[IntArray, str] | None = (table.itself(np.arange(table.n_rows)), "empirical")
         else:
-            rows = finite_rows(table, self.support)
+            rows = finite_rows(table, self.support, n_probes)
         if rows is None:
             return None
         stochastic = self.behaviour.stochastic
@@ -134,15 +134,13 @@ class Case:
         return self.oracle.selector.has_probability and _UNFAITHFUL not in self.cautions
 
     def _probe_draws(self, n_draws: int) -> None:
-        self.oracle.raise_when_late = True
-        try:
+        found = None
+        with self.oracle.until_late():  # a test that is cut short says nothing
             found = probe_stochastic(
                 self.oracle, self.deck, self.support, n_draws, self.false_alarm_rate, self.rng
             )
-        except OutOfTimeError:  # a test that was cut short says nothing; the report says so
+        if found is None:
             return
-        finally:
-            self.oracle.raise_when_late = False
         self.results["p_value"] = found.p_value
         self.results["detectable_shift"] = found.detectable_shift
         self.results["n_probes"] = self.results.get("n_probes", 0) + found.n_draws
@@ -165,6 +163,8 @@ class Case:
             self.cautions.append(
                 "The selector claims to be leak-free by construction; the probes refute it."
             )
+        if gaps is not None:
+            self.cautions += gaps.cautions
         if gaps is not None and gaps.significant and not self.leaks:
             told = ", ".join(f"`{gap.target}`" for gap in gaps.significant[:4])
             self.cautions.append(

@@ -7,6 +7,8 @@ import numpy as np
 from suwr.audit._oracle import Oracle
 from suwr.selector import BoolArray
 
+_FEWEST_ROWS = 20
+
 
 @dataclass
 class Behaviour:
@@ -27,6 +29,14 @@ class Behaviour:
     stochastic: bool = False
     company: bool = False
     cautions: list[str] = field(default_factory=list)
+
+
+def affordable_rows(oracle: Oracle, max_seconds: float) -> int:
+    """How many rows a slow selector can be asked about several times within the time allowed."""
+    few = oracle.table.itself(np.arange(min(4, oracle.table.n_rows)))
+    for _ in range(2):  # the first call may have to load or compile something
+        oracle.select(few)
+    return max(_FEWEST_ROWS, int(0.1 * max_seconds / max(oracle.seconds_per_row, 1e-9)))
 
 
 def observe(oracle: Oracle) -> Behaviour:

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from suwr.audit._oracle import Oracle
 from suwr.audit._table import IntArray, Table
 from suwr.audit._witness import Witness, confirm, make_witness
 from suwr.exact import FiniteProblem, PolicyTable, leakage
-from suwr.selector import BoolArray, all_masks
+from suwr.selector import all_masks
 
 _MAX_ROWS = 4096
 _MAX_TABLE = 2**20
 # Probabilities may come from single-precision networks.
 _TOLERANCE = 1e-5
+_RELATIVE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,15 @@ def product_rows(table: Table, most: int = _MAX_ROWS) -> IntArray | None:
     return donors[:, table.unit_of].astype(np.intp)
 
 
-def finite_rows(table: Table, support: str) -> tuple[IntArray, str] | None:
+def finite_rows(table: Table, support: str, most: int = _MAX_ROWS) -> tuple[IntArray, str] | None:
     """Sources of all possible rows and the name of the support, if they are few enough."""
+    most = min(most, _MAX_ROWS)
     first, _ = distinct_rows(table)
     # Data that hardly repeat themselves are a sample of a larger support, not the support.
-    discrete = 2 * len(first) <= table.n_rows and len(first) <= _MAX_ROWS
+    discrete = 2 * len(first) <= table.n_rows and len(first) <= most
     if support == "empirical":
         return (table.itself(first), "empirical") if discrete else None
-    sources = product_rows(table)
+    sources = product_rows(table, most)
     if sources is not None and len(sources) == len(first):  # every combination really occurs
         return table.itself(first), "empirical"
     return None if sources is None else (sources, "product")
@@ -107,8 +108,8 @@ def exact_verdict(
     Returns
     -------
     ExactResult or None
-        None if the probabilities of too many masks would have to be asked for, or if answers
-        changed when they were asked for again.
+        None if the probabilities of too many masks would have to be asked for, if they do not sum
+        to one, or if answers changed when they were asked for again.
     """
     table = oracle.table
     if stochastic and (
@@ -122,9 +123,12 @@ def exact_verdict(
         problem, sources = _problem(table, sources, labels if known_labels else None)
     if stochastic:
         masks = all_masks(table.n_columns)
-        chances = _probabilities(oracle, sources, masks)
+        chances = oracle.probability_of_each(sources, masks)
+        total = chances.sum(axis=1, keepdims=True)
+        if (abs(total - 1) > _RELATIVE).any():  # not what the selector can really do
+            return None
         used = (chances > 0).any(axis=0)
-        chances = chances[:, used] / chances[:, used].sum(axis=1, keepdims=True)
+        chances = chances[:, used] / total
         policy = PolicyTable(problem, masks[used], chances)
         chosen = masks[used][chances.argmax(axis=1)]
     else:
@@ -182,12 +186,3 @@ def _problem(
     place = {tuple(row): i for i, row in enumerate(codes.tolist())}
     order = np.array([place[tuple(int(v) for v in row)] for row in problem.X])
     return problem, sources[order]
-
-
-def _probabilities(oracle: Oracle, sources: IntArray, masks: BoolArray) -> NDArray[np.float64]:
-    parts = []
-    step = max(1, 2**18 // len(masks))
-    for start in range(0, len(sources), step):
-        X = oracle.table.build(sources[start : start + step])
-        parts.append(oracle.selector.mask_probability(X, masks[None]))
-    return np.concatenate(parts)

@@ -23,6 +23,7 @@ _N_MASKS = 10
 _MAX_UNITS = 48
 _MAX_UNITS_IN_PAIRS = 24
 _MIN_EXPECTED = 10.0
+_ROWS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -65,31 +66,66 @@ class Outcome:
 
 
 class Sample:
-    """Rows with independent units, and one mask for each."""
+    """Rows with independent units, and one mask for each.
 
-    def __init__(self, oracle: Oracle, size: int, rng: np.random.Generator) -> None:
+    Parameters
+    ----------
+    oracle : Oracle
+    size : int
+        Number of rows.
+    units : int array
+        Units under test. Values are kept of these alone: of wide rows (images) there are many.
+    rng : numpy.random.Generator
+    """
+
+    def __init__(
+        self, oracle: Oracle, size: int, units: IntArray, rng: np.random.Generator
+    ) -> None:
         table = oracle.table
-        donors = rng.integers(table.n_rows, size=(size, table.n_units))
-        self.masks = oracle.select(donors[:, table.unit_of])
-        self.codes = np.take_along_axis(table.unit_codes, donors, axis=0)
-        self.rank = np.take_along_axis(ranks(table.unit_codes), donors, axis=0)
-        self.shown = shown_units(self.masks, table)
+        masks, donors = [], []
+        for start in range(0, size, _ROWS_AT_ONCE):
+            shape = (min(_ROWS_AT_ONCE, size - start), table.n_units)
+            drawn = rng.integers(table.n_rows, size=shape)
+            masks.append(oracle.select(drawn[:, table.unit_of]))
+            donors.append(drawn[:, units])
+        self.masks = np.concatenate(masks)
+        self.units = units
+        kept = np.concatenate(donors)
+        codes = table.unit_codes[:, units]
+        self._codes = np.take_along_axis(codes, kept, axis=0)
+        self._rank = np.take_along_axis(ranks(codes), kept, axis=0)
+        shown = shown_units(self.masks, table)
+        self.n_shown = shown.sum(axis=1)
+        self._shown = shown[:, units]
+        self._place = {int(u): k for k, u in enumerate(units)}
+
+    def codes(self, unit: int) -> IntArray:
+        """Values of a unit, as codes."""
+        return self._codes[:, self._place[unit]]
+
+    def rank(self, unit: int) -> NDArray[np.float64]:
+        """Ranks of the values of a unit, between 0 and 1."""
+        return self._rank[:, self._place[unit]]
+
+    def shown(self, unit: int) -> BoolArray:
+        """Rows whose mask reveals something of the unit."""
+        return self._shown[:, self._place[unit]]
 
     def holds(self, event: Event) -> BoolArray:
         """Whether each row is in the event."""
         if event.kind == "any":
             return np.ones(len(self.masks), dtype=bool)
         if event.kind == "reveals":
-            return self.shown[:, event.argument]
+            return self.shown(event.argument)
         if event.kind == "reveals high":
-            return self.shown[:, event.argument] & (self.rank[:, event.argument] > 0.5)
+            return self.shown(event.argument) & (self.rank(event.argument) > 0.5)
         if event.kind == "size":
-            return self.shown.sum(axis=1) == event.argument
+            return np.asarray(self.n_shown == event.argument)
         return (self.masks == np.array(event.mask)).all(axis=1)
 
     def side(self, contrast: Contrast) -> BoolArray:
         """Which half of the contrast each row is in."""
-        rank = self.rank[:, contrast.unit]
+        rank = self.rank(contrast.unit)
         if contrast.kind == "high":
             return rank > 0.5
         if contrast.kind == "outer":
@@ -99,14 +135,14 @@ class Sample:
         if contrast.kind == "bottom":
             return rank < 0.1
         if contrast.kind == "level":
-            return self.codes[:, contrast.unit] == contrast.argument
-        return (rank > 0.5) == (self.rank[:, contrast.argument] > 0.5)
+            return self.codes(contrast.unit) == contrast.argument
+        return np.asarray((rank > 0.5) == (self.rank(contrast.argument) > 0.5))
 
     def hides(self, contrast: Contrast) -> BoolArray:
         """Rows whose mask hides all units of the contrast."""
-        hidden = ~self.shown[:, contrast.unit]
+        hidden = ~self.shown(contrast.unit)
         if contrast.kind == "agrees with":
-            hidden = hidden & ~self.shown[:, contrast.argument]
+            hidden = hidden & ~self.shown(contrast.argument)
         return hidden
 
 
@@ -148,31 +184,36 @@ def contrasts_of(table: Table, unit: int) -> list[Contrast]:
     return [Contrast(unit, "level", int(level)) for level in often]
 
 
-def events_of(sample: Sample, units: IntArray) -> list[Event]:
+def events_of(sample: Sample) -> list[Event]:
     """Sets of masks that are worth a test, judged by how often they occur."""
     events = [Event("any")]
-    events += [Event("reveals", int(u)) for u in units]
-    events += [Event("reveals high", int(u)) for u in units]
-    sizes, counts = np.unique(sample.shown.sum(axis=1), return_counts=True)
+    events += [Event("reveals", int(u)) for u in sample.units]
+    events += [Event("reveals high", int(u)) for u in sample.units]
+    sizes, counts = np.unique(sample.n_shown, return_counts=True)
     events += [Event("size", int(s)) for s in sizes[np.argsort(-counts)][:_N_SIZES]]
     masks, counts = np.unique(sample.masks[:5000], axis=0, return_counts=True)
     often = masks[np.argsort(-counts)][:_N_MASKS]
     return events + [Event("mask", mask=tuple(m.tolist())) for m in often]
 
 
-def screen(sample: Sample, table: Table, n_best: int, rng: np.random.Generator) -> list[Hypothesis]:
-    """The hypotheses that the sample speaks for most loudly. No verdict rests on this sample."""
-    units = np.arange(table.n_units)
+def units_to_test(table: Table, rng: np.random.Generator) -> IntArray:
+    """All units that vary, or a random part of them if there are many."""
+    units = np.flatnonzero(table.unit_codes.max(axis=0) > 0)
     if len(units) > _MAX_UNITS:
         units = np.sort(rng.choice(units, _MAX_UNITS, replace=False))
-    events = events_of(sample, units)
+    return units
+
+
+def screen(sample: Sample, table: Table, n_best: int) -> list[Hypothesis]:
+    """The hypotheses that the sample speaks for most loudly. No verdict rests on this sample."""
+    events = events_of(sample)
     held = np.stack([sample.holds(e) for e in events], axis=1).astype(np.float32)
     coarse = np.array([e.kind in ("any", "size", "mask") for e in events])
     found: list[Hypothesis] = []
-    for u in units:
+    for u in sample.units:
         for contrast in contrasts_of(table, int(u)):
             found += _loudest(sample, contrast, events, held)
-    pairs = units[:_MAX_UNITS_IN_PAIRS]
+    pairs = sample.units[:_MAX_UNITS_IN_PAIRS]
     few = [e for e, c in zip(events, coarse, strict=True) if c]
     for i, u in enumerate(pairs):
         for v in pairs[i + 1 :]:

@@ -9,7 +9,6 @@ difference of their log losses is the amount, in bits; for the label it is the q
 ENCODE-METER estimates. All losses are cross-fitted: no row is judged by a model that saw it.
 """
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,13 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from suwr.audit._models import as_classes, bits, fit_predict, masked_inputs
+from suwr.audit._models import MAX_LEVELS, as_classes, bits, fit_predict, masked_inputs
+from suwr.audit._progress import Counter
 from suwr.audit._table import IntArray, Table
 from suwr.selector import BoolArray
 
 _N_SHUFFLES = 4
-_MAX_CLASSES_IN_TREES = 200
 _FEWEST_ROWS = 100
+# Targets times columns is what the models cost.
+_MAX_CELLS = 4000
+_MAX_TARGETS = 40
+_FEWEST_TARGETS = 8
 #: Bits, and share of what is told in all. The two models learn from different rows and masks, and
 #: the first has the harder task; with much to learn it may lag behind by this share.
 SMALLEST_GAP = 0.01
@@ -109,11 +112,26 @@ class Gaps:
         everything = ([self.label] if self.label is not None else []) + self.features
         return [gap for gap in everything if gap.significant]
 
+    @property
+    def cautions(self) -> list[str]:
+        """What a reader should know before taking the absence of a gap for an answer."""
+        if self.label is None and not self.features:
+            return [
+                "No predictive gap could be measured: that takes a label, or a hidden feature "
+                f"that varies, in at least {_FEWEST_ROWS} rows."
+            ]
+        if self.n_untested:
+            return [
+                f"{self.n_untested} hidden features were left out of the predictive gaps to save "
+                "time: those that go least with the masks."
+            ]
+        return []
+
 
 def tree_inputs(table: Table) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Values as numbers that trees can read, and which of them are categories."""
     values = table.codes.astype(float)
-    categorical = ~table.numeric & (table.codes.max(axis=0) < _MAX_CLASSES_IN_TREES)
+    categorical = ~table.numeric & (table.codes.max(axis=0) < MAX_LEVELS)
     return values, categorical
 
 
@@ -126,10 +144,11 @@ def predictive_gaps(
     confidence: float = 0.95,
     false_alarm_rate: float = 0.01,
     n_folds: int = 3,
-    max_targets: int = 40,
-    tick: Callable[[int], None] | None = None,
+    counter: Counter | None = None,
 ) -> Gaps:
     """Measure label leakage and the leakage of each hidden unit.
+
+    Of many units, or in wide rows, only those are measured that the masks go with most.
 
     Parameters
     ----------
@@ -142,31 +161,27 @@ def predictive_gaps(
     false_alarm_rate : float
         Of the lower bounds, all together.
     n_folds : int
-    max_targets : int
-        Most units to measure; those that the mask is most associated with come first.
-    tick : callable, optional
-        Called with 1 after each target.
+    counter : Counter, optional
+        Counts the targets.
     """
-    units = _order_of_interest(table, masks)[:max_targets]
+    most = int(np.clip(_MAX_CELLS // table.n_columns, _FEWEST_TARGETS, _MAX_TARGETS))
+    units = _order_of_interest(table, masks)[:most]
     n_targets = table.n_units + (y is not None)
     meter = _Meter(table, masks, confidence, false_alarm_rate / n_targets, n_folds, rng)
+    counter = counter or Counter()
+    counter.expect(len(units) + (y is not None))
     label = None
     if y is not None:
         label = meter.measure("label", as_classes(y), None)
-        _tick(tick)
+        counter(1)
     features = []
     for u in units:
         gap = meter.measure(table.unit_names[u], as_classes(table.unit_codes[:, u]), int(u))
-        _tick(tick)
+        counter(1)
         if gap is not None:
             features.append(gap)
     features.sort(key=lambda gap: -gap.leak)
     return Gaps(label, features, confidence, table.n_units - len(units))
-
-
-def _tick(tick: Callable[[int], None] | None) -> None:
-    if tick is not None:
-        tick(1)
 
 
 def _order_of_interest(table: Table, masks: BoolArray) -> IntArray:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suwr.audit._gaps import predictive_gaps
-from suwr.audit._parameters import check_parameters, choose_rows
+from suwr.audit._parameters import check_counts, check_fractions, choose_rows
 from suwr.audit._progress import progress
 from suwr.audit._report import LEAKS, NO_LEAK_FOUND, AuditReport
 from suwr.audit._table import Groups, Table
@@ -51,14 +51,15 @@ def audit_masks(
     >>> report.verdict, report.evidence, report.gaps.features[0].target
     ('leaks', 'gaps', 'x1')
     """
-    check_parameters("auto", false_alarm_rate, confidence, None, 1, max_rows, 1)
+    check_fractions(false_alarm_rate=false_alarm_rate, confidence=confidence)
+    check_counts(max_rows=(max_rows, 2))
     started = time.monotonic()
     rng = np.random.default_rng(random_state)
     rows, labels = choose_rows(X, y, max_rows, rng)
     table = Table(X, feature_names, groups, rows)
     chosen = as_masks(masks, len(X), table.n_columns)
     chosen = chosen if rows is None else chosen[rows]
-    with progress(verbose, 0, table.n_units + (labels is not None)) as (_, measured):
+    with progress(verbose) as (_, measured):
         found = predictive_gaps(
             table,
             chosen,
@@ -66,7 +67,7 @@ def audit_masks(
             rng,
             confidence=confidence,
             false_alarm_rate=false_alarm_rate,
-            tick=measured,
+            counter=measured,
         )
     leaks = bool(found.significant)
     return AuditReport(
@@ -81,6 +82,7 @@ def audit_masks(
         n_columns=table.n_columns,
         mean_features=float(chosen.sum(axis=1).mean()),
         gaps=found,
+        cautions=found.cautions,
         seconds=time.monotonic() - started,
         false_alarm_rate=false_alarm_rate,
     )

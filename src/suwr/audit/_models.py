@@ -6,11 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from suwr.audit._table import IntArray
+from suwr.audit._table import IntArray, encode
 from suwr.selector import BoolArray
 
 FloatArray = NDArray[np.float64]
 _SMALLEST = 1e-3
+#: Most distinct values that a tree tells apart in one column.
+MAX_LEVELS = 32
 
 
 def masked_inputs(values: FloatArray, masks: BoolArray) -> FloatArray:
@@ -43,12 +45,13 @@ def fit_predict(
     useful = _varies(train)
     if len(np.unique(target)) > 1 and useful.any():
         model = HistGradientBoostingClassifier(
-            max_iter=25,
-            learning_rate=0.12,
-            max_leaf_nodes=6,
+            # Growing a tree costs about the same however few the rows are: few trees, large steps.
+            max_iter=10,
+            learning_rate=0.3,
+            max_leaf_nodes=5,
             min_samples_leaf=20 * copies,
             l2_regularization=2.0 * copies,
-            max_bins=64,
+            max_bins=MAX_LEVELS,
             early_stopping=False,
             categorical_features=None if categorical is None else categorical[useful],
             random_state=seed,
@@ -89,7 +92,7 @@ def as_classes(values: Any, n_bins: int = 3, max_classes: int = 8) -> IntArray:
     >>> as_classes(np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])).tolist()
     [0, 0, 0, 1, 1, 1, 2, 2, 2]
     """
-    codes = np.unique(np.asarray(values), return_inverse=True)[1].reshape(-1)
+    codes = encode(np.asarray(values))
     n_levels = int(codes.max()) + 1
     if n_levels <= max_classes:
         return codes.astype(np.intp)

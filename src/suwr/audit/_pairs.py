@@ -20,12 +20,16 @@ def group_rows(codes: IntArray) -> IntArray:
     """
     if codes.shape[1] == 0:
         return np.zeros(len(codes), dtype=np.intp)
-    # Fold the columns into one number, renumbered after each so that it cannot overflow.
-    group = codes[:, 0].astype(np.int64)
-    for j in range(1, codes.shape[1]):
-        group = group * (int(codes[:, j].max()) + 1) + codes[:, j]
-        group = np.unique(group, return_inverse=True)[1]
-    return np.unique(group, return_inverse=True)[1].astype(np.intp)
+    # Fold the columns into one number, renumbered after each so that it cannot overflow. Columns
+    # with many values come first: once all rows differ, the others can change nothing.
+    n_levels = codes.max(axis=0) + 1
+    group = np.zeros(len(codes), dtype=np.int64)
+    for j in np.argsort(-n_levels, kind="stable"):
+        if n_levels[j] > 1:
+            group = np.unique(group * int(n_levels[j]) + codes[:, j], return_inverse=True)[1]
+        if group.max() == len(codes) - 1:
+            break
+    return group.astype(np.intp)
 
 
 def disagreements(codes: IntArray, masks: BoolArray, limit: int = 1000) -> IntArray:

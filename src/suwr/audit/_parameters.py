@@ -1,38 +1,41 @@
 """Checks of what the user gives to an audit."""
 
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr.audit._table import Groups, IntArray
+from suwr.audit._table import Groups, IntArray, as_rows
+from suwr.masking import Patches
 from suwr.selector import WrappedSelector
 
 
-def check_parameters(
-    support: str,
-    false_alarm_rate: float,
-    confidence: float,
-    n_probes: int | None,
-    n_draws: int,
-    max_rows: int,
-    batch_size: int,
-) -> None:
-    """Raise a ValueError that names the parameter, what it may be, and what it was."""
-    if support not in ("auto", "product", "empirical"):
-        _refuse("support", "one of 'auto', 'product' and 'empirical'", support)
-    for name, value in (("false_alarm_rate", false_alarm_rate), ("confidence", confidence)):
-        if not 0.0 < value < 1.0:
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Refuse a word that is none of ``choices``."""
+    if value not in choices:
+        _refuse(name, "one of " + ", ".join(map(repr, choices)), value)
+
+
+def check_fractions(**values: Any) -> None:
+    """Refuse numbers that are not between 0 and 1."""
+    for name, value in values.items():
+        if not isinstance(value, Real) or not 0.0 < float(value) < 1.0:
             _refuse(name, "a float in the range (0.0, 1.0)", value)
-    for name, number, least in (
-        ("n_probes", n_probes, 1),
-        ("n_draws", n_draws, 1),
-        ("max_rows", max_rows, 2),
-        ("batch_size", batch_size, 1),
-    ):
-        if number is not None and (not isinstance(number, int | np.integer) or number < least):
+
+
+def check_counts(**values: tuple[Any, int]) -> None:
+    """Refuse what is neither None nor a whole number of at least the second entry."""
+    for name, (number, least) in values.items():
+        if number is not None and (not isinstance(number, Integral) or number < least):
             _refuse(name, f"an int of at least {least}", number)
+
+
+def check_seconds(value: Any) -> None:
+    """Refuse a time limit that is no time."""
+    if value is not None and (not isinstance(value, Real) or not float(value) > 0):
+        _refuse("max_seconds", "None or a positive number", value)
 
 
 def _refuse(name: str, allowed: str, value: Any) -> None:
@@ -49,7 +52,7 @@ def check_selector(selector: WrappedSelector) -> None:
 
 
 def own_groups(selector: Any) -> Groups | None:
-    """The groups that an estimator was made with; image patches overlap, and are no groups here.
+    """The groups that an estimator was made with.
 
     Examples
     --------
@@ -58,14 +61,14 @@ def own_groups(selector: Any) -> Groups | None:
     {'ward': [1, 2]}
     """
     groups = getattr(selector, "groups", None)
-    return groups if isinstance(groups, Mapping | list | tuple) else None
+    return groups if isinstance(groups, Mapping | list | tuple | Patches) else None
 
 
 def choose_rows(
     X: Any, y: Any | None, max_rows: int, rng: np.random.Generator
 ) -> tuple[IntArray | None, NDArray[Any] | None]:
     """Positions of the rows to use (None for all), and their labels."""
-    n_rows = len(X)
+    n_rows = len(as_rows(X))
     labels = None if y is None else np.asarray(y)
     if labels is not None and labels.shape != (n_rows,):
         raise ValueError(

@@ -1,25 +1,37 @@
 """A progress bar for whoever watches, silence for everybody else."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
-from suwr.audit._oracle import Tick
 
+class Counter:
+    """Counts towards a total, on a bar if there is one."""
 
-def _silent(_: int) -> None:
-    return None
+    def __init__(self, update: Callable[..., None] | None = None) -> None:
+        self._update = update
+
+    def __call__(self, n: int) -> None:
+        """Count ``n`` more."""
+        if self._update is not None:
+            self._update(advance=n)
+
+    def expect(self, total: int) -> None:
+        """Set the total, once it is known."""
+        if self._update is not None:
+            self._update(total=total, visible=total > 0)
 
 
 @contextmanager
-def progress(verbose: bool | None, n_probes: int, n_targets: int) -> Iterator[tuple[Tick, Tick]]:
+def progress(verbose: bool | None) -> Iterator[tuple[Counter, Counter]]:
     """Two counters, one for rows asked about and one for targets of the predictive gaps.
 
     ``verbose=None`` shows them when the error stream is a terminal.
     """
     shown = sys.stderr.isatty() if verbose is None else verbose
     if not shown:
-        yield _silent, _silent
+        yield Counter(), Counter()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -31,9 +43,9 @@ def progress(verbose: bool | None, n_probes: int, n_targets: int) -> Iterator[tu
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=verbose is None) as bar:
-        probes = bar.add_task("Asking the selector", total=n_probes)
-        targets = bar.add_task("Measuring bits", total=n_targets, visible=n_targets > 0)
-        yield (
-            lambda n: bar.update(probes, advance=n),
-            lambda n: bar.update(targets, advance=n),
-        )
+        tasks = [
+            bar.add_task(text, total=None, visible=False)
+            for text in ("Asking the selector", "Measuring bits")
+        ]
+        asked, measured = (Counter(partial(bar.update, task)) for task in tasks)
+        yield asked, measured

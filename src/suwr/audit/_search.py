@@ -5,7 +5,6 @@ free; a uniform sweep over all rows, which is what the promise about the detecta
 and an adaptive part, which asks where leaks are likely to hide.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,6 +22,7 @@ _N_SWEEPS = 6
 _CANDIDATES_PER_PROBE = 6
 _CONFIRM_AT_MOST = 20
 _MAX_MEMORY = 12_000
+_MAX_CELLS = 10_000_000
 
 
 @dataclass
@@ -112,19 +112,11 @@ def search(
         _try_pairs(oracle, result, masks, rng)
     if support == "empirical":
         return result
-    for rows, sources in _uniform_probes(deck, n_probes, rng):
-        if oracle.out_of_time:
-            break
-        changed = (oracle.select(sources) != masks[rows]).any(axis=1)
-        result.n_uniform += len(rows)
-        result.n_uniform_changed += int(changed.sum())
-        _try_probes(oracle, result, rows[changed], sources[changed], rng)
-        if result.witness is not None:
-            break
-    if result.witness is None:
+    with oracle.until_late():
+        _uniform(oracle, deck, result, n_probes, rng)
         _adaptive(oracle, deck, result, n_probes - result.n_uniform, rng)
-    if result.witness is not None:
-        result.influence = influence(oracle, deck, rng, most=max(n_probes // 2, 100))
+        if result.witness is not None:
+            result.influence = influence(oracle, deck, rng, most=max(n_probes // 2, 100))
     return result
 
 
@@ -145,18 +137,22 @@ def _try_pairs(
         result.n_unconfirmed += 1
 
 
-def _uniform_probes(
-    deck: Deck, n_probes: int, rng: np.random.Generator
-) -> Iterator[tuple[IntArray, IntArray]]:
+def _uniform(
+    oracle: Oracle, deck: Deck, result: ProbeResult, n_probes: int, rng: np.random.Generator
+) -> None:
     """Sweeps over the rows in random order, at most about half of the budget."""
     left = max(n_probes // 2, 1)
     for sweep in range(_N_SWEEPS):
         rows = rng.permutation(deck.n_rows)[:left]
-        if not len(rows):
-            return
         left -= len(rows)
         redraw = UNIFORM[sweep % len(UNIFORM)]
-        yield rows, redraw(deck, rows, deck.masks[rows], rng)
+        sources = redraw(deck, rows, deck.masks[rows], rng)
+        changed = (oracle.select(sources) != deck.masks[rows]).any(axis=1)
+        result.n_uniform += len(rows)
+        result.n_uniform_changed += int(changed.sum())
+        _try_probes(oracle, result, rows[changed], sources[changed], rng)
+        if result.witness is not None or left == 0:
+            return
 
 
 def _try_probes(
@@ -169,16 +165,17 @@ def _try_probes(
     """Confirm candidates, until one holds; then make it small."""
     if result.witness is not None:
         return
-    for k in rng.permutation(len(rows))[:_CONFIRM_AT_MOST]:
-        source = oracle.table.itself(rows[k : k + 1])[0]
-        if not confirm(oracle, source, sources[k]):
-            result.n_unconfirmed += 1
-            continue
-        small = shrink(oracle, source, sources[k], rng)
-        other = small if confirm(oracle, source, small) else sources[k]
-        mask, mask_other = oracle.select(np.stack([source, other]))
-        result.witness = make_witness(oracle, source, other, mask, mask_other, support="product")
-        return
+    with oracle.at_any_time():
+        for k in rng.permutation(len(rows))[:_CONFIRM_AT_MOST]:
+            source = oracle.table.itself(rows[k : k + 1])[0]
+            if not confirm(oracle, source, sources[k]):
+                result.n_unconfirmed += 1
+                continue
+            small = shrink(oracle, source, sources[k], rng)
+            other = small if confirm(oracle, source, small) else sources[k]
+            mask, mask_other = oracle.select(np.stack([source, other]))
+            result.witness = make_witness(oracle, source, other, mask, mask_other, "product")
+            return
 
 
 def _adaptive(
@@ -193,13 +190,14 @@ def _adaptive(
     weights = row_weights(deck)
     seen_codes, seen_masks = [table.codes], [deck.masks]
     round_size = int(np.clip(n_probes // 5, 200, 4000))
-    while n_probes > 0 and not oracle.out_of_time:
+    while n_probes > 0 and result.witness is None:
         size = min(round_size, n_probes)
         n_probes -= size
         surrogate = Surrogate(table.n_columns, rng).fit(
             np.concatenate(seen_codes)[-_MAX_MEMORY:], np.concatenate(seen_masks)[-_MAX_MEMORY:]
         )
-        rows, sources = _proposals(deck, weights, size * _CANDIDATES_PER_PROBE, rng)
+        n_candidates = min(size * _CANDIDATES_PER_PROBE, _MAX_CELLS // table.n_columns)
+        rows, sources = _proposals(deck, weights, max(n_candidates, size), rng)
         score = surrogate.surprise(table.codes_at(sources), deck.masks[rows])
         best = np.argsort(-score, kind="stable")[: (3 * size) // 4]
         # A quarter is left to chance: the surrogate may be wrong everywhere.
@@ -210,8 +208,6 @@ def _adaptive(
         result.n_adaptive += len(rows)
         changed = (answers != deck.masks[rows]).any(axis=1)
         _try_probes(oracle, result, rows[changed], sources[changed], rng)
-        if result.witness is not None:
-            return
         seen_codes.append(table.codes_at(sources))
         seen_masks.append(answers)
 

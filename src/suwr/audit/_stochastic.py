@@ -20,6 +20,7 @@ from suwr.selector import BoolArray
 
 _N_POOLED = 6
 _N_PAIRS = 3
+_MAX_PAIRS = 63
 
 
 @dataclass
@@ -35,7 +36,7 @@ class StochasticResult:
         The confirmed hypothesis, in words.
     n_tests : int
         Confirming tests; the false-alarm rate was divided among them.
-    detectable_shift : float
+    detectable_shift : float or None
         Shift in the probability of a set of masks, between low and high values of one hidden
         unit, that would have been confirmed with 95 % probability.
     influence : dict
@@ -48,7 +49,7 @@ class StochasticResult:
     finding: str = ""
     n_tests: int = 0
     n_draws: int = 0
-    detectable_shift: float = float("nan")
+    detectable_shift: float | None = None
     leaks: bool = False
     influence: dict[str, float] = field(default_factory=dict)
 
@@ -95,14 +96,17 @@ def _pooled(
     rng: np.random.Generator,
 ) -> None:
     half = n_draws // 2
-    first = _factorial.Sample(oracle, half, rng)
-    hypotheses = _factorial.screen(first, oracle.table, _N_POOLED, rng)
+    units = _factorial.units_to_test(oracle.table, rng)
+    if not half or not len(units):
+        return
+    first = _factorial.Sample(oracle, half, units, rng)
+    hypotheses = _factorial.screen(first, oracle.table, _N_POOLED)
     result.n_tests += len(hypotheses)
     z = norm.isf(level / _N_POOLED) + norm.isf(0.05)
     result.detectable_shift = float(z * np.sqrt(0.25 * 4 / half))
     if not hypotheses:
         return
-    second = _factorial.Sample(oracle, half, rng)
+    second = _factorial.Sample(oracle, half, units, rng)
     tests = [_factorial.judge(second, h) for h in hypotheses]
     best = min(tests, key=lambda t: t.p_value)
     # Two families share the rate, so a corrected p-value counts both.
@@ -115,7 +119,7 @@ def _pooled(
         f"{_factorial.describe(best.hypothesis, names)}: {best.share:.3f} instead of "
         f"{best.share_other:.3f}"
     )
-    result.influence = _influence(second, oracle, rng)
+    result.influence = _influence(second, oracle)
     result.witness = _example(oracle, deck, best.hypothesis, rng)
 
 
@@ -128,7 +132,7 @@ def _paired(
     level: float,
     rng: np.random.Generator,
 ) -> None:
-    n_pairs = 63
+    n_pairs = int(np.clip(n_draws // 320, 1, _MAX_PAIRS))
     pairs = _repeated.propose_pairs(oracle, deck, n_pairs, support, rng)
     first = max(n_draws // (8 * n_pairs), 20)
     second = max(n_draws // (8 * 12), 20)
@@ -162,12 +166,10 @@ def _paired(
             return
 
 
-def _influence(
-    sample: _factorial.Sample, oracle: Oracle, rng: np.random.Generator
-) -> dict[str, float]:
+def _influence(sample: _factorial.Sample, oracle: Oracle) -> dict[str, float]:
     names = oracle.table.unit_names
     shift: dict[str, float] = {}
-    for h in _factorial.screen(sample, oracle.table, 20, rng):
+    for h in _factorial.screen(sample, oracle.table, 20):
         if h.contrast.kind == "agrees with" or h.z < 4.0:
             continue
         t = _factorial.judge(sample, h)

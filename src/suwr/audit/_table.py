@@ -8,15 +8,18 @@ that data frames, categories and strings go through untouched.
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from numbers import Number
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from suwr.exceptions import TableError
+from suwr.masking import Patches, resolve_units
+from suwr.selector import BoolArray
 
 IntArray = NDArray[np.intp]
-Groups = Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]]
+Groups = Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]]
 
 
 def column_values(X: Any, j: int) -> NDArray[Any]:
@@ -57,74 +60,54 @@ def encode(values: NDArray[Any]) -> IntArray:
     # "!=" itself finds every kind of NaN; pandas' NA has no truth value, hence the identity test.
     keys = [None if _is_missing(v) else (type(v).__name__, v) for v in values]
     try:
-        levels = sorted({k for k in keys if k is not None})
+        distinct = dict.fromkeys(k for k in keys if k is not None)
     except TypeError:
-        levels = list(dict.fromkeys(k for k in keys if k is not None))
+        raise TableError(
+            "An audit needs columns of plain values: numbers, strings, dates. Got a column that "
+            f"holds {next(type(v).__name__ for v in values if not _is_missing(v))} objects."
+        ) from None
+    try:
+        levels = sorted(distinct)
+    except TypeError:  # values without an order
+        levels = list(distinct)
     code: dict[Any, int] = {level: i for i, level in enumerate(levels)}
     code[None] = len(levels)
     return np.array([code[k] for k in keys], dtype=np.intp)
 
 
+def _is_numeric(values: NDArray[Any]) -> bool:
+    if values.dtype.kind != "O":
+        return values.dtype.kind in "iufmMb"
+    # Numbers beside pandas' NA come as objects.
+    return all(_is_missing(value) or isinstance(value, Number) for value in values)
+
+
 def _is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(value, float) and value != value
+    return isinstance(value, float | np.floating) and bool(value != value)
 
 
-def unit_layout(names: Sequence[str], groups: Groups | None) -> tuple[IntArray, list[str]]:
-    """Unit of each column, and the names of the units.
+def unit_layout(
+    names: Sequence[str], groups: Groups | None
+) -> tuple[IntArray, list[str], BoolArray | None]:
+    """Unit of each column, the names of the units, and what a unit reveals.
 
-    Columns that no group names are units of their own. Where groups overlap, a column belongs to
-    the first group that names it.
+    Columns that no group names are units of their own. Patches may overlap: a pixel then belongs
+    to the patch whose centre is nearest, and what a patch reveals is more than the pixels that
+    belong to it.
 
     Examples
     --------
-    >>> unit_layout(["age", "de", "fr"], {"country": ["de", "fr"]})
-    (array([0, 1, 1]), ['age', 'country'])
+    >>> unit, names, _ = unit_layout(["age", "de", "fr"], {"country": ["de", "fr"]})
+    >>> unit.tolist(), names
+    ([0, 1, 1], ['age', 'country'])
     """
-    label: list[str] = list(names)
-    group_of: list[int | None] = [None] * len(names)
-    for g, (name, members) in enumerate(_named_groups(groups, names)):
-        for member in members:
-            j = _column_index(member, names)
-            if group_of[j] is None:
-                group_of[j] = g
-                label[j] = name
-    unit = np.empty(len(names), dtype=np.intp)
-    seen: dict[Any, int] = {}
-    unit_names: list[str] = []
-    for j, g_j in enumerate(group_of):
-        key = ("column", j) if g_j is None else ("group", g_j)
-        if key not in seen:
-            seen[key] = len(unit_names)
-            unit_names.append(label[j])
-        unit[j] = seen[key]
-    return unit, unit_names
-
-
-def _named_groups(groups: Groups | None, names: Sequence[str]) -> list[tuple[str, Sequence[Any]]]:
     if groups is None:
-        return []
-    if isinstance(groups, Mapping):
-        return [(str(name), list(members)) for name, members in groups.items()]
-    named: list[tuple[str, Sequence[Any]]] = []
-    for members in groups:
-        if isinstance(members, str) or not isinstance(members, Sequence | np.ndarray):
-            raise ValueError(
-                "The 'groups' parameter of audit must be a dict or a list of lists of columns. "
-                f"Got the group {members!r} instead."
-            )
-        columns = [names[_column_index(member, names)] for member in members]
-        named.append(("+".join(columns[:3]) + ("+…" if len(columns) > 3 else ""), list(members)))
-    return named
-
-
-def _column_index(member: Any, names: Sequence[str]) -> int:
-    if isinstance(member, int | np.integer) and -len(names) <= member < len(names):
-        return int(member) % len(names)
-    if str(member) in names:
-        return list(names).index(str(member))
-    raise ValueError(f"The 'groups' parameter of audit names a column that X lacks: {member!r}.")
+        return np.arange(len(names)), list(names), None
+    units = resolve_units(groups, None, names, owner="audit")
+    unit = groups.tiles() if isinstance(groups, Patches) else units.membership.argmax(axis=0)
+    return unit.astype(np.intp), list(units.names), units.membership
 
 
 class Table:
@@ -134,7 +117,7 @@ class Table:
     ----------
     X : array, pandas or polars data frame of shape (n_rows, n_columns)
     feature_names : sequence of str, optional
-    groups : dict or list of lists, optional
+    groups : dict, list of lists or Patches, optional
         Columns that are revealed together and, when hidden, redrawn together.
     rows : int array, optional
         Positions of the rows to keep; all by default.
@@ -153,7 +136,7 @@ class Table:
         groups: Groups | None = None,
         rows: IntArray | None = None,
     ) -> None:
-        self.X = _as_rows(X)
+        self.X = as_rows(X)
         self.positions = np.arange(len(self.X)) if rows is None else rows
         if rows is not None:
             self.X = self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows]
@@ -163,7 +146,7 @@ class Table:
                 f"An audit needs at least 2 rows and 1 column. Got X of shape {self.X.shape}."
             )
         self.names = column_names(self.X, feature_names)
-        self.unit_of, self.unit_names = unit_layout(self.names, groups)
+        self.unit_of, self.unit_names, self.membership = unit_layout(self.names, groups)
 
     @property
     def n_units(self) -> int:
@@ -179,8 +162,7 @@ class Table:
     @cached_property
     def numeric(self) -> NDArray[np.bool_]:
         """Whether each column is made of numbers, so that its codes have a natural order."""
-        kinds = [column_values(self.X, j).dtype.kind for j in range(self.n_columns)]
-        return np.array([kind in "iufmMb" for kind in kinds])
+        return np.array([_is_numeric(column_values(self.X, j)) for j in range(self.n_columns)])
 
     @cached_property
     def unit_codes(self) -> IntArray:
@@ -216,7 +198,8 @@ class Table:
         return type(self.X)([s.gather(sources[:, j]) for j, s in enumerate(series)])
 
 
-def _as_rows(X: Any) -> Any:
+def as_rows(X: Any) -> Any:
+    """The rows as they are, if they are a data frame; else as an array of two dimensions."""
     is_frame = hasattr(X, "iloc") or (hasattr(X, "get_columns") and hasattr(X, "to_series"))
     rows = X if is_frame else np.asarray(X)
     if rows.ndim != 2 if hasattr(rows, "ndim") else len(rows.shape) != 2:

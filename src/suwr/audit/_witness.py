@@ -161,7 +161,9 @@ def confirm(oracle: Oracle, source: IntArray, source_other: IntArray) -> bool:
     if any((answer != first).any() for answer in answers):
         return False
     codes = oracle.table.codes_at(pair)
-    agree = bool((codes[0] == codes[1])[first[0]].all())
+    equal = codes[0] == codes[1]
+    # Rows with equal values throughout (0.0 and -0.0, say) are one row to the auditor.
+    agree = bool(equal[first[0]].all()) and not bool(equal.all())
     return agree and bool((first[0] != first[1]).any())
 
 

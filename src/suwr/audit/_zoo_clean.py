@@ -5,71 +5,68 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr.audit.zoo import (
+from suwr.audit._specimen import (
     N_COLUMNS,
     N_ROWS,
     FloatArray,
     Made,
-    TreeWalker,
-    WithProbability,
+    Zoo,
     gaussian_rows,
     nothing,
-    register,
 )
+from suwr.audit._zoo_policies import TreeWalker, WithProbability
 from suwr.selector import BoolArray
+
+CLEAN = Zoo()
 
 _BLOCKS = ("000", "111", "01*", "*01", "1*0")
 
 
-@register("random masks", leaks=False, stochastic=True, note="no look at the row at all")
-def random_masks(seed: int) -> Made:
-    X, y = gaussian_rows(seed)
-
-    def select(X: FloatArray, rng: np.random.Generator) -> BoolArray:
-        return rng.random(X.shape) < 0.3
-
-    return select, X, y
+@CLEAN.on_gaussian_rows(
+    "random masks", leaks=False, stochastic=True, note="no look at the row at all"
+)
+def random_masks(X: FloatArray, rng: np.random.Generator) -> BoolArray:
+    return rng.random(X.shape) < 0.3
 
 
-@register("constant mask", leaks=False, note="the same three features for everybody")
+@CLEAN.register("constant mask", leaks=False, note="the same three features for everybody")
 def constant(seed: int) -> Made:
     X, y = gaussian_rows(seed)
     chosen = np.random.default_rng(seed).permutation(N_COLUMNS) < 3
     return (lambda X: np.repeat(chosen[None], len(X), axis=0)), X, y
 
 
-@register("all features", leaks=False, note="nothing is hidden")
-def everything(seed: int) -> Made:
-    X, y = gaussian_rows(seed)
-    return (lambda X: np.ones(X.shape, dtype=bool)), X, y
+@CLEAN.on_gaussian_rows("all features", leaks=False, note="nothing is hidden")
+def everything(X: FloatArray) -> BoolArray:
+    return ~nothing(X)
 
 
-@register("decision tree", leaks=False, note="reveals what it reads")
+@CLEAN.register("decision tree", leaks=False, note="reveals what it reads")
 def tree(seed: int) -> Made:
-    X, y = gaussian_rows(seed)
     walker = TreeWalker(4, N_COLUMNS, seed)
-    return (lambda X: walker.select(X)), X, y
+    return (lambda X: walker.select(X)), *gaussian_rows(seed)
 
 
-@register("sequential policy, greedy", leaks=False, note="a SUWR policy by hand, that says so")
+@CLEAN.register(
+    "sequential policy, greedy", leaks=False, note="a SUWR policy by hand, that says so"
+)
 def greedy(seed: int) -> Made:
-    X, y = gaussian_rows(seed)
-    return TreeWalker(6, N_COLUMNS, seed), X, y
+    return TreeWalker(6, N_COLUMNS, seed), *gaussian_rows(seed)
 
 
-@register("sequential policy, sampled", leaks=False, stochastic=True, note="the same, drawn")
+@CLEAN.register("sequential policy, sampled", leaks=False, stochastic=True, note="the same, drawn")
 def sampled(seed: int) -> Made:
-    X, y = gaussian_rows(seed)
-    return TreeWalker(4, N_COLUMNS, seed, sampled=True), X, y
+    return TreeWalker(4, N_COLUMNS, seed, sampled=True), *gaussian_rows(seed)
 
 
-@register("stated probabilities", leaks=False, stochastic=True, note="depends on revealed x0 only")
+@CLEAN.register(
+    "stated probabilities", leaks=False, stochastic=True, note="depends on revealed x0 only"
+)
 def stated(seed: int) -> Made:
-    X, y = gaussian_rows(seed)
-    return WithProbability(0.0), X, y
+    return WithProbability(0.0), *gaussian_rows(seed)
 
 
-@register("five blocks", leaks=False, note="leak-free, though no SUWR policy equals it")
+@CLEAN.register("five blocks", leaks=False, note="leak-free, though no SUWR policy equals it")
 def five_blocks(seed: int) -> Made:
     X = np.random.default_rng(seed).integers(2, size=(N_ROWS, 3))
 
@@ -83,7 +80,9 @@ def five_blocks(seed: int) -> Made:
     return select, X, np.array([_BLOCKS.index(block(x)) for x in X])
 
 
-@register("five blocks on continuous rows", leaks=False, note="the same, by the signs of x0 to x2")
+@CLEAN.register(
+    "five blocks on continuous rows", leaks=False, note="the same, by the signs of x0 to x2"
+)
 def five_blocks_continuous(seed: int) -> Made:
     X, y = gaussian_rows(seed)
     small, _, _ = five_blocks(seed)
@@ -96,21 +95,20 @@ def five_blocks_continuous(seed: int) -> Made:
     return select, X, y
 
 
-@register("leak in the order only", leaks=False, note="hidden values choose the order, not the set")
-def order_only(seed: int) -> Made:
-    X, y = gaussian_rows(seed)
-
-    def select(X: FloatArray) -> BoolArray:
-        masks = nothing(X)
-        first = np.where(X[:, 5] > 0, 0, 1)
-        for step in (first, 1 - first):  # both are revealed in the end
-            masks[np.arange(len(X)), step] = True
-        return masks
-
-    return select, X, y
+@CLEAN.on_gaussian_rows(
+    "leak in the order only", leaks=False, note="hidden values choose the order, not the set"
+)
+def order_only(X: FloatArray) -> BoolArray:
+    masks = nothing(X)
+    earlier = np.where(X[:, 5] > 0, 0, 1)
+    for step in (earlier, 1 - earlier):  # both are revealed in the end
+        masks[np.arange(len(X)), step] = True
+    return masks
 
 
-@register("greedy dynamic selection", leaks=False, note="next feature by what is revealed so far")
+@CLEAN.register(
+    "greedy dynamic selection by hand", leaks=False, note="the next feature by what is revealed"
+)
 def dynamic(seed: int) -> Made:
     X, y = gaussian_rows(seed)
     rng = np.random.default_rng(seed)
@@ -131,7 +129,7 @@ def dynamic(seed: int) -> Made:
     return select, X, y
 
 
-@register("tree on a data frame", leaks=False, note="strings, categories and missing values")
+@CLEAN.register("tree on a data frame", leaks=False, note="strings, categories and missing values")
 def frame(seed: int) -> Made:
     import pandas as pd
 

@@ -6,6 +6,7 @@ Each function here returns an object with ``select(X)``, ready for :func:`suwr.a
 """
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def top_k(scores: ArrayLike, k: int) -> BoolArray:
     array = np.asarray(scores, dtype=float)
     if array.ndim != 2:
         raise ValueError(f"Scores must have one row per row of X. Got shape {array.shape} instead.")
-    if not 0 <= k <= array.shape[1]:
+    if not isinstance(k, Integral) or not 0 <= int(k) <= array.shape[1]:
         raise ValueError(
             f"The 'k' parameter of top_k must be an int between 0 and {array.shape[1]}. "
             f"Got {k!r} instead."

@@ -1,0 +1,76 @@
+"""Trained models as specimens of the auditor's zoo: they live in a higher layer than the zoo.
+
+Three models of each kind are trained once, on small data; every seed audits one of them on fresh
+rows. The label depends on x1 where x0 is positive and on x2 elsewhere, so that their selections
+differ from row to row.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from suwr import SUWRClassifier
+from suwr.audit.zoo import SPECIMENS, register
+from suwr.baselines import GDFSClassifier
+from suwr.selector import as_selector
+
+__all__ = ["SPECIMENS", "TRAINED"]
+
+N_MODELS = 3
+SMALL = {"hidden_size": 32, "n_layers": 2}
+
+
+def switch(seed: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of ten columns, of which two or three matter for each."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 10))
+    signal = np.where(X[:, 0] > 0, X[:, 1], X[:, 2])
+    return X, (signal + 0.2 * rng.normal(size=n_rows) > 0).astype(int)
+
+
+@cache
+def suwr_model(number: int) -> SUWRClassifier:
+    """A small SUWR model; a low price of features keeps a short training from selecting nothing."""
+    model = SUWRClassifier(
+        max_steps=5, max_epochs=15, sparsity_weight=0.001, random_state=number, **SMALL
+    )
+    return model.fit(*switch(10_000 + number, 3000))
+
+
+@cache
+def gdfs_model(number: int) -> GDFSClassifier:
+    """A small model of greedy dynamic selection."""
+    model = GDFSClassifier(max_steps=3, max_epochs=8, random_state=number, **SMALL)
+    return model.fit(*switch(10_000 + number, 3000))
+
+
+@register("trained SUWR, greedy", leaks=False, note="SUWRClassifier, as it predicts")
+def greedy(seed):
+    return suwr_model(seed % N_MODELS), *switch(seed, 1000)
+
+
+@register("trained SUWR, sampled", leaks=False, stochastic=True, note="tells its probabilities")
+def sampled(seed):
+    return as_selector(suwr_model(seed % N_MODELS), "sampled"), *switch(seed, 1000)
+
+
+@register(
+    "trained SUWR, sampled, silent", leaks=False, stochastic=True, note="the same, draws only"
+)
+def silent(seed):
+    model = suwr_model(seed % N_MODELS)
+
+    def select(X, random_state=None):
+        return model.select(X, policy="sampled", random_state=random_state)
+
+    return select, *switch(seed, 1000)
+
+
+@register("trained GDFS", leaks=False, note="greedy dynamic selection, GDFSClassifier")
+def gdfs(seed):
+    return gdfs_model(seed % N_MODELS), *switch(seed, 1000)
+
+
+TRAINED = [name for name in SPECIMENS if name.startswith("trained")]
