@@ -46,9 +46,9 @@ class MaskedInputs:
         """Put units and encoding on a device."""
         n_columns = units.membership.shape[1]
         return cls(
-            torch.as_tensor(units.membership, device=device),
-            torch.as_tensor(units.costs, dtype=torch.float32, device=device),
-            torch.as_tensor(column_of, dtype=torch.long, device=device),
+            torch.tensor(units.membership, device=device),
+            torch.tensor(units.costs, dtype=torch.float32, device=device),
+            torch.tensor(column_of, dtype=torch.long, device=device),
             bool(np.array_equal(column_of, np.arange(n_columns))),
             bool(np.array_equal(units.membership, np.eye(n_columns, dtype=bool))),
         )
