@@ -228,7 +228,6 @@ class BaseSUWR(SequentialModel):
             mixed_precision=True,
             joint_rate=0.3,
             pretrain_masks=2,
-            policy_rate=1e-3,
         )
 
     def _architecture(self, data: TrainingData) -> Architecture:
