@@ -19,9 +19,9 @@ EXPERIMENT = find_experiment("mnist")
 def test_the_full_grid():
     cells = EXPERIMENT.cells(Options("mnist", "full"))
     assert len({cell.key for cell in cells}) == len(cells)
-    assert len([c for c in cells if c.method == "SUWR"]) == 2 * 3 * len(SHARES)
+    assert len([c for c in cells if c.method == "SUWR"]) == 2 * 3 * (1 + len(SHARES))
     assert len([c for c in cells if c.method == "CAE"]) == 2 * 3 * len(BUDGETS)
-    shapes = {EXPERIMENT.shape(c) for c in cells if c.method == "SUWR"}
+    shapes = {EXPERIMENT.shape(c) for c in cells if c.method == "SUWR" and c.sparsity_share}
     assert len(shapes) == 2
     with pytest.raises(ValueError, match="'preset' parameter"):
         EXPERIMENT.cells(Options("mnist", "wide"))
@@ -44,9 +44,22 @@ def test_curves(tmp_path):
     assert spread == pytest.approx(2**0.5)
     # A model that spends a budget step by step gives its whole curve.
     assert curve_points(records, "fashion-mnist", "GDFS")[1] == (2.0, pytest.approx(70.0), 0.0)
+    # One of a range of λ is its own curve, read where every seed has a point.
+    for seed in (0, 1):
+        ranged = record("SUWR", seed, 0.9, 5.0, sparsity_weight=[0.001, 0.1])
+        ranged["metrics"]["curve"] = [
+            {"asked": k, "n_units": k + 0.1, "n_selected": 9.0 * k, "accuracy": 0.8 + 0.01 * k}
+            for k in (3.0, 5.0, 8.0)[seed:]
+        ]
+        records.append(ranged)
+    records.append(record("SUWR", 0, 0.91, 6.0))
+    points = curve_points(records, "fashion-mnist", "SUWR")
+    assert [p[:2] for p in points] == [(5.1, pytest.approx(85.0)), (8.1, pytest.approx(88.0))]
     paths = EXPERIMENT.write_tables(records, tmp_path) + EXPERIMENT.write_figures(records, tmp_path)
     assert {"table.md", "curves.png", "curves.svg"} <= {path.name for path in paths}
-    assert "| CAE | k = 5 | 5.00 ± 0.00 |" in (tmp_path / "table.md").read_text()
+    table = (tmp_path / "table.md").read_text()
+    assert "| CAE | k = 5 | 5.00 ± 0.00 |" in table
+    assert "λ = 0.001 … 0.1" in table
 
 
 def test_from_cells_to_figure(tmp_path, monkeypatch):
@@ -58,6 +71,6 @@ def test_from_cells_to_figure(tmp_path, monkeypatch):
         digits.target[400:700], (28, 28),
     )  # fmt: skip
     monkeypatch.setattr(mnist, "_images", lambda name: data)
-    assert reproduce(Options("mnist", "mini", tmp_path, methods=("AllFeatures", "CAE")))
+    assert reproduce(Options("mnist", "mini", tmp_path, methods=("AllFeatures", "CAE", "SUWR")))
     assert (tmp_path / "curves.png").exists()
     assert "| CAE | k = 5 | 5.00 |" in (tmp_path / "table.md").read_text()

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import _num_samples
 from torch import Tensor
 
 from suwr.baselines.base import COMMON_CONSTRAINTS, BaseBaseline, BaseGlobal
@@ -136,7 +137,7 @@ class BaseOracle(BaseBaseline):
 
     def _known(self, X: Any) -> NDArray[np.bool_]:
         """The relevant columns of each row, grown to whole units."""
-        n, names = len(X), name_columns(self)
+        n, names = _num_samples(X), name_columns(self)
         if callable(self.relevant):
             known = np.asarray(self.relevant(X))
             if known.dtype != bool or known.shape != (n, len(names)):

@@ -223,7 +223,11 @@ class BaseSUWR(SequentialModel):
         # Masks of far more units than a row ever takes would teach the predictors little.
         most = 2 * self.max_steps_ * self.units_per_step
         return replace(
-            settings, most_units=most, mixed_precision=True, joint_rate=0.3, pretrain_masks=2
+            settings,
+            most_units=most,
+            mixed_precision=True,
+            joint_rate=0.3,
+            pretrain_masks=2,
         )
 
     def _architecture(self, data: TrainingData) -> Architecture:

@@ -90,7 +90,7 @@ class Cell:
         words = [self.data, self.method]
         if self.sparsity_share is not None:
             words.append(f"λ={self.sparsity_share:g}·H")
-        words += [f"{name}={self.params[name]:.4g}" for name in _TELLING if name in self.params]
+        words += [f"{name}={_short(self.params[name])}" for name in _TELLING if name in self.params]
         return " ".join([*words, f"seed {self.seed}"])
 
     @property
@@ -104,3 +104,8 @@ class Cell:
         params = {k: v for k, v in content["params"].items() if k != "sparsity_weight"}
         same = (self.experiment, self.method, self.n_train, self.n_test, params)
         return json.dumps(same, sort_keys=True)
+
+
+def _short(value: Any) -> str:
+    """A number, or a range of them."""
+    return f"{value:.4g}" if not isinstance(value, list) else "…".join(map(_short, value))

@@ -15,18 +15,25 @@ from suwr.experiments.options import Options
 from suwr.experiments.registry import Experiment
 from suwr.masking import Patches
 
-__all__ = ["EXPERIMENT", "METHODS", "SHARES", "MNISTExperiment"]
+__all__ = ["EXPERIMENT", "METHODS", "RANGE", "READ_AT", "SHARES", "MNISTExperiment"]
 
 METHODS = ("SUWR", "AllFeatures", "CAE", "REALX", "GDFS", "DIME")
 #: Side of the square that one step reveals.
 PATCH = {"mnist": 1, "fashion-mnist": 3}
 SIDE = 28
-#: λ of SUWR's curve, as shares of the loss of the best constant prediction.
-SHARES = (0.0006, 0.001, 0.0016, 0.0025, 0.004, 0.0063, 0.01)
+#: λ of SUWR's curve, in nats: one model for the whole range.
+RANGE = (0.0005, 0.2)
+#: Models of a single λ beside it, as shares of the loss of the best constant prediction.
+SHARES = (0.001, 0.004, 0.016)
+#: Mean numbers of units at which the curve is read off; λ is found by validation rows.
+READ_AT = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)
 BUDGETS = (5, 10, 15, 20, 30, 50)
 # The published λ of REAL-X weigh the share of selected units.
 REALX_WEIGHTS = (1.5, 3.0, 5.0, 8.0, 12.0, 20.0)
-NETWORK: dict[str, Any] = {"hidden_size": 512, "n_layers": 2}
+NETWORK: dict[str, Any] = {"hidden_size": 512, "n_layers": 2, "batch_size": 1024}
+# Epochs at full scale; the greedy rivals lower their temperature slowly.
+EPOCHS = {"SUWR": 40, "GDFS": 150, "DIME": 150}
+OTHER_EPOCHS = 60
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,8 @@ class MNISTExperiment(Experiment):
             for name, (X, y) in parts.items()
         }
         metrics["constant_loss"] = constant_loss(task)
+        if getattr(model, "weight_range_", None) is not None:
+            metrics["curve"] = _curve(model, task)
         if hasattr(model, "predict_steps"):
             # A budget cut short is a budget: one model gives the whole curve.
             label = model.predict_steps(task.X_test).argmax(axis=2)
@@ -126,20 +135,37 @@ class MNISTExperiment(Experiment):
         return write_figures(records, folder)
 
 
+def _curve(model: Any, task: Task) -> list[dict[str, float]]:
+    """Test figures of a model of a range of λ, where validation rows take so many units."""
+    least, most = model.weight_range_.n_units[[-1, 0]]
+    return [
+        {
+            "asked": float(k),
+            "n_units": float(model.cost(task.X_test, mean_features=k).mean()),
+            "n_selected": float(model.select(task.X_test, mean_features=k).sum(axis=1).mean()),
+            "accuracy": float((model.predict(task.X_test, mean_features=k) == task.y_test).mean()),
+        }
+        for k in READ_AT
+        if least <= k <= most
+    ]
+
+
 def _points(scale: _Scale, method: str) -> list[tuple[float | None, dict[str, Any]]]:
     """λ as a share, and parameters, of every cell of a method."""
     units = SIDE * SIDE
+    same = {**NETWORK, "max_epochs": EPOCHS.get(method, OTHER_EPOCHS)}
+    if method in ("SUWR", "GDFS", "DIME"):
+        same["max_steps"] = scale.max_steps
     if method == "SUWR":
-        return [(share, {**NETWORK, "max_steps": scale.max_steps}) for share in SHARES]
+        one = [(share, dict(same)) for share in SHARES]
+        return [(None, {**same, "sparsity_weight": list(RANGE)}), *one]
     if method == "CAE":
-        return [(None, {**NETWORK, "n_units": k}) for k in BUDGETS]
+        return [(None, {**same, "n_units": k}) for k in BUDGETS]
     if method == "REALX":
-        return [(None, {**NETWORK, "sparsity_weight": w / units}) for w in REALX_WEIGHTS]
-    if method == "GDFS":
-        return [(None, {**NETWORK, "max_steps": scale.max_steps})]
+        return [(None, {**same, "sparsity_weight": w / units}) for w in REALX_WEIGHTS]
     if method == "DIME":
-        return [(None, {**NETWORK, "max_steps": scale.max_steps, "stopping": "budget"})]
-    return [(None, dict(NETWORK))]
+        return [(None, {**same, "stopping": "budget"})]
+    return [(None, same)]
 
 
 @lru_cache(maxsize=2)

@@ -39,8 +39,13 @@ def _by_point(records: list[Record], data: str, method: str) -> list[list[Record
 def curve_points(records: list[Record], data: str, method: str) -> list[tuple[float, float, float]]:
     """Units, mean accuracy in percent and its deviation over the seeds."""
     points = []
-    for some in _by_point(records, data, method):
-        if all("accuracy_after" in r["metrics"] for r in some):
+    found = _by_point(records, data, method)
+    # A model of a range of λ is the curve; those of a single λ stand beside it in the table.
+    whole = [some for some in found if all("curve" in r["metrics"] for r in some)]
+    for some in whole or found:
+        if whole:
+            points += _read_off([r["metrics"]["curve"] for r in some])
+        elif all("accuracy_after" in r["metrics"] for r in some):
             curves = 100 * np.array([r["metrics"]["accuracy_after"] for r in some])
             steps = [k for k in _READ_AT if k <= curves.shape[1]]
             points += [(float(k), *_mean_and_spread(curves[:, k - 1])) for k in steps]
@@ -49,6 +54,17 @@ def curve_points(records: list[Record], data: str, method: str) -> list[tuple[fl
             accuracy = np.array([100 * r["metrics"]["test"]["accuracy"] for r in some])
             points.append((units, *_mean_and_spread(accuracy)))
     return sorted(points)
+
+
+def _read_off(curves: list[list[dict[str, float]]]) -> list[tuple[float, float, float]]:
+    """Points that every seed has, by the number of units that was asked for."""
+    asked = set.intersection(*({point["asked"] for point in curve} for curve in curves))
+    points = []
+    for number in sorted(asked):
+        same = [point for curve in curves for point in curve if point["asked"] == number]
+        units = float(np.mean([point["n_units"] for point in same]))
+        points.append((units, *_mean_and_spread([100 * point["accuracy"] for point in same])))
+    return points
 
 
 def _mean_and_spread(values: Any) -> tuple[float, float]:
@@ -100,8 +116,13 @@ def _setting(record: Record) -> str:
     if cell["sparsity_share"] is not None:
         return f"λ = {cell['sparsity_share']:g} of the constant loss"
     names = {"n_units": "k", "sparsity_weight": "λ", "max_steps": "T"}
-    found = [f"{names[k]} = {v:.4g}" for k, v in cell["params"].items() if k in names]
+    found = [f"{names[k]} = {_number(v)}" for k, v in cell["params"].items() if k in names]
     return ", ".join(found) or "–"
+
+
+def _number(value: Any) -> str:
+    """A number, or a range of them."""
+    return f"{value:.4g}" if not isinstance(value, list) else " … ".join(map(_number, value))
 
 
 def write_figures(records: list[Record], folder: Path) -> list[Path]:

@@ -27,6 +27,8 @@ def reproduce(options: Options) -> bool:
     records = store.records()
     if not records:
         raise ValueError(f"The folder {str(options.folder)!r} holds no finished cell.")
+    if options.tables:
+        store.join()
     written = experiment.write_tables(records, options.folder)
     try:
         written += experiment.write_figures(records, options.folder)

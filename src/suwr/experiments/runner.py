@@ -76,8 +76,8 @@ def run(options: Options) -> Store:
         file=sys.stderr,
     )
     together = options.device.startswith("cuda")
-    grouped = [cell for cell in todo if together and cell.method == "SUWR"]
-    single = [cell for cell in todo if not (together and cell.method == "SUWR")]
+    grouped = [cell for cell in todo if together and _can_join(cell)]
+    single = [cell for cell in todo if not (together and _can_join(cell))]
     with cell_progress(len(todo)) as report:
         for group in _groups(grouped, experiment, options.together):
             for outcome in run_group(group, options.folder, options.device):
@@ -145,6 +145,11 @@ def _record(
     if folder is not None:
         Store(folder).write(record)
     return cell.title, record["seconds"], error
+
+
+def _can_join(cell: Cell) -> bool:
+    """Whether a cell can be trained in a stack: SUWR at a single λ."""
+    return cell.method == "SUWR" and not isinstance(cell.params.get("sparsity_weight"), list)
 
 
 def _groups(cells: Sequence[Cell], experiment: Experiment, most: int) -> Iterator[list[Cell]]:

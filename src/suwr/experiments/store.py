@@ -66,10 +66,16 @@ class Store:
         """All finished records, in a fixed order."""
         return [record for _, record in sorted(self.read().items()) if record["status"] == "done"]
 
-    def join(self, about: dict[str, Any]) -> Path:
-        """Write all records into one file; the single ones stay."""
+    def join(self, about: dict[str, Any] | None = None) -> Path:
+        """Write all records into one file; the single ones stay.
+
+        ``about`` says who ran them; what stood there is kept without it.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         records = self.read()
+        if about is None:
+            stored = json.loads(self.joined.read_text()) if self.joined.exists() else {}
+            about = stored.get("about", {})
         content = {"about": about, "records": [records[key] for key in sorted(records)]}
         write_atomic(self.joined, _as_bytes(content))
         return self.joined
