@@ -22,6 +22,15 @@ TEXT_LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([^)\s]+)\)")
 ANY_LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """List every page of results: `python -m suwr.experiments pages` may write more."""
+    pages = sorted(p.name for p in (ROOT / "docs" / "results").glob("*.md") if p.name != "index.md")
+    for entry in config.nav or []:
+        if "Results" in entry:
+            entry["Results"] += [f"results/{page}" for page in pages]
+    return config
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages from elsewhere."""
     for source, target in outside().items():

@@ -22,7 +22,7 @@ from suwr.audit import Witness
 from suwr.baselines import INVASEClassifier
 from suwr.plots import plot_narrative
 
-RED, INK, FAINT = "#D55E00", "#222222", "#999999"
+RED, BLUE, INK, FAINT = "#D55E00", "#0072B2", "#222222", "#999999"
 # Columns of the table that are drawn: those that the story is about, and some of the others.
 MOST_LINES = 9
 
@@ -74,16 +74,26 @@ def draw(witness: Witness, narrative: Any, output: Path) -> None:
     )
     draw_witness(witness, left)
     left.set_title(
-        "A selector that reads everything (INVASE)", loc="left", weight="bold", color=RED
-    )
+        "INVASE reads everything, then chooses what to show", loc="left", weight="bold", color=RED,
+        pad=30,
+    )  # fmt: skip
     left.text(
         0.1, MOST_LINES + 0.15,
-        "They agree on all that is shown of the first, yet the second is shown\n"
-        "differently: the choice itself tells of hidden values. It leaks.",
+        "Two patients who agree on all that is shown of the first. Yet one value\n"
+        "more is shown of the second: the choice tells of what is hidden. It leaks.",
         va="top", color=INK,
     )  # fmt: skip
     left.set_ylim(MOST_LINES + 1.5, -1.6)
     plot_narrative(narrative, ax=right)
+    right.set_title(
+        "SUWR decides only from what is already shown", loc="left", weight="bold", color=BLUE,
+        pad=44,
+    )  # fmt: skip
+    right.set_xlabel(
+        f"The first patient: {narrative.label}, from {narrative.n_used} of {narrative.n_units} "
+        "features. Hidden values had no say.",
+        loc="left",
+    )
     figure.savefig(output, dpi=110)
     plt.close(figure)
 
