@@ -1,6 +1,7 @@
 """Pages of the site that live outside of docs/: README, CONTRIBUTING, CHANGELOG and result tables.
 
-They stay where GitHub's readers look for them, and links between them and docs/ work in both places.
+They stay where GitHub's readers look for them, and links between them and docs/ work in both
+places.
 """
 
 import posixpath
@@ -56,7 +57,9 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: object) -> st
         """Where a link from this page leads in the site; None if there is no such page."""
         path = posixpath.normpath(posixpath.join(posixpath.dirname(here), link))
         if (ROOT / path).is_dir():
-            path = next((p for p in (f"{path}/results.md", f"{path}/index.md") if p in targets), path)
+            path = next(
+                (p for p in (f"{path}/results.md", f"{path}/index.md") if p in targets), path
+            )
         target = targets.get(path, path.removeprefix("docs/"))
         return target if files.get_file_from_path(target) else None
 
@@ -67,7 +70,9 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: object) -> st
         target = site_path(path)
         if target is None:
             return None
-        return posixpath.relpath(target, posixpath.dirname(page.file.src_uri) or ".") + sign + anchor
+        return (
+            posixpath.relpath(target, posixpath.dirname(page.file.src_uri) or ".") + sign + anchor
+        )
 
     def plain_or_linked(match: re.Match[str]) -> str:
         return match[0] if rewritten(match[2]) else match[1]

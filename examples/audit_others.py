@@ -3,7 +3,8 @@
 python examples/audit_others.py            # a minute or two
 python examples/audit_others.py --quick    # seconds, to see it run
 
-Needs `pip install '.[audit,baselines]'`; a part whose library is missing says so and is left out.
+Needs `pip install '.[audit,baselines]'`; a part whose library is missing says so and is left
+out.
 """
 
 import argparse

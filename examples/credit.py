@@ -3,9 +3,9 @@
 python examples/credit.py            # about a minute
 python examples/credit.py --quick    # seconds, to see it run
 
-Applicants are made up, their decisions follow a rule that is printed below. Asking the applicant is cheap,
-a look into the register dear, an appraisal of the house dearer. With prices the model asks for the cheap
-ones first, and for the dear ones only where they decide.
+Applicants are made up, their decisions follow a rule that is printed below. Asking the
+applicant is cheap, a look into the register dear, an appraisal of the house dearer. With prices
+the model asks for the cheap ones first, and for the dear ones only where they decide.
 """
 
 import argparse

@@ -2,8 +2,9 @@
 
 python examples/exact_fronts.py --output fronts.png
 
-A guest answers three questions with yes or no: hungry? in a hurry? vegetarian? The kitchen wants to know what to
-cook. The probabilities are known, so nothing is trained: everything printed is the optimum.
+A guest answers three questions with yes or no: hungry? in a hurry? vegetarian? The kitchen
+wants to know what to cook. The probabilities are known, so nothing is trained: everything
+printed is the optimum.
 """
 
 import argparse

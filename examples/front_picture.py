@@ -1,10 +1,11 @@
 """The picture of the README: a leaking selector caught in the act, beside a SUWR narrative.
 
-python examples/front_picture.py                     # trains, about a minute, and writes docs/images/front.png
+python examples/front_picture.py      # trains, about a minute, and writes docs/images/front.png
 python examples/front_picture.py --quick --output x.png
 
-The left side is INVASE, fitted and audited for real: two patients who agree on everything that it
-reveals, and for whom it yet reveals different things. The right side is SUWR's story of one of them.
+The left side is INVASE, fitted and audited for real: two patients who agree on everything that
+it reveals, and for whom it yet reveals different things. The right side is SUWR's story of one
+of them.
 """
 
 import argparse

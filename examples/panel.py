@@ -3,8 +3,8 @@
 python examples/panel.py            # about a minute
 python examples/panel.py --quick    # seconds, to see it run
 
-The data are the 442 diabetes patients that come with scikit-learn. For whom can the progression of the
-disease be told without a blood sample?
+The data are the 442 diabetes patients that come with scikit-learn. For whom can the progression
+of the disease be told without a blood sample?
 """
 
 import argparse

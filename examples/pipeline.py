@@ -3,8 +3,8 @@
 python examples/pipeline.py            # a few minutes
 python examples/pipeline.py --quick    # seconds, to see it run
 
-A step before the model must treat each column by itself: scaling is fine, a principal component is a mixture
-of all columns, and revealing it would reveal them all.
+A step before the model must treat each column by itself: scaling is fine, a principal component
+is a mixture of all columns, and revealing it would reveal them all.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """Every code block and command of README and pages runs; every local link resolves.
 
-Blocks of one page run in order, in one namespace and one folder. A block that cannot run here says so
-in the page's source, with the reason: ``<!-- not run: why -->``.
+Blocks of one page run in order, in one namespace and one folder. A block that cannot run here
+says so in the page's source, with the reason: ``<!-- not run: why -->``.
 """
 
 import doctest

@@ -212,9 +212,11 @@ class OracleRegressor(RegressionTarget, BaseOracle):
     >>> import numpy as np
     >>> from suwr.baselines import OracleRegressor
     >>> X = np.random.RandomState(0).randn(200, 3)
-    >>> where_positive = lambda X: np.column_stack([np.ones(len(X), bool), X[:, :1] > 0, X[:, :1] <= 0])
-    >>> reg = OracleRegressor(relevant=where_positive, max_epochs=1, random_state=0)
+    >>> def by_sign(X):
+    ...     positive = np.asarray(X)[:, 0] > 0
+    ...     return np.column_stack([np.ones_like(positive), positive, ~positive])
+    >>> reg = OracleRegressor(relevant=by_sign, max_epochs=1, random_state=0)
     >>> y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2])
-    >>> bool((reg.fit(X, y).select(X) == where_positive(X)).all())
+    >>> bool((reg.fit(X, y).select(X) == by_sign(X)).all())
     True
     """
