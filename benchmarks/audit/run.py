@@ -180,8 +180,8 @@ def pooled(stored: dict[str, Any]) -> list[str]:
                 found.append(
                     f"{title}, {'leaky' if leaks else 'clean'}, "
                     f"{'drawing their masks' if stochastic else 'deterministic'}: "
-                    f"{hits:,} of {n:,} called leaky ({100 * hits / n:.2g} %, 95 % interval "
-                    f"{low:.2g} to {high:.2g} %)"
+                    f"{hits:,} of {n:,} called leaky ({100 * hits / n:.1f} %, 95 % interval "
+                    f"{low:.1f} to {high:.1f} %)"
                 )
     return found
 
