@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types minimal audit format clean
+.PHONY: help setup demo test docs lint types minimal audit format clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -24,6 +24,9 @@ demo: $(STAMP)  ## train on a real data set and tell the story of three predicti
 # One thread per worker: the workers already use every core.
 test: lint types  ## ruff, mypy, then every test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+
+docs: $(STAMP)  ## build the documentation site into build/site, strictly (a test does so too)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 lint: $(STAMP)  ## style and common mistakes
 	$(BIN)/ruff check .

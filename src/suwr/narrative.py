@@ -40,6 +40,13 @@ class Step:
         ζ_stop once these values are known.
     prediction_before, prediction : tuple of float
         *f* before and after the step: a probability per class, or one value.
+
+    Examples
+    --------
+    >>> from suwr.narrative import Step
+    >>> step = Step({"blood": {"s1": 157, "s5": 4.86}}, 0.8, (152.1,), (140.3,))
+    >>> step.unit, step.columns
+    ('blood', ('s1', 's5'))
     """
 
     revealed: dict[str, dict[str, Any]]
@@ -87,6 +94,17 @@ class Narrative:
         Class labels; None for regression.
     n_units : int
         Units there were to choose from.
+
+    Examples
+    --------
+    >>> from suwr.narrative import Narrative, Step
+    >>> step = Step({"bmi": {"bmi": 32.1}}, 0.9, (152.1,), (206.0,))
+    >>> story = Narrative(0, (152.1,), 0.1, (step,), "decision", None, 10)
+    >>> print(story.text())
+    Row 0. Before anything is revealed: 152.1.
+    1. bmi is 32.1. Prediction: 152.1 → 206.
+    It stopped here (stop probability 90%): more was not worth its price.
+    Predicted 206 from 1 of 10 features.
     """
 
     row: int | str

@@ -1,38 +1,106 @@
-"""Every Python block of README and pages runs, top to bottom; every local link resolves."""
+"""Every code block and command of README and pages runs; every local link resolves.
 
+Blocks of one page run in order, in one namespace and one folder. A block that cannot run here
+says so in the page's source, with the reason: ``<!-- not run: why -->``.
+"""
+
+import doctest
 import re
+import shlex
 from pathlib import Path
 
+import matplotlib as mpl
 import pytest
 
 import suwr.estimators.base as base
+from suwr.cli import app
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# Pages whose blocks are one script; the others are doctests and have tests of their own.
-SCRIPTS = [ROOT / "README.md", ROOT / "docs" / "quickstart.md"]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+# Needs models of its own: tests/docs/test_plots_guide.py.
+ELSEWHERE = {ROOT / "docs" / "guides" / "plots.md"}
+BLOCK = re.compile(
+    r"(?:<!-- not run: (?P<why>[^>]+) -->\n)?^```(?P<language>\w*)\n(?P<code>.*?)^```$",
+    flags=re.DOTALL | re.MULTILINE,
+)
 
 
-@pytest.mark.parametrize("page", SCRIPTS, ids=lambda p: p.name)
-def test_python_blocks_run(page, tmp_path, monkeypatch, capsys):
+def name(page):
+    return page.relative_to(ROOT).as_posix()
+
+
+def blocks(page):
+    """Language and code of the blocks that can be run."""
+    found = [m for m in BLOCK.finditer(page.read_text()) if m["language"] != "text"]
+    return [(m["language"], m["code"]) for m in found if m["why"] is None]
+
+
+WITH_CODE = [page for page in PAGES if page not in ELSEWHERE and blocks(page)]
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=name)
+def test_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # The code is the page's own; only the training is cut short.
     monkeypatch.setattr(base, "Settings", _brief(base.Settings))
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
-    assert blocks
-    exec(compile("\n".join(blocks), str(page), "exec"), {"__name__": "page"})
-    assert "Before anything is revealed" in capsys.readouterr().out
+    namespace = {"__name__": "page"}
+    for language, code in blocks(page):
+        if language == "":
+            for command in commands(code):
+                run(command)
+        elif ">>>" in code:
+            test = doctest.DocTestParser().get_doctest(code, namespace, name(page), None, 0)
+            assert doctest.DocTestRunner().run(test, clear_globs=False).failed == 0
+            namespace |= test.globs
+        else:
+            assert language == "python"
+            exec(compile(code, name(page), "exec"), namespace)
+    plt.close("all")
+
+
+def commands(code):
+    """Lines of a shell block, without comments."""
+    lines = code.replace("\\\n", " ").splitlines()
+    split = [shlex.split(line, comments=True) for line in lines]
+    return [words for words in split if words]
+
+
+def run(words):
+    """A command of this package; whatever else stands in a page must be marked as not run."""
+    assert words[0] == "suwr", f"{shlex.join(words)}: run it, or say why not: <!-- not run: why -->"
+    app(words[1:], standalone_mode=False)
 
 
 def _brief(settings):
     def make(**kwargs):
-        return settings(**kwargs | {"max_epochs": min(kwargs["max_epochs"], 3)})
+        return settings(**kwargs | {"max_epochs": min(kwargs["max_epochs"], 2)})
 
     return make
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_make_targets_exist(page):
+    known = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    told = re.findall(r"(?:^|`)make ([a-z]+)\b", page.read_text(), flags=re.MULTILINE)
+    assert set(told) <= set(known)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_scripts_exist(page):
+    for script in re.findall(r"python ((?:examples|benchmarks)/\S+\.py)", page.read_text()):
+        assert (ROOT / script).exists(), script
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_local_links_resolve(page):
-    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    for target in re.findall(r"\]\(([^)#\s]+)", text):
         if not target.startswith(("http:", "https:", "mailto:")):
             assert (page.parent / target).exists(), f"{page}: {target}"

@@ -22,12 +22,6 @@ def test_docstrings(name):
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
-@pytest.mark.parametrize("page", ["conjecture.md", "exact.md"])
-def test_pages(page):
-    path = ROOT / "docs" / "theory" / page
-    assert doctest.testfile(str(path), module_relative=False, encoding="utf-8").failed == 0
-
-
 def test_public_names_are_documented():
     for name in suwr.exact.__all__:
         assert getattr(suwr.exact, name).__doc__, name

@@ -58,6 +58,16 @@ class Gap:
         between the predictions of the two models. Never negative, and so biased upwards.
     n_rows : int
         Rows in which the target is hidden, on which all this is measured.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from suwr.audit import audit_masks
+    >>> X = np.random.default_rng(0).normal(size=(400, 2))
+    >>> masks = np.column_stack([X[:, 1] > 0, np.zeros(400, dtype=bool)])
+    >>> gap = audit_masks(X, masks, X[:, 1] > 0, random_state=0).gaps.label
+    >>> gap.significant, round(gap.leak)
+    (True, 1)
     """
 
     target: str
@@ -99,6 +109,16 @@ class Gaps:
         Of the intervals of single gaps.
     n_untested : int
         Units that were left out to save time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from suwr.audit import audit_masks
+    >>> X = np.random.default_rng(0).normal(size=(400, 2))
+    >>> masks = np.column_stack([X[:, 1] > 0, np.zeros(400, dtype=bool)])
+    >>> gaps = audit_masks(X, masks, random_state=0).gaps
+    >>> [gap.target for gap in gaps.significant]
+    ['x1']
     """
 
     label: Gap | None

@@ -99,6 +99,15 @@ class AuditReport:
         Cost: calls of the selector, and rows in them.
     seconds : float
     false_alarm_rate : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import suwr
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> report = suwr.audit(lambda X: np.ones(X.shape, dtype=bool), X, random_state=0)
+    >>> report.verdict, report.leaks
+    ('no leak found', False)
     """
 
     verdict: str

@@ -38,6 +38,17 @@ class Witness:
         Both rows in the container of the audited data, ready to be given to the selector again.
     probability, probability_other : float or None
         ζ(mask | x) and ζ(mask | x_other), for a selector that draws its masks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import suwr
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> witness = suwr.audit(lambda X: X > X[:, ::-1], X, gaps=False, random_state=0).witness
+    >>> bool((witness.x[witness.mask] == witness.x_other[witness.mask]).all())
+    True
+    >>> witness.mask.tolist() == witness.mask_other.tolist()
+    False
     """
 
     x: NDArray[Any]

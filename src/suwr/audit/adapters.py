@@ -86,6 +86,16 @@ def from_shap(model: Any, k: int, background: Any | None = None, output: int | N
         Rows for ``shap.Explainer``.
     output : int, optional
         Which output counts, if there are several; by default all, by the sum of absolute values.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from suwr.audit.adapters import from_shap
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LogisticRegression(max_iter=500).fit(X, y)
+    >>> from_shap(model, k=2, background=X).select(X[:3]).sum(axis=1).tolist()
+    [2, 2, 2]
     """
     explainer = model
     if background is not None:
@@ -125,6 +135,16 @@ def from_lime(
         selector is deterministic; with None it is audited as one that draws its masks.
     **options
         For ``explain_instance``, such as ``num_samples=500``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from suwr.audit.adapters import from_lime
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LogisticRegression(max_iter=500).fit(X, y)
+    >>> from_lime(model.predict_proba, k=2, background=X).select(X[:3]).sum(axis=1).tolist()
+    [2, 2, 2]
     """
     if explainer is None:
         if background is None:
@@ -175,6 +195,15 @@ def from_captum(
         Kind of tensor that the model takes.
     **options
         For ``attribute``, such as ``baselines``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from suwr.audit.adapters import from_captum
+    >>> net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Softmax(dim=1))
+    >>> from_captum("Saliency", k=2, model=net).select(np.ones((2, 4))).sum(axis=1).tolist()
+    [2, 2]
     """
     if isinstance(method, str):
         attr = require("captum.attr", extra="audit", purpose="Attributions")
@@ -202,6 +231,17 @@ def from_tabnet(model: Any, k: int | None = None) -> "TopK | Attended":
         A fitted ``TabNetClassifier`` or ``TabNetRegressor`` of pytorch-tabnet.
     k : int, optional
         Take the ``k`` largest; by default all that get any attention.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from pytorch_tabnet.tab_model import TabNetClassifier
+    >>> from suwr.audit.adapters import from_tabnet
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tabnet = TabNetClassifier(verbose=0)
+    >>> tabnet.fit(X, y, max_epochs=1)
+    >>> from_tabnet(tabnet, k=2).select(X[:3]).sum(axis=1).tolist()
+    [2, 2, 2]
     """
 
     def attention(X: Any) -> NDArray[np.float64]:

@@ -40,6 +40,21 @@ def audit_files(
     random_state : int or None
     **options
         For :func:`suwr.audit.audit` or :func:`suwr.audit.audit_masks`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from suwr.audit import audit_files
+    >>> X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=list("abc"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = Path(folder) / "rows.csv"
+    ...     X.to_csv(table, index=False)
+    ...     report = audit_files(table, model=lambda X: X.to_numpy() > 0, gaps=False)
+    >>> report.verdict
+    'leaks'
     """
     if (model is None) == (masks is None):
         raise ValueError("Give either a model or a file of masks to audit, and not both.")

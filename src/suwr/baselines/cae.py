@@ -177,4 +177,14 @@ device, random_state, verbose
 
 
 class CAERegressor(RegressionTarget, BaseCAE):
-    """CAE for squared error; see `CAEClassifier`."""
+    """CAE for squared error; see `CAEClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from suwr.baselines import CAERegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> reg = CAERegressor(n_units=2, max_epochs=1, hidden_size=8, random_state=0).fit(X, y)
+    >>> reg.predict(X).shape, reg.select(X).shape
+    ((442,), (442, 10))
+    """

@@ -250,4 +250,14 @@ verbose
 
 
 class DIMERegressor(RegressionTarget, BaseDIME):
-    """DIME for squared error; see `DIMEClassifier`. It cannot stop by confidence."""
+    """DIME for squared error; see `DIMEClassifier`. It cannot stop by confidence.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from suwr.baselines import DIMERegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> reg = DIMERegressor(max_steps=2, max_epochs=1, hidden_size=8, random_state=0).fit(X, y)
+    >>> reg.predict(X).shape, reg.select(X).shape
+    ((442,), (442, 10))
+    """

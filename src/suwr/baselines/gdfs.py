@@ -162,4 +162,14 @@ verbose
 
 
 class GDFSRegressor(RegressionTarget, BaseGDFS):
-    """Greedy dynamic feature selection for squared error; see `GDFSClassifier`."""
+    """Greedy dynamic feature selection for squared error; see `GDFSClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from suwr.baselines import GDFSRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> reg = GDFSRegressor(max_steps=2, max_epochs=1, hidden_size=8, random_state=0).fit(X, y)
+    >>> reg.predict(X).shape, reg.select(X).shape
+    ((442,), (442, 10))
+    """

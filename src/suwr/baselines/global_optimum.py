@@ -145,4 +145,13 @@ device, random_state, verbose
 
 
 class GlobalOptimumRegressor(RegressionTarget, BaseGlobalOptimum):
-    """The best subset of columns for squared error; see `GlobalOptimumClassifier`."""
+    """The best subset of columns for squared error; see `GlobalOptimumClassifier`.
+
+    Examples
+    --------
+    >>> from suwr.baselines import GlobalOptimumRegressor
+    >>> X = [[0, 0], [0, 1], [1, 0], [1, 1]] * 5
+    >>> reg = GlobalOptimumRegressor().fit(X, [0.0, 0.0, 3.0, 3.0] * 5)
+    >>> reg.selected_units_.tolist(), reg.predict([[1, 0]]).tolist()
+    ([0], [3.0])
+    """

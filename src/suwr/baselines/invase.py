@@ -109,4 +109,14 @@ device, random_state, verbose
 
 
 class INVASERegressor(RegressionTarget, BaseINVASE):
-    """INVASE for squared error; see `INVASEClassifier`."""
+    """INVASE for squared error; see `INVASEClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from suwr.baselines import INVASERegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> reg = INVASERegressor(max_epochs=1, hidden_size=8, random_state=0).fit(X, y)
+    >>> reg.predict(X).shape, reg.select(X).shape
+    ((442,), (442, 10))
+    """

@@ -130,4 +130,14 @@ device, random_state, verbose
 
 
 class L2XRegressor(RegressionTarget, BaseL2X):
-    """L2X for squared error; see `L2XClassifier`."""
+    """L2X for squared error; see `L2XClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from suwr.baselines import L2XRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> reg = L2XRegressor(n_units=2, max_epochs=1, hidden_size=8, random_state=0).fit(X, y)
+    >>> reg.predict(X).shape, reg.select(X).shape
+    ((442,), (442, 10))
+    """

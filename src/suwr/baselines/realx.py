@@ -154,7 +154,17 @@ device, random_state, verbose
 
 
 class REALXRegressor(RegressionTarget, BaseREALX):
-    """REAL-X for squared error; see `REALXClassifier`."""
+    """REAL-X for squared error; see `REALXClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from suwr.baselines import REALXRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> reg = REALXRegressor(max_epochs=1, hidden_size=8, random_state=0).fit(X, y)
+    >>> reg.predict(X).shape, reg.select(X).shape
+    ((442,), (442, 10))
+    """
 
 
 class BaseEVALX(BaseGlobal, MaskedPredictions):
@@ -192,4 +202,14 @@ validation_fraction, device, random_state, verbose
 
 
 class EVALXRegressor(RegressionTarget, BaseEVALX):
-    """EVAL-X for squared error; see `EVALXClassifier`."""
+    """EVAL-X for squared error; see `EVALXClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from suwr.baselines import EVALXRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> reg = EVALXRegressor(max_epochs=1, hidden_size=8, random_state=0).fit(X, y)
+    >>> reg.predict(X).shape, reg.select(X).shape
+    ((442,), (442, 10))
+    """

@@ -78,7 +78,17 @@ class AllFeaturesClassifier(ClassificationTarget, BaseAllFeatures):
 
 
 class AllFeaturesRegressor(RegressionTarget, BaseAllFeatures):
-    """No selection: a regressor that reads every column; see `AllFeaturesClassifier`."""
+    """No selection: a regressor that reads every column; see `AllFeaturesClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from suwr.baselines import AllFeaturesRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> reg = AllFeaturesRegressor(max_epochs=1, hidden_size=8, random_state=0).fit(X, y)
+    >>> reg.predict(X).shape, reg.select(X).shape
+    ((442,), (442, 10))
+    """
 
 
 @dataclass(frozen=True)
@@ -195,4 +205,18 @@ validation_fraction, device, random_state, verbose
 
 
 class OracleRegressor(RegressionTarget, BaseOracle):
-    """The known relevant columns of each row; see `OracleClassifier`."""
+    """The known relevant columns of each row; see `OracleClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from suwr.baselines import OracleRegressor
+    >>> X = np.random.RandomState(0).randn(200, 3)
+    >>> def by_sign(X):
+    ...     positive = np.asarray(X)[:, 0] > 0
+    ...     return np.column_stack([np.ones_like(positive), positive, ~positive])
+    >>> reg = OracleRegressor(relevant=by_sign, max_epochs=1, random_state=0)
+    >>> y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2])
+    >>> bool((reg.fit(X, y).select(X) == by_sign(X)).all())
+    True
+    """

@@ -149,4 +149,13 @@ class TabNetClassifier(ClassificationTarget, BaseTabNet):
 
 
 class TabNetRegressor(RegressionTarget, BaseTabNet):
-    """TabNet for squared error; see `TabNetClassifier`."""
+    """TabNet for squared error; see `TabNetClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from suwr.baselines import TabNetRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> TabNetRegressor(max_epochs=1, random_state=0).fit(X, y).predict(X).shape
+    (442,)
+    """

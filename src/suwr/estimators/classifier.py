@@ -83,7 +83,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
     >>> from sklearn.datasets import load_iris
     >>> from suwr import SUWRClassifier
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> clf = SUWRClassifier(max_epochs=10, random_state=0).fit(X, y)
+    >>> clf = SUWRClassifier(max_epochs=2, random_state=0).fit(X, y)
     >>> clf.select(X).shape
     (150, 4)
     """

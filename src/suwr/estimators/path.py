@@ -85,7 +85,7 @@ def sparsity_path(
     >>> from sklearn.datasets import load_iris
     >>> from suwr import SUWRClassifier, sparsity_path
     >>> X, y = load_iris(return_X_y=True)
-    >>> path = sparsity_path(SUWRClassifier(max_epochs=5, random_state=0), X, y, [0.01, 10.0])
+    >>> path = sparsity_path(SUWRClassifier(max_epochs=1, random_state=0), X, y, [0.01, 10.0])
     >>> float(path.n_selected[1])
     0.0
     """

@@ -39,7 +39,7 @@ class SUWRRegressor(RegressionTarget, BaseSUWR):
     >>> from sklearn.datasets import load_diabetes
     >>> from suwr import SUWRRegressor
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
-    >>> reg = SUWRRegressor(max_epochs=10, random_state=0).fit(X, y)
+    >>> reg = SUWRRegressor(max_epochs=2, random_state=0).fit(X, y)
     >>> reg.predict(X).shape
     (442,)
     """

@@ -30,6 +30,13 @@ class LeakCertificate:
         The policy.
     witness : Witness
         Two rows that look alike through a mask and get it with different probabilities.
+
+    Examples
+    --------
+    >>> from suwr.exact import leaky_pair, represent
+    >>> certificate = represent(*leaky_pair()).certificate
+    >>> type(certificate).__name__, certificate.verify()
+    ('LeakCertificate', True)
     """
 
     table: PolicyTable
@@ -61,6 +68,13 @@ class RayCertificate:
         The policy.
     weights : dict
         w of each masked state; a state is a tuple of codes, with None for what is hidden.
+
+    Examples
+    --------
+    >>> from suwr.exact import five_blocks, represent
+    >>> certificate = represent(*five_blocks()).certificate
+    >>> int(certificate.reward), int(certificate.bound), certificate.verify()
+    (5, 4, True)
     """
 
     table: PolicyTable

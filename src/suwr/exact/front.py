@@ -45,6 +45,13 @@ class ParetoFront:
     sparsity_weight : ndarray of shape (n_points,)
         The break points: the least λ at which each corner is optimal. It stays optimal up to the
         λ of the corner before it. The last one is 0.
+
+    Examples
+    --------
+    >>> from suwr.exact import five_blocks, pareto_front
+    >>> front = pareto_front(five_blocks()[0], "lp")
+    >>> round(float(front.n_selected[-1]), 9), round(float(front.loss[-1]), 9)
+    (2.25, 0.0)
     """
 
     method: str

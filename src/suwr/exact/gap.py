@@ -32,6 +32,14 @@ class Gap:
         The best SUWR policy with its f*.
     lp : Solution or None
         The best leak-free policy with its f*; None if it was not asked for.
+
+    Examples
+    --------
+    >>> from suwr.exact import gap, solve, toy_problem
+    >>> problem = toy_problem(4)
+    >>> best = gap(solve(problem, 0.3), problem, 0.3)
+    >>> round(best.to_suwr, 9), round(best.to_lp, 9)
+    (0.0, 0.0)
     """
 
     sparsity_weight: float

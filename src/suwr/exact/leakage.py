@@ -29,6 +29,15 @@ class Witness:
         The mask h.
     probability, probability_other : float
         ζ(h | x) and ζ(h | x').
+
+    Examples
+    --------
+    >>> from suwr.exact import leakage, leaky_pair
+    >>> witness = leakage(*leaky_pair()).condition.witness
+    >>> bool((witness.x[witness.mask] == witness.x_other[witness.mask]).all())
+    True
+    >>> witness.probability == witness.probability_other
+    False
     """
 
     x: NDArray[Any]
@@ -52,6 +61,13 @@ class LeakageAmount:
         Largest difference between the two sides.
     witness : Witness or None
         A pair of rows that shows it.
+
+    Examples
+    --------
+    >>> from suwr.exact import leakage, leaky_pair
+    >>> amount = leakage(*leaky_pair()).label
+    >>> amount.leaks, round(amount.bits, 2)
+    (True, 1.25)
     """
 
     leaks: bool
@@ -72,6 +88,13 @@ class LeakageReport:
         p(x[ex] | x[in]) against p(x[ex] | x[in], h), and I(h; hidden values | revealed values).
     condition : LeakageAmount
         p(h | x[in]) against p(h | x): the main corollary.
+
+    Examples
+    --------
+    >>> from suwr.exact import five_blocks, leakage
+    >>> report = leakage(*five_blocks())
+    >>> report.label.leaks, report.feature.leaks, report.condition.leaks
+    (False, False, False)
     """
 
     label: LeakageAmount

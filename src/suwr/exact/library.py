@@ -9,12 +9,29 @@ from suwr.exact.problem import FiniteProblem
 
 
 def cube(n_features: int, n_values: int = 2) -> NDArray[np.int64]:
-    """All rows of n_features values 0, …, n_values - 1."""
+    """All rows of n_features values 0, …, n_values - 1.
+
+    Parameters
+    ----------
+    n_features : int
+    n_values : int, default=2
+
+    Examples
+    --------
+    >>> from suwr.exact import cube
+    >>> cube(2).tolist()
+    [[0, 0], [0, 1], [1, 0], [1, 1]]
+    """
     return np.array(list(product(range(n_values), repeat=n_features)), dtype=np.int64)
 
 
 def toy_problem(n_features: int = 10) -> FiniteProblem:
     """Experiment 1 of the paper: y = (Σ x[2i-1] x[2i])² on uniform bits, squared error.
+
+    Parameters
+    ----------
+    n_features : int, default=10
+        An even number: the bits come in pairs.
 
     Examples
     --------
@@ -35,6 +52,13 @@ def five_blocks() -> tuple[FiniteProblem, NDArray[np.bool_]]:
 
     {0,1}³ is cut into five blocks; each row shows the coordinates that its block fixes, and its
     label is the block's name. Every feature is left out by some block, so no first step is safe.
+
+    Examples
+    --------
+    >>> from suwr.exact import five_blocks
+    >>> problem, masks = five_blocks()
+    >>> float(masks.sum(axis=1).mean())
+    2.25
     """
     X = cube(3)
     block_of = [
@@ -46,13 +70,27 @@ def five_blocks() -> tuple[FiniteProblem, NDArray[np.bool_]]:
 
 
 def one_hot_rows() -> tuple[FiniteProblem, NDArray[np.bool_]]:
-    """The paper's example without full support (Appendix D): each row shows its only 1."""
+    """The paper's example without full support (Appendix D): each row shows its only 1.
+
+    Examples
+    --------
+    >>> from suwr.exact import leakage, one_hot_rows
+    >>> leakage(*one_hot_rows()).condition.leaks
+    False
+    """
     X = np.eye(3, dtype=np.int64)
     return FiniteProblem(X, [2, 1, 0]), X.astype(bool)
 
 
 def leaky_pair() -> tuple[FiniteProblem, NDArray[np.bool_]]:
-    """Table 1 of the paper: y = x[1] + x[2], and masks that tell y and every hidden value."""
+    """Table 1 of the paper: y = x[1] + x[2], and masks that tell y and every hidden value.
+
+    Examples
+    --------
+    >>> from suwr.exact import leakage, leaky_pair
+    >>> leakage(*leaky_pair()).feature.bits
+    1.25
+    """
     X = np.array([[1, 1], [0, 1], [1, 0], [0, 0]])
     masks = np.array([[True, False], [False, True], [False, True], [False, False]])
     return FiniteProblem(X, X.sum(axis=1)), masks

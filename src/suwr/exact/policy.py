@@ -71,6 +71,13 @@ class StatePolicy:
         The states with positive weight.
     theta : ndarray of shape (m,)
         Their weights θ.
+
+    Examples
+    --------
+    >>> from suwr.exact import solve, toy_problem
+    >>> policy = solve(toy_problem(2), 0.1).policy
+    >>> policy.mask_probability([[0, 1], [1, 1]], [[True, False], [True, True]]).tolist()
+    [1.0, 1.0]
     """
 
     def __init__(self, problem: FiniteProblem, ids: Ints, theta: Floats) -> None:

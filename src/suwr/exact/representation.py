@@ -39,6 +39,14 @@ class Representation:
         A SUWR policy with the same ζ(h | x), if there is one.
     certificate : RayCertificate, LeakCertificate or None
         Why there is none. Its ``verify()`` uses exact fractions and no solver.
+
+    Examples
+    --------
+    >>> from suwr.exact import represent, solve, toy_problem
+    >>> problem = toy_problem(4)
+    >>> answer = represent(problem, solve(problem, 0.3))
+    >>> answer.policy is not None, answer.certificate is None, answer.verify()
+    (True, True, True)
     """
 
     table: PolicyTable

@@ -25,6 +25,14 @@ class Decision:
         ζ_stop(x ⊙ h).
     select : dict
         ζ_select(u | x ⊙ h) for the sets u of columns that the next step may reveal.
+
+    Examples
+    --------
+    >>> from suwr.exact import five_blocks, represent, solve
+    >>> problem, _ = five_blocks()
+    >>> policy = represent(problem, solve(problem, 0.01)).policy
+    >>> policy.decision([0, 0, 0], [False, False, False])
+    Decision(stop=0.0, select={(0,): 1.0})
     """
 
     stop: float
@@ -43,6 +51,14 @@ class SUWRPolicy:
         The problem whose states are meant.
     decisions : mapping from int to Decision
         What to do in each state that can be reached; the policy stops in all others.
+
+    Examples
+    --------
+    >>> from suwr.exact import five_blocks, represent, solve
+    >>> problem, _ = five_blocks()
+    >>> policy = represent(problem, solve(problem, 0.01)).policy
+    >>> float(policy.mask_probability([[0, 1, 0]], [[True, True, False]])[0])
+    1.0
     """
 
     def __init__(self, problem: FiniteProblem, decisions: Mapping[int, Decision]) -> None:

@@ -30,6 +30,13 @@ class Solution:
         The optimal ζ, as a table of weights θ(x ⊙ h).
     tree : DecisionTree or None
         The order of the questions, for "dp".
+
+    Examples
+    --------
+    >>> from suwr.exact import solve, toy_problem
+    >>> best = solve(toy_problem(2), 0.1)
+    >>> best.loss, best.n_selected, round(best.objective, 9)
+    (0.0, 1.5, 0.15)
     """
 
     problem: FiniteProblem

@@ -25,6 +25,14 @@ class PolicyTable:
         Distinct masks h.
     probabilities : array-like of shape (n_rows, n_masks)
         ζ(h | x), in the order of ``problem.X``. Every row sums to 1.
+
+    Examples
+    --------
+    >>> from suwr.exact import FiniteProblem, PolicyTable
+    >>> problem = FiniteProblem([[0], [1]], [0, 1])
+    >>> table = PolicyTable(problem, [[False], [True]], [[0.5, 0.5], [0.5, 0.5]])
+    >>> table.probabilities.sum(axis=1).tolist()
+    [1.0, 1.0]
     """
 
     def __init__(self, problem: FiniteProblem, masks: ArrayLike, probabilities: ArrayLike) -> None:
@@ -92,6 +100,14 @@ def as_table(problem: FiniteProblem, policy: Any) -> PolicyTable:
         A ``PolicyTable``; a pair (masks, probabilities) as it takes; a boolean array with one mask
         a row of ``problem.X``; anything with ``mask_probability(X, masks)``, such as a solution or
         a fitted estimator; or a callable that maps X to one mask a row.
+
+    Examples
+    --------
+    >>> from suwr.exact import as_table, leaky_pair
+    >>> problem, masks = leaky_pair()
+    >>> table = as_table(problem, masks)
+    >>> table.masks.shape, table.probabilities.shape
+    ((3, 2), (4, 3))
     """
     if isinstance(policy, PolicyTable):
         return PolicyTable(problem, policy.masks, policy.probabilities)

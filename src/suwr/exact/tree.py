@@ -28,6 +28,13 @@ class Node:
         How likely a row is to come here.
     state : int
         Number of the masked state.
+
+    Examples
+    --------
+    >>> from suwr.exact import solve, toy_problem
+    >>> root = solve(toy_problem(2), 0.1).tree.root
+    >>> root.reveal_next, root.is_leaf, root.prediction
+    ((0,), False, 0.25)
     """
 
     revealed: dict[int, Any]
@@ -51,6 +58,13 @@ class DecisionTree:
         The problem whose rows walk through the tree.
     paths : ndarray of shape (n_rows, n_steps + 1)
         The state of every support row after each step; it repeats once the row has stopped.
+
+    Examples
+    --------
+    >>> from suwr.exact import solve, toy_problem
+    >>> tree = solve(toy_problem(4), 0.3).tree
+    >>> tree.n_leaves, tree.depth
+    (5, 4)
     """
 
     def __init__(self, problem: FiniteProblem, paths: Ints) -> None:

@@ -35,6 +35,16 @@ def plot_audit(report: AuditReport, ax: Any = None) -> Any:
     -------
     matplotlib Axes
         The axes of the bars.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import suwr
+    >>> from suwr.plots import plot_audit
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> report = suwr.audit(lambda X: X > X[:, ::-1], X, gaps=False, random_state=0)
+    >>> plot_audit(report).figure.get_suptitle()
+    '<lambda>: leaks'
     """
     title = f"{report.selector}: {report.verdict}"
     if ax is not None:

@@ -27,6 +27,16 @@ def budget_curve(
         Of a classifier.
     y : array-like of shape (n,)
         The true classes.
+
+    Examples
+    --------
+    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.plots import budget_curve
+    >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
+    >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
+    >>> budgets, used, accuracy = budget_curve(Explanation([story]), ["ill"])
+    >>> int(budgets[0]), float(used[0])
+    (0, 0.0)
     """
     truth = np.asarray(y).tolist()
     if len(explanation) == 0 or len(truth) != len(explanation):
@@ -62,6 +72,15 @@ def plot_budget(explanation: Explanation, y: ArrayLike, ax: Any = None) -> Any:
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.plots import plot_budget
+    >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
+    >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
+    >>> plot_budget(Explanation([story]), ["ill"]).get_xlabel()
+    'Most steps allowed, $T$ (accuracy beside the points)'
     """
     budgets, used, accuracy = budget_curve(explanation, y)
     ax = new_axes(ax, (6.0, 4.0))

@@ -44,6 +44,20 @@ def plot_counterfactual(
     Returns
     -------
     ndarray of matplotlib Axes, shape (2, 2 * n_steps)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from suwr import Patches
+    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.plots import plot_counterfactual
+    >>> patches = Patches((4, 4), size=2, stride=2)
+    >>> step = Step({patches.names[0]: {"pixel 0": 1.0}}, 0.9, (0.5, 0.5), (0.1, 0.9))
+    >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("3", "8"), 4)
+    >>> image, changed = np.zeros(16), np.zeros(16)
+    >>> changed[:2] = 1.0
+    >>> plot_counterfactual((story, story), (image, changed), patches, patches.names[0]).shape
+    (2, 2)
     """
     longest = max(len(story.steps) for story in narratives)
     chosen = list(range(1, longest + 1)) if steps is None else list(steps)

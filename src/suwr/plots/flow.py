@@ -57,6 +57,15 @@ def plot_flow(
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.plots import plot_flow
+    >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
+    >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
+    >>> plot_flow(Explanation([story])).get_xticklabels()[0].get_text()
+    'step 1'
     """
     if len(explanation) == 0:
         raise ValueError("The 'explanation' parameter of plot_flow must not be empty.")

@@ -45,6 +45,15 @@ def plot_fronts(
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> from suwr.exact import five_blocks, pareto_front
+    >>> from suwr.plots import plot_fronts
+    >>> problem, _ = five_blocks()
+    >>> ax = plot_fronts([pareto_front(problem, method) for method in ("lp", "dp")])
+    >>> ax.get_ylabel()
+    'Expected loss'
     """
     if not fronts:
         raise ValueError("The 'fronts' parameter of plot_fronts must not be empty.")

@@ -51,6 +51,18 @@ def plot_image_step(
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from suwr import Patches
+    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.plots import plot_image_step
+    >>> patches = Patches((4, 4), size=2, stride=2)
+    >>> step = Step({patches.names[0]: {"pixel 0": 1.0}}, 0.9, (0.5, 0.5), (0.1, 0.9))
+    >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("3", "8"), 4)
+    >>> len(plot_image_step(story, np.zeros(16), patches, step=1).images)
+    1
     """
     last = len(narrative.steps) if step is None else _check_step(step, narrative)
     ax = new_axes(ax, (2.6, 2.6))
@@ -86,6 +98,18 @@ def plot_image_narrative(
     Returns
     -------
     ndarray of matplotlib Axes, shape (2 * n_steps,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from suwr import Patches
+    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.plots import plot_image_narrative
+    >>> patches = Patches((4, 4), size=2, stride=2)
+    >>> step = Step({patches.names[0]: {"pixel 0": 1.0}}, 0.9, (0.5, 0.5), (0.1, 0.9))
+    >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("3", "8"), 4)
+    >>> plot_image_narrative(story, np.zeros(16), patches, steps=[0, 1]).shape
+    (4,)
     """
     chosen = list(range(1, len(narrative.steps) + 1) or [0]) if steps is None else list(steps)
     if axes is None:
@@ -121,6 +145,15 @@ def plot_prediction(narrative: Narrative, step: int | None = None, ax: Any = Non
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.plots import plot_prediction
+    >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
+    >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
+    >>> len(plot_prediction(story).patches)
+    2
     """
     if narrative.classes is None:
         raise ValueError("plot_prediction needs the narrative of a classifier.")
@@ -163,6 +196,18 @@ def plot_image_usage(explanation: Explanation, patches: Patches, ax: Any = None)
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from suwr import Patches
+    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.plots import plot_image_usage
+    >>> patches = Patches((4, 4), size=2, stride=2)
+    >>> step = Step({patches.names[0]: {"pixel 0": 1.0}}, 0.9, (0.5, 0.5), (0.1, 0.9))
+    >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("3", "8"), 4)
+    >>> plot_image_usage(Explanation([story]), patches).images[0].get_array().shape
+    (4, 4)
     """
     if len(explanation) == 0:
         raise ValueError("The 'explanation' parameter of plot_image_usage must not be empty.")

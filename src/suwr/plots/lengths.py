@@ -24,6 +24,15 @@ def plot_lengths(explanation: Explanation, ax: Any = None) -> Any:
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.plots import plot_lengths
+    >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
+    >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
+    >>> plot_lengths(Explanation([story])).get_xlabel()
+    'Steps'
     """
     if len(explanation) == 0:
         raise ValueError("The 'explanation' parameter of plot_lengths must not be empty.")

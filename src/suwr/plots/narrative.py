@@ -46,6 +46,15 @@ def plot_narrative(narrative: Narrative, ax: Any = None) -> Any:
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.plots import plot_narrative
+    >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
+    >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
+    >>> plot_narrative(story).get_yticklabels()[0].get_text()
+    'nothing revealed'
     """
     n_states = len(narrative.predictions)
     ax = new_axes(ax, (7.6, 1.5 + 0.42 * n_states))

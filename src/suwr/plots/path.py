@@ -43,6 +43,13 @@ def plot_path(
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> from suwr.plots import plot_path
+    >>> ax = plot_path({"SUWR": ([1.0, 2.0], [0.8, 0.9])}, {"all features": 0.95})
+    >>> ax.get_xlabel()
+    'Mean features revealed'
     """
     named = paths if isinstance(paths, Mapping) else {"SUWR": paths}
     if not named:

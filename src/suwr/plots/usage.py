@@ -33,6 +33,15 @@ def plot_usage(
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.plots import plot_usage
+    >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
+    >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
+    >>> plot_usage(Explanation([story]), ["ill"]).get_yticklabels()[0].get_text()
+    'age'
     """
     columns = _columns(explanation, y)
     counts = [Counter(u for i in rows for s in explanation[i].steps for u in s.units)

@@ -1,0 +1,56 @@
+"""Your own small problem, solved exactly: fronts, the best policy, and what leaking would tell.
+
+python examples/exact_fronts.py --output fronts.png
+
+A guest answers three questions with yes or no: hungry? in a hurry? vegetarian? The kitchen
+wants to know what to cook. The probabilities are known, so nothing is trained: everything
+printed is the optimum.
+"""
+
+import argparse
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+
+from suwr.exact import FiniteProblem, cube, leakage, pareto_front, solve
+from suwr.plots import plot_fronts
+
+
+def kitchen() -> FiniteProblem:
+    """Eight kinds of guests with their probabilities, and the dish that is right for each."""
+    guests = cube(3)  # hungry, hurried, vegetarian
+    hungry, hurried, vegetarian = guests.T
+    weights = np.where(hungry, 0.7, 0.3) * np.where(hurried, 0.4, 0.6)
+    weights = weights * np.where(vegetarian, 0.25, 0.75)
+    dish = np.where(hurried, np.where(hungry, "sandwich", "coffee"), "")
+    dish = np.where(hurried == 0, np.where(vegetarian, "risotto", "roast"), dish)
+    return FiniteProblem(guests, dish, weights, loss="zero_one")
+
+
+def main(output: Path) -> None:
+    """Print the best policies, and draw all fronts."""
+    mpl.use("Agg")
+    problem = kitchen()
+    for weight in (0.05, 0.3):
+        best = solve(problem, weight)
+        print(f"λ = {weight}: {best.loss:.3f} wrong, {best.n_selected:.2f} questions")
+        print(best.tree.text())
+        print()
+
+    # A waiter who shows 'vegetarian' only to those who are hungry: what does the choice tell?
+    masks = np.zeros((problem.n_rows, 3), dtype=bool)
+    masks[:, 1] = True
+    masks[:, 2] = problem.X[:, 0] == 1
+    print(f"a leaking waiter tells {leakage(problem, masks).feature.bits:.3f} bits in secret")
+
+    fronts = [pareto_front(problem, method) for method in ("lp", "dp", "global")]
+    ax = plot_fronts(fronts, ylabel="Wrong dishes")
+    ax.figure.savefig(output, dpi=120, bbox_inches="tight")
+    print(f"wrote {output}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--output", type=Path, default=Path("fronts.png"))
+    main(parser.parse_args().output)

@@ -1,0 +1,101 @@
+"""Public names, their docstrings and the pages of the API reference say the same."""
+
+import doctest
+import importlib
+import inspect
+import re
+import warnings
+from pathlib import Path
+from types import ModuleType
+
+import matplotlib as mpl
+import pytest
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+
+PAGES = Path(__file__).parents[2] / "docs" / "api"
+# Page → the modules whose names it lists.
+MODULES = {
+    "index.md": ["suwr"],
+    "exact.md": ["suwr.exact"],
+    "audit.md": ["suwr.audit", "suwr.audit.adapters"],
+    "plots.md": ["suwr.plots"],
+    "baselines.md": ["suwr.baselines"],
+    "exceptions.md": ["suwr.exceptions"],
+}
+# What an example needs beyond the package itself and its usual extras.
+NEEDS = {
+    "from_captum": "captum.attr",
+    "from_lime": "lime.lime_tabular",
+    "from_shap": "shap",
+    "from_tabnet": "pytorch_tabnet.tab_model",
+    "TabNetClassifier": "pytorch_tabnet",
+    "TabNetRegressor": "pytorch_tabnet",
+}
+
+
+def public(module):
+    """Public functions and classes by name; modules have pages of their own."""
+    package = importlib.import_module(module)
+    found = {name: getattr(package, name) for name in package.__all__}
+    return {k: v for k, v in found.items() if not isinstance(v, ModuleType | tuple)}
+
+
+def listed(page):
+    """What a page's directives name, as objects."""
+    paths = re.findall(r"^::: (\S+)\.(\w+)$", (PAGES / page).read_text(), flags=re.MULTILINE)
+    return {f"{m}.{n}": getattr(importlib.import_module(m), n) for m, n in paths}
+
+
+NAMES = [(m, n) for modules in MODULES.values() for m in modules for n in public(m)]
+
+
+@pytest.mark.parametrize("page", MODULES)
+def test_the_page_lists_every_public_name(page):
+    there = list(listed(page).values())
+    missing = [n for m in MODULES[page] for n, o in public(m).items() if o not in there]
+    assert not missing
+
+
+def test_there_is_no_other_page():
+    assert {path.name for path in PAGES.iterdir()} == set(MODULES)
+
+
+@pytest.mark.parametrize("page", MODULES)
+def test_the_page_lists_nothing_twice_and_nothing_private(page):
+    names = list(listed(page))
+    assert len(names) == len(set(names))
+    assert not [name for name in names if "._" in name]
+
+
+@pytest.mark.parametrize(("module", "name"), NAMES, ids=lambda part: part)
+def test_docstring(module, name):
+    told = public(module)[name]
+    text = inspect.getdoc(told)
+    assert text
+    assert told.__doc__, "inherited, so it describes something else"
+    summary = text.split("\n\n")[0]
+    assert summary.rstrip().endswith("."), summary
+    if inspect.isfunction(told) and inspect.signature(told).parameters:
+        assert "Parameters\n----------" in text
+    assert "Examples\n--------" in text
+
+
+@pytest.mark.parametrize(("module", "name"), NAMES, ids=lambda part: part)
+def test_example(module, name):
+    told = public(module)[name]
+    foreign = name in NEEDS
+    with warnings.catch_warnings():
+        if foreign:  # their warnings are theirs
+            warnings.simplefilter("ignore")
+            pytest.importorskip(NEEDS[name])
+        home = vars(importlib.import_module(told.__module__))
+        runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+        finder = doctest.DocTestFinder(recurse=False)
+        tests = [t for t in finder.find(told, name, globs=dict(home)) if t.examples]
+        assert tests
+        for test in tests:
+            assert runner.run(test).failed == 0
+    plt.close("all")
