@@ -156,9 +156,34 @@ def markdown(stored: dict[str, Any]) -> str:
         bits = ("mean_label_bits", "mean_feature_bits")
         cells += [f"{masks[key]:.2f}" for key in bits] if masks else 2 * ["–"]
         lines.append("| " + " | ".join(cells) + " |")
+    lines += ["", "Together:", ""]
+    lines += [f"- {line}" for line in pooled(stored)]
     if any(_stale(cell, code) for part in ("probes", "masks") for cell in stored[part].values()):
         lines += ["", "(*) measured before the last change of the auditor's code"]
     return "\n".join(lines) + "\n"
+
+
+def pooled(stored: dict[str, Any]) -> list[str]:
+    """Rates over all selectors of a kind: single rows have few seeds for a rate of 1 %."""
+    found = []
+    for part, title in (("probes", "probes"), ("masks", "masks only")):
+        for leaks, stochastic in ((False, False), (False, True), (True, False), (True, True)):
+            cells = [
+                stored[part][name]
+                for name, specimen in SPECIMENS.items()
+                if (specimen.leaks, specimen.stochastic) == (leaks, stochastic)
+                and name in stored[part]
+            ]
+            n, hits = (sum(cell[key] for cell in cells) for key in ("seeds", "called_leaky"))
+            if n:
+                low, high = (100 * bound for bound in interval(hits, n))
+                found.append(
+                    f"{title}, {'leaky' if leaks else 'clean'}, "
+                    f"{'drawing their masks' if stochastic else 'deterministic'}: "
+                    f"{hits:,} of {n:,} called leaky ({100 * hits / n:.1f} %, 95 % interval "
+                    f"{low:.1f} to {high:.1f} %)"
+                )
+    return found
 
 
 def _stale(cell: dict[str, Any], code: str) -> bool:

@@ -57,9 +57,9 @@ class Subject:
 
 
 def prepare(data: Path) -> None:
-    """Rows to score: 24 partitions of 20,000 rows."""
+    """Rows to score: 24 partitions of 5,000 rows."""
     rng = np.random.RandomState(0)
-    n = 480_000
+    n = 120_000
     frame = pd.DataFrame(
         {
             "age": rng.randint(20, 80, n).astype(float),
@@ -70,20 +70,20 @@ def prepare(data: Path) -> None:
         }
     )
     for number in range(24):
-        part = frame.iloc[20_000 * number : 20_000 * (number + 1)]
+        part = frame.iloc[5_000 * number : 5_000 * (number + 1)]
         part.to_parquet(data / f"{number:02d}.parquet")
 
 
 def check_scored(path: Path) -> None:
     if path.suffix == ".parquet":
-        assert len(pq.read_table(path)) == 20_000
+        assert len(pq.read_table(path)) == 5_000
     else:
         json.loads(path.read_text())
 
 
 SUBJECTS = {
     "save": Subject(
-        lambda folder, data: ["-c", SAVE_FOREVER, str(MODEL), str(folder / "m.suwr"), "3000"],
+        lambda folder, data: ["-c", SAVE_FOREVER, str(MODEL), str(folder / "m.suwr"), "300"],
         suwr.load,
     ),
     "partitioned scoring": Subject(
@@ -126,7 +126,7 @@ def torment(subject: Subject, data: Path, n_kills: int, rng: Random) -> dict:
         kills, broken, progress = 0, 0, []
         while kills < n_kills:
             process = run(subject, harsh, data)
-            time.sleep(rng.uniform(0.2, 1.0) * whole)
+            time.sleep(rng.uniform(0.3, 1.0) * whole)
             if process.poll() is not None:
                 finish(process)
                 # It was done before it could be killed: begin anew.

@@ -28,31 +28,19 @@ def make(name, **params):
     return getattr(baselines, name)(**{**SMALL, **params})
 
 
-# What scikit-learn's checks ask to be learned takes some training. Each method once, as one of its
-# twins: the two kinds of target are the same mix-ins everywhere.
+# What scikit-learn's checks ask to be learned takes some training. One method for each way to fit and
+# select, as one of its twins: the two kinds of target are the same mix-ins everywhere.
 QUICK = {"max_epochs": 6, "hidden_size": 32, "n_layers": 1, "learning_rate": 2e-2}
 STEPS = {"max_epochs": 10, "max_steps": 2, "hidden_size": 32, "n_layers": 1}
 CHECKED = [
-    baselines.AllFeaturesClassifier(**QUICK),
     baselines.CAEClassifier(**QUICK),
-    baselines.DIMEClassifier(**STEPS),
-    baselines.EVALXRegressor(**{**QUICK, "max_epochs": 8}),
     baselines.GDFSClassifier(**STEPS),
     baselines.GlobalOptimumRegressor(),
-    baselines.INVASEClassifier(**QUICK),
-    baselines.L2XRegressor(**{**QUICK, "max_epochs": 8}),
     baselines.OracleClassifier(**QUICK),
     baselines.REALXRegressor(**{**QUICK, "max_epochs": 8}),
 ]
 if "TabNet" in METHODS:
     CHECKED.append(baselines.TabNetClassifier(max_epochs=8, n_steps=1, n_layers=1))
-
-
-def test_every_method_is_checked():
-    checked = {
-        type(m).__name__.removesuffix("Classifier").removesuffix("Regressor") for m in CHECKED
-    }
-    assert checked == set(METHODS)
 
 
 def expected_failures(estimator):

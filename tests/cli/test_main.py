@@ -84,6 +84,22 @@ def test_explain(folder):
     assert [s.row for s in stories] == [3, 0]
 
 
+def test_one_model_for_several_numbers_of_features(folder):
+    model, data, out = folder / "range.suwr", folder / "data.csv", folder / "p.csv"
+    words = ["--target", "ill", "--max-epochs", 3, "--sparsity-weight", "0.001:0.5"]
+    done = run("fit", data, "--out", model, *words, "--checkpoint", folder / "c")
+    assert done.exit_code == 0, done.output
+    assert not (folder / "c").exists()
+    most, least = suwr.load(model).weight_range_.n_units[[0, -1]]
+    wanted = (most + least) / 2
+    assert run("predict", model, data, "--out", out, "--mean-features", wanted).exit_code == 0
+    told = suwr.load(model).select(pd.read_csv(data).drop(columns="ill"), mean_features=wanted)
+    assert pd.read_csv(out)["n_selected"].tolist() == told.sum(axis=1).tolist()
+    assert run("explain", model, data, "--row", 0, "--mean-features", wanted).exit_code == 0
+    wrong = one_line(run("predict", model, data, "--out", out, "--mean-features", 1000))
+    assert "'mean_features' parameter must lie in" in wrong
+
+
 def test_explain_writes_a_page(folder):
     out = folder / "e.html"
     words = ["explain", folder / "m.suwr", folder / "data.csv", "--html", out, "--target", "ill"]

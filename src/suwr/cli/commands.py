@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from rich.console import Console
@@ -56,9 +56,7 @@ def fit_table(
     named = {name: [c.strip() for c in columns.split(",")] for name, columns in _pairs(groups)}
     priced = {name: _number(value, f"--cost {name}") for name, value in _pairs(costs)}
     model = kind(
-        sparsity_weight="auto"
-        if sparsity_weight == "auto"
-        else _number(sparsity_weight, "--sparsity-weight"),
+        sparsity_weight=_price(sparsity_weight),
         groups=named or None,
         costs=priced or None,
         verbose=1,
@@ -75,16 +73,21 @@ def fit_table(
     console.print(f"Wrote {out}", soft_wrap=True)
 
 
-def predict_table(model_path: Path, data: Path, out: Path) -> None:
+def predict_table(
+    model_path: Path, data: Path, out: Path, mean_features: float | None = None
+) -> None:
     """Write predictions, and what they were made of, beside the number of the row."""
     check_table_path(out)
     pandas = require("pandas", "tables", "Writing predictions")
     model = load(model_path)
     X = _features(model, read_frame(data))
-    masks = model.select(X)
-    columns: dict[str, Any] = {"row": np.arange(len(X)), "prediction": model.predict(X)}
+    masks = model.select(X, mean_features=mean_features)
+    columns: dict[str, Any] = {
+        "row": np.arange(len(X)),
+        "prediction": model.predict(X, mean_features=mean_features),
+    }
     if isinstance(model, SUWRClassifier):
-        probability = model.predict_proba(X)
+        probability = model.predict_proba(X, mean_features=mean_features)
         for number, label in enumerate(model.classes_):
             columns[f"probability of {label}"] = probability[:, number]
     names = np.array(model.encoder_.names, dtype=object)
@@ -125,6 +128,7 @@ def explain_rows(
     json: Path | None,
     html: Path | None,
     options: PageOptions,
+    mean_features: float | None = None,
 ) -> None:
     """Print the narratives of some rows; all rows go to the files if none is named."""
     for path in (json, html):
@@ -142,7 +146,7 @@ def explain_rows(
     wrong = [r for r in rows if not 0 <= r < len(X)]
     if wrong:
         raise ValueError(f"--row must be from 0 to {len(X) - 1}. Got {wrong[0]}.")
-    explanation = model.explain(X.iloc[rows] if rows else X)
+    explanation = model.explain(X.iloc[rows] if rows else X, mean_features=mean_features)
     if rows:
         Console(highlight=False).print(explanation.text(), markup=False, soft_wrap=True)
     if json is not None:
@@ -211,6 +215,16 @@ def _pairs(texts: list[str]) -> list[tuple[str, str]]:
         if "=" not in text:
             raise ValueError(f"Write NAME=VALUE. Got {text!r}.")
     return [(t.split("=", 1)[0].strip(), t.split("=", 1)[1]) for t in texts]
+
+
+def _price(text: str) -> float | Literal["auto"] | tuple[float, float]:
+    """``--sparsity-weight``: a number, 'auto', or LOW:HIGH."""
+    if text == "auto":
+        return "auto"
+    if ":" not in text:
+        return _number(text, "--sparsity-weight")
+    low, _, high = text.partition(":")
+    return _number(low, "--sparsity-weight"), _number(high, "--sparsity-weight")
 
 
 def _number(text: str, name: str) -> float:

@@ -24,6 +24,10 @@ app = typer.Typer(
 
 Model = Annotated[Path, typer.Argument(help="A model file that 'suwr fit' wrote.")]
 Data = Annotated[Path, typer.Argument(help="A CSV, TSV or Parquet file.")]
+MeanFeatures = Annotated[
+    float | None,
+    typer.Option(help="Features of a row on average, for a model fitted for a range of prices."),
+]
 
 
 def _plainly(command: Callable[..., None]) -> Callable[..., None]:
@@ -79,7 +83,11 @@ def fit(
     out: Annotated[Path, typer.Option(help="Where to write the model.")],
     task: Annotated[str, typer.Option(help="'classification', 'regression' or 'auto'.")] = "auto",
     sparsity_weight: Annotated[
-        str, typer.Option(help="Price of a feature in units of the loss, or 'auto'.")
+        str,
+        typer.Option(
+            help="Price of a feature in units of the loss, 'auto', or a range LOW:HIGH for a model "
+            "that leaves the choice to --mean-features."
+        ),
     ] = "auto",
     max_steps: Annotated[int | None, typer.Option(help="Most steps of a row.")] = None,
     max_epochs: Annotated[int, typer.Option(help="Epochs of policy training.")] = 100,
@@ -90,6 +98,10 @@ def fit(
     cost: Annotated[
         list[str] | None, typer.Option(help="Price of a unit: NAME=number. Repeatable.")
     ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="File from which a fit that was stopped goes on when called again."),
+    ] = None,
     device: Annotated[str, typer.Option(help="'auto', 'cpu' or 'cuda'.")] = "auto",
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
 ) -> None:
@@ -98,7 +110,8 @@ def fit(
 
     fit_table(
         data, target, out, task, sparsity_weight, group or [], cost or [],
-        max_steps=max_steps, max_epochs=max_epochs, device=device, random_state=seed,
+        max_steps=max_steps, max_epochs=max_epochs, checkpoint=checkpoint, device=device,
+        random_state=seed,
     )  # fmt: skip
 
 
@@ -124,14 +137,17 @@ def predict(
     scheduler: Annotated[
         str | None, typer.Option(help="A Dask scheduler, tcp://…, for a folder.")
     ] = None,
+    mean_features: MeanFeatures = None,
 ) -> None:
     """Predict every row, with the features that each prediction used."""
     from suwr.cli.commands import predict_folder, predict_table
 
-    if out.is_dir() or not out.suffix:
-        predict_folder(model, data, out, jobs, scheduler)
+    if not (out.is_dir() or not out.suffix):
+        predict_table(model, Path(data), out, mean_features)
+    elif mean_features is not None:
+        raise ValueError("--mean-features needs a file as --out, not a folder.")
     else:
-        predict_table(model, Path(data), out)
+        predict_folder(model, data, out, jobs, scheduler)
 
 
 @app.command()
@@ -164,12 +180,13 @@ def explain(
             help="Put the values that were not revealed into the page too.",
         ),
     ] = True,
+    mean_features: MeanFeatures = None,
 ) -> None:
     """Tell how the predictions of some rows came about."""
     from suwr.cli.commands import PageOptions, explain_rows
 
     options = PageOptions(target, page_model, hidden_values)
-    explain_rows(model, data, row or [], json, html, options)
+    explain_rows(model, data, row or [], json, html, options, mean_features)
 
 
 @app.command()

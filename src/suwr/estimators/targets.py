@@ -81,7 +81,8 @@ class ClassificationTarget(ClassifierMixin, TableModel):
         ----------
         X : array-like or data frame of shape (n, d)
         """
-        return self.classes_[self._predict_final(X).argmax(axis=1)]
+        probability = self._predict_final(X)
+        return self.classes_[probability.argmax(axis=1)]
 
 
 def normalised(probability: NDArray[np.float64]) -> NDArray[np.float64]:
