@@ -3,9 +3,9 @@
 python examples/front_picture.py      # trains, about a minute, and writes docs/images/front.png
 python examples/front_picture.py --quick --output x.png
 
-The left side is INVASE, fitted and audited for real: two patients who agree on everything that
-it reveals, and for whom it yet reveals different things. The right side is SUWR's story of one
-of them.
+The left side is INVASE, fitted and audited for real: a patient, and the same with other values
+where nothing is shown, for whom it yet shows something else. The right side is SUWR's story of that
+patient.
 """
 
 import argparse
@@ -44,8 +44,10 @@ def draw_witness(witness: Witness, ax: Any) -> None:
     ax.set_xlim(0, 10)
     ax.set_ylim(len(order) + 0.2, -1.6)
     ax.set_axis_off()
-    for x, head in ((5.4, "one patient"), (8.3, "another")):
-        ax.text(x, -0.9, head, ha="center", weight="bold", color=INK)
+    real = witness.support == "empirical"
+    other = "another patient" if real else "the same, with other\nhidden values"
+    for x, head in ((5.4, "a patient"), (8.3, other)):
+        ax.text(x, -0.7, head, ha="center", va="bottom", weight="bold", color=INK)
     for line, column in enumerate(order):
         name = witness.columns[column].removeprefix("mean ")
         ax.text(0.1, line, name, va="center", color=INK)
@@ -80,8 +82,8 @@ def draw(witness: Witness, narrative: Any, output: Path) -> None:
     )  # fmt: skip
     left.text(
         0.1, MOST_LINES + 0.15,
-        "Two patients who agree on all that is shown of the first. Yet one value\n"
-        "more is shown of the second: the choice tells of what is hidden. It leaks.",
+        "Nothing that is shown on the left was changed. Yet on the right something\n"
+        "else is shown: the choice tells of what is hidden. It leaks.",
         va="top", color=INK,
     )  # fmt: skip
     left.set_ylim(MOST_LINES + 1.5, -1.6)
@@ -92,7 +94,7 @@ def draw(witness: Witness, narrative: Any, output: Path) -> None:
     )  # fmt: skip
     right.set_xlabel(
         "Predicted probability\n\n"
-        f"The first patient: {narrative.label}, from {narrative.n_used} of {narrative.n_units} "
+        f"The same patient: {narrative.label}, from {narrative.n_used} of {narrative.n_units} "
         "features",
         loc="left",
     )
