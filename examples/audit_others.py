@@ -49,7 +49,7 @@ def main(quick: bool = False) -> None:
     audits = {
         "weight × value, top 5": lambda: audit_weights(X, y),
         "SHAP, top 5": lambda: audit_shap(X, y),
-        "TabNet": lambda: audit_tabnet(X, y, 2 if quick else 50),
+        "TabNet": lambda: audit_tabnet(X, y, 1 if quick else 50),
     }
     for name, run in audits.items():
         try:

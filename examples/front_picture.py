@@ -76,7 +76,7 @@ def draw(witness: Witness, narrative: Any, output: Path) -> None:
     draw_witness(witness, left)
     left.set_title(
         "INVASE reads everything, then chooses what to show", loc="left", weight="bold", color=RED,
-        pad=30,
+        pad=38,
     )  # fmt: skip
     left.text(
         0.1, MOST_LINES + 0.15,
@@ -91,8 +91,9 @@ def draw(witness: Witness, narrative: Any, output: Path) -> None:
         pad=44,
     )  # fmt: skip
     right.set_xlabel(
+        "Predicted probability\n\n"
         f"The first patient: {narrative.label}, from {narrative.n_used} of {narrative.n_units} "
-        "features. Hidden values had no say.",
+        "features",
         loc="left",
     )
     figure.savefig(output, dpi=110)

@@ -80,7 +80,7 @@ def run(words):
 
 def _brief(settings):
     def make(**kwargs):
-        return settings(**kwargs | {"max_epochs": min(kwargs["max_epochs"], 2)})
+        return settings(**kwargs | {"max_epochs": 1})
 
     return make
 

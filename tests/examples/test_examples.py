@@ -49,7 +49,7 @@ def brief(monkeypatch):
 def test_the_page(brief, tmp_path):
     make = runpy.run_path(str(FOLDER / "html_page.py"))["breast_cancer"]
     assert len(make(tmp_path / "page.html")) == 143
-    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
 
 
 def test_the_path(brief, tmp_path):
