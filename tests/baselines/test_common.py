@@ -28,8 +28,8 @@ def make(name, **params):
     return getattr(baselines, name)(**{**SMALL, **params})
 
 
-# What scikit-learn's checks ask to be learned takes some training. One method for each way to fit and
-# select, as one of its twins: the two kinds of target are the same mix-ins everywhere.
+# What scikit-learn's checks ask to be learned takes some training. One method for each way to fit
+# and select, as one of its twins: the two kinds of target are the same mix-ins everywhere.
 QUICK = {"max_epochs": 6, "hidden_size": 32, "n_layers": 1, "learning_rate": 2e-2}
 STEPS = {"max_epochs": 10, "max_steps": 2, "hidden_size": 32, "n_layers": 1}
 CHECKED = [
