@@ -35,8 +35,6 @@ STEPS = {"max_epochs": 10, "max_steps": 2, "hidden_size": 32, "n_layers": 1}
 CHECKED = [
     baselines.CAEClassifier(**QUICK),
     baselines.GDFSClassifier(**STEPS),
-    baselines.GlobalOptimumRegressor(),
-    baselines.OracleClassifier(**QUICK),
     baselines.REALXRegressor(**{**QUICK, "max_epochs": 8}),
 ]
 if "TabNet" in METHODS:
