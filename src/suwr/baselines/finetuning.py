@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from suwr.baselines.networks import soft_columns
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
 from suwr.nn.predictor import weighted_loss
+from suwr.nn.relaxed import soft_columns
 from suwr.nn.rollout import Policy
 from suwr.nn.rows import LEAST_BATCHES, Folds
 from suwr.nn.schedule import cosine, set_rate, step

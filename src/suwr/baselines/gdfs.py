@@ -22,10 +22,10 @@ from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
 from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, Step
-from suwr.baselines.networks import gumbel, soft_columns, soft_reveal
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.networks import Architecture, SeparateNetwork
+from suwr.nn.relaxed import gumbel, soft_columns, soft_reveal
 from suwr.nn.rollout import Policy
 from suwr.nn.rows import Rows
 from suwr.nn.settings import Settings

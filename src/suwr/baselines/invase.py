@@ -16,10 +16,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from suwr.baselines.networks import SelectorNetwork, soft_columns
+from suwr.baselines.networks import SelectorNetwork
 from suwr.baselines.penalised import BasePenalised, log_probability
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.nn.relaxed import soft_columns
 from suwr.nn.rows import Rows
 
 __all__ = ["INVASEClassifier", "INVASERegressor"]

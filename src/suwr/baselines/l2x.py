@@ -17,16 +17,11 @@ from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
 from suwr.baselines.base import COMMON_CONSTRAINTS, MaskedPredictions
-from suwr.baselines.networks import (
-    SelectorNetwork,
-    gumbel,
-    soft_columns,
-    soft_reveal,
-    top_units,
-)
+from suwr.baselines.networks import SelectorNetwork, top_units
 from suwr.baselines.training import adam, masked_loss, run_epochs
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.nn.relaxed import gumbel, soft_columns, soft_reveal
 from suwr.nn.rows import Folds
 from suwr.nn.schedule import step
 from suwr.nn.settings import Progress

@@ -9,10 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from suwr.nn.ensembles import EnsembleMLP
-from suwr.nn.relaxed import gumbel, soft_columns, soft_reveal
 from suwr.nn.rollout import BLOCK
 
-__all__ = ["SelectorNetwork", "gumbel", "in_blocks", "soft_columns", "soft_reveal", "top_units"]
+__all__ = ["SelectorNetwork", "in_blocks", "top_units"]
 
 
 def in_blocks(evaluate: Callable[..., Tensor], *tensors: Tensor) -> Tensor:

@@ -17,10 +17,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from suwr.baselines.base import COMMON_CONSTRAINTS, MaskedPredictions
-from suwr.baselines.networks import SelectorNetwork, soft_columns
+from suwr.baselines.networks import SelectorNetwork
 from suwr.baselines.training import Schedule, adam, fit_predictor, run_epochs
 from suwr.estimators.table_model import TrainingData
 from suwr.nn.inputs import MaskedInputs
+from suwr.nn.relaxed import soft_columns
 from suwr.nn.rows import Folds, Rows
 from suwr.nn.schedule import step
 from suwr.nn.settings import Progress

@@ -22,10 +22,11 @@ from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
 from suwr.baselines.base import BaseGlobal, MaskedPredictions
-from suwr.baselines.networks import SelectorNetwork, soft_columns, soft_reveal
+from suwr.baselines.networks import SelectorNetwork
 from suwr.baselines.penalised import BasePenalised, coin_masks, fit_on_coins, log_probability
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.nn.relaxed import soft_columns, soft_reveal
 from suwr.nn.rows import Folds, Rows
 from suwr.nn.settings import Progress
 

@@ -188,6 +188,10 @@ class BaseSUWR(SequentialModel):
             values = data.validation.values
             self.weight_range_ = WeightRange.measure(low, high, self.policy_, values)
 
+    def _width(self) -> int:
+        """Units of one step; more than all of them are all of them."""
+        return min(int(self.units_per_step), len(self.units_))
+
     def _trainer(self) -> str:
         if self.trainer != "auto":
             return self.trainer
@@ -214,14 +218,14 @@ class BaseSUWR(SequentialModel):
         settings = Settings(
             sparsity_weight=weight,
             max_steps=self.max_steps_,
-            units_per_step=self.units_per_step,
+            units_per_step=self._width(),
             max_epochs=self.max_epochs,
             batch_size=self._batch_size(len(data.rows)),
         )
         if self._trainer() != "lookahead":
             return settings
         # Masks of far more units than a row ever takes would teach the predictors little.
-        most = 2 * self.max_steps_ * self.units_per_step
+        most = 2 * self.max_steps_ * self._width()
         return replace(
             settings,
             most_units=most,
@@ -263,7 +267,7 @@ class BaseSUWR(SequentialModel):
         self.encoder_ = encoder
         self.units_ = units
         self.device_ = str(device)
-        most = -(-len(units) // self.units_per_step)
+        most = -(-len(units) // self._width())
         limit = min(DEFAULT_MOST_STEPS, most) if self.max_steps is None else self.max_steps
         self.max_steps_ = min(limit, most)
         if isinstance(self.sparsity_weight, tuple | list):
@@ -274,7 +278,7 @@ class BaseSUWR(SequentialModel):
         if network is not None:
             inputs, loss = self._parts()
             self.policy_ = Policy(
-                network.eval(), inputs, loss, self.max_steps_, self.units_per_step,
+                network.eval(), inputs, loss, self.max_steps_, self._width(),
                 condition=middle,
             )  # fmt: skip
 

@@ -161,8 +161,6 @@ def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
     network = _make_network(a, tensors)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     model._install(encoder, units, device, network.to(device))
-    # More than all units at once are all units; the room for them is not to be trusted to a file.
-    model.policy_.units_per_step = min(model.units_per_step, len(units))
     return model
 
 
