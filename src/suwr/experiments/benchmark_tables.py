@@ -45,7 +45,7 @@ def write_tables(records: list[Record], folder: Path) -> list[Path]:
 
 
 _INTRODUCTION = """\
-Mean ± standard deviation over the seeds, on test rows that nothing was chosen by; published figures
+Mean ± standard deviation over the seeds, on test rows by which no λ was chosen; published figures
 of the paper's Table 2 in brackets. TPR, FDR and CFSR (how often x11 is selected) in percent. SUWR
 may take all eleven steps and is not told how many features matter; L2X, CAE and GDFS are."""
 
