@@ -66,7 +66,7 @@ def plot_image_step(
     """
     last = len(narrative.steps) if step is None else _check_step(step, narrative)
     ax = new_axes(ax, (2.6, 2.6))
-    boxes, seen = _revealed(narrative, patches, last)
+    boxes, seen = _revealed(narrative, patches.shape, _boxes(patches), last)
     pixels = _as_image(image, patches)
     _draw_pixels(ax, pixels, seen, patches)
     for number, box in boxes:
@@ -212,7 +212,9 @@ def plot_image_usage(explanation: Explanation, patches: Patches, ax: Any = None)
     if len(explanation) == 0:
         raise ValueError("The 'explanation' parameter of plot_image_usage must not be empty.")
     ax = new_axes(ax, (3.6, 3.0))
-    masks = [_revealed(story, patches, len(story.steps))[1] for story in explanation]
+    # Found once: thousands of images have the same patches.
+    boxes = _boxes(patches)
+    masks = [_revealed(story, patches.shape, boxes, len(story.steps))[1] for story in explanation]
     share = 100 * np.mean(masks, axis=0)
     drawn = ax.imshow(share, cmap="cividis", vmin=0, vmax=100, interpolation="nearest")
     ax.figure.colorbar(drawn, ax=ax, label="Images that reveal the pixel (%)")
@@ -233,26 +235,34 @@ def new_story_grid(n_rows: int, n_steps: int) -> Any:
 
 def patch_box(unit: str, patches: Patches) -> Box:
     """Left, top, width and height of a patch, in pixels; cut at the border of the image."""
-    if unit not in patches.names:
+    return _box_in(_boxes(patches), unit)
+
+
+def _box_in(boxes: dict[str, Box], unit: str) -> Box:
+    if unit not in boxes:
         raise ValueError(f"The narrative reveals {unit!r}, which is none of the given patches.")
-    member = _member(patches, patches.names.index(unit))
-    rows, columns = np.flatnonzero(member.any(axis=1)), np.flatnonzero(member.any(axis=0))
-    return columns[0], rows[0], len(columns), len(rows)
+    return boxes[unit]
 
 
-def _member(patches: Patches, unit: int) -> NDArray[np.bool_]:
-    return patches.membership()[unit].reshape(patches.shape).reshape(*patches.shape[:2], -1).any(2)
+def _boxes(patches: Patches) -> dict[str, Box]:
+    """The box of every patch by its name."""
+    found: dict[str, Box] = {}
+    for name, member in zip(patches.names, patches.membership(), strict=True):
+        shown = member.reshape(*patches.shape[:2], -1).any(axis=2)
+        rows, columns = np.flatnonzero(shown.any(axis=1)), np.flatnonzero(shown.any(axis=0))
+        found[name] = columns[0], rows[0], len(columns), len(rows)
+    return found
 
 
 def _revealed(
-    narrative: Narrative, patches: Patches, last: int
+    narrative: Narrative, shape: tuple[int, ...], known: dict[str, Box], last: int
 ) -> tuple[list[tuple[int, Box]], NDArray[np.bool_]]:
     """The boxes with their step numbers, and which pixels they cover."""
-    seen = np.zeros(patches.shape[:2], dtype=bool)
+    seen = np.zeros(shape[:2], dtype=bool)
     boxes = []
     for number, step in enumerate(narrative.steps[:last], start=1):
         for unit in step.units:
-            left, top, width, height = box = patch_box(unit, patches)
+            left, top, width, height = box = _box_in(known, unit)
             seen[int(top) : int(top + height), int(left) : int(left + width)] = True
             boxes.append((number, box))
     return boxes, seen
