@@ -51,6 +51,15 @@ def cancer():
 
 
 @cache
+def ranged():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    model = SUWRClassifier(
+        sparsity_weight=(0.002, 0.05), max_steps=8, max_epochs=16, hidden_size=32, random_state=0
+    )
+    return model.fit(X, y), X[:60], y[:60]
+
+
+@cache
 def digits():
     X, y = load_digits(return_X_y=True)
     model = SUWRClassifier(

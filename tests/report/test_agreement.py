@@ -4,6 +4,7 @@ import base64
 
 import numpy as np
 import page_data
+import pandas as pd
 import pytest
 import torch
 
@@ -57,6 +58,38 @@ def test_every_row_is_told_as_in_python(name, pages, open_page, record_property)
     assert worst < TOLERANCE
     # Enough different stories for the comparison to mean something.
     assert len({str(s["units"]) for s in told}) > 2
+
+
+@pytest.mark.parametrize("name", ["cancer", "digits"])
+@pytest.mark.parametrize("poison", ["missing", "huge", "other rows"])
+def test_the_page_reads_nothing_hidden(name, poison, pages, open_page, tmp_path):
+    model, X, _ = getattr(page_data, name)()
+    rows = np.asarray(X, dtype=float)[:60]
+    other = {"missing": np.nan, "huge": 1e30, "other rows": rows[::-1]}[poison]
+    changed = np.where(model.select(X)[:60], rows, other)
+    if name == "cancer":
+        changed = pd.DataFrame(changed, columns=X.columns)
+    path = tmp_path / "poisoned.html"
+    model.explain(changed).to_html(path, model=True)
+    before = open_page(pages(name)[0]).evaluate(TELL)[:60]
+    # Bit for bit, with the hidden values inside the page for the model to read if it would.
+    assert open_page(path).evaluate(TELL) == before
+
+
+@pytest.mark.parametrize("weight", [0.004, 0.02])
+def test_a_range_of_prices_is_told_at_the_chosen_one(weight, open_page, tmp_path):
+    model, X, _ = page_data.ranged()
+    explanation = model.explain(X, sparsity_weight=weight)
+    path = tmp_path / "range.html"
+    explanation.to_html(path, model=True)
+    told = open_page(path).evaluate(TELL)
+    assert np.mean([len(story["units"]) for story in told]) > 1
+    for narrative, story in zip(explanation, told, strict=True):
+        assert story["text"] == narrative.text()
+        for ours, theirs in zip(
+            numbers(narrative), (story["stops"], story["predictions"]), strict=True
+        ):
+            np.testing.assert_allclose(theirs, ours, atol=TOLERANCE)
 
 
 def test_every_kind_of_layer_is_that_of_torch(pages, open_page):

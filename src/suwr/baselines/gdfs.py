@@ -78,7 +78,8 @@ class BaseGDFS(BaseGreedy):
         """Mean loss over the steps, as published: every budget counts."""
         rows = data.validation
         prediction = judge.rollout(rows.values, record=True).prediction
-        after = torch.as_tensor(prediction[:, 1:], device=rows.values.device)  # type: ignore[index]
+        assert prediction is not None
+        after = torch.as_tensor(prediction[:, 1:], device=rows.values.device)
         lost = data.loss.of_prediction(after, rows.targets.unsqueeze(1))
         return float((lost.mean(dim=1) * rows.weight).mean())
 
