@@ -1,5 +1,6 @@
 """Several models in one network are the same models as each on its own."""
 
+import pytest
 import torch
 from random_policies import make_policy, random_values
 
@@ -16,9 +17,10 @@ M = 3
 SETTINGS = Settings(sparsity_weight=torch.tensor([0.01, 0.1, 0.3]), max_steps=4)
 
 
-def make_network(n_members=2):
+def make_network(n_members=2, informed=False):
     torch.manual_seed(0)
-    network = SeparateNetwork(Architecture(6, 6, 6, 2, 8, 2, n_members), n_models=M).eval()
+    architecture = Architecture(6, 6, 6, 2, 8, 2, n_members, informed=informed)
+    network = SeparateNetwork(architecture, n_models=M).eval()
     Prices.of(SETTINGS, M, torch.device("cpu")).set_temperature(network, SETTINGS, 1.0)
     return network
 
@@ -27,9 +29,10 @@ def inputs() -> MaskedInputs:
     return make_policy(0).inputs
 
 
-def test_split_gives_each_model_its_own_weights():
-    network, seen = make_network(4), torch.rand(M, 5, 12)
-    gain, logits = network.heads(seen)
+@pytest.mark.parametrize("informed", [False, True])
+def test_split_gives_each_model_its_own_weights(informed):
+    network, seen = make_network(4, informed), torch.rand(M, 5, 12)
+    gain, logits = network.heads(seen, said=network.consensus(seen, CrossEntropy(2)))
     outputs = network.predictor(seen.repeat_interleave(4, dim=0)).unflatten(0, (M, 4))
     for number, part in enumerate(network.split()):
         own = part.policy_outputs(seen[number])
@@ -39,12 +42,13 @@ def test_split_gives_each_model_its_own_weights():
         assert part.stop_temperature == network.stop_temperature[number, 0]
 
 
-def test_rollout_and_validation_agree_with_single_models():
-    network, loss = make_network(), CrossEntropy(2)
+@pytest.mark.parametrize("informed", [False, True])
+def test_rollout_and_validation_agree_with_single_models(informed):
+    network, loss = make_network(informed=informed), CrossEntropy(2)
     values = random_values(60)
     rows = Rows(values, loss.targets(torch.arange(60) % 2), torch.ones(60))
     prices = Prices.of(SETTINGS, M, torch.device("cpu"))
-    mask, cost = rollout_together(network, inputs(), values.reshape(M, 20, 6), 4)
+    mask, cost = rollout_together(network, inputs(), loss, values.reshape(M, 20, 6), 4)
     judged = Judge(network, inputs(), loss, rows, SETTINGS, prices)()
     for number, part in enumerate(network.split()):
         own = Rows(*(t.reshape(M, 20, *t.shape[1:])[number] for t in vars(rows).values()))

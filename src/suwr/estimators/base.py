@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -60,6 +61,7 @@ class BaseSUWR(SequentialModel):
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "trainer": [StrOptions({"auto", "actor", "lookahead", "reinforce"})],
         "network": [StrOptions({"mlp", "conv"})],
+        "training": [None, dict],
         "checkpoint": [None, str, os.PathLike],
         "device": [str],
         "random_state": ["random_state"],
@@ -84,6 +86,7 @@ class BaseSUWR(SequentialModel):
         validation_fraction: float = 0.1,
         trainer: Literal["auto", "actor", "lookahead", "reinforce"] = "auto",
         network: Literal["mlp", "conv"] = "mlp",
+        training: Mapping[str, float] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         device: str = "auto",
         random_state: Any = None,
@@ -102,6 +105,7 @@ class BaseSUWR(SequentialModel):
         self.validation_fraction = validation_fraction
         self.trainer = trainer
         self.network = network
+        self.training = training
         self.checkpoint = checkpoint
         self.device = device
         self.random_state = random_state
@@ -149,6 +153,7 @@ class BaseSUWR(SequentialModel):
         """Check the parameters and read what `fit` was given."""
         self._validate_params()
         self._check_sparsity()
+        self._check_training()
         if self.checkpoint is not None:
             check_writable(self.checkpoint)
             if not isinstance(self.random_state, Integral):
@@ -178,6 +183,23 @@ class BaseSUWR(SequentialModel):
                 "The 'sparsity_weight' parameter must be a number or 'auto' with "
                 "trainer='reinforce', which knows no range."
             )
+
+    def _check_training(self) -> None:
+        """Refuse settings of training that do not exist or are no numbers."""
+        known = {f.name for f in fields(Settings)} - {
+            "sparsity_weight", "max_steps", "units_per_step", "max_epochs", "batch_size",
+        }  # fmt: skip
+        for name, value in (self.training or {}).items():
+            if name not in known:
+                raise ValueError(
+                    f"The 'training' parameter of {type(self).__name__} must name some of "
+                    f"{', '.join(sorted(known))}. Got {name!r} instead."
+                )
+            if not isinstance(value, Real) or not math.isfinite(value):
+                raise ValueError(
+                    f"The 'training' parameter of {type(self).__name__} must hold finite numbers. "
+                    f"Got {value!r} for {name!r} instead."
+                )
 
     def _finish(self, data: TrainingData, network: Network) -> None:
         """Keep what was trained."""
@@ -222,17 +244,16 @@ class BaseSUWR(SequentialModel):
             max_epochs=self.max_epochs,
             batch_size=self._batch_size(len(data.rows)),
         )
-        if self._trainer() != "lookahead":
-            return settings
-        # Masks of far more units than a row ever takes would teach the predictors little.
-        most = 2 * self.max_steps_ * self._width()
-        return replace(
-            settings,
-            most_units=most,
-            mixed_precision=True,
-            joint_rate=0.3,
-            pretrain_masks=2,
-        )
+        if self._trainer() == "lookahead":
+            settings = replace(
+                settings,
+                # Masks of far more units than a row ever takes would teach the predictors little.
+                most_units=2 * self.max_steps_ * self._width(),
+                mixed_precision=True,
+                joint_rate=0.3,
+                pretrain_masks=2,
+            )
+        return replace(settings, **(self.training or {}))
 
     def _architecture(self, data: TrainingData) -> Architecture:
         reinforce = self.trainer == "reinforce"
@@ -247,6 +268,8 @@ class BaseSUWR(SequentialModel):
             shared=reinforce,
             conditioned=isinstance(self.sparsity_weight, tuple | list),
             image_shape=self._image_shape(),
+            # Only probabilities say how sure they are.
+            informed=self._trainer() == "lookahead" and self._n_outputs() > 1,
         )
 
     def _checkpoint(self, data: TrainingData) -> FileCheckpoint | None:

@@ -52,6 +52,9 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
     network : {'mlp', 'conv'}, default='mlp'
         'conv' begins with convolutions over the masked image and its mask; ``groups`` must be
         `Patches`, and ``n_layers`` does not count.
+    training : dict or None, default=None
+        For experts: other values for settings of training, by name, as ``{"rollouts": 4}``; see
+        `suwr.nn.settings.Settings`.
     checkpoint : path or None, default=None
         File that holds the state of the fit after every epoch. A fit that was stopped or killed
         goes on from it when called again with the same data and parameters, to the same result;

@@ -19,7 +19,13 @@ from suwr.estimators.encoding import BOUND, ColumnCode
 from suwr.exceptions import UnsupportedModelError
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
 from suwr.nn.losses import CrossEntropy, Loss, SquaredError
-from suwr.nn.networks import Architecture, Network, SeparateNetwork, SharedNetwork
+from suwr.nn.networks import (
+    Architecture,
+    InformedPolicy,
+    Network,
+    SeparateNetwork,
+    SharedNetwork,
+)
 from suwr.nn.rollout import Policy
 from suwr.report.source import PageModel
 
@@ -71,7 +77,8 @@ def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:
     (out, in, size, size), row by row, then the bias.
 
     ``gain``, ``select`` and each of ``predict`` are ``[network, first output, last + 1]``. The
-    predictions of the members are averaged after the output function.
+    predictions of the members are averaged after the output function. ``stop``, where there is one,
+    is one more network: it reads 'doubts' (see `suwr.nn.networks.doubts`) and adds to the gain.
     """
     network = policy.network
     known = _DESCRIPTIONS.get(type(network))
@@ -89,13 +96,13 @@ def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:
 
 
 def _separate(network: SeparateNetwork, told: list[float], weights: Weights) -> dict[str, Any]:
-    a = network.architecture
-    nets = [
-        *_networks(network.policy, a, told, weights),
-        *_networks(network.predictor, a, [], weights),
-    ]
+    a, policy = network.architecture, network.policy
+    trunk = policy.trunk if type(policy) is InformedPolicy else policy
+    nets = [*_networks(trunk, a, told, weights), *_networks(network.predictor, a, [], weights)]
+    stop = _doubting(policy.stop, told, weights) if type(policy) is InformedPolicy else None
     return {
         "networks": nets,
+        "stop": stop,
         "gain": [0, 0, 1],
         "select": [0, 1, 1 + a.n_units],
         "predict": [[number, 0, a.n_outputs] for number in range(1, len(nets))],
@@ -106,6 +113,7 @@ def _shared(network: SharedNetwork, told: list[float], weights: Weights) -> dict
     a = network.architecture
     return {
         "networks": _networks(network.encoder, a, told, weights),
+        "stop": None,
         "gain": [0, 0, 1],
         "select": [0, 1, 1 + a.n_units],
         "predict": [[0, 1 + a.n_units, 1 + a.n_units + a.n_outputs]],
@@ -145,6 +153,12 @@ def _networks(
         layers += _dense(dense, member, weights)
         described.append({"inputs": ["values", "mask"], "layers": layers})
     return described
+
+
+def _doubting(stop: nn.Module, told: list[float], weights: Weights) -> dict[str, Any]:
+    assert type(stop) is EnsembleMLP
+    layers = [{"kind": "append", "values": told}] if told else []
+    return {"inputs": ["doubts"], "layers": layers + _dense(stop, 0, weights)}
 
 
 def _dense(ensemble: EnsembleMLP, member: int, weights: Weights) -> list[dict[str, Any]]:

@@ -151,7 +151,7 @@ def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
     model.weight_range_ = None if stored is None else WeightRange.from_dict(stored)
     units = _make_units(model, encoder.names)
     a = _make_architecture(state["architecture"], tensors, version)
-    if a.conditioned != (model.weight_range_ is not None):
+    if a.conditioned != (model.weight_range_ is not None) or (a.informed and a.n_outputs < 2):
         raise ModelFileError("Its parts do not fit each other.")
     declared = (len(encoder.column_of), len(encoder.names), len(units), model._n_outputs())
     if declared != (a.n_values, a.n_columns, a.n_units, a.n_outputs) or (

@@ -27,12 +27,16 @@ RANGE = (0.0005, 0.2)
 SHARES = (0.001, 0.004, 0.016)
 #: Mean numbers of units at which the curve is read off; λ is found by validation rows.
 READ_AT = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50)
-BUDGETS = (5, 10, 15, 20, 30, 50)
+#: Most steps of a sequential method, and budgets of CAE.
+MAX_STEPS = {"mnist": 50, "fashion-mnist": 20}
+BUDGETS = {"mnist": (10, 20, 30, 50), "fashion-mnist": (5, 10, 15, 20)}
 # The published λ of REAL-X weigh the share of selected units.
-REALX_WEIGHTS = (1.5, 3.0, 5.0, 8.0, 12.0, 20.0)
+REALX_WEIGHTS = (3.0, 6.0, 12.0, 20.0)
 NETWORK: dict[str, Any] = {"hidden_size": 512, "n_layers": 2, "batch_size": 1024}
-# Epochs at full scale; the greedy rivals lower their temperature slowly.
-EPOCHS = {"SUWR": 40, "GDFS": 150, "DIME": 150}
+# Epochs at full scale. The greedy rivals lower their temperature slowly; one of their epochs is an
+# update for every step, so that fewer of them do where there are more steps.
+EPOCHS = {"SUWR": 40}
+GREEDY_EPOCHS = {"mnist": 50, "fashion-mnist": 100}
 OTHER_EPOCHS = 60
 
 
@@ -43,7 +47,7 @@ class _Scale:
     data: tuple[str, ...]
     seeds: int = 3
     n_rows: int | None = None
-    max_steps: int = 50
+    max_steps: int | None = None
     some: int | None = None
     params: tuple[tuple[str, Any], ...] = ()
 
@@ -72,7 +76,7 @@ class MNISTExperiment(Experiment):
         for seed in range(options.seeds or scale.seeds):
             for method in options.pick("methods", METHODS):
                 for data in names:
-                    points = _points(scale, method)[: scale.some]
+                    points = _points(scale, data, method)[: scale.some]
                     found += [
                         Cell(
                             "mnist", data, method, seed, n_train=scale.n_rows,
@@ -150,17 +154,19 @@ def _curve(model: Any, task: Task) -> list[dict[str, float]]:
     ]
 
 
-def _points(scale: _Scale, method: str) -> list[tuple[float | None, dict[str, Any]]]:
+def _points(scale: _Scale, data: str, method: str) -> list[tuple[float | None, dict[str, Any]]]:
     """λ as a share, and parameters, of every cell of a method."""
     units = SIDE * SIDE
     same = {**NETWORK, "max_epochs": EPOCHS.get(method, OTHER_EPOCHS)}
+    if method in ("GDFS", "DIME"):
+        same["max_epochs"] = GREEDY_EPOCHS[data]
     if method in ("SUWR", "GDFS", "DIME"):
-        same["max_steps"] = scale.max_steps
+        same["max_steps"] = scale.max_steps or MAX_STEPS[data]
     if method == "SUWR":
         one = [(share, dict(same)) for share in SHARES]
         return [(None, {**same, "sparsity_weight": list(RANGE)}), *one]
     if method == "CAE":
-        return [(None, {**same, "n_units": k}) for k in BUDGETS]
+        return [(None, {**same, "n_units": k}) for k in BUDGETS[data]]
     if method == "REALX":
         return [(None, {**same, "sparsity_weight": w / units}) for w in REALX_WEIGHTS]
     if method == "DIME":

@@ -82,12 +82,11 @@ class Judge:
         m, settings = self.n_models, self.settings
         values = self.rows.values.unflatten(0, (m, -1))
         mask, cost = rollout_together(
-            self.network, self.inputs, values, settings.max_steps, settings.units_per_step
-        )
+            self.network, self.inputs, self.loss, values, settings.max_steps,
+            settings.units_per_step,
+        )  # fmt: skip
         seen = self.inputs.reveal(values, mask)
-        members = self.network.architecture.n_members
-        outputs = self.network.predictor(seen.repeat_interleave(members, dim=0))
-        prediction = self.loss.predict(outputs).unflatten(0, (m, members)).mean(dim=1)
+        prediction = self.network.consensus(seen, self.loss)
         lost = self.loss.of_prediction(prediction, self.rows.targets.unflatten(0, (m, -1)))
         weight, _ = self.prices.spread(values.shape[1])
         return ((lost + weight * cost) * self.rows.weight.unflatten(0, (m, -1))).mean(dim=1)

@@ -33,6 +33,7 @@ class _Walk:
 
     revealed_at: Tensor  # step that revealed each column; *T* where none did
     gain: Tensor  # target of the gain in every state, one more dimension of *T* states
+    said: Tensor  # what the other half's predictors say in every state, (n_models, n, T, n_outputs)
 
 
 class LookAhead(PolicyPhase):
@@ -69,7 +70,7 @@ class LookAhead(PolicyPhase):
         revealed_at = torch.full(
             (*shape, inputs.n_columns), steps, dtype=torch.int16, device=device
         )
-        lost, stops, prices = [], [], []
+        heard, lost, stops, prices = [], [], [], []
         for number in range(steps + 1):
             mask = revealed_at < number
             seen = inputs.reveal(values, mask)
@@ -77,7 +78,8 @@ class LookAhead(PolicyPhase):
             lost.append(by_model(self.loss.of_prediction(said, rows.targets)))
             if number == steps:
                 break
-            gain, logits = network.heads(seen, condition)
+            heard.append(by_model(said))
+            gain, logits = network.heads(seen, condition, heard[-1])
             stops.append(torch.sigmoid(-gain.float() / temperature))
             free = inputs.available(mask)
             noisy = logits.float() + gumbel(tuple(logits.shape), self.folds.generator)
@@ -98,7 +100,7 @@ class LookAhead(PolicyPhase):
             going_on = paid + ahead
             gains.append((now - going_on) * scale)
             ahead = stop * now + (1 - stop) * going_on
-        return _Walk(revealed_at, torch.stack(gains[::-1], dim=-1))
+        return _Walk(revealed_at, torch.stack(gains[::-1], dim=-1), torch.stack(heard, dim=2))
 
     def _policy_loss(
         self, rows: Rows, walk: _Walk, condition: Tensor | None, share: float
@@ -113,7 +115,9 @@ class LookAhead(PolicyPhase):
         mask = (walk.revealed_at.unsqueeze(2) < which.unsqueeze(-1)).flatten(1, 2)
         values = by_model(rows.values).repeat_interleave(k, dim=1)
         told = None if condition is None else condition.repeat_interleave(k, dim=1)
-        gain, logits = network.heads(inputs.reveal(values, mask), told)
+        there = which.unsqueeze(-1).expand(-1, -1, -1, walk.said.shape[-1])
+        said = walk.said.gather(2, there).flatten(1, 2)
+        gain, logits = network.heads(inputs.reveal(values, mask), told, said)
         gain, logits = gain.float(), logits.float()
         free = inputs.available(mask)
         # A row that has everything may draw any unit: nothing comes of it.

@@ -7,6 +7,7 @@ on its batch.
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,7 +18,13 @@ from torch import Tensor, nn
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
 from suwr.nn.losses import Loss
 
-__all__ = ["Architecture", "Network", "SeparateNetwork", "SharedNetwork", "build"]
+__all__ = [
+    "Architecture", "InformedPolicy", "Network", "SeparateNetwork", "SharedNetwork", "build",
+    "doubts",
+]  # fmt: skip
+
+# Numbers that `doubts` says, and hidden units of the network that reads them.
+N_DOUBTS, STOP_HIDDEN = 4, 32
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,8 @@ class Architecture:
     image_shape : tuple of int, optional
         ``(height, width)``: policy and predictors begin with convolutions over the masked image and
         its mask.
+    informed : bool
+        The stop head is also told how sure the predictors are. Classes only.
     """
 
     n_values: int
@@ -55,6 +64,7 @@ class Architecture:
     shared: bool = False
     conditioned: bool = False
     image_shape: tuple[int, int] | None = None
+    informed: bool = False
 
     @property
     def n_inputs(self) -> int:
@@ -70,6 +80,35 @@ class Architecture:
         """Undo `to_dict`; fields that older files lack have their defaults."""
         shape = stored.get("image_shape")
         return cls(**{**stored, "image_shape": None if shape is None else tuple(shape)})
+
+
+def doubts(said: Tensor) -> Tensor:
+    """How sure class probabilities are ``(..., n_classes)``, in four numbers ``(..., 4)``.
+
+    Entropy, the two largest probabilities, and what the first leaves over on a logarithmic scale:
+    at a low price a stop turns on the third decimal.
+    """
+    entropy = -(said * said.clamp_min(1e-9).log()).sum(dim=-1) / math.log(said.shape[-1])
+    first, second = said.topk(2, dim=-1).values.unbind(dim=-1)
+    left = (1.0 - first).clamp_min(1e-4).log() / math.log(1e-4)
+    return torch.stack([entropy, first, second, left], dim=-1)
+
+
+class InformedPolicy(nn.Module):
+    """A policy network with a small one beside it that adds to the gain what `doubts` imply.
+
+    Many units one by one change a prediction little. How much is left to gain then shows best in
+    the prediction itself, which the policy network would have to learn a second time.
+    """
+
+    def __init__(self, trunk: nn.Module, stop: nn.Module) -> None:
+        super().__init__()
+        self.trunk, self.stop = trunk, stop
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Outputs of the policy network alone."""
+        outputs: Tensor = self.trunk(inputs)
+        return outputs
 
 
 class Network(nn.Module, ABC):
@@ -140,7 +179,11 @@ class SeparateNetwork(Network):
             n_in = a.n_inputs + extra
             return EnsembleMLP(members, n_in, a.hidden_size, a.n_layers, n_out, rate, half)
 
-        self.policy = stack(n_models, int(a.conditioned), a.n_units + 1, 0.0)
+        told = int(a.conditioned)
+        self.policy: nn.Module = stack(n_models, told, a.n_units + 1, 0.0)
+        if a.informed:
+            stop = EnsembleMLP(n_models, N_DOUBTS + told, STOP_HIDDEN, 2, 1)
+            self.policy = InformedPolicy(self.policy, stop)
         self.predictor = stack(n_models * a.n_members, 0, a.n_outputs, dropout)
 
     def other_half(self, inputs: Tensor, loss: Loss) -> Tensor:
@@ -152,19 +195,36 @@ class SeparateNetwork(Network):
         outputs = self.predictor(inputs.repeat_interleave(group, dim=0), flip=True).float()
         return loss.predict(outputs).unflatten(0, (-1, group)).mean(dim=1)
 
-    def heads(self, inputs: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """`policy_outputs` of every model on its own rows: ``(n_models, n)`` and one more axis."""
-        if condition is not None:
-            inputs = torch.cat([inputs, condition.unsqueeze(-1)], dim=-1)
-        out = self.policy(inputs)
-        return out[..., 0], out[..., 1:]
+    def consensus(self, inputs: Tensor, loss: Loss) -> Tensor:
+        """The mean prediction of each model's predictors, ``(n_models, n, n_outputs)``."""
+        members = self.architecture.n_members
+        outputs = self.predictor(inputs.repeat_interleave(members, dim=0))
+        return loss.predict(outputs).unflatten(0, (-1, members)).mean(dim=1)
+
+    def heads(
+        self, inputs: Tensor, condition: Tensor | None = None, said: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """`policy_outputs` of every model on its own rows: ``(n_models, n)`` and one more axis.
+
+        An informed policy needs what predictors ``said``, ``(n_models, n, n_outputs)``.
+        """
+        told = [] if condition is None else [condition.unsqueeze(-1)]
+        out = self.policy(torch.cat([inputs, *told], dim=-1))
+        gain, logits = out[..., 0], out[..., 1:]
+        if isinstance(self.policy, InformedPolicy):
+            assert said is not None
+            gain = gain + self.policy.stop(torch.cat([doubts(said), *told], dim=-1))[..., 0]
+        return gain, logits
 
     def policy_outputs(
         self, inputs: Tensor, condition: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """See `Network`."""
+        said = None
+        if self.architecture.informed:
+            said = self.predict(inputs).softmax(dim=-1).mean(dim=0, keepdim=True)
         gain, logits = self.heads(
-            inputs.unsqueeze(0), None if condition is None else condition.unsqueeze(0)
+            inputs.unsqueeze(0), None if condition is None else condition.unsqueeze(0), said
         )
         return gain[0], logits[0]
 

@@ -12,8 +12,9 @@ __all__ = ["gumbel", "soft_columns", "soft_reveal"]
 
 def gumbel(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     """Standard Gumbel noise: the largest of logits plus noise is a draw from their softmax."""
-    uniform = torch.rand(shape, generator=generator, device=generator.device)
-    return -torch.log(-torch.log(uniform.clamp(1e-20, 1 - 1e-7)))
+    waiting = torch.empty(shape, device=generator.device).exponential_(generator=generator)
+    # In place: on a GPU these passes over memory are what a step costs.
+    return waiting.clamp_(min=1e-20).log_().neg_()
 
 
 def soft_columns(inputs: MaskedInputs, weight: Tensor) -> Tensor:

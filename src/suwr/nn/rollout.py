@@ -231,6 +231,7 @@ class Policy:
 def rollout_together(
     network: SeparateNetwork,
     inputs: MaskedInputs,
+    loss: Loss,
     values: Tensor,
     max_steps: int,
     units_per_step: int = 1,
@@ -245,6 +246,7 @@ def rollout_together(
     network : SeparateNetwork
         Of several models.
     inputs : MaskedInputs
+    loss : Loss
     values : Tensor of shape (n_models, n, n_values)
     max_steps, units_per_step : int
 
@@ -258,7 +260,9 @@ def rollout_together(
     cost = torch.zeros(shape, device=values.device)
     going = torch.ones(shape, dtype=torch.bool, device=values.device)
     for _ in range(max_steps):
-        gain, logits = network.heads(inputs.reveal(values, mask))
+        seen = inputs.reveal(values, mask)
+        said = network.consensus(seen, loss) if network.architecture.informed else None
+        gain, logits = network.heads(seen, said=said)
         free = inputs.available(mask)
         going = going & (torch.sigmoid(-gain / network.stop_temperature) < 0.5) & free.any(dim=-1)
         units = best_units(logits.masked_fill(~free, -torch.inf).flatten(0, 1), units_per_step)

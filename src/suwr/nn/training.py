@@ -95,7 +95,7 @@ def final_masks(
         if network.n_models > 1:
             values = rows.values.unflatten(0, (network.n_models, -1))
             mask, _ = rollout_together(
-                network, inputs, values, settings.max_steps, settings.units_per_step
+                network, inputs, loss, values, settings.max_steps, settings.units_per_step
             )
             return mask.flatten(0, 1)
         policy = Policy(network, inputs, loss, settings.max_steps, settings.units_per_step)

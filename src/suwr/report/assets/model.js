@@ -62,11 +62,13 @@ function unpackModel(described) {
   const numbers = new Float32Array(bytes.buffer);
   let position = 0;
   const take = (n) => numbers.subarray(position, (position += n));
-  const networks = described.networks.map((network) => ({
+  const unpack = (network) => ({
     inputs: network.inputs,
     layers: network.layers.map((layer) => LAYERS[layer.kind].unpack(layer, take)),
-  }));
-  return { ...described, networks, weights: null };
+  });
+  const networks = described.networks.map(unpack);
+  const stop = described.stop && unpack(described.stop);
+  return { ...described, networks, stop, weights: null };
 }
 
 /** The numbers that stand for one cell. */
@@ -95,6 +97,14 @@ function softmax(outputs) {
   return powers.map((p) => p / sum);
 }
 
+/** How sure class probabilities are: entropy, the two largest, and what the first leaves over. */
+function doubts(said) {
+  const entropy = said.reduce((sum, p) => sum - p * Math.log(Math.max(p, 1e-9)), 0);
+  const [first, second] = [...said].sort((a, b) => b - a);
+  const left = Math.log(Math.max(1 - first, 1e-4)) / Math.log(1e-4);
+  return [entropy / Math.log(said.length), first, second, left];
+}
+
 /** Stop probability, select scores and prediction from what is revealed. */
 function evaluate(model, known) {
   const parts = { values: [], mask: [] };
@@ -114,7 +124,9 @@ function evaluate(model, known) {
   const prediction = members[0].map(
     (_, i) => members.reduce((sum, member) => sum + member[i], 0) / members.length
   );
-  const stop = 1 / (1 + Math.exp(part(model.gain)[0] / model.stop_temperature));
+  const more = model.stop ? forward(model.stop, { doubts: doubts(prediction) })[0] : 0;
+  const gain = part(model.gain)[0] + more;
+  const stop = 1 / (1 + Math.exp(gain / model.stop_temperature));
   return { stop, scores: part(model.select), prediction };
 }
 
