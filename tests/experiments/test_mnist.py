@@ -37,7 +37,7 @@ def record(method, seed, accuracy, units, after=None, **params):
 
 def test_curves(tmp_path):
     records = [record("CAE", s, 0.8 + 0.02 * s, 5.0, n_units=5) for s in (0, 1)]
-    records += [record("GDFS", 0, 0.9, 3.0, after=[0.5, 0.7, 0.9], max_steps=3)]
+    records += [record("GDFS", 0, 0.9, 3.0, after=[0.1, 0.5, 0.7, 0.9], max_steps=3)]
     records += [record("AllFeatures", 0, 0.93, 784.0)]
     units, accuracy, spread = curve_points(records, "fashion-mnist", "CAE")[0]
     assert (units, accuracy) == (5.0, pytest.approx(81.0))

@@ -47,8 +47,9 @@ def curve_points(records: list[Record], data: str, method: str) -> list[tuple[fl
             points += _read_off([r["metrics"]["curve"] for r in some])
         elif all("accuracy_after" in r["metrics"] for r in some):
             curves = 100 * np.array([r["metrics"]["accuracy_after"] for r in some])
-            steps = [k for k in _READ_AT if k <= curves.shape[1]]
-            points += [(float(k), *_mean_and_spread(curves[:, k - 1])) for k in steps]
+            # The first entry is the prediction before any step.
+            steps = [k for k in _READ_AT if k < curves.shape[1]]
+            points += [(float(k), *_mean_and_spread(curves[:, k])) for k in steps]
         else:
             units = float(np.mean([r["metrics"]["test"]["n_units"] for r in some]))
             accuracy = np.array([100 * r["metrics"]["test"]["accuracy"] for r in some])
