@@ -19,6 +19,7 @@ from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.persistence import load
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.exceptions import TableError
+from suwr.plots.files import write_figure
 from suwr.scale import score_partitions
 
 __all__ = [
@@ -185,7 +186,7 @@ def audit_table(
         console.print(f"Wrote {json}", soft_wrap=True)
     if plot is not None:
         axes: Any = report.plot()
-        axes.figure.savefig(plot, dpi=150, bbox_inches="tight")
+        write_figure(axes.figure, plot, dpi=150, bbox_inches="tight")
         console.print(f"Wrote {plot}", soft_wrap=True)
     if report.leaks:
         raise SystemExit(2)
