@@ -49,3 +49,12 @@ def test_curves_share_one_legend(tmp_path):
     first, second = save_figure(ax, tmp_path, "curves")
     assert (first.suffix, second.suffix) == (".png", ".svg")
     assert not plt.get_fignums()
+
+
+def test_the_same_figure_is_the_same_file(tmp_path):
+    panels = {"Syn1": {"SUWR": [(2.0, 0.7, 0.0), (1.0, 0.6, 0.0)]}}
+    once, again = (
+        [path.read_bytes() for path in save_figure(plot_curves(panels, ylabel="y"), tmp_path, name)]
+        for name in ("once", "again")
+    )
+    assert once == again
