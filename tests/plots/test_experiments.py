@@ -6,10 +6,10 @@ import pytest
 
 from suwr.exact import pareto_front, toy_problem
 from suwr.plots.experiments import (
-    plot_budget,
     plot_control_steps,
     plot_curves,
     plot_policies,
+    plot_trained_budgets,
     save_figure,
 )
 
@@ -36,7 +36,7 @@ def test_never_comes_last():
 
 
 def test_budget_has_the_two_references():
-    ax = plot_budget({"with a price": {2: [2.0, 2.0], 4: [2.1, 2.3]}}, n_relevant=2)
+    ax = plot_trained_budgets({"with a price": {2: [2.0, 2.0], 4: [2.1, 2.3]}}, n_relevant=2)
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["everything allowed", "2 features matter", "with a price"]
 

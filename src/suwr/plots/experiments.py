@@ -16,7 +16,13 @@ from suwr.plots.fronts import plot_fronts
 if TYPE_CHECKING:
     from suwr.exact.front import ParetoFront
 
-__all__ = ["plot_budget", "plot_control_steps", "plot_curves", "plot_policies", "save_figure"]
+__all__ = [
+    "plot_control_steps",
+    "plot_curves",
+    "plot_policies",
+    "plot_trained_budgets",
+    "save_figure",
+]
 
 _KINDS = ("png", "svg")
 # One colour and marker for each method in every figure (after Okabe and Ito; told apart without
@@ -149,10 +155,12 @@ def plot_control_steps(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Any:
     return axes[0]
 
 
-def plot_budget(
+def plot_trained_budgets(
     curves: Mapping[str, Mapping[int, Sequence[float]]], *, n_relevant: int, title: str = ""
 ) -> Any:
-    """Features that are taken against the most that may be taken.
+    """Features that are taken against the most that may be taken, each budget a model of its own.
+
+    `suwr.plots.plot_budget` cuts the narratives of a single model instead.
 
     Parameters
     ----------
