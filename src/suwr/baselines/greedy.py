@@ -247,7 +247,7 @@ class BaseGreedy(BaseMethod, SequentialModel):
             lr=settings.predictor_rate * 0.1,
             weight_decay=settings.weight_decay,
         )
-        phase = type(self).__name__.removesuffix("Classifier").removesuffix("Regressor")
+        phase = self._method_name()
         total, done = settings.max_epochs * folds.n_batches(settings.batch_size), 0
         best, best_state = float("inf"), copy.deepcopy(network.state_dict())
         for epoch in range(settings.max_epochs):

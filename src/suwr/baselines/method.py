@@ -58,6 +58,10 @@ class BaseMethod(TableModel):
     def _learn(self, data: TrainingData, generator: torch.Generator, progress: Progress) -> None:
         """Train from start to finish, and keep the result."""
 
+    def _method_name(self) -> str:
+        """What the progress bar calls the training."""
+        return type(self).__name__.removesuffix("Classifier").removesuffix("Regressor")
+
     def _n_epochs(self) -> int:
         """Epochs of all phases together, for the progress bar."""
         return self.max_epochs
