@@ -220,6 +220,18 @@ def test_the_global_optimum_is_the_exact_one():
         fit("GlobalOptimumRegressor", rng.randn(20, 17), rng.randn(20))
 
 
+def test_a_weight_is_a_number_of_rows_to_the_global_optimum():
+    rng = np.random.RandomState(0)
+    X, weight = rng.randint(0, 2, (60, 3)).astype(float), rng.randint(1, 6, 60)
+    y = X[:, 0] + rng.randn(60)
+    params = {"random_state": 0, "n_units": 2}
+    once = baselines.GlobalOptimumRegressor(**params).fit(X, y, sample_weight=weight)
+    often = [np.repeat(part, weight, axis=0) for part in (X, y)]
+    repeated = baselines.GlobalOptimumRegressor(**params).fit(*often)
+    np.testing.assert_array_equal(once.selected_units_, repeated.selected_units_)
+    np.testing.assert_allclose(once.predict(X), repeated.predict(X), rtol=1e-5)
+
+
 def test_evalx_judges_masks():
     X, y, _ = one_column()
     model = fit("EVALXClassifier", X, y)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -73,16 +74,21 @@ def test_a_failure_is_recorded_and_stops_nothing(tmp_path, monkeypatch):
     assert store.unfinished([bad, good]) == [bad]
 
 
-def test_killed_and_started_again(tmp_path):
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_killed_and_started_again(tmp_path, jobs):
     command = [sys.executable, "-m", "suwr.experiments", "synthetic", "--preset", "mini"]
     command += ["--methods", "AllFeatures,Oracle,CAE", "--seeds", "40", "--out", str(tmp_path)]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    command += ["--jobs", jobs]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
     folder = tmp_path / "records"
     while not folder.exists() or len(list(folder.glob("*.json"))) < 3:
         assert process.poll() is None
         time.sleep(0.02)
-    os.kill(process.pid, signal.SIGKILL)
+    # With its workers, so that nobody is left who could finish or clean up; not even joblib.
+    os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    for path in Path("/dev/shm").glob(f"*[-_]{process.pid}[-_]*"):
+        path.rmdir() if path.is_dir() else path.unlink()
     finished = Store(tmp_path).read()
     assert 3 <= len(finished) < 120
     assert all(record["status"] == "done" for record in finished.values())
@@ -91,6 +97,7 @@ def test_killed_and_started_again(tmp_path):
     after = Store(tmp_path)
     assert after.unfinished(find_experiment("synthetic").cells(options)) == []
     assert all(after.read()[key] == record for key, record in finished.items())
+    assert not [path for path in folder.iterdir() if path.suffix != ".json"]
 
 
 def test_in_parallel(tmp_path):

@@ -6,10 +6,10 @@ import pytest
 
 from suwr.exact import pareto_front, toy_problem
 from suwr.plots.experiments import (
-    plot_budget,
     plot_control_steps,
     plot_curves,
     plot_policies,
+    plot_trained_budgets,
     save_figure,
 )
 
@@ -36,7 +36,7 @@ def test_never_comes_last():
 
 
 def test_budget_has_the_two_references():
-    ax = plot_budget({"with a price": {2: [2.0, 2.0], 4: [2.1, 2.3]}}, n_relevant=2)
+    ax = plot_trained_budgets({"with a price": {2: [2.0, 2.0], 4: [2.1, 2.3]}}, n_relevant=2)
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["everything allowed", "2 features matter", "with a price"]
 
@@ -49,3 +49,12 @@ def test_curves_share_one_legend(tmp_path):
     first, second = save_figure(ax, tmp_path, "curves")
     assert (first.suffix, second.suffix) == (".png", ".svg")
     assert not plt.get_fignums()
+
+
+def test_the_same_figure_is_the_same_file(tmp_path):
+    panels = {"Syn1": {"SUWR": [(2.0, 0.7, 0.0), (1.0, 0.6, 0.0)]}}
+    once, again = (
+        [path.read_bytes() for path in save_figure(plot_curves(panels, ylabel="y"), tmp_path, name)]
+        for name in ("once", "again")
+    )
+    assert once == again

@@ -1,24 +1,23 @@
-"""What the baselines that need no steps have in common: parameters, fitting, selecting."""
+"""What the baselines that need no steps have in common: their networks, and selecting."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from torch import Tensor, nn
 
+from suwr.baselines.method import METHOD_CONSTRAINTS, BaseMethod
 from suwr.baselines.networks import SelectorNetwork, in_blocks
 from suwr.baselines.training import Schedule
-from suwr.estimators.progress import training_progress
-from suwr.estimators.table_model import TableModel, TrainingData, read_masks, seeded
-from suwr.masking import Patches
+from suwr.estimators.table_model import TrainingData, read_masks
 from suwr.nn.settings import Progress
 
 __all__ = [
@@ -30,45 +29,22 @@ __all__ = [
 ]
 
 COMMON_CONSTRAINTS: dict[str, Any] = {
-    "groups": "no_validation",
-    "costs": "no_validation",
-    "hidden_size": [Interval(Integral, 1, None, closed="left")],
-    "n_layers": [Interval(Integral, 1, None, closed="left")],
-    "max_epochs": [Interval(Integral, 1, None, closed="left")],
+    **METHOD_CONSTRAINTS,
     "patience": [None, Interval(Integral, 1, None, closed="left")],
-    "batch_size": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
     "learning_rate": [Interval(Real, 0, None, closed="neither")],
-    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-    "device": [str],
-    "random_state": ["random_state"],
-    "verbose": ["verbose"],
 }
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseBaseline(TableModel):
-    """Parameters and life cycle of a baseline.
-
-    The generated ``__init__`` is keyword-only, names every parameter and stores it as given, as
-    scikit-learn asks.
-    """
+class BaseBaseline(BaseMethod):
+    """A baseline with one network, trained by one schedule."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = COMMON_CONSTRAINTS
     _fitted_attribute: ClassVar[str] = "network_"
     leak_free_by_construction: ClassVar[bool] = False
 
-    groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None
-    costs: Mapping[str, float] | ArrayLike | None = None
-    hidden_size: int = 128
-    n_layers: int = 3
-    max_epochs: int = 100
     patience: int | None = None
-    batch_size: int | Literal["auto"] = "auto"
     learning_rate: float = 1e-3
-    validation_fraction: float = 0.1
-    device: str = "auto"
-    random_state: Any = None
-    verbose: int = 0
 
     # What the methods differ in.
 
@@ -82,39 +58,10 @@ class BaseBaseline(TableModel):
     def _choices(self, X: Any) -> NDArray[np.bool_]:
         """The units of each row of a table, ``(n, n_units)``."""
 
-    def _n_epochs(self) -> int:
-        """Epochs of all phases together, for the progress bar."""
-        return self.max_epochs
-
-    def _check_params(self) -> None:
-        """Refuse what single constraints cannot express."""
-
     # Fitting.
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
-        """Train selector and predictor.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, d)
-            Numbers, or the columns of a pandas or polars frame: numbers, text, categories,
-            booleans. NaN means 'missing', which is a value like any other.
-        y : array-like of shape (n,)
-        sample_weight : array-like of shape (n,), optional
-
-        Returns
-        -------
-        self
-        """
-        self._validate_params()
-        self._check_params()
-        data = self._training_data(X, y, sample_weight)
-        with (
-            seeded(self.device_, data.seed) as generator,
-            training_progress(self._n_epochs(), self.verbose) as progress,
-        ):
-            self.network_: Any = self._train(data, generator, progress).eval()
-        return self
+    def _learn(self, data: TrainingData, generator: torch.Generator, progress: Progress) -> None:
+        self.network_: Any = self._train(data, generator, progress).eval()
 
     def _schedule(self, data: TrainingData) -> Schedule:
         return Schedule(

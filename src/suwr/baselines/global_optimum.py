@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
@@ -74,6 +75,13 @@ class BaseGlobalOptimum(BaseGlobal):
     def _check_params(self) -> None:
         self._check_weight(self.sparsity_weight)
 
+    def _split_rows(
+        self, target: NDArray[Any], rng: np.random.RandomState
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        # No network and no epochs: no rows are set aside.
+        everything = np.arange(len(target))
+        return everything, everything
+
     def _train(
         self, data: TrainingData, generator: torch.Generator, progress: Progress
     ) -> nn.Module:
@@ -85,8 +93,7 @@ class BaseGlobalOptimum(BaseGlobal):
             )
         self.sparsity_weight_ = self._resolve_weight(self.sparsity_weight)
         price = self.units_.costs * self.sparsity_weight_ / self.constant_loss_
-        # No network and no epochs: the rows set aside for validation count as well.
-        rows = _joined(data)
+        rows = data.rows
         sizes = range(units + 1) if self.n_units is None else [min(self.n_units, units)]
         best, found = float("inf"), None
         for subset in (s for size in sizes for s in combinations(range(units), size)):
@@ -105,14 +112,6 @@ class BaseGlobalOptimum(BaseGlobal):
 
     def _final_outputs(self, values: Tensor) -> Tensor:
         return self.network_(values)
-
-
-def _joined(data: TrainingData) -> Rows:
-    """Training and validation rows, each of them once and as heavy as it was given."""
-    if np.array_equal(data.row_numbers, data.validation_numbers):
-        return data.rows
-    both = zip(vars(data.rows).values(), vars(data.validation).values(), strict=True)
-    return Rows(*(torch.cat(parts) for parts in both))
 
 
 class GlobalOptimumClassifier(ClassificationTarget, BaseGlobalOptimum):

@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from suwr.baselines.base import COMMON_CONSTRAINTS
 from suwr.baselines.finetuning import finetune_along
-from suwr.estimators.progress import training_progress
+from suwr.baselines.method import METHOD_CONSTRAINTS, BaseMethod
 from suwr.estimators.sequential import SequentialModel
-from suwr.estimators.table_model import TrainingData, seeded
-from suwr.masking import Patches
+from suwr.estimators.table_model import TrainingData
 from suwr.nn.judge import objective
 from suwr.nn.networks import Architecture, SeparateNetwork
 from suwr.nn.phases import run_phases
@@ -37,7 +34,7 @@ from suwr.nn.settings import Epoch, Progress, Settings
 __all__ = ["GREEDY_CONSTRAINTS", "BaseGreedy", "Step"]
 
 GREEDY_CONSTRAINTS: dict[str, Any] = {
-    **{k: v for k, v in COMMON_CONSTRAINTS.items() if k not in ("patience", "learning_rate")},
+    **METHOD_CONSTRAINTS,
     "max_steps": [None, Interval(Integral, 1, None, closed="left")],
 }
 # Without `max_steps`, no more than this many: a longer story is no explanation.
@@ -66,22 +63,12 @@ def _draw_step(steps: Step, generator: torch.Generator) -> Step:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseGreedy(SequentialModel):
-    """Parameters and life cycle of a greedy sequential method."""
+class BaseGreedy(BaseMethod, SequentialModel):
+    """Parameters and training of a greedy sequential method."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = GREEDY_CONSTRAINTS
 
     max_steps: int | None = None
-    groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None
-    costs: Mapping[str, float] | ArrayLike | None = None
-    hidden_size: int = 128
-    n_layers: int = 3
-    max_epochs: int = 100
-    batch_size: int | Literal["auto"] = "auto"
-    validation_fraction: float = 0.1
-    device: str = "auto"
-    random_state: Any = None
-    verbose: int = 0
 
     # What the methods differ in.
 
@@ -113,49 +100,29 @@ class BaseGreedy(SequentialModel):
     ) -> Tensor:
         """What the select head minimises on single steps of rows ``(2, m)``."""
 
-    def _check_params(self) -> None:
-        """Refuse what single constraints cannot express."""
-
     def _objective_weight(self) -> float:
         """λ by which validation judges, in units of the best constant prediction's loss."""
         return 0.0
 
     # Fitting.
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
-        """Train policy and predictor.
+    def _n_epochs(self) -> int:
+        plan = Settings(sparsity_weight=0.0, max_steps=1, max_epochs=self.max_epochs)
+        return plan.pretrain_epochs + plan.max_epochs + plan.finetune_epochs
 
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, d)
-            Numbers, or the columns of a pandas or polars frame: numbers, text, categories,
-            booleans. NaN means 'missing', which is a value like any other.
-        y : array-like of shape (n,)
-        sample_weight : array-like of shape (n,), optional
-
-        Returns
-        -------
-        self
-        """
-        self._validate_params()
-        self._check_params()
-        data = self._training_data(X, y, sample_weight)
-        limit = DEFAULT_MOST_STEPS if self.max_steps is None else self.max_steps
-        self.max_steps_ = min(limit, len(self.units_))
-        settings = Settings(
+    def _settings(self, data: TrainingData) -> Settings:
+        return Settings(
             sparsity_weight=self._objective_weight(),
             max_steps=self.max_steps_,
             max_epochs=self.max_epochs,
             batch_size=self._batch_size(len(data.rows)),
         )
-        epochs = settings.pretrain_epochs + settings.max_epochs + settings.finetune_epochs
-        with (
-            seeded(self.device_, data.seed) as generator,
-            training_progress(epochs, self.verbose) as progress,
-        ):
-            network = self._train(data, settings, generator, progress)
+
+    def _learn(self, data: TrainingData, generator: torch.Generator, progress: Progress) -> None:
+        limit = DEFAULT_MOST_STEPS if self.max_steps is None else self.max_steps
+        self.max_steps_ = min(limit, len(self.units_))
+        network = self._train(data, self._settings(data), generator, progress)
         self.policy_ = Policy(network, data.inputs, data.loss, self.max_steps_)
-        return self
 
     def predict_steps(self, X: Any) -> NDArray[np.float64]:
         """Predictions after no unit, one unit, … up to ``max_steps_``: the curve of one model.
@@ -280,7 +247,7 @@ class BaseGreedy(SequentialModel):
             lr=settings.predictor_rate * 0.1,
             weight_decay=settings.weight_decay,
         )
-        phase = type(self).__name__.removesuffix("Classifier").removesuffix("Regressor")
+        phase = self._method_name()
         total, done = settings.max_epochs * folds.n_batches(settings.batch_size), 0
         best, best_state = float("inf"), copy.deepcopy(network.state_dict())
         for epoch in range(settings.max_epochs):

@@ -135,7 +135,7 @@ class BasePenalised(MaskedPredictions):
         run_epochs(
             network, folds, schedule, [selector, predictors], update,
             lambda: self._validation_value(network, data, price), progress,
-            type(self).__name__.removesuffix("Classifier").removesuffix("Regressor"),
+            self._method_name(),
         )  # fmt: skip
         return network
 

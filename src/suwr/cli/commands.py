@@ -13,12 +13,13 @@ from suwr._engine import engine
 from suwr._files import check_writable, write_atomic
 from suwr._optional import require
 from suwr.audit import audit_files
-from suwr.cli.files import check_table_path, read_frame, write_frame
+from suwr.cli.files import check_table_path, model_columns, read_frame, write_frame
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.persistence import load
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.exceptions import TableError
+from suwr.plots.files import write_figure
 from suwr.scale import score_partitions
 
 __all__ = [
@@ -80,7 +81,7 @@ def predict_table(
     check_table_path(out)
     pandas = require("pandas", "tables", "Writing predictions")
     model = load(model_path)
-    X = _features(model, read_frame(data))
+    X = model_columns(model, read_frame(data))
     masks = model.select(X, mean_features=mean_features)
     columns: dict[str, Any] = {
         "row": np.arange(len(X)),
@@ -140,7 +141,7 @@ def explain_rows(
         )
     model = load(model_path)
     frame = read_frame(data)
-    X = _features(model, frame)
+    X = model_columns(model, frame)
     if options.target is not None and options.target not in frame.columns:
         raise TableError(f"--target must be a column of {data.name}. Got {options.target!r}.")
     wrong = [r for r in rows if not 0 <= r < len(X)]
@@ -185,24 +186,10 @@ def audit_table(
         console.print(f"Wrote {json}", soft_wrap=True)
     if plot is not None:
         axes: Any = report.plot()
-        axes.figure.savefig(plot, dpi=150, bbox_inches="tight")
+        write_figure(axes.figure, plot, dpi=150, bbox_inches="tight")
         console.print(f"Wrote {plot}", soft_wrap=True)
     if report.leaks:
         raise SystemExit(2)
-
-
-def _features(model: Any, frame: Any) -> Any:
-    """The columns that the model knows; others, such as the target, are left aside."""
-    if not hasattr(model, "feature_names_in_"):
-        return frame.set_axis(range(frame.shape[1]), axis=1)
-    names = list(model.feature_names_in_)
-    missing = [n for n in names if n not in frame.columns]
-    if missing:
-        raise TableError(
-            f"The table lacks {len(missing)} column(s) of the model: "
-            + ", ".join(repr(n) for n in missing[:8])
-        )
-    return frame[names]
 
 
 def _is_quantity(y: Any) -> bool:

@@ -8,8 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from suwr.cli.commands import _features
-from suwr.cli.files import read_frame
+from suwr.cli.files import model_columns, read_frame
 from suwr.estimators.persistence import load
 from suwr.exceptions import TableError
 from suwr.experiments.figures import draw_figures
@@ -59,7 +58,7 @@ def _rows(model: Any, data: str, target: str | None) -> tuple[Any, Any]:
     frame = read_frame(Path(data))
     if target is None or target not in frame.columns:
         raise TableError(f"--target must be a column of {Path(data).name}. Got {target!r}.")
-    X = _features(model, frame.drop(columns=[target]))
+    X = model_columns(model, frame.drop(columns=[target]))
     # Trained without names, a model would warn about them.
     return X if hasattr(model, "feature_names_in_") else X.to_numpy(), frame[target].to_numpy()
 

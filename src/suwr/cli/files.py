@@ -10,7 +10,7 @@ from suwr._files import check_writable, write_atomic
 from suwr._optional import require
 from suwr.exceptions import TableError
 
-__all__ = ["check_table_path", "read_frame", "write_frame"]
+__all__ = ["check_table_path", "model_columns", "read_frame", "write_frame"]
 
 _READERS = {".csv": ("read_csv", {}), ".tsv": ("read_csv", {"sep": "\t"})}
 _PARQUET = (".parquet", ".pq")
@@ -37,6 +37,20 @@ def read_frame(path: Path) -> Any:
     except (ValueError, OSError) as error:
         raise TableError(f"{str(path)!r} cannot be read: {error}") from error
     raise TableError(f"{str(path)!r} must end in .csv, .tsv, .parquet or .pq.")
+
+
+def model_columns(model: Any, frame: Any) -> Any:
+    """The columns that the model knows; others, such as the target, are left aside."""
+    if not hasattr(model, "feature_names_in_"):
+        return frame.set_axis(range(frame.shape[1]), axis=1)
+    names = list(model.feature_names_in_)
+    missing = [n for n in names if n not in frame.columns]
+    if missing:
+        raise TableError(
+            f"The table lacks {len(missing)} column(s) of the model: "
+            + ", ".join(repr(n) for n in missing[:8])
+        )
+    return frame[names]
 
 
 def check_table_path(path: Path) -> None:

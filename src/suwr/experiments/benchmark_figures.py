@@ -26,7 +26,12 @@ Record = dict[str, Any]
 
 def write_figures(records: list[Record], folder: Path) -> list[Path]:
     """``curves``, ``control-step`` and ``budget``, each as PNG and SVG, where there are records."""
-    from suwr.plots.experiments import plot_budget, plot_control_steps, plot_curves, save_figure
+    from suwr.plots.experiments import (
+        plot_control_steps,
+        plot_curves,
+        plot_trained_budgets,
+        save_figure,
+    )
 
     summaries = summarize(records)
     written = []
@@ -42,7 +47,7 @@ def write_figures(records: list[Record], folder: Path) -> list[Path]:
     budgets = _budgets(records)
     if budgets:
         relevant = len(RELEVANT[int(BUDGET_DATA[3])])
-        ax = plot_budget(budgets, n_relevant=relevant, title=f"SUWR on {BUDGET_DATA}")
+        ax = plot_trained_budgets(budgets, n_relevant=relevant, title=f"SUWR on {BUDGET_DATA}")
         written += save_figure(ax, folder, "budget")
     return written
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from suwr._files import write_atomic
 from suwr._optional import require
 from suwr.experiments.examples import find_flip, most_confused, typical_row
 from suwr.masking import Patches
@@ -29,6 +27,7 @@ from suwr.plots import (
     plot_usage,
 )
 from suwr.plots._style import new_grid, plain
+from suwr.plots.files import write_figure
 from suwr.plots.images import new_story_grid
 
 __all__ = ["draw_figures"]
@@ -112,12 +111,8 @@ def draw_figures(
         if axes is None:
             continue
         figure = np.ravel(np.asarray(axes, dtype=object))[0].figure
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=dpi, bbox_inches="tight")
+        written.append(write_figure(figure, out / f"{title}.png", dpi=dpi, bbox_inches="tight"))
         plt.close(figure)
-        path = out / f"{title}.png"
-        write_atomic(path, buffer.getvalue())
-        written.append(path)
     return written
 
 

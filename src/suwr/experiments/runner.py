@@ -31,6 +31,8 @@ from suwr.experiments.store import Store
 __all__ = ["about", "run", "run_cell", "run_group"]
 
 Outcome = tuple[str, float, str | None]
+# Seconds after which a worker without work ends; so do those whose run was killed.
+IDLE = 10
 
 
 def about(device: str = "cpu") -> dict[str, Any]:
@@ -174,7 +176,8 @@ def _in_parallel(cells: Sequence[Cell], options: Options) -> Iterator[Outcome]:
         here = parallel_config(backend="loky", n_jobs=options.jobs, inner_max_num_threads=1)
         with here, engine(options.scheduler):
             tasks = (delayed(_keyed)(cell, folder, device) for cell in cells)
-            for key, outcome in Parallel(return_as="generator_unordered")(tasks):
+            parallel = Parallel(return_as="generator_unordered", idle_worker_timeout=IDLE)
+            for key, outcome in parallel(tasks):
                 del left[key]
                 yield outcome
     except BrokenProcessPool:
@@ -194,6 +197,7 @@ def _one_by_one(cells: Sequence[Cell], options: Options) -> Iterator[Outcome]:
     for cell in cells:
         try:
             with parallel_config(backend="loky", n_jobs=2, inner_max_num_threads=1):
-                yield Parallel(pre_dispatch=1)([delayed(run_cell)(cell, folder, device)])[0]
+                alone = Parallel(pre_dispatch=1, idle_worker_timeout=IDLE)
+                yield alone([delayed(run_cell)(cell, folder, device)])[0]
         except BrokenProcessPool as killed:
             yield _record(cell, folder, device, _raiser(f"Its process was killed. {killed}"))

@@ -10,13 +10,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suwr._optional import require
+from suwr.plots.files import write_figure
 from suwr.plots.fronts import plot_fronts
 
 if TYPE_CHECKING:
     from suwr.exact.front import ParetoFront
 
-__all__ = ["plot_budget", "plot_control_steps", "plot_curves", "plot_policies", "save_figure"]
+__all__ = [
+    "plot_control_steps",
+    "plot_curves",
+    "plot_policies",
+    "plot_trained_budgets",
+    "save_figure",
+]
 
+_KINDS = ("png", "svg")
 # One colour and marker for each method in every figure (after Okabe and Ito; told apart without
 # colour by their markers).
 _STYLES = {
@@ -61,10 +69,7 @@ def save_figure(ax: Any, folder: Path, name: str) -> list[Path]:
         Without a suffix.
     """
     plt = require("matplotlib.pyplot", "plots", "Plotting")
-    paths = [folder / f"{name}.png", folder / f"{name}.svg"]
-    # Without a date, the same records make the same file.
-    ax.figure.savefig(paths[0], dpi=200)
-    ax.figure.savefig(paths[1], metadata={"Date": None})
+    paths = [write_figure(ax.figure, folder / f"{name}.{kind}", dpi=200) for kind in _KINDS]
     plt.close(ax.figure)
     return paths
 
@@ -150,10 +155,12 @@ def plot_control_steps(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Any:
     return axes[0]
 
 
-def plot_budget(
+def plot_trained_budgets(
     curves: Mapping[str, Mapping[int, Sequence[float]]], *, n_relevant: int, title: str = ""
 ) -> Any:
-    """Features that are taken against the most that may be taken.
+    """Features that are taken against the most that may be taken, each budget a model of its own.
+
+    `suwr.plots.plot_budget` cuts the narratives of a single model instead.
 
     Parameters
     ----------
