@@ -8,6 +8,7 @@ from suwr.experiments import mnist
 from suwr.experiments.cells import Cell
 from suwr.experiments.images import ImageData
 from suwr.experiments.mnist import BUDGETS, SHARES
+from suwr.experiments.mnist_page import mnist_page
 from suwr.experiments.mnist_results import curve_points
 from suwr.experiments.options import Options
 from suwr.experiments.registry import find_experiment
@@ -74,3 +75,20 @@ def test_from_cells_to_figure(tmp_path, monkeypatch):
     assert reproduce(Options("mnist", "mini", tmp_path, methods=("AllFeatures", "CAE", "SUWR")))
     assert (tmp_path / "curves.png").exists()
     assert "| CAE | k = 5 | 5.00 |" in (tmp_path / "table.md").read_text()
+
+
+def test_a_page_with_what_was_asked():
+    records = [record("GDFS", 0, 0.9, 10.0, after=[0.1] + [0.8] * 10, max_steps=10)]
+    for r in records:
+        r["cell"]["data"] = "mnist"
+    assert "What was to be reached" not in mnist_page(records, "there")
+    ranged = record("SUWR", 0, 0.9, 6.0, sparsity_weight=[0.001, 0.1])
+    ranged["metrics"]["curve"] = [
+        {"asked": 6, "n_units": 6.02, "n_selected": 50.0, "accuracy": 0.88},
+        {"asked": 10, "n_units": 9.9, "n_selected": 80.0, "accuracy": 0.8801},
+    ]
+    text = mnist_page([*records, ranged], "there")
+    assert "![Accuracy against units](there/curves.png)" in text
+    assert "| 10 | 80.0 ± 0.0 | 87.1 | -7.1 |" in text
+    assert "| Fashion, 3×3 patches | ≤ 6 | ≥ 87 | 88.00 | – | reached |" in text
+    assert "| Fashion, 3×3 patches | ≤ 10 | ≥ 88.3 | 88.01 | – | missed |" in text

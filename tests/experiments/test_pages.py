@@ -13,7 +13,22 @@ def test_a_page_from_real_records(tmp_path, capsys):
     assert main([*arguments, "--out", str(folder)]) == 0
     out = tmp_path / "docs" / "results"
     missing = str(tmp_path / "nothing")
-    assert main(["pages", "--pareto", str(folder), "--synthetic", missing, "--out", str(out)]) == 0
+    assert (
+        main(
+            [
+                "pages",
+                "--pareto",
+                str(folder),
+                "--synthetic",
+                missing,
+                "--mnist",
+                missing,
+                "--out",
+                str(out),
+            ]
+        )
+        == 0
+    )
     text = (out / "pareto.md").read_text()
     assert "![Policies among exact fronts](../../benchmarks/pareto/front.png)" in text
     assert "suwr reproduce pareto --preset mini" in text

@@ -27,7 +27,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--out", type=Path, required=True, help=HELP["out"])
     one.add_argument("--device", default="cpu", help=HELP["device"])
     pages = commands.add_parser("pages", help="write the result pages from records")
-    for name in ("synthetic", "pareto"):
+    for name in EXPERIMENTS:
         pages.add_argument(f"--{name}", type=Path, default=Path("benchmarks") / name)
     pages.add_argument("--out", type=Path, default=Path("docs") / "results")
     for name in EXPERIMENTS:
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{title}: {seconds:.0f} s" if error is None else f"{title} failed: {error}")
         return int(error is not None)
     if command == "pages":
-        for path in write_pages({k: given[k] for k in ("synthetic", "pareto")}, given["out"]):
+        for path in write_pages({k: given[k] for k in EXPERIMENTS}, given["out"]):
             print(path)
         return 0
     for name in ("methods", "data"):

@@ -11,10 +11,10 @@ import numpy as np
 from suwr.experiments.mnist import METHODS, PATCH
 from suwr.experiments.tables import LABELS, Grid, csv_text, mean_sd, write_text
 
-__all__ = ["curve_points", "write_figures", "write_tables"]
+__all__ = ["NAMES", "curve_points", "setting_grid", "write_figures", "write_tables"]
 
 Record = dict[str, Any]
-_NAMES = {"mnist": "Digits, single pixels", "fashion-mnist": "Fashion, 3×3 patches"}
+NAMES = {"mnist": "Digits, single pixels", "fashion-mnist": "Fashion, 3×3 patches"}
 # Budgets at which a curve of steps is read off.
 _READ_AT = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 40, 50)
 
@@ -72,34 +72,40 @@ def _mean_and_spread(values: Any) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
+def setting_grid(records: list[Record], data: str) -> Grid:
+    """Every point of every method on one set, with the auditor's verdict."""
+    rows = []
+    for method in METHODS:
+        for some in _by_point(records, data, method):
+            test = [r["metrics"]["test"] for r in some]
+            audits = [r["metrics"]["audit"] for r in some if "audit" in r["metrics"]]
+            verdict = ", ".join(sorted({a["verdict"] for a in audits}))
+            rows.append(
+                [
+                    LABELS.get(method, method), _setting(some[0]),
+                    mean_sd([t["n_units"] for t in test], 2),
+                    mean_sd([t["n_selected"] for t in test], 1),
+                    mean_sd([100 * t["accuracy"] for t in test], 2),
+                    str(len(some)), mean_sd([r["fit_seconds"] for r in some], 0),
+                    verdict or "–",
+                ]
+            )  # fmt: skip
+    header = ["method", "setting", "units", "pixels", "accuracy", "seeds", "fit, s", "audit"]
+    return Grid(header, rows, n_left=2)
+
+
 def write_tables(records: list[Record], folder: Path) -> list[Path]:
     """``table.md``, ``table.csv``, ``table.tex``."""
     page, latex, numbers = ["# Images"], [], []
     for data in PATCH:
-        rows = []
         for method in METHODS:
-            for some in _by_point(records, data, method):
-                test = [r["metrics"]["test"] for r in some]
-                audits = [r["metrics"]["audit"] for r in some if "audit" in r["metrics"]]
-                verdict = ", ".join(sorted({a["verdict"] for a in audits}))
-                rows.append(
-                    [
-                        LABELS.get(method, method), _setting(some[0]),
-                        mean_sd([t["n_units"] for t in test], 2),
-                        mean_sd([t["n_selected"] for t in test], 1),
-                        mean_sd([100 * t["accuracy"] for t in test], 2),
-                        str(len(some)), mean_sd([r["fit_seconds"] for r in some], 0),
-                        verdict or "–",
-                    ]
-                )  # fmt: skip
             numbers += [
                 {"data": data, "method": method, "units": x, "accuracy": y, "accuracy_sd": sd}
                 for x, y, sd in curve_points(records, data, method)
             ]
-        if rows:
-            header = ["method", "setting", "units", "pixels", "accuracy", "seeds", "fit, s"]
-            grid = Grid([*header, "audit"], rows, n_left=2)
-            page += ["", f"## {_NAMES[data]}", "", grid.markdown()]
+        grid = setting_grid(records, data)
+        if grid.rows:
+            page += ["", f"## {NAMES[data]}", "", grid.markdown()]
             latex.append(f"% {data}\n{grid.latex()}")
     return write_text(
         folder,
@@ -136,9 +142,9 @@ def write_figures(records: list[Record], folder: Path) -> list[Path]:
         for method in METHODS:
             points = curve_points(records, data, method)
             if points and method == "AllFeatures":
-                limits[_NAMES[data]] = points[0][1]
+                limits[NAMES[data]] = points[0][1]
             elif points:
-                panels.setdefault(_NAMES[data], {})[LABELS.get(method, method)] = points
+                panels.setdefault(NAMES[data], {})[LABELS.get(method, method)] = points
     if not panels:
         return []
     drawn = [LABELS.get(method, method) for method in METHODS]

@@ -25,7 +25,7 @@ from suwr.nn.networks import SeparateNetwork
 from suwr.nn.phases import State
 from suwr.nn.policy_phase import PolicyPhase
 from suwr.nn.predictor import teacher, weighted_loss
-from suwr.nn.rows import Folds, Rows, by_fold, by_half, by_model
+from suwr.nn.rows import Rows, by_fold, by_half, by_model
 from suwr.nn.schedule import fade, step
 from suwr.nn.settings import Settings
 
