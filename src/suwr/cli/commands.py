@@ -19,6 +19,7 @@ from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.persistence import load
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.exceptions import TableError
+from suwr.nn.distributed import launched
 from suwr.scale import score_partitions
 
 __all__ = [
@@ -39,7 +40,7 @@ def fit_table(
     costs: list[str],
     **params: Any,
 ) -> None:
-    """Train on a file and write the model."""
+    """Train on a file and write the model; under ``torchrun``, by all of its processes."""
     check_writable(out)
     frame = read_frame(data)
     if target not in frame.columns:
@@ -62,7 +63,10 @@ def fit_table(
         verbose=1,
         **params,
     )
-    model.fit(X, y.to_numpy())
+    with launched(str(params["device"])) as leads:
+        model.fit(X, y.to_numpy())
+    if not leads:
+        return
     model.save(out)
     console = Console()
     used = model.select(X).sum(axis=1).mean()

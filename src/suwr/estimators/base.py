@@ -21,6 +21,7 @@ from suwr.estimators.sequential import PolicyKind, SequentialModel
 from suwr.estimators.table_model import TrainingData, seeded
 from suwr.estimators.weight_range import WeightRange, check_range
 from suwr.masking import Patches, Units
+from suwr.nn.distributed import Team
 from suwr.nn.inputs import MANY_UNITS
 from suwr.nn.networks import Architecture, Network
 from suwr.nn.reinforce import train_reinforce
@@ -110,6 +111,10 @@ class BaseSUWR(SequentialModel):
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
         """Train policy and predictor.
 
+        Where ``torch.distributed`` was started (by ``torchrun``), its processes train one model
+        together. All of them call `fit` with the same data, parameters and ``random_state``, and
+        all of them end with the same model.
+
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
@@ -124,22 +129,23 @@ class BaseSUWR(SequentialModel):
         """
         data = self._prepare(X, y, sample_weight)
         settings, architecture = self._settings(data), self._architecture(data)
-        checkpoint = self._checkpoint(data)
+        team = self._team(data)
+        leads = team is None or team.leads
+        checkpoint = self._checkpoint(data, leads)
         arguments = (architecture, data.inputs, data.loss, data.rows, data.validation, settings)
         epochs = self.max_epochs
         if not architecture.shared:
             epochs += settings.pretrain_epochs + settings.finetune_epochs
         with (
             seeded(self.device_, data.seed) as generator,
-            training_progress(epochs, self.verbose) as progress,
+            training_progress(epochs, self.verbose if leads else 0) as progress,
         ):
             network: Network
+            common: dict[str, Any] = {"checkpoint": checkpoint, "team": team}
             if architecture.shared:
-                network = train_reinforce(*arguments, generator, progress, checkpoint=checkpoint)
+                network = train_reinforce(*arguments, generator, progress, **common)
             else:
-                network = train(
-                    *arguments, generator, progress, trainer=self._trainer(), checkpoint=checkpoint
-                )
+                network = train(*arguments, generator, progress, trainer=self._trainer(), **common)
         self._finish(data, network)
         if checkpoint is not None:
             checkpoint.remove()
@@ -151,11 +157,7 @@ class BaseSUWR(SequentialModel):
         self._check_sparsity()
         if self.checkpoint is not None:
             check_writable(self.checkpoint)
-            if not isinstance(self.random_state, Integral):
-                raise ValueError(
-                    "The 'checkpoint' parameter needs 'random_state' to be an int, so that a fit "
-                    f"that goes on is the same fit. Got {self.random_state!r} instead."
-                )
+            self._check_seed("The 'checkpoint' parameter", "a fit that goes on is the same fit")
         if self.n_predictors % 2:
             raise ValueError(
                 f"The 'n_predictors' parameter of {type(self).__name__} must be even: half of them "
@@ -166,6 +168,24 @@ class BaseSUWR(SequentialModel):
         self.weight_range_ = None
         self._install(self.encoder_, self.units_, torch.device(self.device_), None)
         return data
+
+    def _check_seed(self, who: str, why: str) -> None:
+        if not isinstance(self.random_state, Integral):
+            raise ValueError(
+                f"{who} needs 'random_state' to be an int, so that {why}. "
+                f"Got {self.random_state!r} instead."
+            )
+
+    def _team(self, data: TrainingData) -> Team | None:
+        """The processes that train together, once they agree on what."""
+        team = Team.current(self.device_)
+        if team is not None:
+            self._check_seed("Training by several processes", "all of them draw the same numbers")
+            team.check_same(
+                bytes.fromhex(self._identity(data, "checkpoint", "device", "verbose")),
+                "Every process must call fit with the same data and parameters.",
+            )
+        return team
 
     def _check_sparsity(self) -> None:
         """Refuse a λ, or a range of it, that cannot be meant."""
@@ -249,16 +269,17 @@ class BaseSUWR(SequentialModel):
             image_shape=self._image_shape(),
         )
 
-    def _checkpoint(self, data: TrainingData) -> FileCheckpoint | None:
+    def _checkpoint(self, data: TrainingData, writes: bool) -> FileCheckpoint | None:
         if self.checkpoint is None:
             return None
-        parameters = {
-            k: v
-            for k, v in self.get_params(deep=False).items()
-            if k not in ("checkpoint", "verbose")
-        }
+        identity = self._identity(data, "checkpoint", "verbose")
+        return FileCheckpoint(self.checkpoint, identity, writes=writes)
+
+    def _identity(self, data: TrainingData, *ignored: str) -> str:
+        """A digest of the rows and of all parameters but some."""
+        parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in ignored}
         rows = [*vars(data.rows).values(), *vars(data.validation).values()]
-        return FileCheckpoint(self.checkpoint, fingerprint(parameters, rows))
+        return fingerprint(parameters, rows)
 
     def _install(
         self, encoder: TableEncoder, units: Units, device: torch.device, network: Network | None
