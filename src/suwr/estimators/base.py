@@ -205,8 +205,7 @@ class BaseSUWR(SequentialModel):
         self._install(self.encoder_, self.units_, device, network)
         if isinstance(self.sparsity_weight, tuple | list):
             low, high = check_range(self.sparsity_weight, type(self).__name__)
-            values = data.validation.values
-            self.weight_range_ = WeightRange.measure(low, high, self.policy_, values)
+            self.weight_range_ = WeightRange.measure(low, high, self.policy_, data.validation)
 
     def _width(self) -> int:
         """Units of one step; more than all of them are all of them."""

@@ -30,7 +30,8 @@ def fingerprint(parameters: dict[str, Any], tensors: Iterable[Tensor]) -> str:
     sha = hashlib.sha256(json.dumps(parameters, sort_keys=True, default=repr).encode())
     for tensor in tensors:
         sha.update(str(tuple(tensor.shape)).encode())
-        sha.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        # As it lies, without a copy: it may be as large as a disk.
+        sha.update(tensor.detach().cpu().contiguous().numpy().ravel().data)
     return sha.hexdigest()
 
 

@@ -94,7 +94,7 @@ def train_reinforce(
     team: Team | None = None,
 ) -> SharedNetwork:
     """Train by REINFORCE; see `suwr.nn.training.train` for the parameters."""
-    network = SharedNetwork(architecture).to(rows.values.device)
+    network = SharedNetwork(architecture).to(rows.device)
     network.join(team)
     folds = Folds(rows, generator)
     run_phases(

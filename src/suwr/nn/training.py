@@ -66,10 +66,10 @@ def train(
     team : Team, optional
         The processes that train this model together.
     """
-    network = SeparateNetwork(architecture, settings.dropout, n_models).to(rows.values.device)
+    network = SeparateNetwork(architecture, settings.dropout, n_models).to(rows.device)
     network.join(team)
     folds = Folds(rows, generator, n_models)
-    prices = Prices.of(settings, n_models, rows.values.device)
+    prices = Prices.of(settings, n_models, rows.device)
 
     final = final_masks(network, inputs, loss, rows, settings, prices)
     policy_phase = POLICY_PHASES[trainer]
@@ -106,7 +106,11 @@ def final_masks(
             return mask.flatten(0, 1)
         policy = Policy(network, inputs, loss, settings.max_steps, settings.units_per_step)
         condition = prices.spread(len(rows), turn)[1]
-        trace = policy.rollout(rows.values, condition=None if condition is None else condition[0])
-        return torch.as_tensor(trace.mask, device=policy.device)
+        mask = torch.empty(len(rows), inputs.n_columns, dtype=torch.bool, device=policy.device)
+        for place, part in rows.blocks():
+            told = None if condition is None else condition[0, place]
+            trace = policy.rollout(part.values, condition=told)
+            mask[place] = torch.as_tensor(trace.mask, device=policy.device)
+        return mask
 
     return lambda epoch: masks(0 if prices.ratio is None else epoch)
