@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -14,7 +13,7 @@ from suwr._optional import require
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.stored import StoredTable
 from suwr.exceptions import TableError
-from suwr.scale.partitions import find_partitions, read_batches
+from suwr.scale.partitions import BATCH, find_partitions, read_batches
 from suwr.tables import Table, read_table
 
 __all__ = ["ParquetTable", "fit_partitions"]
@@ -94,7 +93,8 @@ class ParquetTable(StoredTable):
         besides: Sequence[str] = (),
         scratch: str | os.PathLike[str] | None = None,
     ) -> None:
-        self.partitions = find_partitions(data, sys.maxsize)
+        # Small ones: a reader holds on to much of what it has read until it is closed.
+        self.partitions = find_partitions(data, BATCH)
         text = [p.source for p in self.partitions if p.row_groups is None]
         if text:
             raise TableError(
@@ -138,8 +138,8 @@ class ParquetTable(StoredTable):
         arrow = require("pyarrow", "tables", "Reading Parquet files")
         parquet = require("pyarrow.parquet", "tables", "Reading Parquet files")
         pieces = []
-        for partition in self.partitions:
-            column = parquet.read_table(partition.source, columns=[name])[name]
+        for path in dict.fromkeys(partition.source for partition in self.partitions):
+            column = parquet.read_table(path, columns=[name])[name]
             if arrow.types.is_string(column.type) or arrow.types.is_large_string(column.type):
                 # Rows of one class share its name, which millions of copies would not.
                 column = column.dictionary_encode()
@@ -149,3 +149,5 @@ class ParquetTable(StoredTable):
     def _frames(self, columns: list[str]) -> Iterator[Any]:
         for partition in self.partitions:
             yield from read_batches(partition, columns, set(), set())
+        # Training needs the room that the reader keeps for itself.
+        require("pyarrow", "tables", "Reading Parquet files").default_memory_pool().release_unused()
