@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import team_of_two
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.base import clone
 from team_of_two import MODELS, SMALL, outcome, table
 from typer.testing import CliRunner
@@ -96,6 +98,17 @@ def test_disagreement_is_told_to_everyone(facts):
 
 def test_nobody_waits_for_a_process_that_ended(facts):
     assert facts[0]["the other failed"]
+
+
+@given(st.integers(0, 200), st.integers(1, 40))
+def test_shares_are_all_rows_once(n_rows, size):
+    shares = [Share.cut(n_rows, rank, size) for rank in range(size)]
+    covered = [row for share in shares for row in range(share.start, share.stop)]
+    assert covered == list(range(n_rows))
+    lengths = [share.stop - share.start for share in shares]
+    # Joined shares may be padded at the end, not in between.
+    assert sorted(lengths, reverse=True) == lengths
+    assert len(set(lengths) - {0, lengths[0]}) <= 1
 
 
 def test_noise_of_a_share_is_that_of_all_rows():

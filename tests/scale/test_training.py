@@ -153,6 +153,8 @@ def test_other_files_and_columns_are_refused(tmp_path):
         fit_partitions(SUWRClassifier(), tmp_path / "a.parquet", "z")
     with pytest.raises(ValueError, match="must not be Patches"):
         fit_partitions(SUWRClassifier(groups=Patches((1, 1), 1)), tmp_path / "a.parquet", "y")
+    with pytest.raises(FileNotFoundError, match="'scratch' parameter must be an existing folder"):
+        fit_partitions(SUWRClassifier(), tmp_path / "a.parquet", "y", scratch=tmp_path / "no")
     with pytest.raises(FileNotFoundError, match="nor does any file match"):
         fit_partitions(SUWRClassifier(), tmp_path / "no-*.parquet", "y")
 

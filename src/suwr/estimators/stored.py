@@ -39,6 +39,10 @@ class StoredTable(ABC):
     def __init__(
         self, names: list[str], n_rows: int, scratch: str | os.PathLike[str] | None = None
     ) -> None:
+        if scratch is not None and not os.path.isdir(scratch):
+            raise FileNotFoundError(
+                f"The 'scratch' parameter must be an existing folder. Got {str(scratch)!r} instead."
+            )
         self.names = names
         self.n_rows = n_rows
         self.scratch = scratch

@@ -30,6 +30,13 @@ class Share:
     stop: int
     n_rows: int
 
+    @classmethod
+    def cut(cls, n_rows: int, rank: int, size: int) -> Share:
+        """The share of process ``rank`` of ``size``: all alike but the last, which may be less."""
+        each = -(-n_rows // size)
+        start = min(rank * each, n_rows)
+        return cls(start, min(start + each, n_rows), n_rows)
+
     def of(self, x: Tensor) -> Tensor:
         """The share of a tensor whose second dimension are the rows."""
         return x[:, self.start : self.stop]
@@ -67,8 +74,8 @@ class Team:
 
     def evaluate(self, network: Callable[..., Tensor], x: Tensor, flip: bool = False) -> Tensor:
         """Outputs of an ensemble for the rows ``(n_members, n, …)``, evaluated by all processes."""
-        share = self._share(x.shape[1])
-        # Without gradient a slice will do: what the others' rows send back is asked of them below.
+        share = Share.cut(x.shape[1], self.rank, self.size)
+        # The gradient of a slice knows one share only; `_Cut` joins them, where any is asked for.
         part = _Cut.apply(x, self, share) if x.requires_grad else share.of(x)
         outputs: Tensor = _Gather.apply(network(part, flip, share), self, share)
         return outputs
@@ -100,11 +107,6 @@ class Team:
         own[:, : part.shape[1]] = part
         dist.all_gather(list(whole), own)
         return whole.transpose(0, 1).flatten(1, 2)[:, : share.n_rows]
-
-    def _share(self, n_rows: int) -> Share:
-        size = -(-n_rows // self.size)
-        start = min(self.rank * size, n_rows)
-        return Share(start, min(start + size, n_rows), n_rows)
 
 
 class _Gather(torch.autograd.Function):
