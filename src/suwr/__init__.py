@@ -15,6 +15,7 @@ _EXPORTS = {
     "SUWRClassifier": "suwr.estimators.classifier",
     "SUWRRegressor": "suwr.estimators.regressor",
     "engine": "suwr._engine",
+    "fit_partitions": "suwr.scale.training",
     "load": "suwr.estimators.persistence",
     "reveal": "suwr.masking",
     "score_partitions": "suwr.scale.scoring",
@@ -35,6 +36,7 @@ __all__ = [
     "engine",
     "exact",
     "exceptions",
+    "fit_partitions",
     "load",
     "plots",
     "reveal",
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from suwr.masking import Patches, reveal
     from suwr.narrative import Explanation, Narrative
     from suwr.scale.scoring import score_partitions
+    from suwr.scale.training import fit_partitions
 
 
 def __getattr__(name: str) -> Any:

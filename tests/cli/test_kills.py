@@ -53,6 +53,8 @@ def test_a_killed_fit_ends_at_the_same_file(tmp_path):
     assert [len(part) for part in parts] == [0, 1, 1, 1, 0]
     assert parts[1][0].startswith(".fit.checkpoint.")
     assert parts[3][0].startswith(".m.suwr.")
+    # The checkpoint outlives the fit until the model is in its file.
+    assert "fit.checkpoint" in ends[3][1]
     assert ends[1][1][1:] == ["fit.checkpoint"]
     assert ends[0][1] == ends[4][1] == ["m.suwr"]
     results = [(tmp_path / name / "m.suwr").read_bytes() for name in ("calm", "harsh")]

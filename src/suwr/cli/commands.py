@@ -1,10 +1,10 @@
-"""What ``fit``, ``predict`` and ``explain`` do."""
+"""What ``predict``, ``explain`` and ``audit`` do."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -14,64 +14,15 @@ from suwr._files import check_writable, write_atomic
 from suwr._optional import require
 from suwr.audit import audit_files
 from suwr.cli.files import check_table_path, model_columns, read_frame, write_frame
-from suwr.estimators.base import BaseSUWR
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.persistence import load
-from suwr.estimators.regressor import SUWRRegressor
 from suwr.exceptions import TableError
 from suwr.plots.files import write_figure
 from suwr.scale import score_partitions
 
 __all__ = [
-    "PageOptions", "audit_table", "explain_rows", "fit_table", "predict_folder", "predict_table",
+    "PageOptions", "audit_table", "explain_rows", "predict_folder", "predict_table",
 ]  # fmt: skip
-
-# A numeric target with more distinct values than this is a quantity, not a class.
-MOST_CLASSES = 20
-
-
-def fit_table(
-    data: Path,
-    target: str,
-    out: Path,
-    task: str,
-    sparsity_weight: str,
-    groups: list[str],
-    costs: list[str],
-    **params: Any,
-) -> None:
-    """Train on a file and write the model."""
-    check_writable(out)
-    frame = read_frame(data)
-    if target not in frame.columns:
-        known = ", ".join(str(c) for c in list(frame.columns)[:12])
-        raise TableError(f"--target must be a column of {data.name}: {known}. Got {target!r}.")
-    y, X = frame[target], frame.drop(columns=[target])
-    if y.isna().any():
-        raise TableError(f"The target column {target!r} has {int(y.isna().sum())} missing values.")
-    if task not in ("auto", "classification", "regression"):
-        raise ValueError(f"--task must be 'auto', 'classification' or 'regression'. Got {task!r}.")
-    if task == "auto":
-        task = "regression" if _is_quantity(y) else "classification"
-    kind: type[BaseSUWR] = SUWRRegressor if task == "regression" else SUWRClassifier
-    named = {name: [c.strip() for c in columns.split(",")] for name, columns in _pairs(groups)}
-    priced = {name: _number(value, f"--cost {name}") for name, value in _pairs(costs)}
-    model = kind(
-        sparsity_weight=_price(sparsity_weight),
-        groups=named or None,
-        costs=priced or None,
-        verbose=1,
-        **params,
-    )
-    model.fit(X, y.to_numpy())
-    model.save(out)
-    console = Console()
-    used = model.select(X).sum(axis=1).mean()
-    console.print(
-        f"Trained a {task} model on {len(X)} rows and {X.shape[1]} columns; "
-        f"it uses {used:.1f} columns on average."
-    )
-    console.print(f"Wrote {out}", soft_wrap=True)
 
 
 def predict_table(
@@ -190,32 +141,3 @@ def audit_table(
         console.print(f"Wrote {plot}", soft_wrap=True)
     if report.leaks:
         raise SystemExit(2)
-
-
-def _is_quantity(y: Any) -> bool:
-    values = y.to_numpy()
-    return values.dtype.kind in "iuf" and len(np.unique(values)) > MOST_CLASSES
-
-
-def _pairs(texts: list[str]) -> list[tuple[str, str]]:
-    for text in texts:
-        if "=" not in text:
-            raise ValueError(f"Write NAME=VALUE. Got {text!r}.")
-    return [(t.split("=", 1)[0].strip(), t.split("=", 1)[1]) for t in texts]
-
-
-def _price(text: str) -> float | Literal["auto"] | tuple[float, float]:
-    """``--sparsity-weight``: a number, 'auto', or LOW:HIGH."""
-    if text == "auto":
-        return "auto"
-    if ":" not in text:
-        return _number(text, "--sparsity-weight")
-    low, _, high = text.partition(":")
-    return _number(low, "--sparsity-weight"), _number(high, "--sparsity-weight")
-
-
-def _number(text: str, name: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{name} must be a number. Got {text!r}.") from None

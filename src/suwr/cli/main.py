@@ -78,7 +78,13 @@ def demo(
 @app.command()
 @_plainly
 def fit(
-    data: Data,
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A CSV, TSV or Parquet file. Parquet files larger than memory: a folder of them, "
+            "or a pattern in quotes: 'data/*.parquet'."
+        ),
+    ],
     target: Annotated[str, typer.Option(help="The column to predict.")],
     out: Annotated[Path, typer.Option(help="Where to write the model.")],
     task: Annotated[str, typer.Option(help="'classification', 'regression' or 'auto'.")] = "auto",
@@ -103,13 +109,23 @@ def fit(
         typer.Option(help="File from which a fit that was stopped goes on when called again."),
     ] = None,
     device: Annotated[str, typer.Option(help="'auto', 'cpu' or 'cuda'.")] = "auto",
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream", help="Read a Parquet file piece by piece, as a folder or pattern is read."
+        ),
+    ] = False,
+    scratch: Annotated[
+        Path | None,
+        typer.Option(help="Folder for what is then written meanwhile; it needs room."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
 ) -> None:
-    """Train a model on a table."""
-    from suwr.cli.commands import fit_table
+    """Train a model on a table; under torchrun, by all of its processes together."""
+    from suwr.cli.fitting import fit_table
 
     fit_table(
-        data, target, out, task, sparsity_weight, group or [], cost or [],
+        data, target, out, task, sparsity_weight, group or [], cost or [], stream, scratch,
         max_steps=max_steps, max_epochs=max_epochs, checkpoint=checkpoint, device=device,
         random_state=seed,
     )  # fmt: skip

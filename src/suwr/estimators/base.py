@@ -22,6 +22,7 @@ from suwr.estimators.sequential import PolicyKind, SequentialModel
 from suwr.estimators.table_model import TrainingData, seeded
 from suwr.estimators.weight_range import WeightRange, check_range
 from suwr.masking import Patches, Units
+from suwr.nn.distributed import Team
 from suwr.nn.inputs import MANY_UNITS
 from suwr.nn.networks import Architecture, Network
 from suwr.nn.reinforce import train_reinforce
@@ -86,7 +87,7 @@ class BaseSUWR(SequentialModel):
         validation_fraction: float = 0.1,
         trainer: Literal["auto", "actor", "lookahead", "reinforce"] = "auto",
         network: Literal["mlp", "conv"] = "mlp",
-        training: Mapping[str, float] | None = None,
+        training: Mapping[str, Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         device: str = "auto",
         random_state: Any = None,
@@ -114,6 +115,10 @@ class BaseSUWR(SequentialModel):
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
         """Train policy and predictor.
 
+        Where ``torch.distributed`` was started (by ``torchrun``), its processes train one model
+        together. All of them call `fit` with the same data, parameters and ``random_state``, and
+        all of them end with the same model.
+
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
@@ -126,28 +131,37 @@ class BaseSUWR(SequentialModel):
         -------
         self
         """
+        checkpoint = self._fit(X, y, sample_weight)
+        if checkpoint is not None:
+            checkpoint.remove()
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> FileCheckpoint | None:
+        """Do what `fit` does, but leave the checkpoint to the caller: it may save the model first.
+
+        Between the end of a fit and the file of its model nothing may be lost.
+        """
         data = self._prepare(X, y, sample_weight)
         settings, architecture = self._settings(data), self._architecture(data)
-        checkpoint = self._checkpoint(data)
+        team = self._team(data)
+        leads = team is None or team.leads
+        checkpoint = self._checkpoint(data, leads)
         arguments = (architecture, data.inputs, data.loss, data.rows, data.validation, settings)
         epochs = self.max_epochs
         if not architecture.shared:
             epochs += settings.pretrain_epochs + settings.finetune_epochs
         with (
             seeded(self.device_, data.seed) as generator,
-            training_progress(epochs, self.verbose) as progress,
+            training_progress(epochs, self.verbose if leads else 0) as progress,
         ):
             network: Network
+            common: dict[str, Any] = {"checkpoint": checkpoint, "team": team}
             if architecture.shared:
-                network = train_reinforce(*arguments, generator, progress, checkpoint=checkpoint)
+                network = train_reinforce(*arguments, generator, progress, **common)
             else:
-                network = train(
-                    *arguments, generator, progress, trainer=self._trainer(), checkpoint=checkpoint
-                )
+                network = train(*arguments, generator, progress, trainer=self._trainer(), **common)
         self._finish(data, network)
-        if checkpoint is not None:
-            checkpoint.remove()
-        return self
+        return checkpoint
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> TrainingData:
         """Check the parameters and read what `fit` was given."""
@@ -156,11 +170,7 @@ class BaseSUWR(SequentialModel):
         self._check_training()
         if self.checkpoint is not None:
             check_writable(self.checkpoint)
-            if not isinstance(self.random_state, Integral):
-                raise ValueError(
-                    "The 'checkpoint' parameter needs 'random_state' to be an int, so that a fit "
-                    f"that goes on is the same fit. Got {self.random_state!r} instead."
-                )
+            self._check_seed("The 'checkpoint' parameter", "a fit that goes on is the same fit")
         if self.n_predictors % 2:
             raise ValueError(
                 f"The 'n_predictors' parameter of {type(self).__name__} must be even: half of them "
@@ -171,6 +181,24 @@ class BaseSUWR(SequentialModel):
         self.weight_range_ = None
         self._install(self.encoder_, self.units_, torch.device(self.device_), None)
         return data
+
+    def _check_seed(self, who: str, why: str) -> None:
+        if not isinstance(self.random_state, Integral):
+            raise ValueError(
+                f"{who} needs 'random_state' to be an int, so that {why}. "
+                f"Got {self.random_state!r} instead."
+            )
+
+    def _team(self, data: TrainingData) -> Team | None:
+        """The processes that train together, once they agree on what."""
+        team = Team.current(self.device_)
+        if team is not None:
+            self._check_seed("Training by several processes", "all of them draw the same numbers")
+            team.check_same(
+                bytes.fromhex(self._identity(data, "checkpoint", "device", "verbose")),
+                "Every process must call fit with the same data and parameters.",
+            )
+        return team
 
     def _check_sparsity(self) -> None:
         """Refuse a λ, or a range of it, that cannot be meant."""
@@ -207,8 +235,7 @@ class BaseSUWR(SequentialModel):
         self._install(self.encoder_, self.units_, device, network)
         if isinstance(self.sparsity_weight, tuple | list):
             low, high = check_range(self.sparsity_weight, type(self).__name__)
-            values = data.validation.values
-            self.weight_range_ = WeightRange.measure(low, high, self.policy_, values)
+            self.weight_range_ = WeightRange.measure(low, high, self.policy_, data.validation)
 
     def _width(self) -> int:
         """Units of one step; more than all of them are all of them."""
@@ -272,16 +299,17 @@ class BaseSUWR(SequentialModel):
             informed=self._trainer() == "lookahead" and self._n_outputs() > 1,
         )
 
-    def _checkpoint(self, data: TrainingData) -> FileCheckpoint | None:
+    def _checkpoint(self, data: TrainingData, writes: bool) -> FileCheckpoint | None:
         if self.checkpoint is None:
             return None
-        parameters = {
-            k: v
-            for k, v in self.get_params(deep=False).items()
-            if k not in ("checkpoint", "verbose")
-        }
+        identity = self._identity(data, "checkpoint", "verbose")
+        return FileCheckpoint(self.checkpoint, identity, writes=writes)
+
+    def _identity(self, data: TrainingData, *ignored: str) -> str:
+        """A digest of the rows and of all parameters but some."""
+        parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in ignored}
         rows = [*vars(data.rows).values(), *vars(data.validation).values()]
-        return FileCheckpoint(self.checkpoint, fingerprint(parameters, rows))
+        return fingerprint(parameters, rows)
 
     def _install(
         self, encoder: TableEncoder, units: Units, device: torch.device, network: Network | None

@@ -30,7 +30,8 @@ def fingerprint(parameters: dict[str, Any], tensors: Iterable[Tensor]) -> str:
     sha = hashlib.sha256(json.dumps(parameters, sort_keys=True, default=repr).encode())
     for tensor in tensors:
         sha.update(str(tuple(tensor.shape)).encode())
-        sha.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        # As it lies, without a copy: it may be as large as a disk.
+        sha.update(tensor.detach().cpu().contiguous().numpy().ravel().data)
     return sha.hexdigest()
 
 
@@ -42,11 +43,14 @@ class FileCheckpoint:
     path : path
     identity : str
         What `fingerprint` gave for this fit.
+    writes : bool, default=True
+        Of the processes that train one model together, one writes.
     """
 
-    def __init__(self, path: str | os.PathLike[str], identity: str) -> None:
+    def __init__(self, path: str | os.PathLike[str], identity: str, *, writes: bool = True) -> None:
         self.path = Path(path)
         self.identity = identity
+        self.writes = writes
 
     def read(self) -> tuple[int, dict[str, Tensor]] | None:
         """See `suwr.nn.phases.Checkpoint`."""
@@ -72,6 +76,8 @@ class FileCheckpoint:
 
     def write(self, phase: int, state: dict[str, Tensor]) -> None:
         """See `suwr.nn.phases.Checkpoint`."""
+        if not self.writes:
+            return
         # Copies: tensors that share memory cannot be written beside each other.
         tensors = {k: v.detach().cpu().clone().contiguous() for k, v in state.items()}
         metadata = {"phase": str(phase), "identity": self.identity, "torch": torch.__version__}
@@ -79,4 +85,5 @@ class FileCheckpoint:
 
     def remove(self) -> None:
         """The fit is over."""
-        self.path.unlink(missing_ok=True)
+        if self.writes:
+            self.path.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from suwr.exceptions import TableError
 from suwr.tables import Table
 
-__all__ = ["ColumnCode", "TableEncoder"]
+__all__ = ["ColumnCode", "TableEncoder", "category_code", "number_code"]
 
 # Scaled values are squeezed smoothly into (-10, 10): an outlier stays large, never absurd.
 BOUND = 10.0
@@ -53,7 +53,8 @@ class ColumnCode:
         return asdict(self)
 
 
-def _fit_number(values: NDArray[np.float64]) -> ColumnCode:
+def number_code(values: NDArray[np.float64]) -> ColumnCode:
+    """How to encode a column of numbers."""
     present = values[~np.isnan(values)]
     missing = len(present) < len(values)
     if len(present) == 0:
@@ -72,12 +73,17 @@ def _fit_number(values: NDArray[np.float64]) -> ColumnCode:
     return ColumnCode(float(middle), float(scale), None, missing)
 
 
-def _fit_category(values: NDArray[Any]) -> ColumnCode:
-    counts = Counter(v for v in values if v is not None)
+def category_code(counts: Counter[Any], has_missing: bool) -> ColumnCode:
+    """How to encode a column whose values occur so often."""
     # Ties are broken by text, so that the order of rows does not matter.
     ranked = sorted(counts, key=lambda v: (-counts[v], str(v)))[:MAX_CATEGORIES]
     kept = tuple(sorted(ranked, key=lambda v: (str(type(v)), v)))
-    return ColumnCode(categories=kept, has_missing=any(v is None for v in values))
+    return ColumnCode(categories=kept, has_missing=has_missing)
+
+
+def _fit_category(values: NDArray[Any]) -> ColumnCode:
+    counts = Counter(v for v in values if v is not None)
+    return category_code(counts, counts.total() < len(values))
 
 
 class TableEncoder:
@@ -108,7 +114,7 @@ class TableEncoder:
         numeric = [c.dtype.kind == "f" for c in table.columns]
         if joint and all(numeric):
             cells = np.concatenate(table.columns)
-            code = _fit_number(cells)
+            code = number_code(cells)
             present = cells[~np.isnan(cells)]
             with np.errstate(over="ignore", invalid="ignore"):
                 middle = float(np.mean(present)) if len(present) else 0.0
@@ -121,7 +127,7 @@ class TableEncoder:
             )
             return cls(names, [code] * len(names))
         codes = [
-            _fit_number(column) if is_number else _fit_category(column)
+            number_code(column) if is_number else _fit_category(column)
             for column, is_number in zip(table.columns, numeric, strict=True)
         ]
         return cls(names, codes)

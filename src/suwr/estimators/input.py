@@ -13,6 +13,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from suwr.estimators.stored import StoredTable
 from suwr.exceptions import TableError
 from suwr.tables import Table, column_names, is_frame, read_table
 
@@ -28,13 +29,19 @@ def name_columns(estimator: Any) -> list[str]:
 
 def read_fit_table(
     estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None
-) -> tuple[Table, Any, NDArray[np.float64]]:
+) -> tuple[Table | StoredTable, Any, NDArray[np.float64]]:
     """Table, raw target and weights for ``fit``; sets ``n_features_in_`` and the names."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None"
         )
-    table = _read(estimator, X, reset=True, least_rows=2)
+    table: Table | StoredTable
+    if isinstance(X, StoredTable):
+        validate_data(estimator, X.header(), reset=True, skip_check_array=True)
+        _check_size(len(X), len(X.names), least_rows=2)
+        table = X
+    else:
+        table = _read(estimator, X, reset=True, least_rows=2)
     check_consistent_length(X, y)
     weight = _check_sample_weight(
         sample_weight, np.empty((table.n_rows, 1)), dtype=np.float64, ensure_non_negative=True

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from suwr.estimators.encoding import TableEncoder
 from suwr.estimators.input import name_columns, read_fit_table, read_predict_table
+from suwr.estimators.stored import StoredTable
 from suwr.masking import Patches, Units, resolve_units
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
@@ -116,21 +117,31 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         used = np.flatnonzero(weight > 0)
         names = name_columns(self)
         units = resolve_units(self.groups, self.costs, names, type(self).__name__)
-        encoder = TableEncoder.fit(table, names, joint=isinstance(self.groups, Patches))
+        joint = isinstance(self.groups, Patches)
+        if isinstance(table, StoredTable):
+            encoder = table.fit_encoder(joint=joint)
+        else:
+            encoder = TableEncoder.fit(table, names, joint=joint)
 
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
         train_rows, validation_rows = self._split_rows(target[used], rng)
         self.encoder_, self.units_, self.device_ = encoder, units, str(device)
         inputs, loss = self._parts()
-        everything = Rows(
-            torch.as_tensor(encoder.encode(table), device=device),
-            loss.targets(torch.as_tensor(target, device=device)),
-            torch.as_tensor(weight, dtype=torch.float32, device=device),
-        )
         train, check = used[train_rows], used[validation_rows]
-        rows = _normalised(everything[torch.as_tensor(train, device=device)])
-        validation = _normalised(everything[torch.as_tensor(check, device=device)])
+        if isinstance(table, StoredTable):
+            values = table.encode(encoder, (train, check))
+        else:
+            encoded = torch.as_tensor(encoder.encode(table), device=device)
+            values = [encoded[torch.as_tensor(part, device=device)] for part in (train, check)]
+        rows, validation = (
+            Rows(
+                own,
+                loss.targets(torch.as_tensor(target[part], device=device)),
+                _normalised(torch.as_tensor(weight[part], dtype=torch.float32, device=device)),
+            )
+            for own, part in zip(values, (train, check), strict=True)
+        )
         return TrainingData(rows, validation, inputs, loss, seed, train, check)
 
     def _parts(self) -> tuple[MaskedInputs, Loss]:
@@ -223,9 +234,9 @@ def _pick_device(name: str) -> torch.device:
     return device
 
 
-def _normalised(rows: Rows) -> Rows:
+def _normalised(weight: Tensor) -> Tensor:
     """Weights with mean one."""
-    return Rows(rows.values, rows.targets, rows.weight / rows.weight.mean())
+    return weight / weight.mean()
 
 
 def read_masks(

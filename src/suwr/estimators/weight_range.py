@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from suwr.nn.prices import condition_of
 from suwr.nn.rollout import Policy
+from suwr.nn.rows import Rows
 
 __all__ = ["WeightRange", "check_range"]
 
@@ -49,10 +49,11 @@ class WeightRange:
     n_units: NDArray[np.float64]
 
     @classmethod
-    def measure(cls, low: float, high: float, policy: Policy, values: Tensor) -> WeightRange:
+    def measure(cls, low: float, high: float, policy: Policy, rows: Rows) -> WeightRange:
         """Count the units that validation rows take at every place of the range."""
         counts = [
-            float((policy.at(c).rollout(values).order >= 0).sum(axis=(1, 2)).mean())
+            sum((policy.at(c).rollout(part.values).order >= 0).sum() for _, part in rows.blocks())
+            / len(rows)
             for c in np.linspace(-1.0, 1.0, GRID)
         ]
         # A dearer unit is never asked for more often; where it seems so, that is noise.

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-__all__ = ["EnsembleConv", "EnsembleMLP"]
+from suwr.nn.distributed import Share, Team
+
+__all__ = ["Ensemble", "EnsembleConv", "EnsembleMLP"]
 
 
-class EnsembleMLP(nn.Module):
+class Ensemble(nn.Module, ABC):
+    """Networks of one shape; the processes of a ``team``, where there is one, share the rows."""
+
+    team: Team | None = None
+
+    def forward(self, x: Tensor, flip: bool = False) -> Tensor:
+        """Evaluate every member on its own rows; with ``flip``, on those of its counterpart."""
+        if self.team is None:
+            return self.evaluate(x, flip)
+        return self.team.evaluate(self.evaluate, x, flip)
+
+    @abstractmethod
+    def evaluate(self, x: Tensor, flip: bool = False, share: Share | None = None) -> Tensor:
+        """As `forward`, in this process; ``x`` may be its share of all rows."""
+
+
+class EnsembleMLP(Ensemble):
     """``n_members`` feed-forward networks of one shape, evaluated by one batched product a layer.
 
     Input ``(n_members, n, n_in)`` gives ``(n_members, n, n_out)``. Members come in groups of
@@ -45,8 +64,8 @@ class EnsembleMLP(nn.Module):
             self.weights.append(nn.Parameter(weight))
             self.biases.append(nn.Parameter(bias))
 
-    def forward(self, x: Tensor, flip: bool = False) -> Tensor:
-        """Evaluate every member on its own rows; with ``flip``, on those of its counterpart."""
+    def evaluate(self, x: Tensor, flip: bool = False, share: Share | None = None) -> Tensor:
+        """See `Ensemble`."""
         last = len(self.weights) - 1
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             if flip:
@@ -55,7 +74,8 @@ class EnsembleMLP(nn.Module):
             if layer < last:
                 x = F.hardswish(x)
                 if self.dropout and self.training:
-                    x = F.dropout(x, self.dropout)
+                    drop = F.dropout if share is None else share.dropout
+                    x = drop(x, self.dropout)
         return x
 
 
@@ -63,7 +83,7 @@ def _exchange(tensor: Tensor, group: int) -> Tensor:
     return tensor.unflatten(0, (-1, 2, group)).flip(1).flatten(0, 2)
 
 
-class EnsembleConv(nn.Module):
+class EnsembleConv(Ensemble):
     """``n_members`` small convolutional networks over a masked image and its mask.
 
     Input ``(n_members, n, 2 · height · width + n_extra)``, as `EnsembleMLP` takes it: the image,
@@ -108,8 +128,8 @@ class EnsembleConv(nn.Module):
     def dropout(self, rate: float) -> None:
         self.dense.dropout = rate
 
-    def forward(self, x: Tensor, flip: bool = False) -> Tensor:
-        """As `EnsembleMLP.forward`."""
+    def evaluate(self, x: Tensor, flip: bool = False, share: Share | None = None) -> Tensor:
+        """See `Ensemble`."""
         size, members = math.prod(self.image_shape), list(self.images)
         if flip:
             order = _exchange(torch.arange(len(members)), self.group)
@@ -118,4 +138,4 @@ class EnsembleConv(nn.Module):
         for member, rows in zip(members, x, strict=True):
             image = rows[:, : 2 * size].reshape(-1, 2, *self.image_shape)
             found.append(torch.cat([member(image), rows[:, 2 * size :]], dim=1))
-        return self.dense(torch.stack(found), flip)
+        return self.dense.evaluate(torch.stack(found), flip, share)

@@ -25,11 +25,15 @@ def objective(
     condition: Tensor | None = None,
 ) -> float:
     """Weighted mean of ``L(f(x ⊙ h), y) + λ ‖h‖`` under greedy inference."""
-    trace = policy.rollout(rows.values, condition=condition)
-    mask = torch.as_tensor(trace.mask, device=policy.device)
-    order = torch.as_tensor(trace.order, device=policy.device).flatten(1)
-    price = torch.where(order >= 0, policy.inputs.costs[order.clamp_min(0)], 0.0).sum(dim=1)
-    lost = loss.of_prediction(policy.predict(rows.values, mask), rows.targets)
+    lost, price = torch.empty_like(rows.weight), torch.empty_like(rows.weight)
+    for place, part in rows.blocks():
+        told = None if condition is None else condition[place]
+        trace = policy.rollout(part.values, condition=told)
+        mask = torch.as_tensor(trace.mask, device=policy.device)
+        order = torch.as_tensor(trace.order, device=policy.device).flatten(1)
+        paid = torch.where(order >= 0, policy.inputs.costs[order.clamp_min(0)], 0.0)
+        price[place] = paid.sum(dim=1)
+        lost[place] = loss.of_prediction(policy.predict(part.values, mask), part.targets)
     return float(((lost + sparsity_weight * price) * rows.weight).mean())
 
 

@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
+from suwr.nn.distributed import Team
+from suwr.nn.ensembles import Ensemble, EnsembleConv, EnsembleMLP
 from suwr.nn.losses import Loss
 
 __all__ = [
@@ -126,6 +127,13 @@ class Network(nn.Module, ABC):
         self.architecture = architecture
         ends = torch.ones(2) if architecture.conditioned else torch.ones(())
         self.register_buffer("stop_temperature", ends)
+
+    def join(self, team: Team | None) -> None:
+        """Let the processes of a team evaluate the network together; None ends that."""
+        for part in self.children():
+            for ensemble in [part] if isinstance(part, Ensemble) else part.children():
+                assert isinstance(ensemble, Ensemble)
+                ensemble.team = team
 
     @abstractmethod
     def policy_outputs(

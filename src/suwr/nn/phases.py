@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
+from suwr.nn.distributed import Team
 from suwr.nn.settings import Epoch, Progress
 
 __all__ = ["Checkpoint", "Phase", "State", "run_phases"]
@@ -92,6 +93,7 @@ def run_phases(
     generator: torch.Generator,
     progress: Progress,
     checkpoint: Checkpoint | None = None,
+    team: Team | None = None,
 ) -> None:
     """Run phases one after the other, from where a checkpoint stands.
 
@@ -103,12 +105,23 @@ def run_phases(
         Its state, and that of torch's global generators, belong to the checkpoint.
     progress : callable
     checkpoint : Checkpoint, optional
+    team : Team, optional
+        The processes that train together; all of them must read the same checkpoint.
     """
     left = checkpoint.read() if checkpoint is not None else None
+    if team is not None:
+        at = [-1, 0] if left is None else [left[0], int(left[1]["epoch"])]
+        team.check_same(
+            torch.tensor(at).numpy().tobytes(),
+            "Every process must find the same 'checkpoint': put it where all of them can read it.",
+        )
     for number, make in enumerate(phases):
         if left is not None and number < left[0]:
             continue
         phase = make()
+        if team is not None:
+            for optimizer in phase.optimizers.values():
+                optimizer.register_step_pre_hook(team.add_gradients)
         if left is not None and number == left[0]:
             device = next(iter(phase.modules.values())).parameters().__next__().device
             state = {

@@ -46,7 +46,7 @@ def teacher(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: F
     said = folds.rows.targets.clone()
     for start in range(0, folds.size, TEACHER_ROWS):
         index = folds.halves[:, start : start + TEACHER_ROWS]
-        values = folds.rows.values[index]
+        values = folds.rows[index].values
         mask = torch.ones((*index.shape, inputs.n_columns), dtype=torch.bool, device=values.device)
         said[index] = network.other_half(inputs.reveal(values, mask), loss)
     return said

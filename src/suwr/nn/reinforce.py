@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from suwr.nn.distributed import Team
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.judge import BestState, Judge
 from suwr.nn.losses import Loss
@@ -90,16 +91,20 @@ def train_reinforce(
     progress: Progress,
     *,
     checkpoint: Checkpoint | None = None,
+    team: Team | None = None,
 ) -> SharedNetwork:
     """Train by REINFORCE; see `suwr.nn.training.train` for the parameters."""
-    network = SharedNetwork(architecture).to(rows.values.device)
+    network = SharedNetwork(architecture).to(rows.device)
+    network.join(team)
     folds = Folds(rows, generator)
     run_phases(
         [lambda: Reinforce(network, inputs, loss, folds, validation, settings)],
         generator,
         progress,
         checkpoint,
+        team,
     )
+    network.join(None)
     return network
 
 

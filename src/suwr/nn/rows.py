@@ -11,6 +11,9 @@ from torch.nn import functional as F
 
 __all__ = ["Folds", "Rows", "by_fold", "by_half", "by_model", "shuffled"]
 
+# Rows that are carried through a policy at once: what a pass over all rows may copy.
+BLOCK_ROWS = 65_536
+
 # Small tables are passed over several times in what counts as an epoch, so that a fixed number of
 # epochs trains them as well as large ones.
 LEAST_BATCHES = 8
@@ -23,6 +26,8 @@ class Rows:
     Attributes
     ----------
     values : Tensor of shape (n, n_values)
+        May lie on the CPU, in a mapped file, while training is elsewhere: only what is asked for is
+        read and moved.
     targets : Tensor of shape (n, n_outputs)
         One-hot classes or standardised values.
     weight : Tensor of shape (n,)
@@ -36,8 +41,21 @@ class Rows:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __getitem__(self, index: Tensor) -> Rows:
-        return Rows(self.values[index], self.targets[index], self.weight[index])
+    @property
+    def device(self) -> torch.device:
+        """Where training is."""
+        return self.weight.device
+
+    def __getitem__(self, index: Tensor | slice) -> Rows:
+        where = index if isinstance(index, slice) else index.to(self.values.device)
+        values = self.values[where].to(self.device)
+        return Rows(values, self.targets[index], self.weight[index])
+
+    def blocks(self) -> Iterator[tuple[slice, Rows]]:
+        """All rows in order, a bounded number at once, and where they stand."""
+        for start in range(0, len(self), BLOCK_ROWS):
+            place = slice(start, min(start + BLOCK_ROWS, len(self)))
+            yield place, self[place]
 
 
 class Folds:
@@ -58,7 +76,7 @@ class Folds:
     def __init__(self, rows: Rows, generator: torch.Generator, n_tables: int = 1) -> None:
         self.rows = rows
         self.generator = generator
-        n, device = len(rows) // n_tables, rows.values.device
+        n, device = len(rows) // n_tables, rows.device
         self.size = max(1, n // 2)
         halves = []
         for table in range(n_tables):

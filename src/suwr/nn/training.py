@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from suwr.nn.actor import PolicyTraining
+from suwr.nn.distributed import Team
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.lookahead import LookAhead
 from suwr.nn.losses import Loss
@@ -39,6 +40,7 @@ def train(
     trainer: str = "actor",
     n_models: int = 1,
     checkpoint: Checkpoint | None = None,
+    team: Team | None = None,
 ) -> Network:
     """Train a SUWR model, or several of one shape together.
 
@@ -61,10 +63,13 @@ def train(
     n_models : int, default=1
     checkpoint : Checkpoint, optional
         Where to go on from, and to leave the state after every epoch.
+    team : Team, optional
+        The processes that train this model together.
     """
-    network = SeparateNetwork(architecture, settings.dropout, n_models).to(rows.values.device)
+    network = SeparateNetwork(architecture, settings.dropout, n_models).to(rows.device)
+    network.join(team)
     folds = Folds(rows, generator, n_models)
-    prices = Prices.of(settings, n_models, rows.values.device)
+    prices = Prices.of(settings, n_models, rows.device)
 
     final = final_masks(network, inputs, loss, rows, settings, prices)
     policy_phase = POLICY_PHASES[trainer]
@@ -73,7 +78,8 @@ def train(
         lambda: policy_phase(network, inputs, loss, folds, validation, settings, prices),
         lambda: FineTuning(network, inputs, loss, folds, final, settings),
     ]
-    run_phases(phases, generator, progress, checkpoint)
+    run_phases(phases, generator, progress, checkpoint, team)
+    network.join(None)
     return network.eval()
 
 
@@ -100,7 +106,11 @@ def final_masks(
             return mask.flatten(0, 1)
         policy = Policy(network, inputs, loss, settings.max_steps, settings.units_per_step)
         condition = prices.spread(len(rows), turn)[1]
-        trace = policy.rollout(rows.values, condition=None if condition is None else condition[0])
-        return torch.as_tensor(trace.mask, device=policy.device)
+        mask = torch.empty(len(rows), inputs.n_columns, dtype=torch.bool, device=policy.device)
+        for place, part in rows.blocks():
+            told = None if condition is None else condition[0, place]
+            trace = policy.rollout(part.values, condition=told)
+            mask[place] = torch.as_tensor(trace.mask, device=policy.device)
+        return mask
 
     return lambda epoch: masks(0 if prices.ratio is None else epoch)

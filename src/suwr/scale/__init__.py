@@ -1,5 +1,6 @@
-"""Data larger than memory: scored partition by partition, on one machine or on many."""
+"""Data larger than memory: trained on from files, scored partition by partition."""
 
 from suwr.scale.scoring import ScoredFolder, score_partitions
+from suwr.scale.training import ParquetTable, fit_partitions
 
-__all__ = ["ScoredFolder", "score_partitions"]
+__all__ = ["ParquetTable", "ScoredFolder", "fit_partitions", "score_partitions"]
