@@ -51,11 +51,12 @@ def cancer():
 
 
 @cache
-def ranged():
+def ranged(trainer):
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     model = SUWRClassifier(
-        sparsity_weight=(0.002, 0.05), max_steps=8, max_epochs=16, hidden_size=32, random_state=0
-    )
+        sparsity_weight=(0.002, 0.05), trainer=trainer, max_steps=8, max_epochs=16, hidden_size=32,
+        random_state=0,
+    )  # fmt: skip
     return model.fit(X, y), X[:60], y[:60]
 
 

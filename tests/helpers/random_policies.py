@@ -23,6 +23,8 @@ NETWORKS = {
     "told": {"conditioned": True},
     "images": {"image_shape": (2, 3)},
     "told images": {"image_shape": (2, 3), "conditioned": True},
+    "informed": {"informed": True},
+    "told and informed": {"informed": True, "conditioned": True},
 }
 
 

@@ -20,6 +20,7 @@ MODELS = {
     "two units a step": SUWRRegressor(units_per_step=2, **SMALL),
     "range": SUWRClassifier(sparsity_weight=(0.001, 0.1), **SMALL),
     "lookahead": SUWRRegressor(trainer="lookahead", **SMALL),
+    "informed": SUWRClassifier(trainer="lookahead", **SMALL),
     "reinforce": SUWRClassifier(trainer="reinforce", **SMALL),
 }
 

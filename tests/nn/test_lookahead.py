@@ -7,6 +7,7 @@ from random_policies import make_policy, random_values
 from suwr import SUWRClassifier
 from suwr.nn.lookahead import LookAhead
 from suwr.nn.losses import CrossEntropy
+from suwr.nn.networks import doubts
 from suwr.nn.prices import Prices
 from suwr.nn.rows import Folds, Rows, by_model
 from suwr.nn.settings import Settings
@@ -36,6 +37,34 @@ def test_a_walk_reveals_one_unit_a_step_and_its_gains_add_up():
         said = phase.network.eval().other_half(seen.unflatten(1, (2, -1))[0], phase.loss)
         lost.append(phase.loss.of_prediction(said, rows.targets).flatten())
     torch.testing.assert_close(walk.gain[0, :, 3], lost[0] - 0.1 - lost[1])
+
+
+def test_doubts_of_probabilities():
+    sure, torn = doubts(torch.tensor([[1.0, 0.0, 0.0], [0.4, 0.4, 0.2]]))
+    torch.testing.assert_close(sure, torch.tensor([0.0, 1.0, 0.0, 1.0]))
+    entropy = -(0.8 * np.log(0.4) + 0.2 * np.log(0.2)) / np.log(3)
+    left = np.log(0.6) / np.log(1e-4)
+    torch.testing.assert_close(torn, torch.tensor([entropy, 0.4, 0.4, left], dtype=torch.float32))
+
+
+def test_the_stop_decision_hears_the_predictors():
+    policy = make_policy(0, network="informed")
+    values, mask = random_values(20), torch.ones(20, 6, dtype=torch.bool)
+    mask[:, 5] = False
+    before = policy.decide(values, mask)
+    for bias in policy.network.predictor.biases:
+        bias.data += 1.0
+    stop, logits = policy.decide(values, mask)
+    assert (stop != before[0]).any()
+    assert torch.equal(logits, before[1])
+
+
+def test_settings_of_training_can_be_given():
+    X = np.random.RandomState(0).randn(60, 4)
+    clf = SUWRClassifier(max_epochs=1, hidden_size=4, random_state=0, training={"rollouts": 3})
+    settings = clf._settings(clf._prepare(X, X[:, 0] > 0, None))
+    assert settings.rollouts == 3
+    assert settings.dropout == Settings(sparsity_weight=1.0, max_steps=1).dropout
 
 
 def test_the_informative_columns_of_many_are_found():

@@ -76,9 +76,13 @@ def test_the_page_reads_nothing_hidden(name, poison, pages, open_page, tmp_path)
     assert open_page(path).evaluate(TELL) == before
 
 
-@pytest.mark.parametrize("weight", [0.004, 0.02])
-def test_a_range_of_prices_is_told_at_the_chosen_one(weight, open_page, tmp_path):
-    model, X, _ = page_data.ranged()
+# The stop head of a look-ahead classifier is told how sure the predictors are.
+@pytest.mark.parametrize(
+    ("trainer", "weight"), [("actor", 0.004), ("actor", 0.02), ("lookahead", 0.01)]
+)
+def test_a_range_of_prices_is_told_at_the_chosen_one(trainer, weight, open_page, tmp_path):
+    model, X, _ = page_data.ranged(trainer)
+    assert model.policy_.network.architecture.informed == (trainer == "lookahead")
     explanation = model.explain(X, sparsity_weight=weight)
     path = tmp_path / "range.html"
     explanation.to_html(path, model=True)

@@ -24,12 +24,15 @@ from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
 from suwr.nn.phases import State
 from suwr.nn.policy_phase import PolicyPhase
-from suwr.nn.predictor import teacher, weighted_loss
-from suwr.nn.rows import Rows, by_fold, by_half, by_model
+from suwr.nn.predictor import weighted_loss
+from suwr.nn.rows import Folds, Rows, by_fold, by_half, by_model
 from suwr.nn.schedule import fade, step
 from suwr.nn.settings import Settings
 
-__all__ = ["PolicyTraining"]
+__all__ = ["PolicyTraining", "teacher"]
+
+# Rows of each half that the teacher judges at once.
+TEACHER_ROWS = 4096
 
 
 @dataclass
@@ -113,6 +116,19 @@ class PolicyTraining(PolicyPhase):
         with settings.precision(index.device):
             value = weighted_loss(network, inputs, self.loss, seen, mask)
         step(self.predictor_optimizer, value)
+
+
+@torch.no_grad()
+def teacher(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: Folds) -> Tensor:
+    """What the other half's predictor says of each row when it sees everything."""
+    network.eval()
+    said = folds.rows.targets.clone()
+    for start in range(0, folds.size, TEACHER_ROWS):
+        index = folds.halves[:, start : start + TEACHER_ROWS]
+        values = folds.rows[index].values
+        mask = torch.ones((*index.shape, inputs.n_columns), dtype=torch.bool, device=values.device)
+        said[index] = network.other_half(inputs.reveal(values, mask), loss)
+    return said
 
 
 def _explore(

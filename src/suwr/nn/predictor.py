@@ -15,10 +15,7 @@ from suwr.nn.rows import Folds, Rows, shuffled
 from suwr.nn.schedule import cosine, set_rate, step
 from suwr.nn.settings import Epoch, Settings
 
-__all__ = ["FineTuning", "Pretraining", "member_loss", "teacher", "weighted_loss"]
-
-# Rows of each half that the teacher judges at once.
-TEACHER_ROWS = 4096
+__all__ = ["FineTuning", "Pretraining", "member_loss", "weighted_loss"]
 
 
 def member_loss(network: SeparateNetwork, loss: Loss, seen: Tensor, rows: Rows) -> Tensor:
@@ -37,19 +34,6 @@ def weighted_loss(
 ) -> Tensor:
     """`member_loss` under hard masks."""
     return member_loss(network, loss, inputs.reveal(rows.values, mask), rows)
-
-
-@torch.no_grad()
-def teacher(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: Folds) -> Tensor:
-    """What the other half's predictor says of each row when it sees everything."""
-    network.eval()
-    said = folds.rows.targets.clone()
-    for start in range(0, folds.size, TEACHER_ROWS):
-        index = folds.halves[:, start : start + TEACHER_ROWS]
-        values = folds.rows[index].values
-        mask = torch.ones((*index.shape, inputs.n_columns), dtype=torch.bool, device=values.device)
-        said[index] = network.other_half(inputs.reveal(values, mask), loss)
-    return said
 
 
 class Pretraining(Phase):
@@ -143,15 +127,10 @@ class FineTuning(Phase):
         )
         self.modules = {"network": network}
         self.optimizers = {"predictor": self.optimizer}
-        if settings.finetune_soft:
-            self.tensors = {"teacher": teacher(network, inputs, loss, folds)}
 
     def train_epoch(self) -> Epoch:
         """See `Phase`."""
         settings, rows, generator = self.settings, self.folds.rows, self.folds.generator
-        if settings.finetune_soft:
-            mixed = rows.targets.lerp(self.tensors["teacher"], settings.finetune_soft)
-            rows = Rows(rows.values, mixed, rows.weight)
         self.network.eval()
         final = self.final(self.epoch)
         tables = len(self.folds.halves) // 2

@@ -111,8 +111,6 @@ class Settings:
     finetune_rate: float = 1e-3
     finetune_random: float = 0.3
     finetune_dropout: float = 0.1
-    # How far labels give way to what the other half's predictor says of the whole row.
-    finetune_soft: float = 0.0
 
     @property
     def pretrain_epochs(self) -> int:
