@@ -40,11 +40,12 @@ def test_a_walk_reveals_one_unit_a_step_and_its_gains_add_up():
 
 
 def test_doubts_of_probabilities():
-    sure, torn = doubts(torch.tensor([[1.0, 0.0, 0.0], [0.4, 0.4, 0.2]]))
-    torch.testing.assert_close(sure, torch.tensor([0.0, 1.0, 0.0, 1.0]))
+    mask = torch.tensor([[0.0, 0.0], [1.0, 0.0]])
+    sure, torn = doubts(torch.tensor([[1.0, 0.0, 0.0], [0.4, 0.4, 0.2]]), mask)
+    torch.testing.assert_close(sure, torch.tensor([0.0, 1.0, 0.0, 1.0, 0.0]))
     entropy = -(0.8 * np.log(0.4) + 0.2 * np.log(0.2)) / np.log(3)
     left = np.log(0.6) / np.log(1e-4)
-    torch.testing.assert_close(torn, torch.tensor([entropy, 0.4, 0.4, left], dtype=torch.float32))
+    torch.testing.assert_close(torn, torch.tensor([entropy, 0.4, 0.4, left, 0.5]).float())
 
 
 def test_the_stop_decision_hears_the_predictors():

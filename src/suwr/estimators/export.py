@@ -78,7 +78,8 @@ def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:
 
     ``gain``, ``select`` and each of ``predict`` are ``[network, first output, last + 1]``. The
     predictions of the members are averaged after the output function. ``stop``, where there is one,
-    is one more network: it reads 'doubts' (see `suwr.nn.networks.doubts`) and adds to the gain.
+    is one more network, that tells the gain instead: it reads 'doubts' (see
+    `suwr.nn.networks.doubts`).
     """
     network = policy.network
     known = _DESCRIPTIONS.get(type(network))
@@ -96,17 +97,19 @@ def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:
 
 
 def _separate(network: SeparateNetwork, told: list[float], weights: Weights) -> dict[str, Any]:
-    a, policy = network.architecture, network.policy
-    trunk = policy.trunk if type(policy) is InformedPolicy else policy
-    nets = [*_networks(trunk, a, told, weights), *_networks(network.predictor, a, [], weights)]
-    stop = _doubting(policy.stop, told, weights) if type(policy) is InformedPolicy else None
-    return {
-        "networks": nets,
-        "stop": stop,
-        "gain": [0, 0, 1],
-        "select": [0, 1, 1 + a.n_units],
-        "predict": [[number, 0, a.n_outputs] for number in range(1, len(nets))],
-    }
+    a, policy, predictor = network.architecture, network.policy, network.predictor
+    if type(policy) is InformedPolicy:
+        nets = [*_networks(policy.select, a, told, weights), *_networks(predictor, a, [], weights)]
+        heads = {
+            "stop": _doubting(policy.stop, told, weights),
+            "gain": None,
+            "select": [0, 0, a.n_units],
+        }
+    else:
+        nets = [*_networks(policy, a, told, weights), *_networks(predictor, a, [], weights)]
+        heads = {"stop": None, "gain": [0, 0, 1], "select": [0, 1, 1 + a.n_units]}
+    predict = [[number, 0, a.n_outputs] for number in range(1, len(nets))]
+    return {"networks": nets, "predict": predict, **heads}
 
 
 def _shared(network: SharedNetwork, told: list[float], weights: Weights) -> dict[str, Any]:

@@ -25,7 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 # Numbers that `doubts` says, and hidden units of the network that reads them.
-N_DOUBTS, STOP_HIDDEN = 4, 32
+N_DOUBTS, STOP_HIDDEN = 5, 32
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Architecture:
         ``(height, width)``: policy and predictors begin with convolutions over the masked image and
         its mask.
     informed : bool
-        The stop head is also told how sure the predictors are. Classes only.
+        Whether to stop is decided by how sure the predictors are. Classes only.
     """
 
     n_values: int
@@ -83,33 +83,29 @@ class Architecture:
         return cls(**{**stored, "image_shape": None if shape is None else tuple(shape)})
 
 
-def doubts(said: Tensor) -> Tensor:
-    """How sure class probabilities are ``(..., n_classes)``, in four numbers ``(..., 4)``.
+def doubts(said: Tensor, mask: Tensor) -> Tensor:
+    """How sure class probabilities are ``(..., n_classes)``, in five numbers ``(..., 5)``.
 
     Entropy, the two largest probabilities, and what the first leaves over on a logarithmic scale:
-    at a low price a stop turns on the third decimal.
+    at a low price a stop turns on the third decimal. Last the share of the columns that are
+    revealed, ``mask`` ``(..., n_columns)``.
     """
     entropy = -(said * said.clamp_min(1e-9).log()).sum(dim=-1) / math.log(said.shape[-1])
     first, second = said.topk(2, dim=-1).values.unbind(dim=-1)
     left = (1.0 - first).clamp_min(1e-4).log() / math.log(1e-4)
-    return torch.stack([entropy, first, second, left], dim=-1)
+    return torch.stack([entropy, first, second, left, mask.mean(dim=-1)], dim=-1)
 
 
 class InformedPolicy(nn.Module):
-    """A policy network with a small one beside it that adds to the gain what `doubts` imply.
+    """A network that selects, and a small one beside it that sees `doubts` and tells the gain.
 
     Many units one by one change a prediction little. How much is left to gain then shows best in
-    the prediction itself, which the policy network would have to learn a second time.
+    the prediction itself; a large network that regresses it from the units overfits instead.
     """
 
-    def __init__(self, trunk: nn.Module, stop: nn.Module) -> None:
+    def __init__(self, select: nn.Module, stop: nn.Module) -> None:
         super().__init__()
-        self.trunk, self.stop = trunk, stop
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Outputs of the policy network alone."""
-        outputs: Tensor = self.trunk(inputs)
-        return outputs
+        self.select, self.stop = select, stop
 
 
 class Network(nn.Module, ABC):
@@ -188,10 +184,12 @@ class SeparateNetwork(Network):
             return EnsembleMLP(members, n_in, a.hidden_size, a.n_layers, n_out, rate, half)
 
         told = int(a.conditioned)
-        self.policy: nn.Module = stack(n_models, told, a.n_units + 1, 0.0)
+        self.policy: nn.Module
         if a.informed:
             stop = EnsembleMLP(n_models, N_DOUBTS + told, STOP_HIDDEN, 2, 1)
-            self.policy = InformedPolicy(self.policy, stop)
+            self.policy = InformedPolicy(stack(n_models, told, a.n_units, 0.0), stop)
+        else:
+            self.policy = stack(n_models, told, a.n_units + 1, 0.0)
         self.predictor = stack(n_models * a.n_members, 0, a.n_outputs, dropout)
 
     def other_half(self, inputs: Tensor, loss: Loss) -> Tensor:
@@ -217,12 +215,14 @@ class SeparateNetwork(Network):
         An informed policy needs what predictors ``said``, ``(n_models, n, n_outputs)``.
         """
         told = [] if condition is None else [condition.unsqueeze(-1)]
-        out = self.policy(torch.cat([inputs, *told], dim=-1))
-        gain, logits = out[..., 0], out[..., 1:]
+        seen = torch.cat([inputs, *told], dim=-1)
         if isinstance(self.policy, InformedPolicy):
             assert said is not None
-            gain = gain + self.policy.stop(torch.cat([doubts(said), *told], dim=-1))[..., 0]
-        return gain, logits
+            heard = doubts(said, inputs[..., -self.architecture.n_columns :])
+            gain = self.policy.stop(torch.cat([heard, *told], dim=-1))
+            return gain[..., 0], self.policy.select(seen)
+        out = self.policy(seen)
+        return out[..., 0], out[..., 1:]
 
     def policy_outputs(
         self, inputs: Tensor, condition: Tensor | None = None

@@ -97,12 +97,13 @@ function softmax(outputs) {
   return powers.map((p) => p / sum);
 }
 
-/** How sure class probabilities are: entropy, the two largest, and what the first leaves over. */
-function doubts(said) {
+/** How sure class probabilities are, and how much is revealed; as in suwr.nn.networks. */
+function doubts(said, mask) {
   const entropy = said.reduce((sum, p) => sum - p * Math.log(Math.max(p, 1e-9)), 0);
   const [first, second] = [...said].sort((a, b) => b - a);
   const left = Math.log(Math.max(1 - first, 1e-4)) / Math.log(1e-4);
-  return [entropy / Math.log(said.length), first, second, left];
+  const shown = mask.reduce((sum, m) => sum + m, 0) / mask.length;
+  return [entropy / Math.log(said.length), first, second, left, shown];
 }
 
 /** Stop probability, select scores and prediction from what is revealed. */
@@ -124,8 +125,9 @@ function evaluate(model, known) {
   const prediction = members[0].map(
     (_, i) => members.reduce((sum, member) => sum + member[i], 0) / members.length
   );
-  const more = model.stop ? forward(model.stop, { doubts: doubts(prediction) })[0] : 0;
-  const gain = part(model.gain)[0] + more;
+  const gain = model.stop
+    ? forward(model.stop, { doubts: doubts(prediction, parts.mask) })[0]
+    : part(model.gain)[0];
   const stop = 1 / (1 + Math.exp(gain / model.stop_temperature));
   return { stop, scores: part(model.select), prediction };
 }
