@@ -164,3 +164,21 @@ def test_saving_says_what_is_wrong_and_writes_nothing(tmp_path, classifier):
     with pytest.raises(FileNotFoundError, match="does not exist"):
         classifier.save(tmp_path / "no" / "model.suwr")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_stops_by_its_predictions(tmp_path):
+    X = np.random.RandomState(0).randn(90, 5)
+    y = X[:, 0] + X[:, 1] > 0
+    clf = SUWRClassifier(
+        trainer="lookahead", sparsity_weight=(0.01, 0.1), max_epochs=3, hidden_size=8,
+        random_state=0, training={"states_per_row": 2},
+    ).fit(X, y)  # fmt: skip
+    clf.save(tmp_path / "m.suwr")
+    again = suwr.load(tmp_path / "m.suwr")
+    assert again.policy_.network.architecture.informed
+    assert again.training == {"states_per_row": 2}
+    for weight in (0.01, 0.1):
+        np.testing.assert_array_equal(
+            again.predict_proba(X, sparsity_weight=weight),
+            clf.predict_proba(X, sparsity_weight=weight),
+        )
