@@ -33,6 +33,8 @@ def mnist_page(records: list[Record], link: str) -> str:
     ]  # fmt: skip
     if any(r["cell"]["method"] == "SUWR" for r in records):
         lines += ["## What was to be reached", "", _target_grid(records).markdown(), ""]
+    else:
+        lines += ["SUWR has not been run at this scale yet; these are its rivals.", ""]
     lines += [
         "## GDFS beside its publication", "",
         "Digits; accuracy in percent after a fixed number of pixels. Its authors train until",
