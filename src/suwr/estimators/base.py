@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -27,7 +27,7 @@ from suwr.nn.inputs import MANY_UNITS
 from suwr.nn.networks import Architecture, Network
 from suwr.nn.reinforce import train_reinforce
 from suwr.nn.rollout import Policy
-from suwr.nn.settings import Settings
+from suwr.nn.settings import TUNABLE, Settings
 from suwr.nn.training import train
 
 __all__ = ["BaseSUWR", "PolicyKind"]
@@ -214,14 +214,11 @@ class BaseSUWR(SequentialModel):
 
     def _check_training(self) -> None:
         """Refuse settings of training that do not exist or are no numbers."""
-        known = {f.name for f in fields(Settings)} - {
-            "sparsity_weight", "max_steps", "units_per_step", "max_epochs", "batch_size",
-        }  # fmt: skip
         for name, value in (self.training or {}).items():
-            if name not in known:
+            if name not in TUNABLE:
                 raise ValueError(
                     f"The 'training' parameter of {type(self).__name__} must name some of "
-                    f"{', '.join(sorted(known))}. Got {name!r} instead."
+                    f"{', '.join(TUNABLE)}. Got {name!r} instead."
                 )
             if not isinstance(value, Real) or not math.isfinite(value):
                 raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,7 +15,7 @@ from suwr.nn.schedule import fade
 if TYPE_CHECKING:
     from suwr.nn.rollout import Policy
 
-__all__ = ["Epoch", "Progress", "Settings"]
+__all__ = ["TUNABLE", "Epoch", "Progress", "Settings"]
 
 
 @dataclass(frozen=True)
@@ -137,3 +137,12 @@ class Settings:
         hardened = 1.0 - fade(share, self.harden_from, 1.0)
         softness = self.stop_softness * (self.stop_softness_end / self.stop_softness) ** hardened
         return softness * self.reward_scale * max(price, 1e-3)
+
+
+#: Settings that no parameter of an estimator stands for.
+TUNABLE = tuple(
+    sorted(
+        {f.name for f in fields(Settings)}
+        - {"sparsity_weight", "max_steps", "units_per_step", "max_epochs", "batch_size"}
+    )
+)
