@@ -71,6 +71,17 @@ def digits():
 
 
 @cache
+def informed():
+    """Stops by how sure its predictors are."""
+    X, y = load_digits(return_X_y=True)
+    model = SUWRClassifier(
+        trainer="lookahead", sparsity_weight=0.05, max_steps=6, max_epochs=6, hidden_size=32,
+        random_state=0,
+    )  # fmt: skip
+    return model.fit(X[:600], y[:600]), X[1200:1260], y[1200:1260]
+
+
+@cache
 def diabetes():
     """A value instead of classes, two units a step."""
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)

@@ -32,7 +32,7 @@ def numbers(narrative):
     return [stop for stop, _ in states], [prediction for _, prediction in states]
 
 
-@pytest.mark.parametrize("name", ["cancer", "mixed", "digits", "diabetes", "shared"])
+@pytest.mark.parametrize("name", ["cancer", "mixed", "digits", "informed", "diabetes", "shared"])
 def test_every_row_is_told_as_in_python(name, pages, open_page, record_property):
     path, explanation = pages(name)
     model = getattr(page_data, name)()[0]
@@ -40,7 +40,7 @@ def test_every_row_is_told_as_in_python(name, pages, open_page, record_property)
     scale = getattr(model, "target_scale_", 1.0)
     told = open_page(path).evaluate(TELL)
     assert len(told) == len(explanation)
-    assert name in ("diabetes", "shared") or len(told) >= 200
+    assert name in ("informed", "diabetes", "shared") or len(told) >= 200
 
     near_ties, worst = 0, 0.0
     for narrative, story in zip(explanation, told, strict=True):
@@ -60,7 +60,7 @@ def test_every_row_is_told_as_in_python(name, pages, open_page, record_property)
     assert len({str(s["units"]) for s in told}) > 2
 
 
-@pytest.mark.parametrize("name", ["cancer", "digits"])
+@pytest.mark.parametrize("name", ["cancer", "digits", "informed"])
 @pytest.mark.parametrize("poison", ["missing", "huge", "other rows"])
 def test_the_page_reads_nothing_hidden(name, poison, pages, open_page, tmp_path):
     model, X, _ = getattr(page_data, name)()

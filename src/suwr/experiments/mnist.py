@@ -55,7 +55,7 @@ class _Scale:
 _SCALES = {
     "mini": _Scale(("fashion-mnist",), 1, 300, 3, 1, (("max_epochs", 1), ("hidden_size", 8))),
     # Ten patches, 8,000 images: minutes on two cores.
-    "quick": _Scale(("fashion-mnist",), 1, 8000, 10, 2, (("max_epochs", 15),)),
+    "quick": _Scale(("fashion-mnist",), 1, 8000, 10, 2, (("max_epochs", 8), ("hidden_size", 256))),
     "full": _Scale(tuple(PATCH)),
 }
 

@@ -38,8 +38,8 @@ def mnist_page(records: list[Record], link: str) -> str:
     lines += [
         "## GDFS beside its publication", "",
         "Digits; accuracy in percent after a fixed number of pixels. Its authors train until",
-        "validation stalls at each of several temperatures; here the temperature falls once, over",
-        "50 epochs of 50 steps.", "", _gdfs_grid(records).markdown(), "",
+        "validation stalls at each of several temperatures; here each of five has ten epochs.", "",
+        _gdfs_grid(records).markdown(), "",
     ]  # fmt: skip
     for data in PATCH:
         grid = setting_grid(records, data)

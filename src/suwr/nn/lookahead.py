@@ -3,7 +3,7 @@
 A sampled actor cannot explore hundreds of units. Here the choice of the next unit is relaxed by
 Gumbel noise, and the loss after it is differentiated through the predictor. That is greedy; when to
 stop is not: as in `suwr.nn.actor`, the gain of going on is regressed on the cost of the whole rest
-of a rollout.
+of a rollout; for classes, from how sure the predictors are (`suwr.nn.networks.InformedPolicy`).
 
 A batch walks *T* steps without gradients and keeps one small number per column, the step that
 revealed it. Then a few states of each row are rebuilt from it and trained on, so memory is that of

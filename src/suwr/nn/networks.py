@@ -1,7 +1,7 @@
 """The networks: a policy with two heads beside an ensemble of predictors.
 
-Each reads ``[x ⊙ h, h]`` and nothing else. No layer mixes rows, so a row's output does not depend
-on its batch.
+Each reads ``[x ⊙ h, h]`` and nothing else, or what such a network says. No layer mixes rows, so a
+row's output does not depend on its batch.
 """
 
 from __future__ import annotations
@@ -126,10 +126,9 @@ class Network(nn.Module, ABC):
 
     def join(self, team: Team | None) -> None:
         """Let the processes of a team evaluate the network together; None ends that."""
-        for part in self.children():
-            for ensemble in [part] if isinstance(part, Ensemble) else part.children():
-                assert isinstance(ensemble, Ensemble)
-                ensemble.team = team
+        for part in self.modules():
+            if isinstance(part, Ensemble):
+                part.team = team
 
     @abstractmethod
     def policy_outputs(
