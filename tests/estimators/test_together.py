@@ -26,6 +26,21 @@ def test_each_model_learns_its_own_table_at_its_own_price():
     assert costs[0] > costs[1] > 0
 
 
+def test_models_of_one_range_learn_together():
+    models = [
+        SUWRClassifier(
+            sparsity_weight=(0.001, 0.5), max_epochs=60, hidden_size=32, random_state=seed
+        )
+        for seed in (0, 1)
+    ]  # fmt: skip
+    fit_together(models, [(X, y)] * 2)
+    for model in models:
+        assert np.mean(model.predict(X, mean_features=2) == y) > 0.9
+        cheap, dear = (model.cost(X, sparsity_weight=w).mean() for w in (0.001, 0.5))
+        assert cheap > dear
+    assert not np.array_equal(*(model.predict_proba(X) for model in models))
+
+
 def test_regressors_keep_their_units():
     Z, t = load_diabetes(return_X_y=True)
     models = [SUWRRegressor(max_epochs=15, hidden_size=32, random_state=s) for s in (0, 1)]
@@ -42,7 +57,7 @@ def test_regressors_keep_their_units():
         ({}, [(X, y)], "one \\(X, y\\) for each model"),
         ({"hidden_size": 7}, [(X, y)] * 2, "equal in all parameters"),
         ({}, [(X, y), (X[:90], y[:90])], "equally many rows"),
-        ({"sparsity_weight": (0.1, 0.2)}, [(X, y)] * 2, "single sparsity_weight"),
+        ({"sparsity_weight": (0.1, 0.2)}, [(X, y)] * 2, "one range"),
         ({"trainer": "reinforce"}, [(X, y)] * 2, "trainer='auto'"),
     ],
 )

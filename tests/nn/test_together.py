@@ -14,14 +14,18 @@ from suwr.nn.rows import Rows
 from suwr.nn.settings import Settings
 
 M = 3
-SETTINGS = Settings(sparsity_weight=torch.tensor([0.01, 0.1, 0.3]), max_steps=4)
+LOW = torch.tensor([0.01, 0.1, 0.3])
+SETTINGS = Settings(sparsity_weight=LOW, max_steps=4)
+RANGE = Settings(sparsity_weight=(LOW, 10 * LOW), max_steps=4)
 
 
-def make_network(n_members=2, informed=False):
+def make_network(n_members=2, informed=False, settings=SETTINGS):
     torch.manual_seed(0)
-    architecture = Architecture(6, 6, 6, 2, 8, 2, n_members, informed=informed)
+    architecture = Architecture(
+        6, 6, 6, 2, 8, 2, n_members, conditioned=settings is RANGE, informed=informed
+    )
     network = SeparateNetwork(architecture, n_models=M).eval()
-    Prices.of(SETTINGS, M, torch.device("cpu")).set_temperature(network, SETTINGS, 1.0)
+    Prices.of(settings, M, torch.device("cpu")).set_temperature(network, settings, 1.0)
     return network
 
 
@@ -42,21 +46,26 @@ def test_split_gives_each_model_its_own_weights(informed):
         assert part.stop_temperature == network.stop_temperature[number, 0]
 
 
+@pytest.mark.parametrize("settings", [SETTINGS, RANGE], ids=["single", "range"])
 @pytest.mark.parametrize("informed", [False, True])
-def test_rollout_and_validation_agree_with_single_models(informed):
-    network, loss = make_network(informed=informed), CrossEntropy(2)
+def test_rollout_and_validation_agree_with_single_models(informed, settings):
+    network, loss = make_network(informed=informed, settings=settings), CrossEntropy(2)
     values = random_values(60)
     rows = Rows(values, loss.targets(torch.arange(60) % 2), torch.ones(60))
-    prices = Prices.of(SETTINGS, M, torch.device("cpu"))
-    mask, cost = rollout_together(network, inputs(), loss, values.reshape(M, 20, 6), 4)
-    judged = Judge(network, inputs(), loss, rows, SETTINGS, prices)()
+    prices = Prices.of(settings, M, torch.device("cpu"))
+    weight, condition = prices.spread(20)
+    mask, cost = rollout_together(
+        network, inputs(), loss, values.reshape(M, 20, 6), 4, condition=condition
+    )
+    judged = Judge(network, inputs(), loss, rows, settings, prices)()
     for number, part in enumerate(network.split()):
         own = Rows(*(t.reshape(M, 20, *t.shape[1:])[number] for t in vars(rows).values()))
         policy = Policy(part, inputs(), loss, 4)
-        trace = policy.rollout(own.values)
+        told = None if condition is None else condition[number]
+        trace = policy.rollout(own.values, condition=told)
         assert torch.equal(mask[number], torch.from_numpy(trace.mask))
         assert torch.equal(cost[number], mask[number].sum(1).float())
-        expected = objective(policy, loss, own, float(SETTINGS.sparsity_weight[number]))
+        expected = objective(policy, loss, own, weight[number], told)
         torch.testing.assert_close(float(judged[number]), expected, rtol=1e-5, atol=1e-6)
 
 

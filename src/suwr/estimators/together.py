@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.progress import training_progress
@@ -32,7 +33,7 @@ def fit_together(
     ----------
     models : sequence of SUWRClassifier, or of SUWRRegressor
         Equal in all parameters but ``sparsity_weight``, ``random_state`` and ``verbose``; each is
-        fitted in place.
+        fitted in place. A range of λ must be the same for all.
     tables : sequence of (X, y)
         One for each model: equally many rows, columns and classes.
     verbose : int, default=0
@@ -60,10 +61,8 @@ def fit_together(
     if len(architectures) > 1 or len({(len(d.rows), len(d.validation)) for d in parts}) > 1:
         raise ValueError("'tables' must have equally many rows, columns and classes.")
     loss, units = _common_loss(models, parts)
-    weights = [model.sparsity_weight_ / unit for model, unit in zip(models, units, strict=True)]
-    device = torch.device(first.device_)
     settings = replace(
-        first._settings(parts[0]), sparsity_weight=torch.tensor(weights, device=device)
+        first._settings(parts[0]), sparsity_weight=_weights(models, units, first.device_)
     )
     epochs = settings.max_epochs + settings.pretrain_epochs + settings.finetune_epochs
     with (
@@ -86,10 +85,10 @@ def _check_equal(models: Sequence[BaseSUWR]) -> None:
     first = models[0]
     for model in models:
         refused = model.trainer == "reinforce" or model.network == "conv" or model.checkpoint
-        if refused or isinstance(model.sparsity_weight, tuple | list):
+        if refused:
             raise ValueError(
-                "'models' must have trainer='auto', 'actor' or 'lookahead', network='mlp', no "
-                "checkpoint and a single sparsity_weight each."
+                "'models' must have trainer='auto', 'actor' or 'lookahead', network='mlp' and no "
+                "checkpoint."
             )
         same = type(model) is type(first) and all(
             value is (other := first.get_params(deep=False)[name]) or value == other
@@ -98,6 +97,23 @@ def _check_equal(models: Sequence[BaseSUWR]) -> None:
         )
         if not same:
             raise ValueError(f"'models' must be equal in all parameters but {', '.join(free)}.")
+    given = [model.sparsity_weight for model in models]
+    ranges = {tuple(weight) for weight in given if isinstance(weight, tuple | list)}
+    if ranges and (
+        len(ranges) > 1 or not all(isinstance(weight, tuple | list) for weight in given)
+    ):
+        raise ValueError("'models' must have one range as their sparsity_weight, or numbers only.")
+
+
+def _weights(
+    models: Sequence[BaseSUWR], units: Sequence[float], device: str
+) -> Tensor | tuple[Tensor, Tensor]:
+    """λ of every model in its unit; the two ends of it where they have a range."""
+    unit = torch.tensor(units, device=device)
+    given = models[0].sparsity_weight
+    if isinstance(given, tuple | list):
+        return given[0] / unit, given[1] / unit
+    return torch.tensor([model.sparsity_weight_ for model in models], device=device) / unit
 
 
 def _common_loss(

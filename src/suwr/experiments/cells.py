@@ -99,9 +99,12 @@ class Cell:
         return shlex.join(["python", "-m", "suwr.experiments", "cell", json.dumps(self.to_dict())])
 
     def shape(self) -> str:
-        """What cells that are trained together have in common: all but data, λ and seed."""
+        """What cells that train together have in common: all but data, seed and a single λ."""
         content = self.to_dict()
+        weight = content["params"].get("sparsity_weight")
         params = {k: v for k, v in content["params"].items() if k != "sparsity_weight"}
+        if isinstance(weight, list):
+            params["range"] = weight
         same = (self.experiment, self.method, self.n_train, self.n_test, params)
         return json.dumps(same, sort_keys=True)
 

@@ -142,16 +142,19 @@ class MNISTExperiment(Experiment):
 def _curve(model: Any, task: Task) -> list[dict[str, float]]:
     """Test figures of a model of a range of λ, where validation rows take so many units."""
     least, most = model.weight_range_.n_units[[-1, 0]]
-    return [
-        {
-            "asked": float(k),
-            "n_units": float(model.cost(task.X_test, mean_features=k).mean()),
-            "n_selected": float(model.select(task.X_test, mean_features=k).sum(axis=1).mean()),
-            "accuracy": float((model.predict(task.X_test, mean_features=k) == task.y_test).mean()),
-        }
-        for k in READ_AT
-        if least <= k <= most
-    ]
+    points = []
+    for k in (k for k in READ_AT if least <= k <= most):
+        mask = model.select(task.X_test, mean_features=k)
+        label = model.classes_[model.predict_masked(task.X_test, mask).argmax(axis=1)]
+        points.append(
+            {
+                "asked": float(k),
+                "n_units": float(model.cost(task.X_test, mean_features=k).mean()),
+                "n_selected": float(mask.sum(axis=1).mean()),
+                "accuracy": float((label == task.y_test).mean()),
+            }
+        )
+    return points
 
 
 def _points(scale: _Scale, data: str, method: str) -> list[tuple[float | None, dict[str, Any]]]:

@@ -150,8 +150,8 @@ def _record(
 
 
 def _can_join(cell: Cell) -> bool:
-    """Whether a cell can be trained in a stack: SUWR at a single λ."""
-    return cell.method == "SUWR" and not isinstance(cell.params.get("sparsity_weight"), list)
+    """Whether a cell can be trained in a stack."""
+    return cell.method == "SUWR" and cell.params.get("network") != "conv"
 
 
 def _groups(cells: Sequence[Cell], experiment: Experiment, most: int) -> Iterator[list[Cell]]:

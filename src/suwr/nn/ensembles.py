@@ -66,10 +66,11 @@ class EnsembleMLP(Ensemble):
 
     def evaluate(self, x: Tensor, flip: bool = False, share: Share | None = None) -> Tensor:
         """See `Ensemble`."""
+        if flip:
+            # Rows change places, not weights: those are larger, and cast once for all steps.
+            return _exchange(self.evaluate(_exchange(x, self.group), share=share), self.group)
         last = len(self.weights) - 1
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            if flip:
-                weight, bias = _exchange(weight, self.group), _exchange(bias, self.group)
             x = torch.baddbmm(bias, x, weight)
             if layer < last:
                 x = F.hardswish(x)
@@ -130,12 +131,10 @@ class EnsembleConv(Ensemble):
 
     def evaluate(self, x: Tensor, flip: bool = False, share: Share | None = None) -> Tensor:
         """See `Ensemble`."""
-        size, members = math.prod(self.image_shape), list(self.images)
         if flip:
-            order = _exchange(torch.arange(len(members)), self.group)
-            members = [members[number] for number in order.tolist()]
-        found = []
-        for member, rows in zip(members, x, strict=True):
+            return _exchange(self.evaluate(_exchange(x, self.group), share=share), self.group)
+        size, found = math.prod(self.image_shape), []
+        for member, rows in zip(self.images, x, strict=True):
             image = rows[:, : 2 * size].reshape(-1, 2, *self.image_shape)
             found.append(torch.cat([member(image), rows[:, 2 * size :]], dim=1))
-        return self.dense.evaluate(torch.stack(found), flip, share)
+        return self.dense.evaluate(torch.stack(found), share=share)

@@ -85,14 +85,14 @@ class Judge:
         assert isinstance(self.network, SeparateNetwork)
         m, settings = self.n_models, self.settings
         values = self.rows.values.unflatten(0, (m, -1))
+        weight, condition = self.prices.spread(values.shape[1])
         mask, cost = rollout_together(
             self.network, self.inputs, self.loss, values, settings.max_steps,
-            settings.units_per_step,
+            settings.units_per_step, condition,
         )  # fmt: skip
         seen = self.inputs.reveal(values, mask)
         prediction = self.network.consensus(seen, self.loss)
         lost = self.loss.of_prediction(prediction, self.rows.targets.unflatten(0, (m, -1)))
-        weight, _ = self.prices.spread(values.shape[1])
         return ((lost + weight * cost) * self.rows.weight.unflatten(0, (m, -1))).mean(dim=1)
 
 

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from suwr.nn.graphs import Recorded
+from suwr.nn.phases import State
 from suwr.nn.policy_phase import PolicyPhase
 from suwr.nn.predictor import member_loss
 from suwr.nn.relaxed import gumbel, soft_columns, soft_reveal
@@ -41,21 +43,37 @@ class LookAhead(PolicyPhase):
 
     name = "look-ahead"
 
+    def prepare(self) -> State:
+        """See `PolicyPhase`."""
+        device = self.folds.rows.device
+        self.temperature = torch.ones((), device=device)  # of the Gumbel noise
+        # A batch is thousands of small kernels, which take longer to launch than to run.
+        alone = device.type == "cuda" and self.network.predictor.team is None
+        self._learn = Recorded(self.learn, self.folds.generator) if alone else self.learn
+        return {}
+
     def train_batch(self, index: Tensor, share: float) -> None:
         """See `PolicyPhase`."""
         settings = self.settings
-        rows = self.folds.rows[index]
-        weight, condition = self.prices.draw(2 * index.shape[1], self.folds.generator)
         rate = settings.predictor_rate * settings.joint_rate
         set_rate(self.predictor_optimizer, rate * cosine(share, floor=0.1))
-        with settings.precision(index.device):
+        start, end = settings.start_temperature, settings.end_temperature
+        self.temperature.fill_(start * (end / start) ** share)
+        self._learn(*vars(self.folds.rows[index]).values())
+
+    def learn(self, *parts: Tensor) -> None:
+        """Walk with a batch and learn from where it went; ``parts`` are those of its `Rows`."""
+        settings, rows = self.settings, Rows(*parts)
+        rows = Rows(settings.rounded(rows.values), rows.targets, rows.weight)
+        weight, condition = self.prices.draw(2 * rows.weight.shape[1], self.folds.generator)
+        with settings.precision(rows.device):
             walk = self._walk(rows, weight, condition)
         # A walk costs as much as several updates: learn from it more than once.
         for _ in range(settings.updates_per_walk):
-            with settings.precision(index.device):
-                value, states, soft = self._policy_loss(rows, walk, condition, share)
+            with settings.precision(rows.device):
+                value, states, soft = self._policy_loss(rows, walk, condition)
             self.improve_policy(value)
-            with settings.precision(index.device):
+            with settings.precision(rows.device):
                 value = self._predictor_loss(rows, states, soft)
             step(self.predictor_optimizer, value)
 
@@ -103,7 +121,7 @@ class LookAhead(PolicyPhase):
         return _Walk(revealed_at, torch.stack(gains[::-1], dim=-1), torch.stack(heard, dim=2))
 
     def _policy_loss(
-        self, rows: Rows, walk: _Walk, condition: Tensor | None, share: float
+        self, rows: Rows, walk: _Walk, condition: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Loss of the policy in some states of each row; their masks, and the soft inputs after."""
         settings, inputs, network = self.settings, self.inputs, self.network
@@ -124,8 +142,7 @@ class LookAhead(PolicyPhase):
         free = free | ~free.any(dim=-1, keepdim=True)
         noisy = logits.masked_fill(~free, -torch.inf).log_softmax(dim=-1)
         noisy = noisy + gumbel(tuple(noisy.shape), generator)
-        start, end = settings.start_temperature, settings.end_temperature
-        chosen = (noisy / (start * (end / start) ** share)).softmax(dim=-1)
+        chosen = (noisy / self.temperature).softmax(dim=-1)
         shown = torch.where(mask, 1.0, soft_columns(inputs, chosen))
         soft = by_half(soft_reveal(inputs, values, shown))
         # The predictor of the other half judges: it never saw the row.

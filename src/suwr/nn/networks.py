@@ -93,7 +93,8 @@ def doubts(said: Tensor, mask: Tensor) -> Tensor:
     entropy = -(said * said.clamp_min(1e-9).log()).sum(dim=-1) / math.log(said.shape[-1])
     first, second = said.topk(2, dim=-1).values.unbind(dim=-1)
     left = (1.0 - first).clamp_min(1e-4).log() / math.log(1e-4)
-    return torch.stack([entropy, first, second, left, mask.mean(dim=-1)], dim=-1)
+    shown = mask.mean(dim=-1, dtype=said.dtype)
+    return torch.stack([entropy, first, second, left, shown], dim=-1)
 
 
 class InformedPolicy(nn.Module):
@@ -112,8 +113,8 @@ class Network(nn.Module, ABC):
     """What every SUWR network can do; `build` makes one.
 
     ``stop_temperature`` divides the expected gain of going on, so that
-    ζ_stop = sigmoid(-gain / temperature). It is one number, one per model ``(n_models, 1)``, or for
-    a network that is told λ the two numbers at the ends of its range, ``(2,)``.
+    ζ_stop = sigmoid(-gain / temperature). It is one number ``()``, or for a network that is told λ
+    the two at the ends of its range, ``(2,)``; of several models ``(n_models, 1, …)``.
     """
 
     stop_temperature: Tensor
@@ -143,7 +144,7 @@ class Network(nn.Module, ABC):
         """The stop temperature; between the ends of a range it is interpolated geometrically."""
         if condition is None:
             return self.stop_temperature
-        low, high = self.stop_temperature.log()
+        low, high = self.stop_temperature.log().unbind(dim=-1)
         return torch.exp(low + (high - low) * (condition + 1) / 2)
 
     def decide(self, inputs: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -256,7 +257,8 @@ class SeparateNetwork(Network):
                 name: tensor.unflatten(0, (self.n_models, -1))[number]
                 for name, tensor in self.state_dict().items()
             }
-            state["stop_temperature"] = state["stop_temperature"].reshape(())
+            ends = part.stop_temperature.shape
+            state["stop_temperature"] = state["stop_temperature"].reshape(ends)
             part.load_state_dict(state)
             parts.append(part)
         return parts

@@ -15,7 +15,7 @@ from suwr.nn.networks import SeparateNetwork
 from suwr.nn.phases import Phase, State
 from suwr.nn.prices import Prices
 from suwr.nn.rows import Folds, Rows
-from suwr.nn.schedule import cosine, set_rate, step, update_average
+from suwr.nn.schedule import cosine, make_optimizer, set_rate, step, update_average
 from suwr.nn.settings import Epoch, Settings
 
 __all__ = ["PolicyPhase"]
@@ -55,12 +55,9 @@ class PolicyPhase(Phase):
         self.averaged = network.with_policy(self.average)
         self.judge = Judge(self.averaged, inputs, loss, validation, settings, prices)
         self.best = BestState(self.averaged, network.n_models)
-        self.policy_optimizer = torch.optim.AdamW(network.policy.parameters(), weight_decay=0.0)
-        self.predictor_optimizer = torch.optim.AdamW(
-            network.predictor.parameters(),
-            lr=settings.predictor_rate * settings.joint_rate,
-            weight_decay=settings.weight_decay,
-        )
+        self.policy_optimizer = make_optimizer(network.policy)
+        self.predictor_optimizer = make_optimizer(network.predictor, settings.weight_decay)
+        set_rate(self.predictor_optimizer, settings.predictor_rate * settings.joint_rate)
         self.modules = {"network": network, "average": self.average}
         self.optimizers = {"policy": self.policy_optimizer, "predictor": self.predictor_optimizer}
         self.tensors = self.prepare() | self.best.tensors()

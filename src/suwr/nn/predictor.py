@@ -12,7 +12,7 @@ from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
 from suwr.nn.phases import Phase
 from suwr.nn.rows import Folds, Rows, shuffled
-from suwr.nn.schedule import cosine, set_rate, step
+from suwr.nn.schedule import cosine, make_optimizer, set_rate, step
 from suwr.nn.settings import Epoch, Settings
 
 __all__ = ["FineTuning", "Pretraining", "member_loss", "weighted_loss"]
@@ -56,11 +56,7 @@ class Pretraining(Phase):
         super().__init__(settings.pretrain_epochs)
         self.network, self.inputs, self.loss = network, inputs, loss
         self.folds, self.settings = folds, settings
-        self.optimizer = torch.optim.AdamW(
-            network.predictor.parameters(),
-            lr=settings.predictor_rate,
-            weight_decay=settings.weight_decay,
-        )
+        self.optimizer = make_optimizer(network.predictor, settings.weight_decay)
         self.modules = {"network": network}
         self.optimizers = {"predictor": self.optimizer}
 
@@ -120,11 +116,7 @@ class FineTuning(Phase):
         self.network, self.inputs, self.loss = network, inputs, loss
         self.folds, self.settings, self.final = folds, settings, final
         network.predictor.dropout = settings.finetune_dropout
-        self.optimizer = torch.optim.AdamW(
-            network.predictor.parameters(),
-            lr=settings.finetune_rate,
-            weight_decay=settings.weight_decay,
-        )
+        self.optimizer = make_optimizer(network.predictor, settings.weight_decay)
         self.modules = {"network": network}
         self.optimizers = {"predictor": self.optimizer}
 

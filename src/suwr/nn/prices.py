@@ -45,8 +45,8 @@ class Prices:
         """Read them from the settings."""
         given = settings.sparsity_weight
         if isinstance(given, tuple):
-            low, high = given
-            return cls(torch.full((n_models,), low, device=device), high / low)
+            low, high = (torch.as_tensor(end, device=device).expand(n_models) for end in given)
+            return cls(low, float(high[0] / low[0]))
         return cls(torch.as_tensor(given, device=device).expand(n_models))
 
     def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
@@ -79,17 +79,23 @@ class Prices:
         self, network: Network, settings: Settings, mean_cost: float, share: float = 0.0
     ) -> None:
         """Make the stop decisions as soft as the prices ask for after a share of the training."""
-        low = [settings.stop_temperature(w * mean_cost, share) for w in self.weight.tolist()]
-        if self.ratio is not None:
-            dear = float(self.weight[0]) * self.ratio * mean_cost
-            high = settings.stop_temperature(dear, share)
-            # In the scale that `importance` gives the gains at the two ends.
-            value = torch.tensor([low[0] * self.ratio**0.25, high / self.ratio**0.25])
-        elif len(low) == 1:
-            value = torch.tensor(low[0])
-        else:
-            value = torch.tensor(low).unsqueeze(1)
-        network.stop_temperature.data = value.to(self.weight.device)
+        ratio = 1.0 if self.ratio is None else self.ratio
+        # In the scale that `importance` gives the gains at the two ends.
+        ends = [
+            [
+                settings.stop_temperature(w * mean_cost, share) * ratio**0.25,
+                settings.stop_temperature(w * ratio * mean_cost, share) / ratio**0.25,
+            ]
+            for w in self.weight.tolist()
+        ]
+        value = torch.tensor(ends, device=self.weight.device).unsqueeze(1)
+        if self.ratio is None:
+            value = value[..., 0]
+        value = value if len(ends) > 1 else value.flatten(0, 1)[0]
+        if network.stop_temperature.shape != value.shape:
+            network.stop_temperature.data = torch.empty_like(value)
+        # In place: a recorded step reads it where it was.
+        network.stop_temperature.copy_(value)
 
     def _fixed(self, n: int) -> Tensor:
         return self.weight.unsqueeze(1).expand(-1, n)

@@ -93,11 +93,11 @@ class Policy:
         """Where the networks live."""
         return self.inputs.membership.device
 
-    def at(self, condition: float) -> Policy:
-        """The same policy at another λ of its range."""
+    def at(self, condition: float, block: int | None = None) -> Policy:
+        """The same policy at another λ of its range, perhaps in larger blocks."""
         return Policy(
-            self.network, self.inputs, self.loss, self.max_steps, self.units_per_step, self.block,
-            condition,
+            self.network, self.inputs, self.loss, self.max_steps, self.units_per_step,
+            block or self.block, condition,
         )  # fmt: skip
 
     def _in_blocks(self, evaluate: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
@@ -235,6 +235,7 @@ def rollout_together(
     values: Tensor,
     max_steps: int,
     units_per_step: int = 1,
+    condition: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Greedy inference of many models at once, each on its own rows: for use during training.
 
@@ -249,6 +250,8 @@ def rollout_together(
     loss : Loss
     values : Tensor of shape (n_models, n, n_values)
     max_steps, units_per_step : int
+    condition : Tensor of shape (n_models, n), optional
+        Place in the range of λ for every row.
 
     Returns
     -------
@@ -262,9 +265,10 @@ def rollout_together(
     for _ in range(max_steps):
         seen = inputs.reveal(values, mask)
         said = network.consensus(seen, loss) if network.architecture.informed else None
-        gain, logits = network.heads(seen, said=said)
+        gain, logits = network.heads(seen, condition, said)
         free = inputs.available(mask)
-        going = going & (torch.sigmoid(-gain / network.stop_temperature) < 0.5) & free.any(dim=-1)
+        stop = torch.sigmoid(-gain / network.temperature(condition))
+        going = going & (stop < 0.5) & free.any(dim=-1)
         units = best_units(logits.masked_fill(~free, -torch.inf).flatten(0, 1), units_per_step)
         for unit in units.T.unflatten(1, shape):
             taken = going & (unit >= 0)

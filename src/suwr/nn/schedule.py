@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-__all__ = ["cosine", "fade", "set_rate", "step", "update_average"]
+__all__ = ["cosine", "fade", "make_optimizer", "set_rate", "step", "update_average"]
 
 
 def cosine(done: float, floor: float = 0.0) -> float:
@@ -21,10 +21,25 @@ def fade(done: float, start: float, end: float) -> float:
     return min(1.0, max(0.0, (end - done) / (end - start)))
 
 
+def make_optimizer(network: nn.Module, weight_decay: float = 0.0) -> torch.optim.Optimizer:
+    """AdamW; on CUDA one whose steps can be recorded, see `suwr.nn.graphs`."""
+    parameters = list(network.parameters())
+    device = parameters[0].device
+    if device.type != "cuda":
+        return torch.optim.AdamW(parameters, weight_decay=weight_decay)
+    rate = torch.zeros((), device=device)
+    return torch.optim.AdamW(
+        parameters, lr=rate, weight_decay=weight_decay, fused=True, capturable=True
+    )
+
+
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Set the learning rate of every parameter."""
     for group in optimizer.param_groups:
-        group["lr"] = rate
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
 
 
 def step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:

@@ -51,7 +51,7 @@ class Settings:
     ----------
     sparsity_weight : float, tuple or Tensor
         λ, divided by the loss of the best constant prediction; ``(low, high)`` for a policy that is
-        told λ; one for each of several models that are trained together.
+        told λ; numbers of their own for several models that are trained together.
     max_steps, units_per_step : int
         *T*, and how many units one step reveals.
     max_epochs : int
@@ -59,7 +59,7 @@ class Settings:
     batch_size : int
     """
 
-    sparsity_weight: float | tuple[float, float] | Tensor
+    sparsity_weight: float | tuple[float, float] | Tensor | tuple[Tensor, Tensor]
     max_steps: int
     units_per_step: int = 1
     max_epochs: int = 100
@@ -127,6 +127,11 @@ class Settings:
         if self.mixed_precision and device.type == "cuda":
             return torch.autocast("cuda", dtype=torch.bfloat16)
         return nullcontext()
+
+    def rounded(self, values: Tensor) -> Tensor:
+        """Values as the products of mixed precision take them: half of what must be moved."""
+        mixed = self.mixed_precision and values.is_cuda
+        return values.to(torch.bfloat16) if mixed else values
 
     def stop_temperature(self, price: float, share: float = 0.0) -> float:
         """Softness of ζ_stop after a ``share`` of the training, in units of one unit's price.

@@ -100,9 +100,11 @@ def final_masks(
     def masks(turn: int) -> Tensor:
         if network.n_models > 1:
             values = rows.values.unflatten(0, (network.n_models, -1))
+            condition = prices.spread(values.shape[1], turn)[1]
             mask, _ = rollout_together(
-                network, inputs, loss, values, settings.max_steps, settings.units_per_step
-            )
+                network, inputs, loss, values, settings.max_steps, settings.units_per_step,
+                condition,
+            )  # fmt: skip
             return mask.flatten(0, 1)
         policy = Policy(network, inputs, loss, settings.max_steps, settings.units_per_step)
         condition = prices.spread(len(rows), turn)[1]
