@@ -9,7 +9,7 @@ from suwr.experiments.cells import Cell
 from suwr.experiments.images import ImageData
 from suwr.experiments.mnist import BUDGETS, SHARES
 from suwr.experiments.mnist_page import mnist_page
-from suwr.experiments.mnist_results import curve_points
+from suwr.experiments.mnist_results import curves
 from suwr.experiments.options import Options
 from suwr.experiments.registry import find_experiment
 from suwr.experiments.reproduce import reproduce
@@ -20,7 +20,11 @@ EXPERIMENT = find_experiment("mnist")
 def test_the_full_grid():
     cells = EXPERIMENT.cells(Options("mnist", "full"))
     assert len({cell.key for cell in cells}) == len(cells)
-    assert len([c for c in cells if c.method == "SUWR"]) == 2 * 3 * (1 + len(SHARES))
+    whole = [c for c in cells if c.method == "SUWR" and c.sparsity_share is None]
+    widths = [(c.data, c.params.get("units_per_step", 1), c.params["max_steps"]) for c in whole]
+    assert widths.count(("mnist", 1, 100)) == widths.count(("mnist", 5, 20)) == 3
+    assert len([c for c in whole if c.params.get("network") == "conv"]) == 3
+    assert len([c for c in cells if c.sparsity_share is not None]) == 2 * 3 * len(SHARES)
     assert len([c for c in cells if c.method == "CAE"]) == 3 * sum(map(len, BUDGETS.values()))
     shapes = {EXPERIMENT.shape(c) for c in cells if c.method == "SUWR" and c.sparsity_share}
     assert len(shapes) == 2
@@ -40,11 +44,11 @@ def test_curves(tmp_path):
     records = [record("CAE", s, 0.8 + 0.02 * s, 5.0, n_units=5) for s in (0, 1)]
     records += [record("GDFS", 0, 0.9, 3.0, after=[0.1, 0.5, 0.7, 0.9], max_steps=3)]
     records += [record("AllFeatures", 0, 0.93, 784.0)]
-    units, accuracy, spread = curve_points(records, "fashion-mnist", "CAE")[0]
+    units, accuracy, spread = curves(records, "fashion-mnist")["CAE"][0]
     assert (units, accuracy) == (5.0, pytest.approx(81.0))
     assert spread == pytest.approx(2**0.5)
     # A model that spends a budget step by step gives its whole curve.
-    assert curve_points(records, "fashion-mnist", "GDFS")[1] == (2.0, pytest.approx(70.0), 0.0)
+    assert curves(records, "fashion-mnist")["GDFS"][1] == (2.0, pytest.approx(70.0), 0.0)
     # One of a range of λ is its own curve, read where every seed has a point.
     for seed in (0, 1):
         ranged = record("SUWR", seed, 0.9, 5.0, sparsity_weight=[0.001, 0.1])
@@ -54,7 +58,16 @@ def test_curves(tmp_path):
         ]
         records.append(ranged)
     records.append(record("SUWR", 0, 0.91, 6.0))
-    points = curve_points(records, "fashion-mnist", "SUWR")
+    # Neither are several units a step part of it; another network is another curve.
+    for params in ({"units_per_step": 5}, {"network": "conv"}):
+        other = record("SUWR", 0, 0.5, 5.0, sparsity_weight=[0.001, 0.1], **params)
+        other["metrics"]["curve"] = [
+            {"asked": 5.0, "n_units": 5.0, "n_selected": 9.0, "accuracy": 0.5}
+        ]
+        records.append(other)
+    found = curves(records, "fashion-mnist")
+    assert found["SUWR, convolutions"] == [(5.0, 50.0, 0.0)]
+    points = found["SUWR"]
     assert [p[:2] for p in points] == [(5.1, pytest.approx(85.0)), (8.1, pytest.approx(88.0))]
     paths = EXPERIMENT.write_tables(records, tmp_path) + EXPERIMENT.write_figures(records, tmp_path)
     assert {"table.md", "curves.png", "curves.svg"} <= {path.name for path in paths}
@@ -84,11 +97,19 @@ def test_a_page_with_what_was_asked():
     assert "What was to be reached" not in mnist_page(records, "there")
     ranged = record("SUWR", 0, 0.9, 6.0, sparsity_weight=[0.001, 0.1])
     ranged["metrics"]["curve"] = [
-        {"asked": 6, "n_units": 6.02, "n_selected": 50.0, "accuracy": 0.88},
+        {"asked": 6, "n_units": 5.98, "n_selected": 50.0, "accuracy": 0.88},
         {"asked": 10, "n_units": 9.9, "n_selected": 80.0, "accuracy": 0.8801},
+        {"asked": 11, "n_units": 10.01, "n_selected": 80.0, "accuracy": 0.9},
     ]
-    text = mnist_page([*records, ranged], "there")
+    single = record("SUWR", 0, 0.882, 5.98)
+    single["cell"]["sparsity_share"] = 0.01
+    rivals = [record("CAE", 0, 0.885, 8.0, n_units=8), record("AllFeatures", 0, 0.91, 784.0)]
+    text = mnist_page([*records, ranged, single, *rivals], "there")
     assert "![Accuracy against units](there/curves.png)" in text
     assert "| 10 | 80.0 ± 0.0 | 87.1 | -7.1 |" in text
-    assert "| Fashion, 3×3 patches | ≤ 6 | ≥ 87 | 88.00 | – | reached |" in text
-    assert "| Fashion, 3×3 patches | ≤ 10 | ≥ 88.3 | 88.01 | – | missed |" in text
+    assert "| Fashion, 3×3 patches | ≤ 6 | ≥ 87 | – | 88.00 | – | reached |" in text
+    assert "| Fashion, 3×3 patches | ≤ 10 | ≥ 88.3 | – | 88.01 | 88.50 | missed |" in text
+    assert "ahead of CAE at every number of units that both have | does not hold | at" in text
+    assert "within 1.5 points of no selection | holds | 90.00, 91.00" in text
+    assert "6 patches is at least as good as CAE with 10 | does not hold | 88.00, 88.50" in text
+    assert "| Fashion, 3×3 patches | 0.01 | 6.0 | 88.20 | 88.00 | -0.20 | 1 |" in text

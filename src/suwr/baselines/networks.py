@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from suwr.nn.ensembles import EnsembleMLP
+from suwr.nn.ensembles import Ensemble, EnsembleConv, EnsembleMLP
 from suwr.nn.rollout import BLOCK
 
 __all__ = ["SelectorNetwork", "in_blocks", "top_units"]
@@ -53,6 +53,8 @@ class SelectorNetwork(nn.Module):
         A third network that predicts from all of *x*.
     dropout : float, default=0.0
         Of predictor and baseline.
+    image_shape : tuple of int, optional
+        The predictor begins with convolutions over images of this shape.
     """
 
     def __init__(
@@ -66,11 +68,16 @@ class SelectorNetwork(nn.Module):
         *,
         baseline: bool = False,
         dropout: float = 0.0,
+        image_shape: tuple[int, int] | None = None,
     ) -> None:
         super().__init__()
         n_in = n_values + n_columns
         self.selector = EnsembleMLP(1, n_values, hidden_size, n_layers, n_units)
-        self.predictor = EnsembleMLP(1, n_in, hidden_size, n_layers, n_outputs, dropout)
+        self.predictor: Ensemble
+        if image_shape is None:
+            self.predictor = EnsembleMLP(1, n_in, hidden_size, n_layers, n_outputs, dropout)
+        else:
+            self.predictor = EnsembleConv(1, image_shape, 0, hidden_size, n_outputs, dropout)
         self.baseline = (
             EnsembleMLP(1, n_values, hidden_size, n_layers, n_outputs, dropout)
             if baseline

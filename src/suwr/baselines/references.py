@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _num_samples
 from torch import Tensor
 
@@ -16,7 +17,7 @@ from suwr.baselines.base import COMMON_CONSTRAINTS, BaseBaseline, BaseGlobal
 from suwr.baselines.networks import SelectorNetwork
 from suwr.baselines.training import fit_predictor
 from suwr.estimators.input import name_columns
-from suwr.estimators.table_model import TrainingData
+from suwr.estimators.table_model import TrainingData, image_shape
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.rows import Folds
 from suwr.nn.settings import Progress
@@ -29,14 +30,25 @@ __all__ = [
 ]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BaseAllFeatures(BaseGlobal):
     """A predictor that sees everything."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **COMMON_CONSTRAINTS,
+        "network": [StrOptions({"mlp", "conv"})],
+    }
+
+    network: Literal["mlp", "conv"] = "mlp"
+
+    def _check_params(self) -> None:
+        image_shape(self.network, self.groups)
 
     def _train(
         self, data: TrainingData, generator: torch.Generator, progress: Progress
     ) -> SelectorNetwork:
         self.selected_units_ = np.arange(data.inputs.n_units)
-        network = self._build(data, dropout=0.2)
+        network = self._build(data, dropout=0.2, image_shape=image_shape(self.network, self.groups))
         everything = torch.ones(1, data.inputs.n_columns, dtype=torch.bool, device=self.device_)
         fit_predictor(
             network, data, Folds(data.rows, generator),
@@ -55,6 +67,8 @@ class AllFeaturesClassifier(ClassificationTarget, BaseAllFeatures):
     ----------
     groups, costs
         As in `suwr.SUWRClassifier`; they matter for `cost` alone.
+    network : {'mlp', 'conv'}, default='mlp'
+        'conv' begins with convolutions; needs `Patches`, which say what shape the images have.
     hidden_size, n_layers : int, default=128, 3
     max_epochs : int, default=100
     patience : int or None, default=None

@@ -19,7 +19,7 @@ from suwr.estimators.checkpoint import FileCheckpoint, fingerprint
 from suwr.estimators.encoding import TableEncoder
 from suwr.estimators.progress import training_progress
 from suwr.estimators.sequential import PolicyKind, SequentialModel
-from suwr.estimators.table_model import TrainingData, seeded
+from suwr.estimators.table_model import TrainingData, image_shape, seeded
 from suwr.estimators.weight_range import WeightRange, check_range
 from suwr.masking import Patches, Units
 from suwr.nn.distributed import Team
@@ -176,7 +176,7 @@ class BaseSUWR(SequentialModel):
                 f"The 'n_predictors' parameter of {type(self).__name__} must be even: half of them "
                 f"learn from each half of the rows. Got {self.n_predictors} instead."
             )
-        self._image_shape()
+        image_shape(self.network, self.groups)
         data = self._training_data(X, y, sample_weight)
         self.weight_range_ = None
         self._install(self.encoder_, self.units_, torch.device(self.device_), None)
@@ -243,17 +243,6 @@ class BaseSUWR(SequentialModel):
             return self.trainer
         return "actor" if len(self.units_) <= MANY_UNITS else "lookahead"
 
-    def _image_shape(self) -> tuple[int, int] | None:
-        if self.network == "mlp":
-            return None
-        if not isinstance(self.groups, Patches):
-            raise ValueError(
-                "The 'network' parameter must be 'mlp' unless 'groups' are Patches: only they say "
-                f"what shape the images have. Got {self.network!r} instead."
-            )
-        height, width = self.groups.shape
-        return int(height), int(width)
-
     def _settings(self, data: TrainingData) -> Settings:
         unit, given = self.constant_loss_, self.sparsity_weight
         weight = (
@@ -291,7 +280,7 @@ class BaseSUWR(SequentialModel):
             n_members=1 if reinforce else self.n_predictors,
             shared=reinforce,
             conditioned=isinstance(self.sparsity_weight, tuple | list),
-            image_shape=self._image_shape(),
+            image_shape=image_shape(self.network, self.groups),
             # Only probabilities say how sure they are.
             informed=self._trainer() == "lookahead" and self._n_outputs() > 1,
         )

@@ -28,7 +28,7 @@ from suwr.nn.losses import Loss
 from suwr.nn.rows import Rows
 from suwr.tables import Table
 
-__all__ = ["TableModel", "TrainingData", "read_masks", "seeded"]
+__all__ = ["TableModel", "TrainingData", "image_shape", "read_masks", "seeded"]
 
 # Rows that are encoded and carried through a model at once.
 CHUNK = 65_536
@@ -218,6 +218,19 @@ def seeded(device: str, seed: int) -> Iterator[torch.Generator]:
     with _GENERATOR, torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
         yield torch.Generator(device).manual_seed(seed)
+
+
+def image_shape(network: str, groups: Any) -> tuple[int, int] | None:
+    """Height and width for the parameter ``network``; None where it knows of no images."""
+    if network == "mlp":
+        return None
+    if not isinstance(groups, Patches):
+        raise ValueError(
+            "The 'network' parameter must be 'mlp' unless 'groups' are Patches: only they say "
+            f"what shape the images have. Got {network!r} instead."
+        )
+    height, width = groups.shape
+    return int(height), int(width)
 
 
 def _pick_device(name: str) -> torch.device:

@@ -35,11 +35,11 @@ class Claim:
     evidence: str
 
 
-def claim_grid(claims: Iterable[Claim]) -> Grid:
+def claim_grid(claims: Iterable[Claim], source: str = "the paper says") -> Grid:
     """A table of claims."""
     words = {True: "holds", False: "does not hold", None: "not measured yet"}
     rows = [[c.text, words[c.holds], "" if c.holds is None else c.evidence] for c in claims]
-    return Grid(["the paper says", "here", "numbers"], rows, n_left=3)
+    return Grid([source, "here", "numbers"], rows, n_left=3)
 
 
 class _Means:

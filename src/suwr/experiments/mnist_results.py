@@ -11,58 +11,94 @@ import numpy as np
 from suwr.experiments.mnist import METHODS, PATCH
 from suwr.experiments.tables import LABELS, Grid, csv_text, mean_sd, write_text
 
-__all__ = ["NAMES", "curve_points", "setting_grid", "write_figures", "write_tables"]
+__all__ = [
+    "NAMES", "curve_points", "curves", "of_range", "setting_grid", "write_figures", "write_tables",
+]  # fmt: skip
 
 Record = dict[str, Any]
+Points = list[tuple[float, float, float]]
 NAMES = {"mnist": "Digits, single pixels", "fashion-mnist": "Fashion, 3×3 patches"}
+# Lowest accuracy in the figure, in percent: what matters lies above.
+_LEAST_SHOWN = 60.0
 # Budgets at which a curve of steps is read off.
 _READ_AT = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 40, 50)
 
 
-def _point_of(record: Record) -> str:
-    """What cells of one point have in common: all but the seed."""
-    cell = {k: v for k, v in record["cell"].items() if k not in ("seed", "audit")}
-    return json.dumps(cell, sort_keys=True)
+def _name(record: Record) -> str:
+    """What a method with its network is called."""
+    cell = record["cell"]
+    name = LABELS.get(cell["method"], cell["method"])
+    return f"{name}, convolutions" if cell["params"].get("network") == "conv" else name
 
 
-def _by_point(records: list[Record], data: str, method: str) -> list[list[Record]]:
+def _of_set(records: list[Record], data: str) -> dict[str, list[Record]]:
+    """Records of one set by the name of their method, in a fixed order."""
+    own = [r for r in records if r["cell"]["data"] == data and r["cell"]["method"] in METHODS]
+    own.sort(key=lambda r: (METHODS.index(r["cell"]["method"]), _name(r)))
+    found: dict[str, list[Record]] = {}
+    for record in own:
+        found.setdefault(_name(record), []).append(record)
+    return found
+
+
+def of_range(records: list[Record], data: str, width: int = 1) -> list[Record]:
+    """SUWR's models for the whole range of λ, one for each seed, by the units of a step."""
+    return [
+        r
+        for r in _of_set(records, data).get("SUWR", [])
+        if "curve" in r["metrics"] and r["cell"]["params"].get("units_per_step", 1) == width
+    ]
+
+
+def _by_point(records: list[Record]) -> list[list[Record]]:
     """Seeds of every point of a method's curve, by their mean number of units."""
     found: dict[str, list[Record]] = {}
     for r in records:
-        if (r["cell"]["data"], r["cell"]["method"]) == (data, method):
-            found.setdefault(_point_of(r), []).append(r)
+        # What cells of one point have in common: all but the seed.
+        cell = {k: v for k, v in r["cell"].items() if k not in ("seed", "audit")}
+        found.setdefault(json.dumps(cell, sort_keys=True), []).append(r)
     return sorted(
         found.values(), key=lambda some: np.mean([r["metrics"]["test"]["n_units"] for r in some])
     )
 
 
-def curve_points(records: list[Record], data: str, method: str) -> list[tuple[float, float, float]]:
-    """Units, mean accuracy in percent and its deviation over the seeds."""
-    points = []
-    found = _by_point(records, data, method)
-    # A model of a range of λ is the curve; those of a single λ stand beside it in the table.
-    whole = [some for some in found if all("curve" in r["metrics"] for r in some)]
-    for some in whole or found:
+def curves(records: list[Record], data: str) -> dict[str, Points]:
+    """Every method's curve on one set."""
+    found = {name: curve_points(own) for name, own in _of_set(records, data).items()}
+    return {name: points for name, points in found.items() if points}
+
+
+def curve_points(records: list[Record]) -> Points:
+    """Units, mean accuracy in percent and its deviation over the seeds, of one method."""
+    points: Points = []
+    # A model of a range of λ is the curve; those of a single λ, and those that take several units a
+    # step, stand beside it in tables.
+    whole = [
+        r
+        for r in records
+        if "curve" in r["metrics"] and r["cell"]["params"].get("units_per_step", 1) == 1
+    ]
+    for some in _by_point(whole or records):
         if whole:
             points += _read_off([r["metrics"]["curve"] for r in some])
         elif all("accuracy_after" in r["metrics"] for r in some):
-            curves = 100 * np.array([r["metrics"]["accuracy_after"] for r in some])
+            after = 100 * np.array([r["metrics"]["accuracy_after"] for r in some])
             # The first entry is the prediction before any step.
-            steps = [k for k in _READ_AT if k < curves.shape[1]]
-            points += [(float(k), *_mean_and_spread(curves[:, k])) for k in steps]
+            steps = [k for k in _READ_AT if k < after.shape[1]]
+            points += [(float(k), *_mean_and_spread(after[:, k])) for k in steps]
         else:
             units = float(np.mean([r["metrics"]["test"]["n_units"] for r in some]))
-            accuracy = np.array([100 * r["metrics"]["test"]["accuracy"] for r in some])
+            accuracy = [100 * r["metrics"]["test"]["accuracy"] for r in some]
             points.append((units, *_mean_and_spread(accuracy)))
     return sorted(points)
 
 
-def _read_off(curves: list[list[dict[str, float]]]) -> list[tuple[float, float, float]]:
+def _read_off(found: list[list[dict[str, float]]]) -> Points:
     """Points that every seed has, by the number of units that was asked for."""
-    asked = set.intersection(*({point["asked"] for point in curve} for curve in curves))
-    points = []
+    asked = set.intersection(*({point["asked"] for point in curve} for curve in found))
+    points: Points = []
     for number in sorted(asked):
-        same = [point for curve in curves for point in curve if point["asked"] == number]
+        same = [point for curve in found for point in curve if point["asked"] == number]
         units = float(np.mean([point["n_units"] for point in same]))
         points.append((units, *_mean_and_spread([100 * point["accuracy"] for point in same])))
     return points
@@ -72,22 +108,25 @@ def _mean_and_spread(values: Any) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
+def _verdicts(records: list[Record]) -> set[str]:
+    """What the auditor says of the models that it was shown."""
+    return {r["metrics"]["audit"]["verdict"] for r in records if "audit" in r["metrics"]}
+
+
 def setting_grid(records: list[Record], data: str) -> Grid:
     """Every point of every method on one set, with the auditor's verdict."""
     rows = []
-    for method in METHODS:
-        for some in _by_point(records, data, method):
+    for name, own in _of_set(records, data).items():
+        for some in _by_point(own):
             test = [r["metrics"]["test"] for r in some]
-            audits = [r["metrics"]["audit"] for r in some if "audit" in r["metrics"]]
-            verdict = ", ".join(sorted({a["verdict"] for a in audits}))
             rows.append(
                 [
-                    LABELS.get(method, method), _setting(some[0]),
+                    name, _setting(some[0]),
                     mean_sd([t["n_units"] for t in test], 2),
                     mean_sd([t["n_selected"] for t in test], 1),
                     mean_sd([100 * t["accuracy"] for t in test], 2),
                     str(len(some)), mean_sd([r["fit_seconds"] for r in some], 0),
-                    verdict or "–",
+                    ", ".join(sorted(_verdicts(some))) or "–",
                 ]
             )  # fmt: skip
     header = ["method", "setting", "units", "pixels", "accuracy", "seeds", "fit, s", "audit"]
@@ -98,11 +137,11 @@ def write_tables(records: list[Record], folder: Path) -> list[Path]:
     """``table.md``, ``table.csv``, ``table.tex``."""
     page, latex, numbers = ["# Images"], [], []
     for data in PATCH:
-        for method in METHODS:
-            numbers += [
-                {"data": data, "method": method, "units": x, "accuracy": y, "accuracy_sd": sd}
-                for x, y, sd in curve_points(records, data, method)
-            ]
+        numbers += [
+            {"data": data, "method": name, "units": x, "accuracy": y, "accuracy_sd": sd}
+            for name, points in curves(records, data).items()
+            for x, y, sd in points
+        ]
         grid = setting_grid(records, data)
         if grid.rows:
             page += ["", f"## {NAMES[data]}", "", grid.markdown()]
@@ -122,7 +161,7 @@ def _setting(record: Record) -> str:
     cell = record["cell"]
     if cell["sparsity_share"] is not None:
         return f"λ = {cell['sparsity_share']:g} of the constant loss"
-    names = {"n_units": "k", "sparsity_weight": "λ", "max_steps": "T"}
+    names = {"n_units": "k", "sparsity_weight": "λ", "max_steps": "T", "units_per_step": "a step"}
     found = [f"{names[k]} = {_number(v)}" for k, v in cell["params"].items() if k in names]
     return ", ".join(found) or "–"
 
@@ -136,20 +175,24 @@ def write_figures(records: list[Record], folder: Path) -> list[Path]:
     """``curves``: every method's accuracy against its number of units, one panel for each set."""
     from suwr.plots.experiments import plot_curves, save_figure
 
-    panels: dict[str, dict[str, list[tuple[float, float, float]]]] = {}
+    reference = LABELS["AllFeatures"]
+    panels: dict[str, dict[str, Points]] = {}
     limits: dict[str, float] = {}
+    notes: dict[str, str] = {}
     for data in PATCH:
-        for method in METHODS:
-            points = curve_points(records, data, method)
-            if points and method == "AllFeatures":
+        own = _of_set(records, data)
+        for name, points in curves(records, data).items():
+            if name == reference:
                 limits[NAMES[data]] = points[0][1]
-            elif points:
-                panels.setdefault(NAMES[data], {})[LABELS.get(method, method)] = points
+            elif not name.startswith(reference):
+                panels.setdefault(NAMES[data], {})[name] = points
+                for verdict in sorted(_verdicts(own[name])):
+                    notes[name] = verdict.removesuffix(" by construction")
     if not panels:
         return []
-    drawn = [LABELS.get(method, method) for method in METHODS]
+    drawn = sorted({name for panel in panels.values() for name in panel})
     ax = plot_curves(
         panels, ylabel="Test accuracy, %", xlabel="Mean units selected", limits=limits,
-        limit_name="no selection", lines=drawn,
+        limit_name=reference, lines=drawn, notes=notes, bottom=_LEAST_SHOWN,
     )  # fmt: skip
     return save_figure(ax, folder, "curves")

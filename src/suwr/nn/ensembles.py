@@ -136,5 +136,8 @@ class EnsembleConv(Ensemble):
         size, found = math.prod(self.image_shape), []
         for member, rows in zip(self.images, x, strict=True):
             image = rows[:, : 2 * size].reshape(-1, 2, *self.image_shape)
+            if image.is_cuda:
+                # The order that the products of mixed precision are built for.
+                image = image.contiguous(memory_format=torch.channels_last)
             found.append(torch.cat([member(image), rows[:, 2 * size :]], dim=1))
         return self.dense.evaluate(torch.stack(found), share=share)

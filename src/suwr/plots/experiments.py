@@ -29,6 +29,7 @@ _KINDS = ("png", "svg")
 # colour by their markers).
 _STYLES = {
     "SUWR": ("#D55E00", "o"),
+    "SUWR, convolutions": ("#8C2D04", "o"),
     "L2X": ("#0072B2", "v"),
     "INVASE": ("#56B4E9", "^"),
     "REAL-X": ("#CC79A7", "D"),
@@ -205,6 +206,8 @@ def plot_curves(
     limits: Mapping[str, float] | None = None,
     limit_name: str = "",
     lines: Sequence[str] = ("SUWR",),
+    notes: Mapping[str, str] | None = None,
+    bottom: float | None = None,
 ) -> Any:
     """Quality against the number of features, every method in one figure.
 
@@ -217,6 +220,9 @@ def plot_curves(
     limit_name : str
     lines : sequence of str, default=("SUWR",)
         Methods whose points are joined.
+    notes : mapping from method to what the legend says of it, default=None
+    bottom : float, default=None
+        Lowest quality that is shown; all of it where None, or where nothing is above.
 
     Returns
     -------
@@ -224,13 +230,15 @@ def plot_curves(
         The first of them.
     """
     axes = _axes(len(panels))
+    notes = notes or {}
     for ax, (data, methods) in zip(axes, panels.items(), strict=True):
         for name, points in methods.items():
             colour, marker = _style(name)
             x, y, spread = np.asarray(sorted(points), dtype=float).T
             ax.errorbar(
                 x, y, spread, color=colour, marker=marker, markersize=6, capsize=2,
-                linestyle="-" if name in lines else "none", label=name,
+                linestyle="-" if name in lines else "none",
+                label=f"{name} ({notes[name]})" if name in notes else name,
                 zorder=4 if name == "SUWR" else 3,
             )  # fmt: skip
             if name == "SUWR" and chosen and data in chosen:
@@ -241,6 +249,8 @@ def plot_curves(
                 )  # fmt: skip
         if limits and data in limits:
             ax.axhline(limits[data], color="#888888", linestyle="--", label=limit_name, zorder=1)
+        if bottom is not None and ax.get_ylim()[0] < bottom < ax.get_ylim()[1]:
+            ax.set_ylim(bottom=bottom)
         ax.set_title(data, fontsize="medium")
         ax.set_xlabel(xlabel)
         ax.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,205 @@
+"""What images cost: training on a GPU, a preset for two cores, inference.
+
+    python benchmarks/images/run.py training     # needs CUDA
+    python benchmarks/images/run.py preset
+    python benchmarks/images/run.py --table
+
+``training`` times a batch of look-ahead training on digits (1,024 images, 50 pixels, two layers of
+512 units): in float32 and in mixed precision, launched kernel by kernel, through ``torch.compile``
+and as one recorded CUDA graph, and for three models in one stack. ``preset`` trains on 8,000
+Fashion images with at most ten 3×3 patches, and times `select` over the 10,000 test images beside
+the bare forward passes that the rows need.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import numpy as np
+import torch
+
+import suwr.nn.lookahead as lookahead
+from common import machine, write_json
+from suwr import Patches, SUWRClassifier
+from suwr.estimators.together import fit_together
+from suwr.experiments.images import load_images
+from suwr.nn.graphs import WARM_UP
+from suwr.nn.rollout import BLOCK, Policy
+from suwr.tables import read_table
+
+HERE = Path(__file__).parent
+RANGE = (0.0005, 0.2)
+BATCHES = 12
+REPEATS = 5
+
+
+class _Enough(Exception):
+    """Ends a training that was timed long enough."""
+
+
+def time_batches(n_models: int, mixed: bool, how: str) -> dict[str, Any]:
+    """Milliseconds of a batch for one way to train."""
+    data = load_images("mnist")
+    models = [
+        SUWRClassifier(
+            groups=Patches((28, 28), 1), sparsity_weight=RANGE, max_steps=50, hidden_size=512,
+            n_layers=2, batch_size=1024, max_epochs=4, device="cuda", random_state=seed,
+            training={"mixed_precision": mixed, "pretrain_fraction": 0.0},
+        )
+        for seed in range(n_models)
+    ]  # fmt: skip
+    taken: list[float] = []
+    train_batch, recorded = lookahead.LookAhead.train_batch, lookahead.Recorded
+
+    def timed(self: Any, index: torch.Tensor, share: float) -> None:
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        train_batch(self, index, share)
+        torch.cuda.synchronize()
+        taken.append(time.perf_counter() - start)
+        if len(taken) == WARM_UP + 1 + BATCHES:
+            raise _Enough
+
+    def prepare(self: Any) -> Any:
+        state = prepare_before(self)
+        for ensemble in (self.network.predictor, self.network.policy.select):
+            ensemble.evaluate = torch.compile(ensemble.evaluate)
+        return state
+
+    prepare_before = lookahead.LookAhead.prepare
+    lookahead.LookAhead.train_batch = timed
+    if how != "recorded":
+        lookahead.Recorded = lambda function, generator: function
+    if how == "compiled":
+        lookahead.LookAhead.prepare = prepare
+    torch.cuda.reset_peak_memory_stats()
+    try:
+        fit_together(models, [(data.X_train, data.y_train)] * n_models)
+    except _Enough:
+        pass
+    finally:
+        lookahead.LookAhead.train_batch, lookahead.Recorded = train_batch, recorded
+        lookahead.LookAhead.prepare = prepare_before
+    return {
+        "models": n_models,
+        "mixed": mixed,
+        "how": how,
+        "milliseconds": 1000 * statistics.median(taken[WARM_UP + 1 :]),
+        "first_seconds": sum(taken[: WARM_UP + 1]),
+        "peak_mb": torch.cuda.max_memory_allocated() / 2**20,
+    }
+
+
+def bare_passes(policy: Policy, n_row_steps: int) -> None:
+    """The forward passes of that many row-steps, in blocks."""
+    rows = torch.rand(BLOCK, 2 * policy.inputs.n_columns)
+    where = None if policy.condition is None else torch.full((BLOCK,), policy.condition)
+    for start in range(0, n_row_steps, BLOCK):
+        n = min(BLOCK, n_row_steps - start)
+        policy.network.decide(rows[:n], None if where is None else where[:n])
+
+
+def measure_preset() -> dict[str, Any]:
+    """Train and time on the CPU."""
+    data = load_images("fashion-mnist")
+    model = SUWRClassifier(
+        groups=Patches((28, 28), 3), sparsity_weight=RANGE, max_steps=10, hidden_size=256,
+        n_layers=2, batch_size=1024, max_epochs=8, device="cpu", random_state=0, verbose=1,
+    )  # fmt: skip
+    start = time.perf_counter()
+    model.fit(data.X_train[:8000], data.y_train[:8000])
+    trained = time.perf_counter() - start
+    asked = 6
+    values = model._encode(read_table(data.X_test))
+    policy = model.policy_.at(model.weight_range_.condition(None, asked))
+    seconds: dict[str, list[float]] = {"select": [], "bare": []}
+    with torch.inference_mode():
+        trace = policy.rollout(values)
+        # A row of k < T steps was asked k + 1 times; the first time is the same for all rows.
+        n_row_steps = int(np.minimum(trace.n_steps + 1, model.max_steps_).sum()) - len(values)
+        for _ in range(REPEATS):
+            start = time.perf_counter()
+            model.select(data.X_test, mean_features=asked)
+            middle = time.perf_counter()
+            bare_passes(policy, n_row_steps)
+            seconds["select"].append(middle - start)
+            seconds["bare"].append(time.perf_counter() - middle)
+    predicted = model.predict(data.X_test, mean_features=asked)
+    return {
+        "threads": torch.get_num_threads(),
+        "train_seconds": trained,
+        "mean_units": float(model.cost(data.X_test, mean_features=asked).mean()),
+        "accuracy": float((predicted == data.y_test).mean()),
+        "row_steps": n_row_steps,
+        "select_seconds": min(seconds["select"]),
+        "bare_seconds": min(seconds["bare"]),
+        "all_seconds": seconds,
+    }
+
+
+def table(stored: dict[str, Any]) -> str:
+    """The Markdown page."""
+    lines = ["# Images: time", ""]
+    if "training" in stored:
+        about, cells = stored["training"]["about"], stored["training"]["cells"]
+        first = cells[0]["milliseconds"]
+        lines += [
+            f"A batch of training: 1,024 digits, 50 pixels, two layers of 512 units "
+            f"({about['gpu']}, {about['date']}).", "",
+            "| models | products | kernels | ms | times faster, by model | peak memory, MB |",
+            "| ---: | --- | --- | ---: | ---: | ---: |",
+            *(
+                f"| {c['models']} | {'bfloat16' if c['mixed'] else 'float32'} | {c['how']} "
+                f"| {c['milliseconds']:.1f} | {first * c['models'] / c['milliseconds']:.1f} "
+                f"| {c['peak_mb']:,.0f} |"
+                for c in cells
+            ), "",
+        ]  # fmt: skip
+    if "preset" in stored:
+        about, c = stored["preset"]["about"], stored["preset"]["cell"]
+        lines += [
+            f"8,000 Fashion images, at most ten 3×3 patches, two layers of 256 units, one model "
+            f"for a range of λ ({about['machine']}, {c['threads']} threads, {about['date']}).", "",
+            "| | |", "| --- | ---: |",
+            f"| training | {c['train_seconds'] / 60:.1f} minutes |",
+            f"| test accuracy | {100 * c['accuracy']:.1f} % at {c['mean_units']:.1f} patches |",
+            f"| `select`, 10,000 test images | {c['select_seconds']:.2f} s |",
+            f"| bare forward passes of its {c['row_steps']:,} row-steps "
+            f"| {c['bare_seconds']:.2f} s |",
+            f"| ratio | {c['select_seconds'] / c['bare_seconds']:.2f} |", "",
+        ]  # fmt: skip
+    return "\n".join(lines)
+
+
+WAYS = (
+    (1, False, "launched"), (1, True, "launched"), (1, False, "recorded"), (1, True, "recorded"),
+    (3, True, "recorded"), (1, True, "compiled"),
+)  # fmt: skip
+
+
+def main(part: str) -> None:
+    path = HERE / "results.json"
+    stored = json.loads(path.read_text()) if path.exists() else {}
+    if part == "training":
+        stored[part] = {"about": machine(), "cells": []}
+        for way in WAYS:
+            stored[part]["cells"].append(time_batches(*way))
+            print(stored[part]["cells"][-1], flush=True)
+            write_json(path, stored)
+    elif part == "preset":
+        stored[part] = {"about": machine(), "cell": measure_preset()}
+        write_json(path, stored)
+    (HERE / "results.md").write_text(table(stored))
+    print(table(stored))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or sys.argv[1] not in ("training", "preset", "--table"):
+        sys.exit(__doc__)
+    main(sys.argv[1])
