@@ -110,7 +110,8 @@ def measure_preset() -> dict[str, Any]:
     data = load_images("fashion-mnist")
     model = SUWRClassifier(
         groups=Patches((28, 28), 3), sparsity_weight=RANGE, max_steps=10, hidden_size=256,
-        n_layers=2, batch_size=1024, max_epochs=8, device="cpu", random_state=0, verbose=1,
+        n_layers=2, batch_size=128, max_epochs=16, training={"updates_per_walk": 4}, device="cpu",
+        random_state=0, verbose=1,
     )  # fmt: skip
     start = time.perf_counter()
     model.fit(data.X_train[:8000], data.y_train[:8000])

@@ -1,8 +1,9 @@
 import numpy as np
+import pytest
 import torch
 from random_policies import UNITS
 
-from suwr.masking import resolve_units
+from suwr.masking import Patches, resolve_units
 from suwr.nn.inputs import MaskedInputs
 
 
@@ -34,6 +35,16 @@ def test_available_units():
     assert not inputs.available(~nothing).any()
     first = inputs.add(nothing, torch.tensor([0]))
     assert not inputs.available(first)[0, 0]
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_available_patches_are_those_with_a_hidden_pixel(size):
+    # Large enough an image that patches are looked up by their pixels.
+    inputs = build(Patches((9, 9), size), n_columns=81)
+    assert inputs.members is not None
+    masks = torch.rand(2, 50, 81, generator=torch.Generator().manual_seed(0)) < 0.8
+    expected = (~masks).unsqueeze(2) & inputs.membership
+    assert torch.equal(inputs.available(masks), expected.any(dim=-1))
 
 
 def test_random_masks_have_every_size_equally_often():

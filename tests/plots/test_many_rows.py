@@ -149,6 +149,15 @@ def test_budgets_cut_the_stories(explanation):
         budget_curve(explanation, y[:2])
 
 
+def test_long_budgets_have_few_numbers():
+    start = (0.5, 0.5)
+    steps = tuple(Step({str(t): {str(t): 0}}, 0.5, start, (0.1, 0.9)) for t in range(20))
+    story = Narrative(0, start, 0.0, steps, "decision", ("a", "b"), 20)
+    numbers = plot_budget(Explanation([story]), ["b"]).texts
+    assert len(numbers) == 7
+    assert numbers[-1].xy == (20, 20)
+
+
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=1, max_size=8))
 def test_budgets_only_add(rows):
     start = (0.5, 0.5)

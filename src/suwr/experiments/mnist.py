@@ -56,14 +56,20 @@ class _Scale:
     max_steps: int | None = None
     some: int | None = None
     params: tuple[tuple[str, Any], ...] = ()
+    suwr: tuple[tuple[str, Any], ...] = ()
 
 
 _SCALES = {
     "mini": _Scale(("fashion-mnist",), 1, 300, 3, 1, (("max_epochs", 1), ("hidden_size", 8))),
-    # Ten patches, 8,000 images: minutes on two cores.
-    "quick": _Scale(("fashion-mnist",), 1, 8000, 10, 2, (("max_epochs", 8), ("hidden_size", 256))),
+    # Ten patches, 8,000 images: minutes on two cores. Where a walk is short and nothing waits for
+    # kernels to be launched, more rows teach more than more updates from the same rows.
+    "quick": _Scale(
+        ("fashion-mnist",), 1, 8000, 10, 1,
+        (("max_epochs", 16), ("hidden_size", 256), ("batch_size", 128)),
+        (("training", {"updates_per_walk": 4}),),
+    ),
     "full": _Scale(tuple(PATCH)),
-}
+}  # fmt: skip
 
 
 class MNISTExperiment(Experiment):
@@ -87,7 +93,9 @@ class MNISTExperiment(Experiment):
                         Cell(
                             "mnist", data, method, seed, n_train=scale.n_rows,
                             n_test=scale.n_rows, sparsity_share=share,
-                            params=params | dict(scale.params),
+                            params=params
+                            | dict(scale.params)
+                            | dict(scale.suwr if method == "SUWR" else ()),
                             audit=options.audit and seed == 0,
                         )
                         for share, params in points

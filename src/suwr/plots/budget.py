@@ -12,6 +12,9 @@ from suwr.plots._style import BLUE, GREY, new_axes, open_frame
 if TYPE_CHECKING:
     from suwr.narrative import Explanation
 
+# Numbers beside the points of one curve.
+MOST_LABELS = 8
+
 
 def budget_curve(
     explanation: Explanation, y: ArrayLike
@@ -87,7 +90,10 @@ def plot_budget(explanation: Explanation, y: ArrayLike, ax: Any = None) -> Any:
     per_step = max((len(step.units) for story in explanation for step in story.steps), default=1)
     ax.plot(budgets, per_step * budgets, color=GREY, linestyle="--", label="the whole budget")
     ax.plot(budgets, used, color=BLUE, marker="o", linewidth=2, label="used on average")
-    for x, height, value in zip(budgets, used, accuracy, strict=True):
+    # The last one, and before it so few that they can be read.
+    every = -(-len(budgets) // MOST_LABELS)
+    labelled = list(zip(budgets, used, accuracy, strict=True))[::-every]
+    for x, height, value in reversed(labelled):
         ax.annotate(
             f"{100 * value:.1f} %", (x, height), xytext=(4, -6), textcoords="offset points",
             va="top", fontsize="small",

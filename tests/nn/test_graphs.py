@@ -1,0 +1,44 @@
+"""A recorded step does what the plain one does. Needs CUDA, which no graph can do without."""
+
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+from suwr import Patches, SUWRClassifier
+from suwr.nn import lookahead
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
+
+
+def test_a_recorded_fit_is_as_good_as_a_plain_one(monkeypatch):
+    X, y = load_digits(return_X_y=True)
+    scores = []
+    for plain in (False, True):
+        if plain:
+            monkeypatch.setattr(lookahead, "Recorded", lambda function, generator: function)
+        model = SUWRClassifier(
+            groups=Patches((8, 8), 1), trainer="lookahead", max_steps=10, max_epochs=10,
+            random_state=0, device="cuda",
+        ).fit(X[:1400], y[:1400])  # fmt: skip
+        scores.append(model.score(X[1400:], y[1400:]))
+    assert min(scores) > 0.8
+    assert abs(scores[0] - scores[1]) < 0.04
+
+
+def test_every_replay_draws_anew_and_reads_its_arguments():
+    from suwr.nn.graphs import WARM_UP, Recorded
+
+    generator = torch.Generator("cuda").manual_seed(0)
+    drawn = torch.zeros(5, device="cuda")
+
+    def step(given: torch.Tensor) -> None:
+        drawn.copy_(given + torch.rand(5, generator=generator, device="cuda"))
+
+    recorded = Recorded(step, generator)
+    seen = []
+    for number in range(WARM_UP + 4):
+        recorded(torch.full((5,), 10.0 * number, device="cuda"))
+        seen.append(drawn.clone())
+    noise = torch.stack([value - 10.0 * number for number, value in enumerate(seen)])
+    assert bool(((noise >= 0) & (noise <= 1.001)).all())
+    assert len(noise.round(decimals=3).unique()) > 4 * WARM_UP
