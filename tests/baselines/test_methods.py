@@ -9,6 +9,7 @@ from easy_problems import one_column, switch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from sklearn.datasets import load_digits
 
 from suwr import Patches, baselines
 from suwr.baselines.finetuning import prefix_masks
@@ -272,3 +273,14 @@ def test_a_high_price_selects_nothing_and_dear_units_are_left_out(method):
     masks = model.select(X2)
     assert masks[:, 2].mean() < 0.05
     assert masks[:, 5].mean() > 0.9
+
+
+def test_no_selection_with_convolutions():
+    X, y = load_digits(return_X_y=True)
+    model = baselines.AllFeaturesClassifier(
+        groups=Patches((8, 8), 1), network="conv", hidden_size=32, max_epochs=8, random_state=0
+    ).fit(X[:1200], y[:1200])
+    assert type(model.network_.predictor).__name__ == "EnsembleConv"
+    assert model.score(X[1200:], y[1200:]) > 0.8
+    with pytest.raises(ValueError, match="'network' parameter must be 'mlp' unless"):
+        baselines.AllFeaturesClassifier(network="conv").fit(X, y)
