@@ -48,6 +48,18 @@ def test_doubts_of_probabilities():
     torch.testing.assert_close(torn, torch.tensor([entropy, 0.4, 0.4, left, 0.5]).float())
 
 
+def test_doubts_of_the_sure_are_exact():
+    logits = 3 * torch.randn(
+        500, 10, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    )
+    said, mask = (4 * logits).softmax(dim=-1), torch.zeros(500, 1)
+    # Some are so sure that 1 - p would keep three digits of what is left over.
+    assert (said.amax(dim=-1) > 0.9995).sum() > 50
+    torch.testing.assert_close(
+        doubts(said.float(), mask).double(), doubts(said, mask), rtol=0.0, atol=3e-7
+    )
+
+
 def test_the_stop_decision_hears_the_predictors():
     policy = make_policy(0, network="informed")
     values, mask = random_values(20), torch.ones(20, 6, dtype=torch.bool)

@@ -91,8 +91,11 @@ def doubts(said: Tensor, mask: Tensor) -> Tensor:
     revealed, ``mask`` ``(..., n_columns)``.
     """
     entropy = -(said * said.clamp_min(1e-9).log()).sum(dim=-1) / math.log(said.shape[-1])
-    first, second = said.topk(2, dim=-1).values.unbind(dim=-1)
-    left = (1.0 - first).clamp_min(1e-4).log() / math.log(1e-4)
+    top = said.topk(2, dim=-1)
+    first, second = top.values.unbind(dim=-1)
+    # The sum of the others: 1 - first would be all rounding where first is nearly 1.
+    others = said.scatter(-1, top.indices[..., :1], 0.0).sum(dim=-1)
+    left = others.clamp_min(1e-4).log() / math.log(1e-4)
     shown = mask.mean(dim=-1, dtype=said.dtype)
     return torch.stack([entropy, first, second, left, shown], dim=-1)
 
