@@ -218,7 +218,7 @@ class SeparateNetwork(Network):
         An informed policy needs what predictors ``said``, ``(n_models, n, n_outputs)``.
         """
         told = [] if condition is None else [condition.unsqueeze(-1)]
-        seen = torch.cat([inputs, *told], dim=-1)
+        seen = torch.cat([inputs, *told], dim=-1) if told else inputs
         if isinstance(self.policy, InformedPolicy):
             assert said is not None
             heard = doubts(said, inputs[..., -self.architecture.n_columns :])
