@@ -28,16 +28,18 @@ NETWORKS = {
 }
 
 
-def make_policy(seed, groups=None, max_steps=None, units_per_step=1, network="separate"):
-    """A policy over six columns."""
+def make_policy(
+    seed, groups=None, max_steps=None, units_per_step=1, network="separate", n_columns=6
+):
+    """A policy over a few columns."""
     changes = NETWORKS[network]
-    units = resolve_units(groups, None, [f"x{i}" for i in range(6)])
+    units = resolve_units(groups, None, [f"x{i}" for i in range(n_columns)])
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        network = build(Architecture(6, 6, len(units), 2, 8, 2, **changes))
+        network = build(Architecture(n_columns, n_columns, len(units), 2, 8, 2, **changes))
     # Soft enough for stop and select to stay uncertain.
     network.stop_temperature.fill_(0.5)
-    inputs = MaskedInputs.build(units, np.arange(6), "cpu")
+    inputs = MaskedInputs.build(units, np.arange(n_columns), "cpu")
     most = -(-len(units) // units_per_step)
     return Policy(
         network.eval(), inputs, CrossEntropy(2), max_steps or most, units_per_step, block=64,

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -5,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_policies import NETWORKS, UNITS, make_policy, random_values
 
+from suwr.masking import Patches
 from suwr.nn.rollout import best_units
 
 POISONS = [float("nan"), 1e30, -1e30, 0.0, "other rows"]
@@ -38,6 +41,23 @@ def test_what_is_hidden_is_never_read(seed, groups, poison, width, sample, netwo
     changed = torch.where(torch.from_numpy(before.mask), values, other)
     after = policy.rollout(changed, generator=generator(sample), record=True)
     assert_same(before, after)
+
+
+@pytest.mark.parametrize("poison", POISONS)
+@pytest.mark.parametrize("sample", [None, 1])
+def test_hidden_pixels_of_an_image_are_never_read(poison, sample):
+    # An image so large that patches are looked up by their pixels.
+    policy = make_policy(1, Patches((9, 9), 3), 8, network="informed", n_columns=81)
+    assert policy.inputs.members is not None
+    values = torch.randn(30, 81, generator=torch.Generator().manual_seed(0))
+    before = policy.rollout(values, generator=generator(sample), record=True)
+    assert before.mask.any()
+    other = values.flip(0) if poison == "other rows" else torch.tensor(poison)
+    changed = torch.where(torch.from_numpy(before.mask), values, other)
+    after = policy.rollout(changed, generator=generator(sample), record=True)
+    assert_same(before, after)
+    policy.inputs = replace(policy.inputs, members=None)
+    assert_same(before, policy.rollout(values, generator=generator(sample), record=True))
 
 
 @given(

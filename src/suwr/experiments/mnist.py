@@ -61,8 +61,8 @@ class _Scale:
 
 _SCALES = {
     "mini": _Scale(("fashion-mnist",), 1, 300, 3, 1, (("max_epochs", 1), ("hidden_size", 8))),
-    # Ten patches, 8,000 images: minutes on two cores. Where a walk is short and nothing waits for
-    # kernels to be launched, more rows teach more than more updates from the same rows.
+    # Ten patches, 8,000 images: minutes on two cores. Where walks are short, half of the updates
+    # from each and more epochs teach as much in less time.
     "quick": _Scale(
         ("fashion-mnist",), 1, 8000, 10, 1,
         (("max_epochs", 16), ("hidden_size", 256), ("batch_size", 128)),
