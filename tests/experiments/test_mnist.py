@@ -104,12 +104,15 @@ def test_a_page_with_what_was_asked():
     single = record("SUWR", 0, 0.882, 5.98)
     single["cell"]["sparsity_share"] = 0.01
     rivals = [record("CAE", 0, 0.885, 8.0, n_units=8), record("AllFeatures", 0, 0.91, 784.0)]
+    # A budget that SUWR does not use up.
+    rivals.append(record("REALX", 0, 0.895, 50.0))
     text = mnist_page([*records, ranged, single, *rivals], "there")
     assert "![Accuracy against units](there/curves.png)" in text
     assert "| 10 | 80.0 ± 0.0 | 87.1 | -7.1 |" in text
-    assert "| Fashion, 3×3 patches | ≤ 6 | ≥ 87 | – | 88.00 | – | reached |" in text
-    assert "| Fashion, 3×3 patches | ≤ 10 | ≥ 88.3 | – | 88.01 | 88.50 | missed |" in text
-    assert "ahead of CAE at every number of units that both have | does not hold | at" in text
+    assert "| Fashion, 3×3 patches | ≤ 6 | ≥ 87 | – | 88.00 | – | – | reached |" in text
+    assert "| Fashion, 3×3 patches | ≤ 10 | ≥ 88.3 | – | 88.01 | 88.50 | – | missed |" in text
+    assert "ahead of CAE at each of its budgets | does not hold | at least -0.49, at 8.0" in text
+    assert "ahead of REAL-X at each of its budgets | holds | at least +0.50, at 50.0" in text
     assert "within 1.5 points of no selection | holds | 90.00, 91.00" in text
     assert "6 patches is at least as good as CAE with 10 | does not hold | 88.00, 88.50" in text
     assert "| Fashion, 3×3 patches | 0.01 | 6.0 | 88.20 | 88.00 | -0.20 | 1 |" in text

@@ -51,6 +51,15 @@ def test_curves_share_one_legend(tmp_path):
     assert not plt.get_fignums()
 
 
+def test_a_long_legend_takes_more_rows():
+    methods = {f"a method of many words, {i}": [(1.0, 0.6, 0.0)] for i in range(7)}
+    figure = plot_curves({"Syn1": methods}, ylabel="AUROC").figure
+    (legend,) = figure.legends
+    assert legend.get_window_extent().width <= figure.bbox.width
+    assert len(legend.get_texts()) == 7
+    plt.close(figure)
+
+
 def test_the_same_figure_is_the_same_file(tmp_path):
     panels = {"Syn1": {"SUWR": [(2.0, 0.7, 0.0), (1.0, 0.6, 0.0)]}}
     once, again = (

@@ -28,12 +28,15 @@ SHARES = (0.002, 0.016)
 #: Pixels that one step reveals in further models for the whole range.
 WIDTHS = (2, 5)
 #: Networks with convolutions, for Fashion: fewer steps and epochs, since each costs more.
-CONV = {"network": "conv", "max_steps": 20, "max_epochs": 24}
+CONV = {"network": "conv", "max_steps": 20, "max_epochs": 24, "n_predictors": 2}
 #: Mean numbers of units at which the curve is read off; λ is found by validation rows. A little
 #: under the numbers that people ask for, so that test rows do not take more.
 READ_AT = (2, 3, 4, 4.9, 5.9, 7.9, 9.8, 12, 14.7, 19.6, 25, 29.4, 40, 49)
-#: Most units of SUWR, most steps of the greedy rivals, and budgets of CAE.
-MOST_UNITS = {"mnist": 100, "fashion-mnist": 30}
+#: SUWR's own settings by set, most steps of the greedy rivals, and budgets of CAE.
+SUWR: dict[str, dict[str, int]] = {
+    "mnist": {"max_steps": 100},
+    "fashion-mnist": {"max_steps": 30, "n_predictors": 4},
+}
 GREEDY_STEPS = {"mnist": 50, "fashion-mnist": 20}
 BUDGETS = {"mnist": (10, 20, 30, 50), "fashion-mnist": (5, 10, 15, 20)}
 # The published λ of REAL-X weigh the share of selected units.
@@ -66,7 +69,7 @@ _SCALES = {
     "quick": _Scale(
         ("fashion-mnist",), 1, 8000, 10, 1,
         (("max_epochs", 16), ("hidden_size", 256), ("batch_size", 128)),
-        (("training", {"updates_per_walk": 4}),),
+        (("n_predictors", 2), ("training", {"updates_per_walk": 4})),
     ),
     "full": _Scale(tuple(PATCH)),
 }  # fmt: skip
@@ -179,7 +182,8 @@ def _points(scale: _Scale, data: str, method: str) -> list[tuple[float | None, d
         steps = scale.max_steps or GREEDY_STEPS[data]
         same |= {"max_epochs": GREEDY_EPOCHS[data], "max_steps": steps}
     if method == "SUWR":
-        same["max_steps"] = most = scale.max_steps or MOST_UNITS[data]
+        same |= SUWR[data]
+        same["max_steps"] = most = scale.max_steps or same["max_steps"]
         whole = {**same, "sparsity_weight": list(RANGE)}
         one = [(share, same) for share in SHARES]
         wide = [

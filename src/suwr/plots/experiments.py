@@ -261,12 +261,17 @@ def plot_curves(
 
 
 def _legend_below(axes: Sequence[Any]) -> None:
-    """One legend for all panels."""
+    """One legend for all panels, in as few rows as the figure is wide enough for."""
     handles: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    axes[0].figure.legend(
-        handles.values(), handles.keys(), loc="outside lower center",
-        ncols=min(len(handles), 3 * min(len(axes), 3)), frameon=False, fontsize="small",
-    )  # fmt: skip
+    figure = axes[0].figure
+    for rows in range(1, len(handles) + 1):
+        legend = figure.legend(
+            handles.values(), handles.keys(), loc="outside lower center",
+            ncols=-(-len(handles) // rows), frameon=False, fontsize="small",
+        )  # fmt: skip
+        if legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()
