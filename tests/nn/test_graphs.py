@@ -1,9 +1,11 @@
 """A recorded step does what the plain one does. Needs CUDA, which no graph can do without."""
 
+import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
 
+import suwr.estimators.checkpoint as module
 from suwr import Patches, SUWRClassifier
 from suwr.nn import lookahead
 
@@ -23,6 +25,36 @@ def test_a_recorded_fit_is_as_good_as_a_plain_one(monkeypatch):
         scores.append(model.score(X[1400:], y[1400:]))
     assert min(scores) > 0.8
     assert abs(scores[0] - scores[1]) < 0.04
+
+
+@pytest.mark.parametrize("changes", [{}, {"network": "conv"}, {"sparsity_weight": (0.001, 0.1)}])
+def test_a_recorded_fit_that_was_stopped_goes_on_to_the_same_result(tmp_path, monkeypatch, changes):
+    X, y = load_digits(return_X_y=True)
+
+    def fit(**more):
+        model = SUWRClassifier(
+            groups=Patches((8, 8), 1), trainer="lookahead", max_steps=8, max_epochs=6,
+            hidden_size=32, random_state=0, device="cuda", **changes, **more,
+        )  # fmt: skip
+        return model.fit(X[:1400], y[:1400])
+
+    write, written = module.FileCheckpoint.write, []
+
+    def writing(self, phase, state):
+        write(self, phase, state)
+        written.append(phase)
+        if len(written) == 5:  # in the middle of look-ahead
+            raise KeyboardInterrupt
+
+    path = tmp_path / "fit.checkpoint"
+    with monkeypatch.context() as patch:
+        patch.setattr(module.FileCheckpoint, "write", writing)
+        with pytest.raises(KeyboardInterrupt):
+            fit(checkpoint=path)
+    assert path.exists()
+    resumed, whole = fit(checkpoint=path), fit()
+    np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
+    np.testing.assert_array_equal(resumed.select(X), whole.select(X))
 
 
 def test_every_replay_draws_anew_and_reads_its_arguments():
