@@ -25,6 +25,11 @@ NETWORKS = {
     "told images": {"image_shape": (2, 3), "conditioned": True},
     "informed": {"informed": True},
     "told and informed": {"informed": True, "conditioned": True},
+    "told and informed images": {
+        "image_shape": (2, 3),
+        "informed": True,
+        "conditioned": True,
+    },
 }
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from random_policies import NETWORKS, UNITS, make_policy, random_values
 
 from suwr.masking import Patches
-from suwr.nn.rollout import best_units
+from suwr.nn.rollout import Policy, best_units
 
 POISONS = [float("nan"), 1e30, -1e30, 0.0, "other rows"]
 
@@ -58,6 +58,21 @@ def test_hidden_pixels_of_an_image_are_never_read(poison, sample):
     assert_same(before, after)
     policy.inputs = replace(policy.inputs, members=None)
     assert_same(before, policy.rollout(values, generator=generator(sample), record=True))
+
+
+@pytest.mark.parametrize(("network", "most"), [("informed", 1024), ("told images", 64)])
+def test_one_row_waits_for_few_empty_ones(monkeypatch, network, most):
+    made = make_policy(0, network=network)
+    policy = Policy(made.network, made.inputs, made.loss, 3, condition=made.condition)
+    asked, decide = [], policy.network.decide
+
+    def counted(seen, where):
+        asked.append(len(seen))
+        return decide(seen, where)
+
+    monkeypatch.setattr(policy.network, "decide", counted)
+    policy.rollout(random_values(1))
+    assert set(asked) == {most}
 
 
 @given(

@@ -52,7 +52,7 @@ class WeightRange:
     def measure(cls, low: float, high: float, policy: Policy, rows: Rows) -> WeightRange:
         """Count the units that validation rows take at every place of the range."""
         # A GPU is quicker with few large blocks, and a mean does not need equal rounding.
-        block = min(len(rows), BLOCK_ROWS) if policy.device.type == "cuda" else None
+        block = min(len(rows), BLOCK_ROWS if policy.device.type == "cuda" else policy.block)
         at = [policy.at(condition, block) for condition in np.linspace(-1.0, 1.0, GRID)]
         counts = [
             sum((there.rollout(part.values).order >= 0).sum() for _, part in rows.blocks())

@@ -22,7 +22,9 @@ from suwr.nn.networks import Network, SeparateNetwork
 
 __all__ = ["BLOCK", "Policy", "Trace", "best_units", "rollout_together"]
 
-BLOCK = 1024
+# Rows of one evaluation. Of convolutions on a CPU fewer are as fast by row, and a single image need
+# not wait for a thousand empty ones.
+BLOCK, SMALL_BLOCK = 1024, 64
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,9 @@ class Policy:
     max_steps : int
         *T*.
     units_per_step : int
-    block : int
-        Rows of one network evaluation. Only `BLOCK` gives the same rounding in every batch.
+    block : int, optional
+        Rows of one network evaluation. Only the usual number gives the same rounding in every
+        batch.
     condition : float, optional
         Where in its range λ lies, for a network that is told; see `suwr.nn.prices`.
     """
@@ -77,11 +80,14 @@ class Policy:
         loss: Loss,
         max_steps: int,
         units_per_step: int = 1,
-        block: int = BLOCK,
+        block: int | None = None,
         condition: float | None = None,
     ) -> None:
         self.network = network
-        self.block = block
+        slow = (
+            network.architecture.image_shape is not None and inputs.membership.device.type == "cpu"
+        )
+        self.block = block or (SMALL_BLOCK if slow else BLOCK)
         self.condition = condition
         self.inputs = inputs
         self.loss = loss
