@@ -92,7 +92,7 @@ def main() -> None:
     model = trained(
         arguments.models, "digits",
         lambda: SUWRClassifier(
-            groups=Patches((8, 8), size=3), max_steps=8, max_epochs=60, random_state=0
+            groups=Patches((8, 8), size=3), max_steps=8, max_epochs=20, random_state=0
         ).fit(X_train, y_train),
     )  # fmt: skip
     draw_figures(model, X_test, y_test, arguments.output / "digits", flip=(3, 8), dpi=DPI)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,12 +19,17 @@ def percent(p: float) -> str:
     --------
     >>> percent(0.5), percent(0.001), percent(0.9999), percent(1.0)
     ('50 %', 'under 1 %', 'over 99 %', '100 %')
+    >>> percent(0.005), percent(0.125)
+    ('1 %', '13 %')
     """
     if 0.0 < p < 0.005:
         return "under 1 %"
     if 0.995 <= p < 1.0:
         return "over 99 %"
-    return f"{100 * p:.0f} %"
+    # Halves go up, as in the page; formatting alone would make 0 of 0.5.
+    hundred = 100 * float(p)
+    whole = math.floor(hundred)
+    return f"{whole + (hundred - whole >= 0.5)} %"
 
 
 def short(value: Any) -> str:

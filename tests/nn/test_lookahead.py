@@ -1,10 +1,11 @@
 """The look-ahead trainer, on a problem whose answer is known."""
 
 import numpy as np
+import pytest
 import torch
 from random_policies import make_policy, random_values
 
-from suwr import SUWRClassifier
+from suwr import Patches, SUWRClassifier
 from suwr.nn.lookahead import LookAhead
 from suwr.nn.losses import CrossEntropy
 from suwr.nn.networks import doubts
@@ -80,13 +81,31 @@ def test_settings_of_training_can_be_given():
     assert settings.dropout == Settings(sparsity_weight=1.0, max_steps=1).dropout
 
 
+@pytest.mark.parametrize(
+    ("n_columns", "groups", "trainer"),
+    [
+        (128, None, "actor"),
+        (129, None, "lookahead"),
+        (129, [list(range(100))], "actor"),
+        (32, Patches((4, 8), 1), "actor"),
+        (36, Patches((6, 6), 1), "lookahead"),
+    ],
+)
+def test_auto_looks_ahead_for_images_and_very_wide_tables(n_columns, groups, trainer):
+    X = np.random.RandomState(0).randn(30, n_columns)
+    clf = SUWRClassifier(groups=groups, max_epochs=1, hidden_size=4, max_steps=2, random_state=0)
+    clf.fit(X, X[:, 0] > 0)
+    assert clf._trainer() == trainer
+    assert clf.policy_.network.architecture.informed == (trainer == "lookahead")
+
+
 def test_the_informative_columns_of_many_are_found():
     rng = np.random.RandomState(0)
     X = rng.randn(1200, 80)
     y = (X[:, 17] + X[:, 60] > 0).astype(int)
-    clf = SUWRClassifier(max_steps=4, max_epochs=8, hidden_size=64, n_layers=2, random_state=0)
-    clf.fit(X[:800], y[:800])
-    assert clf._trainer() == "lookahead"
+    clf = SUWRClassifier(
+        trainer="lookahead", max_steps=4, max_epochs=8, hidden_size=64, n_layers=2, random_state=0
+    ).fit(X[:800], y[:800])
     used = clf.select(X[800:]).mean(axis=0)
     assert set(np.argsort(used)[-2:]) == {17, 60}
     assert clf.score(X[800:], y[800:]) > 0.85

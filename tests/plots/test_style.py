@@ -1,6 +1,6 @@
 """Names from data become text, and nothing but text."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from matplotlib import cbook
 
@@ -21,6 +21,8 @@ def test_no_name_is_ever_a_formula(text):
 
 
 @given(st.floats(0, 1))
+@example(0.005)
+@example(0.995)
 def test_shares_claim_no_false_certainty(p):
     shown = share(p)
     assert (shown == "0 %") == (p == 0)

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 import torch
 
+from suwr._words import percent
+
 TOLERANCE = 1e-5
 
 TELL = """() => suwr.data.rows.map((_, i) => {
@@ -136,3 +138,5 @@ def test_numbers_are_written_as_python_writes_them(pages, open_page, rng):
     for digits in (4, 6):
         shown = page.evaluate("([v, d]) => v.map((x) => suwr.significant(x, d))", [values, digits])
         assert shown == [f"{value:.{digits}g}" for value in values]
+    shares = [*(n / 1000 for n in range(1001)), *(n / 64 for n in range(65)), 1e-9, 1 - 1e-9]
+    assert page.evaluate("(v) => v.map(suwr.percent)", shares) == [percent(p) for p in shares]

@@ -23,7 +23,6 @@ from suwr.estimators.table_model import TrainingData, image_shape, seeded
 from suwr.estimators.weight_range import WeightRange, check_range
 from suwr.masking import Patches, Units
 from suwr.nn.distributed import Team
-from suwr.nn.inputs import MANY_UNITS
 from suwr.nn.networks import Architecture, Network
 from suwr.nn.reinforce import train_reinforce
 from suwr.nn.rollout import Policy
@@ -34,6 +33,9 @@ __all__ = ["BaseSUWR", "PolicyKind"]
 
 # Without `max_steps`, no more than this many: a longer story is no explanation.
 DEFAULT_MOST_STEPS = 32
+# Units up to which sampled rollouts train better than a look ahead. A patch tells something by
+# itself; columns often do so only together, which a look one step ahead cannot see.
+MOST_SAMPLED = {"patches": 32, "columns": 128}
 
 
 class BaseSUWR(SequentialModel):
@@ -241,7 +243,8 @@ class BaseSUWR(SequentialModel):
     def _trainer(self) -> str:
         if self.trainer != "auto":
             return self.trainer
-        return "actor" if len(self.units_) <= MANY_UNITS else "lookahead"
+        most = MOST_SAMPLED["patches" if isinstance(self.groups, Patches) else "columns"]
+        return "actor" if len(self.units_) <= most else "lookahead"
 
     def _settings(self, data: TrainingData) -> Settings:
         unit, given = self.constant_loss_, self.sparsity_weight

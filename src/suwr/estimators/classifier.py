@@ -46,9 +46,9 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
     validation_fraction : float, default=0.1
         Share of the rows that chooses the best epoch.
     trainer : {'auto', 'actor', 'lookahead', 'reinforce'}, default='auto'
-        'actor' samples whole rollouts; 'lookahead' differentiates one step ahead and suits hundreds
-        of units; 'auto' takes the former up to 64 units. 'reinforce' is the objective of the
-        paper's Section 4.2, for comparison.
+        'actor' samples whole rollouts; 'lookahead' differentiates one step ahead and suits images
+        and hundreds of units; 'auto' takes the former up to 128 columns or groups, or 32 patches.
+        'reinforce' is the objective of the paper's Section 4.2, for comparison.
     network : {'mlp', 'conv'}, default='mlp'
         'conv' begins with convolutions over the masked image and its mask; ``groups`` must be
         `Patches`, and ``n_layers`` does not count.

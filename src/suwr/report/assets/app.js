@@ -299,7 +299,8 @@ function start() {
   if (data.model) checkModel();
   // For readers with a console, and for tests.
   globalThis.suwr = {
-    data, getModel, liveStory, recordedStory, compareStories, storyText, significant, unpackModel, forward,
+    data, getModel, liveStory, recordedStory, compareStories, storyText, significant, percent, unpackModel,
+    forward,
     run: (cells) => ({ label: "asked", ...runPolicy(getModel(), data, (column) => cells[column]) }),
   };
   document.documentElement.dataset.ready = "true";
