@@ -58,6 +58,10 @@ def test_a_long_legend_takes_more_rows():
     assert legend.get_window_extent().width <= figure.bbox.width
     assert len(legend.get_texts()) == 7
     plt.close(figure)
+    # One that fits in no way is kept all the same.
+    figure = plot_curves({"Syn1": {"a name " * 40: [(1.0, 0.6, 0.0)]}}, ylabel="AUROC").figure
+    assert len(figure.legends) == 1
+    plt.close(figure)
 
 
 def test_the_same_figure_is_the_same_file(tmp_path):

@@ -130,8 +130,8 @@ def _claims(found: dict[str, Points], data: str) -> list[Claim]:
             if six is not None and ten is not None:
                 text = f"{where} with 6 patches is at least as good as CAE with 10"
                 claims.append(Claim(text, six >= ten, f"{six:.2f}, {ten:.2f}"))
-        # GDFS takes a fixed number of units, so the same number is asked of both. The others have
-        # a budget: who takes less than it stays within it.
+        # GDFS is compared at equal cost, which it has for every number of units. The others have a
+        # few budgets: who takes less than one of them stays within it.
         last = max(units for units, _, _ in points)
         for rival, most, which in (
             ("GDFS", np.inf, "at every number of units that both have"),

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from suwr.masking import Units
 
-__all__ = ["MANY_UNITS", "MaskedInputs"]
+__all__ = ["MaskedInputs"]
 
 # From here on, what is exact for few units is replaced by what is fast for many.
 MANY_UNITS = 64

@@ -272,6 +272,6 @@ def _legend_below(axes: Sequence[Any]) -> None:
             handles.values(), handles.keys(), loc="outside lower center",
             ncols=-(-len(handles) // rows), frameon=False, fontsize="small",
         )  # fmt: skip
-        if legend.get_window_extent().width <= figure.bbox.width:
+        if rows == len(handles) or legend.get_window_extent().width <= figure.bbox.width:
             return
         legend.remove()
