@@ -39,8 +39,8 @@ def never_stop(model: SUWRClassifier) -> None:
     network = model.policy_.network
     decide = network.decide
 
-    def go_on(inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        stop, logits = decide(inputs)
+    def go_on(*inputs: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+        stop, logits = decide(*inputs)
         return torch.full_like(stop, -30.0), logits
 
     network.decide = go_on

@@ -65,6 +65,16 @@ def test_of_many_classes_the_likely_ones_have_colours():
     assert ax.get_yticklabels()[1].get_text() == "1. g"
 
 
+def test_no_two_classes_look_alike():
+    # 2 and 9 share a colour, of which there are seven.
+    start = (0.01, 0.02, 0.3, 0.01, 0.01, 0.2, 0.01, 0.0, 0.1, 0.34)
+    ax = Narrative(0, start, 0.9, (), "decision", tuple(range(10)), 4).plot()
+    lines = {line.get_label(): line for line in ax.get_lines() if line.get_marker() != "None"}
+    assert set(lines) == {"1", "2", "5", "8", "9"}
+    assert lines["2"].get_color() == lines["9"].get_color()
+    assert len({(line.get_marker(), line.get_linestyle()) for line in lines.values()}) == 5
+
+
 def test_a_regression_shows_its_value():
     steps = (
         Step({"size": {"height": 3, "width": None}}, 0.5, (100.0,), (250.0,)),

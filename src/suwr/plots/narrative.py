@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # Classes that get a colour; the others stay in grey.
 _MOST_CLASSES = 5
+_DASHES = ("-", "--", ":")
 # Values of a group that are written out; a patch of pixels is named only.
 _MOST_VALUES = 3
 # The column of stop probabilities stands right of the predictions: where it begins, how wide it is
@@ -109,12 +110,13 @@ def _draw_classes(
     shown = sorted(rank[:_MOST_CLASSES].tolist())
     for number in sorted(set(range(len(classes))) - set(shown)):
         ax.plot(values[:, number], place, color=LIGHT_GREY, linewidth=1, zorder=1)
-    # A class has the same colour in every row.
+    # A class has the same style in every row; where colours begin again, markers and dashes differ.
     for number in shown:
-        style = number % len(COLOURS)
+        again, style = divmod(number, len(COLOURS))
         ax.plot(
-            values[:, number], place, color=COLOURS[style], marker=MARKERS[style], markersize=6,
-            linewidth=2, label=plain(classes[number], 20), zorder=3,
+            values[:, number], place, color=COLOURS[style], markersize=6, linewidth=2,
+            marker=MARKERS[(style + again) % len(MARKERS)], linestyle=_DASHES[again % len(_DASHES)],
+            label=plain(classes[number], 20), zorder=3,
         )  # fmt: skip
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
     ax.set_xlabel("Predicted probability", loc="left")
