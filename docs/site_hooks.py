@@ -24,7 +24,7 @@ ANY_LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """List every page of results: `python -m suwr.experiments pages` may write more."""
+    """List every page of results: `python -m suwr_experiments pages` may write more."""
     pages = sorted(p.name for p in (ROOT / "docs" / "results").glob("*.md") if p.name != "index.md")
     for entry in config.nav or []:
         if "Results" in entry:

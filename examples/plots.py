@@ -19,8 +19,8 @@ from sklearn.model_selection import train_test_split
 import suwr
 from suwr import Patches, SUWRClassifier, SUWRRegressor, sparsity_path
 from suwr.exact import FiniteProblem, cube, pareto_front
-from suwr.experiments.figures import draw_figures
 from suwr.plots import plot_path
+from suwr_experiments.figures import draw_figures
 
 DPI = 100
 

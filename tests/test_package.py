@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 
 import suwr
-from suwr._optional import require
+from suwr._utils.optional import require
 from suwr.exceptions import MissingExtraError
 
 SOURCE = Path(suwr.__file__).parent
 # Each layer may import the ones before it.
 LAYERS = [
-    {"exceptions", "_optional", "_files", "_cluster", "_engine", "_words"},
-    {"masking", "tables", "narrative", "narrative_frame", "selector", "plots", "report"},
+    {"exceptions", "_utils"},
+    {"data", "explanation", "explanation_frame", "selector", "plots", "report"},
     {"exact"},
     {"audit"},
     {"nn"},
+    {"training"},
     {"estimators"},
     {"baselines", "scale"},
-    {"experiments"},
     {"cli"},
 ]
-TORCH = {"nn", "estimators", "baselines"}
+TORCH = {"nn", "training", "estimators", "baselines"}
 
 
 def imports(path):

@@ -24,7 +24,7 @@ from sklearn.datasets import load_breast_cancer
 import suwr
 from common import machine, write_json
 from suwr import SUWRClassifier, baselines
-from suwr.experiments.synthetic import synthetic
+from suwr_experiments.synthetic import synthetic
 
 HERE = Path(__file__).parent
 PATH = HERE / "published.json"

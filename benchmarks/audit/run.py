@@ -32,8 +32,8 @@ from trained import SPECIMENS, TRAINED
 import suwr.audit
 from common import machine, write_json
 from suwr.audit import audit, audit_masks
-from suwr.audit.zoo import Specimen
 from suwr.selector import as_selector
+from suwr_experiments.zoo import Specimen
 
 HERE = Path(__file__).parent
 PATH = HERE / "results.json"

@@ -12,9 +12,9 @@ from functools import cache
 import numpy as np
 
 from suwr import SUWRClassifier
-from suwr.audit.zoo import SPECIMENS, register
 from suwr.baselines import GDFSClassifier
 from suwr.selector import as_selector
+from suwr_experiments.zoo import SPECIMENS, register
 
 __all__ = ["SPECIMENS", "TRAINED"]
 

@@ -24,14 +24,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import numpy as np
 import torch
 
-import suwr.nn.lookahead as lookahead
+import suwr.training.lookahead as lookahead
 from common import machine, write_json
 from suwr import Patches, SUWRClassifier
-from suwr.estimators.together import fit_together
-from suwr.experiments.images import load_images
-from suwr.nn.graphs import WARM_UP
+from suwr.data.tables import read_table
 from suwr.nn.rollout import BLOCK, Policy
-from suwr.tables import read_table
+from suwr.training.graphs import WARM_UP
+from suwr_experiments.images import load_images
+from suwr_experiments.together import fit_together
 
 HERE = Path(__file__).parent
 RANGE = (0.0005, 0.2)

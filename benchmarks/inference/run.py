@@ -25,9 +25,9 @@ import torch
 
 from common import machine, write_json
 from suwr import SUWRClassifier
-from suwr.experiments.synthetic import synthetic
+from suwr.data.tables import read_table
 from suwr.nn.rollout import BLOCK, Policy
-from suwr.tables import read_table
+from suwr_experiments.synthetic import synthetic
 
 HERE = Path(__file__).parent
 T = 5

@@ -35,10 +35,10 @@ def cell(data: str, seed: int) -> dict[str, Any]:
     from sklearn.metrics import roc_auc_score
 
     from suwr import SUWRClassifier
-    from suwr.experiments.benchmark_summary import chosen_shares
-    from suwr.experiments.data import Task
-    from suwr.experiments.fitting import constant_loss
-    from suwr.experiments.synthetic import selection_metrics, synthetic
+    from suwr_experiments.benchmark_summary import chosen_shares
+    from suwr_experiments.data import Task
+    from suwr_experiments.fitting import constant_loss
+    from suwr_experiments.synthetic import selection_metrics, synthetic
 
     torch.set_num_threads(1)
     share = chosen_shares(json.loads(SYNTHETIC.read_text())["records"])[data]

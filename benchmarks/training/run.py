@@ -42,8 +42,8 @@ def cell(number: int, seed: int, trainer: str) -> dict:
 
     import suwr.estimators.base as base
     from suwr import SUWRClassifier
-    from suwr.experiments.synthetic import selection_metrics, synthetic
-    from suwr.tables import read_table
+    from suwr.data.tables import read_table
+    from suwr_experiments.synthetic import selection_metrics, synthetic
 
     torch.set_num_threads(1)
     train, watch, test = (synthetic(number, seed=s) for s in (0, 200, 100))

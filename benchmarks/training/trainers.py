@@ -27,8 +27,8 @@ from sklearn.model_selection import train_test_split
 
 from common import machine, write_json
 from suwr import Patches, SUWRClassifier
-from suwr.experiments.synthetic import synthetic
-from suwr.experiments.tables import Grid
+from suwr_experiments.synthetic import synthetic
+from suwr_experiments.tables import Grid
 
 HERE = Path(__file__).parent
 TRAINERS = ("actor", "lookahead")

@@ -9,17 +9,17 @@ __version__ = "0.1.0"
 
 # Public name → module. Imported on first use: `import suwr` stays fast and needs no torch.
 _EXPORTS = {
-    "Explanation": "suwr.narrative",
-    "Narrative": "suwr.narrative",
-    "Patches": "suwr.masking",
+    "Explanation": "suwr.explanation",
+    "Narrative": "suwr.explanation",
+    "Patches": "suwr.data.units",
     "SUWRClassifier": "suwr.estimators.classifier",
     "SUWRRegressor": "suwr.estimators.regressor",
-    "engine": "suwr._engine",
+    "engine": "suwr.scale.engine",
     "fit_partitions": "suwr.scale.training",
     "load": "suwr.estimators.persistence",
-    "reveal": "suwr.masking",
+    "reveal": "suwr.data.units",
     "score_partitions": "suwr.scale.scoring",
-    "sparsity_path": "suwr.estimators.path",
+    "sparsity_path": "suwr.estimators.sparsity_path",
 }
 
 # `suwr.audit` is a package that can be called: suwr.audit(selector, X).
@@ -46,13 +46,13 @@ __all__ = [
 
 if TYPE_CHECKING:
     from suwr import audit, baselines, exact, exceptions, plots
-    from suwr._engine import engine
+    from suwr.data.units import Patches, reveal
     from suwr.estimators.classifier import SUWRClassifier
-    from suwr.estimators.path import sparsity_path
     from suwr.estimators.persistence import load
     from suwr.estimators.regressor import SUWRRegressor
-    from suwr.masking import Patches, reveal
-    from suwr.narrative import Explanation, Narrative
+    from suwr.estimators.sparsity_path import sparsity_path
+    from suwr.explanation import Explanation, Narrative
+    from suwr.scale.engine import engine
     from suwr.scale.scoring import score_partitions
     from suwr.scale.training import fit_partitions
 

@@ -15,8 +15,8 @@ from sklearn.exceptions import NotFittedError
 
 import suwr.audit
 from suwr.audit import audit
-from suwr.audit.zoo import TreeWalker, gaussian_rows
 from suwr.exceptions import TableError
+from suwr_experiments.zoo import TreeWalker, gaussian_rows
 
 RNG = np.random.default_rng(0)
 X, Y = gaussian_rows(0)

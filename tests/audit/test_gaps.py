@@ -6,7 +6,7 @@ import pytest
 
 from suwr.audit import audit, audit_masks
 from suwr.audit._models import fit_predict
-from suwr.audit.zoo import SPECIMENS
+from suwr_experiments.zoo import SPECIMENS
 
 
 @pytest.fixture(scope="module")

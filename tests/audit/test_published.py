@@ -12,7 +12,7 @@ from sklearn.datasets import load_breast_cancer
 
 from suwr import SUWRClassifier, baselines
 from suwr.audit import audit
-from suwr.experiments.synthetic import synthetic
+from suwr_experiments.synthetic import synthetic
 
 QUICK = {"max_epochs": 3, "random_state": 0}
 SMALL = {**QUICK, "hidden_size": 16, "n_layers": 2}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from suwr.audit import audit
 from suwr.audit._report import detectable_rate, rate_interval
-from suwr.audit.zoo import SPECIMENS
+from suwr_experiments.zoo import SPECIMENS
 
 
 @pytest.fixture(scope="module")

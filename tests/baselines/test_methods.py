@@ -13,10 +13,10 @@ from sklearn.datasets import load_digits
 
 from suwr import Patches, baselines
 from suwr.baselines.finetuning import prefix_masks
+from suwr.data.units import Units
 from suwr.exceptions import ProblemTooLargeError
-from suwr.experiments.synthetic import relevant_columns, synthetic
-from suwr.masking import Units
 from suwr.nn.inputs import MaskedInputs
+from suwr_experiments.synthetic import relevant_columns, synthetic
 
 QUICK = {"max_epochs": 15, "hidden_size": 32, "n_layers": 2, "random_state": 0}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from suwr.cli.answers import Answer, UnseenError, describe, read_answer
-from suwr.estimators.encoding import ColumnCode
+from suwr.data.encoding import ColumnCode
 
 NUMBER = ColumnCode(center=50.0, scale=10.0)
 COLOUR = ColumnCode(categories=("Blue", "red"))

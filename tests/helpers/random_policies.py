@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from suwr.masking import Patches, resolve_units
+from suwr.data.units import Patches, resolve_units
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy
 from suwr.nn.networks import Architecture, build

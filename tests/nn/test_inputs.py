@@ -3,7 +3,7 @@ import pytest
 import torch
 from random_policies import UNITS
 
-from suwr.masking import Patches, resolve_units
+from suwr.data.units import Patches, resolve_units
 from suwr.nn.inputs import MaskedInputs
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_policies import NETWORKS, UNITS, make_policy, random_values
 
-from suwr.masking import Patches
+from suwr.data.units import Patches
 from suwr.nn.rollout import Policy, best_units
 
 POISONS = [float("nan"), 1e30, -1e30, 0.0, "other rows"]

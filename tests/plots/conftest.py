@@ -7,8 +7,8 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 
-from suwr.masking import Patches
-from suwr.narrative import Explanation, Narrative, Step
+from suwr.data.units import Patches
+from suwr.explanation import Explanation, Narrative, Step
 
 
 @pytest.fixture(autouse=True)

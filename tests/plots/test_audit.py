@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from suwr.audit import audit
-from suwr.audit.zoo import SPECIMENS
+from suwr_experiments.zoo import SPECIMENS
 
 
 def report_of(name, **options):

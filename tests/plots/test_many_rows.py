@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
-from suwr.narrative import Explanation, Narrative, Step
+from suwr.explanation import Explanation, Narrative, Step
 from suwr.plots import (
     budget_curve,
     plot_budget,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from suwr.exceptions import MissingExtraError
-from suwr.narrative import Narrative, Step
+from suwr.explanation import Narrative, Step
 from suwr.plots import plot_narrative
 
 

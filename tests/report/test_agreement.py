@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from suwr._words import percent
+from suwr._utils.text import percent
 
 TOLERANCE = 1e-5
 

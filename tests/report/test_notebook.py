@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suwr.narrative import Explanation, Narrative, Step
+from suwr.explanation import Explanation, Narrative, Step
 
 EVIL = "<script>alert('x')</script>\"&"
 

@@ -18,7 +18,7 @@ from suwr import Explanation, Narrative
 from suwr.baselines import GDFSClassifier
 from suwr.estimators.export import export_model
 from suwr.exceptions import UnsupportedModelError
-from suwr.narrative import Step
+from suwr.explanation import Step
 from suwr.report import page_html
 from suwr.report.data import derive_layout
 from suwr.report.page import MOST_WEIGHT_BYTES, _json_in_html

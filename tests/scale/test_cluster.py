@@ -99,7 +99,7 @@ def test_scoring_on_the_cluster(cluster, tmp_path):
 
 
 def test_a_wrong_address_says_what_it_must_be(monkeypatch):
-    monkeypatch.setattr("suwr._engine.PATIENCE", 1)
+    monkeypatch.setattr("suwr.scale.engine.PATIENCE", 1)
     for address in ("nonsense", "tcp://127.0.0.1:1"):
         with (
             pytest.raises(ConnectionError, match="must be the address of a running Dask scheduler"),

@@ -8,10 +8,10 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-import suwr.nn.rows
+import suwr.training.data
 from suwr import Patches, SUWRClassifier, SUWRRegressor, fit_partitions, load
 from suwr.cli import app
-from suwr.estimators.stored import mapped_tensor
+from suwr.data.stored import mapped_tensor
 from suwr.exceptions import TableError
 from suwr.scale import ParquetTable, partitions
 
@@ -99,7 +99,7 @@ def test_passes_in_blocks_are_passes_over_all_rows(monkeypatch):
     y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2]) > 0
     model = SUWRClassifier(**(SMALL | {"max_epochs": 1, "validation_fraction": 0.5}))
     expected = model.fit(X, y).predict_proba(X)
-    monkeypatch.setattr(suwr.nn.rows, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(suwr.training.data, "BLOCK_ROWS", 100)
     np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), expected)
 
 

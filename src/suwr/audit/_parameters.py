@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suwr.audit._table import Groups, IntArray, as_rows
-from suwr.masking import Patches
+from suwr.data.units import Patches
 from suwr.selector import WrappedSelector
 
 

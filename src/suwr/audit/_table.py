@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suwr.data.units import Patches, resolve_units
 from suwr.exceptions import TableError
-from suwr.masking import Patches, resolve_units
 from suwr.selector import BoolArray
 
 IntArray = NDArray[np.intp]

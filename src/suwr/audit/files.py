@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from suwr._optional import require
+from suwr._utils.optional import require
 from suwr.audit._audit import audit
 from suwr.audit._masks import audit_masks
 from suwr.audit._report import AuditReport

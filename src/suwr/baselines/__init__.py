@@ -40,7 +40,7 @@ def __getattr__(name: str) -> Any:
     if name in _EXPORTS:
         value = getattr(importlib.import_module(_EXPORTS[name]), name)
     elif name == "presets":
-        value = importlib.import_module("suwr.baselines.presets")
+        value = importlib.import_module("suwr_experiments.presets")
     else:
         raise AttributeError(f"module 'suwr.baselines' has no attribute {name!r}")
     globals()[name] = value

@@ -22,14 +22,14 @@ from torch import Tensor, nn
 from suwr.baselines.base import COMMON_CONSTRAINTS, BaseGlobal
 from suwr.baselines.networks import SelectorNetwork
 from suwr.baselines.training import adam, fit_predictor, run_epochs
+from suwr.data.units import Patches, Units
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.masking import Patches, Units
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.relaxed import gumbel, soft_columns, soft_reveal
-from suwr.nn.rows import Folds, Rows
-from suwr.nn.schedule import step
-from suwr.nn.settings import Progress
+from suwr.training.config import Progress
+from suwr.training.data import Folds, Rows
+from suwr.training.optim import step
 
 __all__ = ["CAEClassifier", "CAERegressor", "distinct_choices"]
 

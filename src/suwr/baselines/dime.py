@@ -26,7 +26,7 @@ from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy, Loss
 from suwr.nn.networks import Architecture, SeparateNetwork
-from suwr.nn.rows import Rows
+from suwr.training.data import Rows
 
 __all__ = ["DIMEClassifier", "DIMENetwork", "DIMERegressor", "bounded_gain"]
 

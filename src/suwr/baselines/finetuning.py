@@ -8,12 +8,12 @@ from torch import Tensor
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
-from suwr.nn.predictor import weighted_loss
 from suwr.nn.relaxed import soft_columns
 from suwr.nn.rollout import Policy
-from suwr.nn.rows import LEAST_BATCHES, Folds
-from suwr.nn.schedule import cosine, set_rate, step
-from suwr.nn.settings import Epoch, Progress, Settings
+from suwr.training.config import Epoch, Progress, Settings
+from suwr.training.data import LEAST_BATCHES, Folds
+from suwr.training.optim import cosine, set_rate, step
+from suwr.training.predictor import weighted_loss
 
 __all__ = ["finetune_along", "prefix_masks"]
 

@@ -27,8 +27,8 @@ from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.networks import Architecture, SeparateNetwork
 from suwr.nn.relaxed import gumbel, soft_columns, soft_reveal
 from suwr.nn.rollout import Policy
-from suwr.nn.rows import Rows
-from suwr.nn.settings import Settings
+from suwr.training.config import Settings
+from suwr.training.data import Rows
 
 __all__ = ["GDFSClassifier", "GDFSNetwork", "GDFSRegressor", "staged_temperature"]
 

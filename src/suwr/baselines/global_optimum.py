@@ -21,8 +21,8 @@ from suwr.baselines.base import COMMON_CONSTRAINTS, BaseGlobal
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.exceptions import ProblemTooLargeError
-from suwr.nn.rows import Rows
-from suwr.nn.settings import Epoch, Progress
+from suwr.training.config import Epoch, Progress
+from suwr.training.data import Rows
 
 __all__ = ["GlobalOptimumClassifier", "GlobalOptimumRegressor"]
 

@@ -22,14 +22,14 @@ from suwr.baselines.finetuning import finetune_along
 from suwr.baselines.method import METHOD_CONSTRAINTS, BaseMethod
 from suwr.estimators.sequential import SequentialModel
 from suwr.estimators.table_model import TrainingData
-from suwr.nn.judge import objective
 from suwr.nn.networks import Architecture, SeparateNetwork
-from suwr.nn.phases import run_phases
-from suwr.nn.predictor import Pretraining, weighted_loss
 from suwr.nn.rollout import BLOCK, Policy
-from suwr.nn.rows import Folds, Rows
-from suwr.nn.schedule import cosine, fade, set_rate, step, update_average
-from suwr.nn.settings import Epoch, Progress, Settings
+from suwr.training.config import Epoch, Progress, Settings
+from suwr.training.data import Folds, Rows
+from suwr.training.loop import run_phases
+from suwr.training.optim import cosine, fade, set_rate, step, update_average
+from suwr.training.predictor import Pretraining, weighted_loss
+from suwr.training.validation import objective
 
 __all__ = ["GREEDY_CONSTRAINTS", "BaseGreedy", "Step"]
 

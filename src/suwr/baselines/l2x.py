@@ -22,9 +22,9 @@ from suwr.baselines.training import adam, masked_loss, run_epochs
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.relaxed import gumbel, soft_columns, soft_reveal
-from suwr.nn.rows import Folds
-from suwr.nn.schedule import step
-from suwr.nn.settings import Progress
+from suwr.training.config import Progress
+from suwr.training.data import Folds
+from suwr.training.optim import step
 
 __all__ = ["L2XClassifier", "L2XRegressor", "relaxed_subset"]
 

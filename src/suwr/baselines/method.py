@@ -12,10 +12,10 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from suwr.estimators.progress import training_progress
+from suwr._utils.progress import training_progress
+from suwr.data.units import Patches
 from suwr.estimators.table_model import TableModel, TrainingData, seeded
-from suwr.masking import Patches
-from suwr.nn.settings import Progress
+from suwr.training.config import Progress
 
 __all__ = ["METHOD_CONSTRAINTS", "BaseMethod"]
 

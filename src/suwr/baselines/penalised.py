@@ -22,9 +22,9 @@ from suwr.baselines.training import Schedule, adam, fit_predictor, run_epochs
 from suwr.estimators.table_model import TrainingData
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.relaxed import soft_columns
-from suwr.nn.rows import Folds, Rows
-from suwr.nn.schedule import step
-from suwr.nn.settings import Progress
+from suwr.training.config import Progress
+from suwr.training.data import Folds, Rows
+from suwr.training.optim import step
 
 __all__ = ["BasePenalised", "coin_masks", "fit_on_coins", "log_probability"]
 

@@ -27,8 +27,8 @@ from suwr.baselines.penalised import BasePenalised, coin_masks, fit_on_coins, lo
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.relaxed import soft_columns, soft_reveal
-from suwr.nn.rows import Folds, Rows
-from suwr.nn.settings import Progress
+from suwr.training.config import Progress
+from suwr.training.data import Folds, Rows
 
 __all__ = [
     "EVALXClassifier",

@@ -16,11 +16,11 @@ from torch import Tensor
 from suwr.baselines.base import COMMON_CONSTRAINTS, BaseBaseline, BaseGlobal
 from suwr.baselines.networks import SelectorNetwork
 from suwr.baselines.training import fit_predictor
-from suwr.estimators.input import name_columns
+from suwr.data.input import name_columns
 from suwr.estimators.table_model import TrainingData, image_shape
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.nn.rows import Folds
-from suwr.nn.settings import Progress
+from suwr.training.config import Progress
+from suwr.training.data import Folds
 
 __all__ = [
     "AllFeaturesClassifier",
@@ -210,7 +210,7 @@ validation_fraction, device, random_state, verbose
     --------
     >>> from functools import partial
     >>> from suwr.baselines import OracleClassifier
-    >>> from suwr.experiments.synthetic import relevant_columns, synthetic
+    >>> from suwr_experiments.synthetic import relevant_columns, synthetic
     >>> data = synthetic(4, n_rows=200)
     >>> clf = OracleClassifier(relevant=partial(relevant_columns, 4), max_epochs=2, random_state=0)
     >>> bool((clf.fit(data.X, data.y).select(data.X) == data.relevant).all())

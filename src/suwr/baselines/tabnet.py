@@ -17,15 +17,15 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
-from suwr._optional import require
+from suwr._utils.optional import require
 from suwr.baselines.base import COMMON_CONSTRAINTS, BaseSelector
 from suwr.baselines.training import run_epochs
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs
-from suwr.nn.rows import Folds, Rows
-from suwr.nn.schedule import step
-from suwr.nn.settings import Progress
+from suwr.training.config import Progress
+from suwr.training.data import Folds, Rows
+from suwr.training.optim import step
 
 __all__ = ["TabNetClassifier", "TabNetRegressor", "attention_matrix"]
 

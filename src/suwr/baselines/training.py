@@ -13,9 +13,9 @@ from suwr.baselines.networks import SelectorNetwork
 from suwr.estimators.table_model import TrainingData
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
-from suwr.nn.rows import Folds, Rows
-from suwr.nn.schedule import cosine, set_rate, step
-from suwr.nn.settings import Epoch, Progress
+from suwr.training.config import Epoch, Progress
+from suwr.training.data import Folds, Rows
+from suwr.training.optim import cosine, set_rate, step
 
 __all__ = ["Schedule", "adam", "fit_predictor", "masked_loss", "run_epochs"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from suwr.estimators.encoding import ColumnCode
+from suwr.data.encoding import ColumnCode
 
 __all__ = ["Answer", "UnseenError", "describe", "read_answer"]
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from suwr._engine import engine
-from suwr._files import check_writable, write_atomic
-from suwr._optional import require
+from suwr._utils.files import check_writable, write_atomic
+from suwr._utils.optional import require
 from suwr.audit import audit_files
 from suwr.cli.files import check_table_path, model_columns, read_frame, write_frame
 from suwr.estimators.classifier import SUWRClassifier
@@ -19,6 +18,7 @@ from suwr.estimators.persistence import load
 from suwr.exceptions import TableError
 from suwr.plots.files import write_figure
 from suwr.scale import score_partitions
+from suwr.scale.engine import engine
 
 __all__ = [
     "PageOptions", "audit_table", "explain_rows", "predict_folder", "predict_table",

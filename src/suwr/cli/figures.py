@@ -11,8 +11,8 @@ from rich.console import Console
 from suwr.cli.files import model_columns, read_frame
 from suwr.estimators.persistence import load
 from suwr.exceptions import TableError
-from suwr.experiments.figures import draw_figures
-from suwr.experiments.images import IMAGE_SETS, load_images
+from suwr_experiments.figures import draw_figures
+from suwr_experiments.images import IMAGE_SETS, load_images
 
 __all__ = ["write_figures"]
 

@@ -6,8 +6,8 @@ import io
 from pathlib import Path
 from typing import Any
 
-from suwr._files import check_writable, write_atomic
-from suwr._optional import require
+from suwr._utils.files import check_writable, write_atomic
+from suwr._utils.optional import require
 from suwr.exceptions import TableError
 
 __all__ = ["check_table_path", "model_columns", "read_frame", "write_frame"]

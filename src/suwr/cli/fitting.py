@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from suwr._files import check_writable
+from suwr._utils.files import check_writable
 from suwr.cli.files import read_frame
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.classifier import SUWRClassifier

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from suwr import __version__
-from suwr.cli.reproduce import reproduce_command
+from suwr_experiments.cli_reproduce import reproduce_command
 
 __all__ = ["app"]
 

@@ -12,11 +12,11 @@ from rich.console import Console
 from rich.text import Text
 
 from suwr import __version__
-from suwr._files import check_writable, write_atomic
+from suwr._utils.files import check_writable, write_atomic
 from suwr.cli.answers import Answer, UnseenError, describe, read_answer
 from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.persistence import load
-from suwr.narrative import Explanation
+from suwr.explanation import Explanation
 
 __all__ = ["ask_questions", "default_record"]
 

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from suwr.narrative import Narrative, Step
+from suwr.data.tables import Table
+from suwr.explanation import Narrative, Step
 from suwr.nn.rollout import Policy, best_units
-from suwr.tables import Table
 
 if TYPE_CHECKING:
     from suwr.estimators.base import BaseSUWR

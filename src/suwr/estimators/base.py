@@ -14,20 +14,20 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from suwr._files import check_writable
+from suwr._utils.files import check_writable
+from suwr._utils.progress import training_progress
+from suwr.data.encoding import TableEncoder
+from suwr.data.units import Patches, Units
 from suwr.estimators.checkpoint import FileCheckpoint, fingerprint
-from suwr.estimators.encoding import TableEncoder
-from suwr.estimators.progress import training_progress
 from suwr.estimators.sequential import PolicyKind, SequentialModel
 from suwr.estimators.table_model import TrainingData, image_shape, seeded
 from suwr.estimators.weight_range import WeightRange, check_range
-from suwr.masking import Patches, Units
 from suwr.nn.distributed import Team
 from suwr.nn.networks import Architecture, Network
-from suwr.nn.reinforce import train_reinforce
 from suwr.nn.rollout import Policy
-from suwr.nn.settings import TUNABLE, Settings
-from suwr.nn.training import train
+from suwr.training.config import TUNABLE, Settings
+from suwr.training.reinforce import train_reinforce
+from suwr.training.train import train
 
 __all__ = ["BaseSUWR", "PolicyKind"]
 

@@ -19,7 +19,7 @@ from safetensors.torch import load as read_tensors
 from safetensors.torch import save as tensor_bytes
 from torch import Tensor
 
-from suwr._files import write_atomic
+from suwr._utils.files import write_atomic
 from suwr.exceptions import ModelFileError
 
 __all__ = ["FileCheckpoint", "fingerprint"]
@@ -36,7 +36,7 @@ def fingerprint(parameters: dict[str, Any], tensors: Iterable[Tensor]) -> str:
 
 
 class FileCheckpoint:
-    """A `suwr.nn.phases.Checkpoint` in one file.
+    """A `suwr.training.loop.Checkpoint` in one file.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class FileCheckpoint:
         self.writes = writes
 
     def read(self) -> tuple[int, dict[str, Tensor]] | None:
-        """See `suwr.nn.phases.Checkpoint`."""
+        """See `suwr.training.loop.Checkpoint`."""
         if not self.path.exists():
             return None
         data = self.path.read_bytes()
@@ -75,7 +75,7 @@ class FileCheckpoint:
         return phase, state
 
     def write(self, phase: int, state: dict[str, Tensor]) -> None:
-        """See `suwr.nn.phases.Checkpoint`."""
+        """See `suwr.training.loop.Checkpoint`."""
         if not self.writes:
             return
         # Copies: tensors that share memory cannot be written beside each other.

@@ -54,7 +54,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         `Patches`, and ``n_layers`` does not count.
     training : dict or None, default=None
         For experts: other values for settings of training, by name, as ``{"rollouts": 4}``; see
-        `suwr.nn.settings.Settings`.
+        `suwr.training.config.Settings`.
     checkpoint : path or None, default=None
         File that holds the state of the fit after every epoch. A fit that was stopped or killed
         goes on from it when called again with the same data and parameters, to the same result;

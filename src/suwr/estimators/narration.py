@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suwr.data.tables import Table
 from suwr.estimators.source import ModelSource
-from suwr.narrative import Explanation, Narrative, Step
+from suwr.explanation import Explanation, Narrative, Step
 from suwr.nn.rollout import Policy, Trace
-from suwr.tables import Table
 
 if TYPE_CHECKING:
     from suwr.estimators.base import BaseSUWR

@@ -19,14 +19,14 @@ import torch
 from numpy.typing import NDArray
 
 import suwr
-from suwr._files import write_atomic
+from suwr._utils.files import write_atomic
+from suwr.data.encoding import TableEncoder
+from suwr.data.units import Patches, Units, resolve_units
 from suwr.estimators.classifier import SUWRClassifier
-from suwr.estimators.encoding import TableEncoder
 from suwr.estimators.model_file import Tensors, join, read_bounded, split
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.weight_range import WeightRange
 from suwr.exceptions import ModelFileError
-from suwr.masking import Patches, Units, resolve_units
 from suwr.nn.networks import Architecture, Network, build
 
 if TYPE_CHECKING:

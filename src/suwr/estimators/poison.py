@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from suwr.data.tables import Table
 from suwr.nn.rollout import Trace
-from suwr.tables import Table
 
 if TYPE_CHECKING:
     from suwr.estimators.base import BaseSUWR

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.table_model import TableModel, read_masks
-from suwr.narrative import Explanation
+from suwr.explanation import Explanation
 from suwr.nn.probability import mask_probability
 from suwr.nn.rollout import Policy, Trace
 

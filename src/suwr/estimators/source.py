@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from suwr.data.tables import Table
+from suwr.data.units import Patches
 from suwr.estimators.export import export_model
-from suwr.masking import Patches
 from suwr.nn.rollout import Policy
 from suwr.report.source import Layout, PageModel
-from suwr.tables import Table
 
 if TYPE_CHECKING:
     from suwr.estimators.sequential import SequentialModel

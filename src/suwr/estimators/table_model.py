@@ -19,14 +19,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from suwr.estimators.encoding import TableEncoder
-from suwr.estimators.input import name_columns, read_fit_table, read_predict_table
-from suwr.estimators.stored import StoredTable
-from suwr.masking import Patches, Units, resolve_units
+from suwr.data.encoding import TableEncoder
+from suwr.data.input import name_columns, read_fit_table, read_predict_table
+from suwr.data.stored import StoredTable
+from suwr.data.tables import Table
+from suwr.data.units import Patches, Units, resolve_units
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
-from suwr.nn.rows import Rows
-from suwr.tables import Table
+from suwr.training.data import Rows
 
 __all__ = ["TableModel", "TrainingData", "image_shape", "read_masks", "seeded"]
 

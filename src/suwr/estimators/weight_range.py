@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr.nn.prices import condition_of
 from suwr.nn.rollout import Policy
-from suwr.nn.rows import BLOCK_ROWS, Rows
+from suwr.training.data import BLOCK_ROWS, Rows
+from suwr.training.sparsity import condition_of
 
 __all__ = ["WeightRange", "check_range"]
 

@@ -167,7 +167,7 @@ class FiniteProblem:
         """The support rows as a model expects them: a frame if X was a frame."""
         if self.feature_names is None:
             return self.X
-        from suwr._optional import require
+        from suwr._utils.optional import require
 
         pandas = require("pandas", "tables", "A problem that was made from a frame")
         frame = pandas.DataFrame(self.X, columns=self.feature_names)

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from suwr.masking import Units
+from suwr.data.units import Units
 
 __all__ = ["MaskedInputs"]
 

@@ -70,7 +70,7 @@ class Policy:
         Rows of one network evaluation. Only the usual number gives the same rounding in every
         batch.
     condition : float, optional
-        Where in its range λ lies, for a network that is told; see `suwr.nn.prices`.
+        Where in its range λ lies, for a network that is told; see `suwr.training.sparsity`.
     """
 
     def __init__(

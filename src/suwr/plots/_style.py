@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from suwr._optional import require
-from suwr._words import percent
+from suwr._utils.optional import require
+from suwr._utils.text import percent
 
 # Okabe and Ito's colours, told apart with any colour vision; markers repeat every difference.
 BLUE = "#0072B2"

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from suwr.plots._style import BLUE, GREY, new_axes, open_frame
 
 if TYPE_CHECKING:
-    from suwr.narrative import Explanation
+    from suwr.explanation import Explanation
 
 # Numbers beside the points of one curve.
 MOST_LABELS = 8
@@ -33,7 +33,7 @@ def budget_curve(
 
     Examples
     --------
-    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import budget_curve
     >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
     >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
@@ -78,7 +78,7 @@ def plot_budget(explanation: Explanation, y: ArrayLike, ax: Any = None) -> Any:
 
     Examples
     --------
-    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_budget
     >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
     >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from suwr.masking import Patches
+from suwr.data.units import Patches
 from suwr.plots._style import BLACK
 from suwr.plots.images import new_story_grid, patch_box, plot_image_narrative
 
 if TYPE_CHECKING:
-    from suwr.narrative import Narrative
+    from suwr.explanation import Narrative
 
 
 def plot_counterfactual(
@@ -49,7 +49,7 @@ def plot_counterfactual(
     --------
     >>> import numpy as np
     >>> from suwr import Patches
-    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_counterfactual
     >>> patches = Patches((4, 4), size=2, stride=2)
     >>> step = Step({patches.names[0]: {"pixel 0": 1.0}}, 0.9, (0.5, 0.5), (0.1, 0.9))

@@ -6,8 +6,8 @@ import io
 from pathlib import Path
 from typing import Any
 
-from suwr._files import write_atomic
-from suwr._optional import require
+from suwr._utils.files import write_atomic
+from suwr._utils.optional import require
 
 __all__ = ["write_figure"]
 

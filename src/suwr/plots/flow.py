@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suwr._optional import require
+from suwr._utils.optional import require
 from suwr.plots._style import BLUE, COLOURS, GREY, LIGHT_GREY, new_axes, plain
 
 if TYPE_CHECKING:
-    from suwr.narrative import Explanation
+    from suwr.explanation import Explanation
 
 
 class _Box(Enum):
@@ -60,7 +60,7 @@ def plot_flow(
 
     Examples
     --------
-    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_flow
     >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
     >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suwr._optional import require
-from suwr.masking import Patches
+from suwr._utils.optional import require
+from suwr.data.units import Patches
 from suwr.plots._style import BLUE, GREY, VERMILLION, new_axes, new_grid, open_frame, plain, share
 
 if TYPE_CHECKING:
-    from suwr.narrative import Explanation, Narrative
+    from suwr.explanation import Explanation, Narrative
 
 # How much of a hidden pixel is drawn: enough to recognise the image, too little to be mistaken
 # for what the model saw.
@@ -56,7 +56,7 @@ def plot_image_step(
     --------
     >>> import numpy as np
     >>> from suwr import Patches
-    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_image_step
     >>> patches = Patches((4, 4), size=2, stride=2)
     >>> step = Step({patches.names[0]: {"pixel 0": 1.0}}, 0.9, (0.5, 0.5), (0.1, 0.9))
@@ -103,7 +103,7 @@ def plot_image_narrative(
     --------
     >>> import numpy as np
     >>> from suwr import Patches
-    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_image_narrative
     >>> patches = Patches((4, 4), size=2, stride=2)
     >>> step = Step({patches.names[0]: {"pixel 0": 1.0}}, 0.9, (0.5, 0.5), (0.1, 0.9))
@@ -148,7 +148,7 @@ def plot_prediction(narrative: Narrative, step: int | None = None, ax: Any = Non
 
     Examples
     --------
-    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_prediction
     >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
     >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
@@ -201,7 +201,7 @@ def plot_image_usage(explanation: Explanation, patches: Patches, ax: Any = None)
     --------
     >>> import numpy as np
     >>> from suwr import Patches
-    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_image_usage
     >>> patches = Patches((4, 4), size=2, stride=2)
     >>> step = Step({patches.names[0]: {"pixel 0": 1.0}}, 0.9, (0.5, 0.5), (0.1, 0.9))

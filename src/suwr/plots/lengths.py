@@ -9,7 +9,7 @@ import numpy as np
 from suwr.plots._style import BLUE, LIGHT_GREY, VERMILLION, new_axes, open_frame
 
 if TYPE_CHECKING:
-    from suwr.narrative import Explanation
+    from suwr.explanation import Explanation
 
 
 def plot_lengths(explanation: Explanation, ax: Any = None) -> Any:
@@ -27,7 +27,7 @@ def plot_lengths(explanation: Explanation, ax: Any = None) -> Any:
 
     Examples
     --------
-    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_lengths
     >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
     >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suwr._optional import require
-from suwr._words import short
+from suwr._utils.optional import require
+from suwr._utils.text import short
 from suwr.plots._style import (
     COLOURS,
     GREY,
@@ -20,7 +20,7 @@ from suwr.plots._style import (
 )
 
 if TYPE_CHECKING:
-    from suwr.narrative import Narrative, Step
+    from suwr.explanation import Narrative, Step
 
 # Classes that get a colour; the others stay in grey.
 _MOST_CLASSES = 5
@@ -50,7 +50,7 @@ def plot_narrative(narrative: Narrative, ax: Any = None) -> Any:
 
     Examples
     --------
-    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_narrative
     >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
     >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from suwr.plots._style import BLACK, COLOURS, MARKERS, new_axes, open_frame, plain
 
 if TYPE_CHECKING:
-    from suwr.estimators.path import SparsityPath
+    from suwr.estimators.sparsity_path import SparsityPath
 
 Curve = tuple[ArrayLike, ArrayLike]
 

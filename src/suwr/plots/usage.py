@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from suwr.plots._style import new_axes, plain
 
 if TYPE_CHECKING:
-    from suwr.narrative import Explanation
+    from suwr.explanation import Explanation
 
 
 def plot_usage(
@@ -36,7 +36,7 @@ def plot_usage(
 
     Examples
     --------
-    >>> from suwr.narrative import Explanation, Narrative, Step
+    >>> from suwr.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_usage
     >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
     >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from suwr.report.source import Layout, PageModel
 
 if TYPE_CHECKING:
-    from suwr.narrative import Explanation, Narrative
+    from suwr.explanation import Explanation, Narrative
 
 __all__ = ["FORMAT", "derive_layout", "page_data"]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
-from suwr._words import percent, reading
+from suwr._utils.text import percent, reading
 
 if TYPE_CHECKING:
-    from suwr.narrative import Explanation, Narrative, Prediction
+    from suwr.explanation import Explanation, Narrative, Prediction
 
 __all__ = ["escape", "explanation_html", "narrative_html"]
 

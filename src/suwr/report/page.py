@@ -17,7 +17,7 @@ from suwr.report.data import derive_layout, page_data
 from suwr.report.source import PageModel
 
 if TYPE_CHECKING:
-    from suwr.narrative import Explanation
+    from suwr.explanation import Explanation
 
 __all__ = ["MOST_WEIGHT_BYTES", "page_html"]
 

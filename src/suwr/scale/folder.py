@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from suwr._files import atomic_file, sweep, write_atomic
+from suwr._utils.files import atomic_file, sweep, write_atomic
 
 __all__ = ["PLAN", "open_folder", "part_path", "write_part"]
 

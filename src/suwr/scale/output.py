@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr._optional import require
+from suwr._utils.optional import require
 from suwr.estimators.scoring import Scores
 
 __all__ = ["to_arrow"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from suwr._optional import require
+from suwr._utils.optional import require
 from suwr.exceptions import TableError
 
 __all__ = ["BATCH", "Partition", "find_partitions", "read_batches"]

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from suwr._optional import require
-from suwr.estimators.input import name_columns
+from suwr._utils.optional import require
+from suwr.data.input import name_columns
 from suwr.estimators.persistence import from_bytes, to_bytes
 from suwr.estimators.scoring import no_scores, score_rows
 from suwr.estimators.sequential import SequentialModel

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr._optional import require
+from suwr._utils.optional import require
+from suwr.data.stored import StoredTable
+from suwr.data.tables import Table, read_table
 from suwr.estimators.base import BaseSUWR
-from suwr.estimators.stored import StoredTable
 from suwr.exceptions import TableError
 from suwr.scale.partitions import BATCH, find_partitions, read_batches
-from suwr.tables import Table, read_table
 
 __all__ = ["ParquetTable", "fit_partitions"]
 

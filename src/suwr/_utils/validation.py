@@ -1,0 +1,165 @@
+"""Validation of parameters: one vocabulary of constraints and one error message.
+
+Estimators declare ``_parameter_constraints``, a dict from parameter name to the constraints of
+which a value must satisfy one; functions call the ``check_*`` helpers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+__all__ = [
+    "Interval",
+    "Options",
+    "check_choice",
+    "check_integer",
+    "check_parameters",
+    "check_real",
+    "parameter_error",
+]
+
+
+def parameter_error(name: str, owner: str, expected: str, value: object) -> ValueError:
+    """Build the error that every invalid parameter raises.
+
+    Parameters
+    ----------
+    name : str
+        The parameter.
+    owner : str
+        The class or function that the parameter belongs to.
+    expected : str
+        What the parameter must be, as the rest of the sentence.
+    value : object
+        What was passed.
+
+    Examples
+    --------
+    >>> parameter_error("alpha", "audit", "a float in the range (0, 1)", 2)
+    ValueError("The 'alpha' parameter of audit must be a float in the range (0, 1). Got 2 instead.")
+    """
+    return ValueError(
+        f"The {name!r} parameter of {owner} must be {expected}. Got {value!r} instead."
+    )
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Numbers of a type between two bounds; booleans and NaN are never accepted.
+
+    Parameters
+    ----------
+    type : {Integral, Real}
+    low, high : float or None
+        None is unbounded. Infinity is accepted only by a closed, unbounded end.
+    closed : {'left', 'right', 'both', 'neither'}, default='left'
+    """
+
+    type: type
+    low: float | None = None
+    high: float | None = None
+    closed: str = "left"
+
+    def __contains__(self, value: object) -> bool:
+        if not isinstance(value, self.type) or isinstance(value, bool):
+            return False
+        number = float(value)  # type: ignore[arg-type]
+        low = -float("inf") if self.low is None else self.low
+        high = float("inf") if self.high is None else self.high
+        above = number >= low if self.closed in ("left", "both") else number > low
+        below = number <= high if self.closed in ("right", "both") else number < high
+        return above and below
+
+    def __str__(self) -> str:
+        kind = "an int" if self.type is Integral else "a float"
+        left = "[" if self.closed in ("left", "both") and self.low is not None else "("
+        right = "]" if self.closed in ("right", "both") and self.high is not None else ")"
+        low = "-inf" if self.low is None else f"{self.low:g}"
+        high = "inf" if self.high is None else f"{self.high:g}"
+        return f"{kind} in the range {left}{low}, {high}{right}"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Strings that are accepted.
+
+    Parameters
+    ----------
+    *names : str
+    """
+
+    names: tuple[str, ...]
+
+    def __init__(self, *names: str) -> None:
+        object.__setattr__(self, "names", names)
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, str) and value in self.names
+
+    def __str__(self) -> str:
+        listed = ", ".join(map(repr, self.names))
+        return listed if len(self.names) == 1 else f"one of {listed}"
+
+
+def check_parameters(
+    owner: str, constraints: Mapping[str, Sequence[Any] | None], values: Mapping[str, Any]
+) -> None:
+    """Raise a ``ValueError`` for the first value that satisfies none of its constraints.
+
+    Parameters
+    ----------
+    owner : str
+        Name of the class, for the message.
+    constraints : mapping
+        From parameter to a sequence of `Interval`, `Options`, types and None; None in place of the
+        sequence accepts everything.
+    values : mapping
+        From parameter to value.
+
+    Examples
+    --------
+    >>> check_parameters("C", {"p": [None, Interval(Integral, 1)]}, {"p": 0})
+    Traceback (most recent call last):
+    ValueError: The 'p' parameter of C must be None or an int in the range [1, inf). Got 0 instead.
+    """
+    for name, allowed in constraints.items():
+        if allowed is None or name not in values:
+            continue
+        if not any(_satisfies(values[name], constraint) for constraint in allowed):
+            expected = " or ".join(map(_describe, allowed))
+            raise parameter_error(name, owner, expected, values[name])
+
+
+def check_choice(value: Any, name: str, owner: str, choices: Sequence[str]) -> str:
+    """Return ``value`` if it is one of ``choices``; raise `parameter_error` otherwise."""
+    check_parameters(owner, {name: [Options(*choices)]}, {name: value})
+    return str(value)
+
+
+def check_integer(value: Any, name: str, owner: str, low: int) -> int:
+    """Return ``value`` as an int if it is an integer of at least ``low``."""
+    check_parameters(owner, {name: [Interval(Integral, low)]}, {name: value})
+    return int(value)
+
+
+def check_real(value: Any, name: str, owner: str, interval: Interval) -> float:
+    """Return ``value`` as a float if it lies in ``interval``."""
+    check_parameters(owner, {name: [interval]}, {name: value})
+    return float(value)
+
+
+def _satisfies(value: Any, constraint: Any) -> bool:
+    if constraint is None:
+        return value is None
+    if isinstance(constraint, type):
+        return isinstance(value, constraint)
+    return value in constraint
+
+
+def _describe(constraint: Any) -> str:
+    if isinstance(constraint, type):
+        return f"an instance of {constraint.__name__!r}"
+    return str(constraint)

@@ -1,0 +1,1 @@
+"""Tables: reading, encoding, units and costs, tables larger than memory."""

@@ -1,0 +1,204 @@
+"""From the user's columns to the numbers that networks read.
+
+Every step works on one cell at a time with constants fixed in ``fit``, so encoding a table tells
+nothing about one column through another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suwr.data.tables import Table
+from suwr.exceptions import TableError
+
+__all__ = ["ColumnCode", "TableEncoder", "category_code", "number_code"]
+
+# Scaled values are squeezed smoothly into (-10, 10): an outlier stays large, never absurd.
+BOUND = 10.0
+# Rarer categories than these share the code of 'any other'.
+MAX_CATEGORIES = 64
+
+
+@dataclass(frozen=True)
+class ColumnCode:
+    """How one column is encoded.
+
+    Attributes
+    ----------
+    center, scale : float
+        Of a numeric column; unused for a categorical one.
+    categories : tuple or None
+        None for a numeric column. A value outside them is encoded as 'any other'.
+    has_missing : bool
+        Whether 'missing' was seen in ``fit`` and has a code of its own.
+    """
+
+    center: float = 0.0
+    scale: float = 1.0
+    categories: tuple[Any, ...] | None = None
+    has_missing: bool = False
+
+    @property
+    def width(self) -> int:
+        """Encoded numbers of this column."""
+        return (1 if self.categories is None else len(self.categories)) + self.has_missing
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for model files."""
+        return asdict(self)
+
+
+def number_code(values: NDArray[np.float64]) -> ColumnCode:
+    """How to encode a column of numbers."""
+    present = values[~np.isnan(values)]
+    missing = len(present) < len(values)
+    if len(present) == 0:
+        return ColumnCode(has_missing=missing)
+    # Columns that reach from one end of the numbers to the other have no finite spread.
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, middle, high = np.percentile(present, [25, 50, 75])
+        # The interquartile range ignores outliers; columns that are mostly one value have none.
+        scale = (high - low) / 1.349
+        if not np.isfinite(scale) or scale <= 0:
+            scale = float(np.std(present))
+    if not np.isfinite(middle):
+        middle = 0.0
+    if not np.isfinite(scale) or scale <= 0:
+        scale = 1.0
+    return ColumnCode(float(middle), float(scale), None, missing)
+
+
+def category_code(counts: Counter[Any], has_missing: bool) -> ColumnCode:
+    """How to encode a column whose values occur so often."""
+    # Ties are broken by text, so that the order of rows does not matter.
+    ranked = sorted(counts, key=lambda v: (-counts[v], str(v)))[:MAX_CATEGORIES]
+    kept = tuple(sorted(ranked, key=lambda v: (str(type(v)), v)))
+    return ColumnCode(categories=kept, has_missing=has_missing)
+
+
+def _fit_category(values: NDArray[Any]) -> ColumnCode:
+    counts = Counter(v for v in values if v is not None)
+    return category_code(counts, counts.total() < len(values))
+
+
+class TableEncoder:
+    """Encodes tables, column by column.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Column names, for errors.
+    codes : sequence of ColumnCode
+    """
+
+    def __init__(self, names: list[str], codes: list[ColumnCode]) -> None:
+        self.names = list(names)
+        self.codes = list(codes)
+
+    @classmethod
+    def fit(cls, table: Table, names: list[str], *, joint: bool = False) -> TableEncoder:
+        """Learn the constants of every column.
+
+        Parameters
+        ----------
+        table : Table
+        names : list of str
+        joint : bool, default=False
+            Scale all columns alike, as the pixels of an image should be.
+        """
+        numeric = [c.dtype.kind == "f" for c in table.columns]
+        if joint and all(numeric):
+            cells = np.concatenate(table.columns)
+            code = number_code(cells)
+            present = cells[~np.isnan(cells)]
+            with np.errstate(over="ignore", invalid="ignore"):
+                middle = float(np.mean(present)) if len(present) else 0.0
+                spread = float(np.std(present)) if len(present) else 0.0
+            code = ColumnCode(
+                middle if np.isfinite(middle) else 0.0,
+                spread if np.isfinite(spread) and spread > 0 else 1.0,
+                None,
+                code.has_missing,
+            )
+            return cls(names, [code] * len(names))
+        codes = [
+            number_code(column) if is_number else _fit_category(column)
+            for column, is_number in zip(table.columns, numeric, strict=True)
+        ]
+        return cls(names, codes)
+
+    @property
+    def column_of(self) -> NDArray[np.intp]:
+        """The column that each encoded number belongs to."""
+        return np.repeat(np.arange(len(self.codes)), [c.width for c in self.codes])
+
+    def encode(self, table: Table) -> NDArray[np.float32]:
+        """Encode every row, (n_rows, n_values). Nothing in it is NaN or infinite."""
+        out = np.zeros((table.n_rows, sum(c.width for c in self.codes)), dtype=np.float32)
+        start = 0
+        for name, code, column in zip(self.names, self.codes, table.columns, strict=True):
+            block = out[:, start : start + code.width]
+            if code.categories is None:
+                self._encode_number(block, code, column, name)
+            else:
+                self._encode_category(block, code, column)
+            start += code.width
+        return out
+
+    @staticmethod
+    def _encode_number(
+        block: NDArray[np.float32], code: ColumnCode, column: NDArray[Any], name: str
+    ) -> None:
+        if column.dtype.kind != "f":
+            try:
+                column = np.array([np.nan if v is None else float(v) for v in column])
+            except ValueError:
+                text = next(v for v in column if isinstance(v, str))
+                raise TableError(
+                    f"Column {name!r} held numbers in fit and must do so now. Got {text!r} instead."
+                ) from None
+        # The squares of larger numbers than this would not be finite, nor would their ratio.
+        with np.errstate(over="ignore"):
+            scaled = np.clip((column - code.center) / code.scale, -1e150, 1e150)
+        squeezed = scaled / np.hypot(1.0, scaled / BOUND)
+        missing = np.isnan(column)
+        block[:, 0] = np.where(missing, 0.0, squeezed)
+        if code.has_missing:
+            block[:, -1] = missing
+
+    @staticmethod
+    def _encode_category(
+        block: NDArray[np.float32], code: ColumnCode, column: NDArray[Any]
+    ) -> None:
+        assert code.categories is not None
+        if column.dtype.kind == "f":
+            column = np.array([None if v != v else v for v in column.tolist()], dtype=object)
+        place = {value: i for i, value in enumerate(code.categories)}
+        places = np.array([place.get(v, -1) for v in column], dtype=np.intp)
+        rows = np.flatnonzero(places >= 0)
+        block[rows, places[rows]] = 1.0
+        if code.has_missing:
+            block[:, -1] = [v is None for v in column]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for model files."""
+        return {"names": self.names, "codes": [c.to_dict() for c in self.codes]}
+
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> TableEncoder:
+        """Undo `to_dict`."""
+        codes = [
+            ColumnCode(
+                float(c["center"]),
+                float(c["scale"]),
+                None if c["categories"] is None else tuple(c["categories"]),
+                bool(c["has_missing"]),
+            )
+            for c in state["codes"]
+        ]
+        return cls([str(n) for n in state["names"]], codes)

@@ -1,0 +1,80 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from suwr.data.encoding import BOUND, MAX_CATEGORIES, TableEncoder
+from suwr.data.tables import Table
+
+
+def table(*columns):
+    arrays = [np.array(c, dtype=float if isinstance(c[0], float) else object) for c in columns]
+    return Table(arrays, len(arrays[0]))
+
+
+def test_numbers_are_centred_scaled_and_bounded():
+    encoder = TableEncoder.fit(table([float(i) for i in range(101)]), ["a"])
+    code = encoder.codes[0]
+    assert code.center == 50
+    assert code.scale == pytest.approx(50 / 1.349)
+    out = encoder.encode(table([50.0, 1e300, -1e300]))[:, 0]
+    np.testing.assert_allclose(out, [0, BOUND, -BOUND])
+
+
+@pytest.mark.parametrize("joint", [False, True])
+@given(st.lists(st.floats(allow_infinity=False), min_size=1, max_size=6))
+def test_all_numbers_are_encoded_as_finite_ones(joint, values):
+    encoder = TableEncoder.fit(table(values, values[::-1]), ["a", "b"], joint=joint)
+    ends = [*values, 1.7e308, -1.7e308, 5e-324]
+    out = encoder.encode(table(ends, ends))
+    assert (np.abs(out) <= BOUND).all()
+    assert all(np.isfinite([c.center, c.scale]).all() and c.scale > 0 for c in encoder.codes)
+
+
+def test_missing_has_a_code_of_its_own_where_it_was_seen():
+    encoder = TableEncoder.fit(table([1.0, np.nan, 2.0], [1.0, 2.0, 3.0]), ["a", "b"])
+    assert encoder.column_of.tolist() == [0, 0, 1]
+    out = encoder.encode(table([np.nan, 1.5], [np.nan, 2.0]))
+    assert out[:, 1].tolist() == [1, 0]
+    assert np.isfinite(out).all()
+
+
+def test_categories():
+    encoder = TableEncoder.fit(table(["b", "a", None, "b"]), ["c"])
+    assert encoder.codes[0].categories == ("a", "b")
+    out = encoder.encode(table(["a", "b", None, "new"]))
+    assert out.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]]
+
+
+def test_rare_categories_share_a_code():
+    values = [f"v{i}" for i in range(200)] + ["v0"] * 5
+    encoder = TableEncoder.fit(table(values), ["c"])
+    assert len(encoder.codes[0].categories) == MAX_CATEGORIES
+    assert "v0" in encoder.codes[0].categories
+
+
+def test_constant_and_empty_columns():
+    encoder = TableEncoder.fit(table([3.0] * 4, [np.nan] * 4), ["a", "b"])
+    assert np.isfinite(encoder.encode(table([3.0, 4.0], [np.nan, 1.0]))).all()
+
+
+def test_pixels_share_one_scale():
+    encoder = TableEncoder.fit(table([0.0, 0.0], [0.0, 255.0]), ["a", "b"], joint=True)
+    assert encoder.codes[0] == encoder.codes[1]
+
+
+def test_plain_values_and_back():
+    encoder = TableEncoder.fit(table([1.0, np.nan], ["x", None]), ["a", "b"])
+    assert TableEncoder.from_dict(encoder.to_dict()).codes == encoder.codes
+
+
+@given(
+    st.lists(st.floats(-1e300, 1e300), min_size=2, max_size=20),
+    st.lists(st.one_of(st.floats(-1e308, 1e308), st.just(float("nan"))), min_size=1, max_size=5),
+)
+def test_every_number_gets_a_finite_code(fitted, new):
+    encoder = TableEncoder.fit(table(fitted), ["a"])
+    with np.errstate(over="ignore"):
+        out = encoder.encode(table(new))
+    assert np.isfinite(out).all()
+    assert (np.abs(out) <= BOUND * (1 + 1e-6)).all()

@@ -1,0 +1,67 @@
+"""Several estimators fitted in one go."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+
+from suwr import SUWRClassifier, SUWRRegressor
+from suwr_experiments.together import fit_together
+
+X, y = load_iris(return_X_y=True)
+
+
+def test_each_model_learns_its_own_table_at_its_own_price():
+    rng = np.random.RandomState(0)
+    tables = [(X[order], y[order]) for order in (rng.permutation(150), rng.permutation(150))]
+    shuffled = (X, rng.permutation(y))
+    models = [
+        SUWRClassifier(sparsity_weight=weight, max_epochs=30, hidden_size=32, random_state=0)
+        for weight in (0.001, 0.3, 0.001)
+    ]
+    fit_together(models, [*tables, shuffled])
+    scores = [model.score(X, y) for model in models]
+    assert scores[0] > 0.9
+    assert scores[2] < 0.7
+    costs = [model.cost(X).mean() for model in models]
+    assert costs[0] > costs[1] > 0
+
+
+def test_models_of_one_range_learn_together():
+    models = [
+        SUWRClassifier(
+            sparsity_weight=(0.001, 0.5), max_epochs=60, hidden_size=32, random_state=seed
+        )
+        for seed in (0, 1)
+    ]  # fmt: skip
+    fit_together(models, [(X, y)] * 2)
+    for model in models:
+        assert np.mean(model.predict(X, mean_features=2) == y) > 0.9
+        cheap, dear = (model.cost(X, sparsity_weight=w).mean() for w in (0.001, 0.5))
+        assert cheap > dear
+    assert not np.array_equal(*(model.predict_proba(X) for model in models))
+
+
+def test_regressors_keep_their_units():
+    Z, t = load_diabetes(return_X_y=True)
+    models = [SUWRRegressor(max_epochs=15, hidden_size=32, random_state=s) for s in (0, 1)]
+    fit_together(models, [(Z, t), (Z, 100 * t + 7)])
+    plain, scaled = (model.predict(Z) for model in models)
+    assert np.corrcoef(plain, t)[0, 1] > 0.6
+    assert np.corrcoef(scaled, t)[0, 1] > 0.6
+    assert abs(scaled.mean() - (100 * t + 7).mean()) < 3000
+
+
+@pytest.mark.parametrize(
+    ("changes", "tables", "message"),
+    [
+        ({}, [(X, y)], "one \\(X, y\\) for each model"),
+        ({"hidden_size": 7}, [(X, y)] * 2, "equal in all parameters"),
+        ({}, [(X, y), (X[:90], y[:90])], "equally many rows"),
+        ({"sparsity_weight": (0.1, 0.2)}, [(X, y)] * 2, "one range"),
+        ({"trainer": "reinforce"}, [(X, y)] * 2, "trainer='auto'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(changes, tables, message):
+    models = [SUWRClassifier(max_epochs=1), SUWRClassifier(max_epochs=1, **changes)]
+    with pytest.raises(ValueError, match=message):
+        fit_together(models, tables)

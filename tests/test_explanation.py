@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from suwr.explanation import Explanation, Narrative, Step
+
+
+def regression(row=0, value=2.0):
+    step = Step({"size": {"height": 3, "width": None}}, 1.0, (1.0,), (value,))
+    return Narrative(row, (1.0,), 0.25, (step,), "budget", None, 4)
+
+
+def test_text_of_a_regression_with_a_group_and_a_missing_value():
+    assert regression().text().splitlines() == [
+        "Row 0. Before anything is revealed: 1.",
+        "1. size: height is 3, width is missing. Prediction: 1 → 2.",
+        "It stopped here because the most steps allowed were taken.",
+        "Predicted 2 from 1 of 4 features.",
+    ]
+
+
+def test_a_narrative_without_steps():
+    narrative = Narrative(7, (0.999, 0.001), 0.9, (), "decision", ("a", "b"), 3)
+    assert narrative.label == "a"
+    text = narrative.text()
+    assert "a over 99 %, b under 1 %" in text
+    assert "stop probability 90%" in text
+    assert "Predicted a from 0 of 3 features." in text
+
+
+def test_many_classes_are_shortened():
+    narrative = Narrative(0, (0.1, 0.4, 0.3, 0.2), 0.9, (), "decision", (10, 20, 30, 40), 3)
+    assert "20 40 %, 30 30 %, 40 20 %, …" in narrative.text()
+    assert narrative.label == 20
+
+
+def test_steps_know_their_units_columns_and_values():
+    step = Step({"a": {"a": 1}, "g": {"b": 2, "c": 3}}, 0.5, (0.0,), (1.0,))
+    assert step.unit == "a + g"
+    assert step.units == ("a", "g")
+    assert step.columns == ("a", "b", "c")
+    assert step.values == {"a": 1, "b": 2, "c": 3}
+
+
+@pytest.mark.parametrize("row", [3, "patient"])
+def test_round_trips(row):
+    narratives = [regression(row), regression("other", -1.25)]
+    explanation = Explanation(narratives)
+    assert Explanation.from_json(explanation.to_json()) == explanation
+    assert Explanation.from_frame(explanation.to_frame()) == explanation
+    assert explanation[1:] == Explanation(narratives[1:])
+    assert len(explanation) == 2
+
+
+def test_frame_has_a_line_per_revealed_column():
+    frame = Explanation([regression()]).to_frame()
+    assert frame["step"].tolist() == [0, 1, 1]
+    assert frame["column"].tolist()[1:] == ["height", "width"]
+    assert frame["unit"].tolist()[1:] == ["size", "size"]
+    assert frame["prediction"].tolist() == [1.0, 2.0, 2.0]
+
+
+def test_round_trips_of_a_real_model(classifier, cancer):
+    X = cancer[0].iloc[:40, :10]
+    explanation = classifier.explain(X)
+    assert Explanation.from_json(explanation.to_json()) == explanation
+    assert Explanation.from_frame(explanation.to_frame()) == explanation
+    np.testing.assert_allclose(
+        [n.prediction for n in explanation], classifier.predict_proba(X), atol=1e-6
+    )
