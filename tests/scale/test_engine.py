@@ -108,6 +108,16 @@ def test_an_invalid_address_is_a_connection_error(monkeypatch):
             pass
 
 
+def test_a_cluster_without_workers_is_a_connection_error(monkeypatch):
+    monkeypatch.setattr("suwr.scale.engine.TIMEOUT", 1)
+    with (
+        LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as cluster,
+        pytest.raises(ConnectionError, match="has no workers after 1 seconds"),
+        engine(cluster.scheduler_address),
+    ):
+        pass
+
+
 def test_missing_dask_names_the_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(MissingExtraError, match=r"suwr\[dask\]"), engine("tcp://127.0.0.1:1"):
