@@ -68,10 +68,10 @@ def _connect(scheduler: str) -> Any:
         cancels all tasks that need the argument, which ends the whole search.
         """
 
-        def scatter(self, data: Any, **kwargs: Any) -> Any:
+        def scatter(self, data: Any, *args: Any, **kwargs: Any) -> Any:
             if kwargs.get("asynchronous") and sizeof(data) < LARGE:
                 return _identity(data)
-            return super().scatter(data, **{**kwargs, "broadcast": True})
+            return super().scatter(data, *args, **{**kwargs, "broadcast": True})
 
     try:
         client = ReplicatingClient(scheduler, timeout=TIMEOUT)
