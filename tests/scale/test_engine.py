@@ -34,7 +34,7 @@ def deaths(tmp_path_factory):
 @pytest.fixture(scope="module")
 def cluster(deaths):
     with LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
     ) as cluster:
         yield cluster.scheduler_address
 
@@ -111,7 +111,7 @@ def test_an_invalid_address_is_a_connection_error(monkeypatch):
 def test_a_cluster_without_workers_is_a_connection_error(monkeypatch):
     monkeypatch.setattr("suwr.scale.engine.TIMEOUT", 1)
     with (
-        LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as cluster,
+        LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as cluster,
         pytest.raises(ConnectionError, match="has no workers after 1 seconds"),
         engine(cluster.scheduler_address),
     ):
