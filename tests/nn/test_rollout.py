@@ -102,10 +102,10 @@ def plain_loop(policy, row):
     mask = torch.zeros(1, row.shape[1], dtype=torch.bool)
     order = []
     for _ in range(policy.max_steps):
-        stop, logits = policy.decide(row, mask)
-        if stop.item() >= 0.5:
+        decision = policy.decide(row, mask)
+        if decision.stop_probability.item() >= 0.5:
             break
-        unit = int(logits.argmax())
+        unit = int(decision.logits.argmax())
         order.append(unit)
         mask = mask | policy.inputs.membership[unit]
     return mask[0].numpy(), order
@@ -152,9 +152,10 @@ def test_recorded_states():
 def test_a_full_mask_stops():
     values = random_values()
     policy = make_policy(0)
-    stop, logits = policy.decide(values, torch.ones(40, 6, dtype=torch.bool))
-    assert (stop == 1).all()
-    assert torch.isneginf(logits).all()
+    decision = policy.decide(values, torch.ones(40, 6, dtype=torch.bool))
+    assert (decision.stop_probability == 1).all()
+    assert torch.isneginf(decision.logits).all()
+    assert torch.isfinite(decision.finite_logits).all()
 
 
 def test_several_units_at_once_reveal_the_best():

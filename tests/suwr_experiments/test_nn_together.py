@@ -36,7 +36,9 @@ def inputs() -> MaskedInputs:
 @pytest.mark.parametrize("informed", [False, True])
 def test_split_gives_each_model_its_own_weights(informed):
     network, seen = make_network(4, informed), torch.rand(M, 5, 12)
-    gain, logits = network.heads(seen, said=network.consensus(seen, CrossEntropy(2)))
+    gain, logits, _ = network.policy_outputs(
+        seen, prediction=network.consensus(seen, CrossEntropy(2))
+    )
     outputs = network.predictor(seen.repeat_interleave(4, dim=0)).unflatten(0, (M, 4))
     for number, part in enumerate(network.split()):
         own = part.policy_outputs(seen[number])

@@ -68,9 +68,9 @@ def test_the_stop_decision_hears_the_predictors():
     before = policy.decide(values, mask)
     for bias in policy.network.predictor.biases:
         bias.data += 1.0
-    stop, logits = policy.decide(values, mask)
-    assert (stop != before[0]).any()
-    assert torch.equal(logits, before[1])
+    after = policy.decide(values, mask)
+    assert (after.stop_probability != before.stop_probability).any()
+    assert torch.equal(after.logits, before.logits)
 
 
 def test_settings_of_training_can_be_given():

@@ -10,7 +10,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,8 +20,8 @@ from suwr.nn.ensembles import Ensemble, EnsembleConv, EnsembleMLP
 from suwr.nn.losses import Loss
 
 __all__ = [
-    "Architecture", "InformedPolicy", "Network", "SeparateNetwork", "SharedNetwork", "build",
-    "doubts",
+    "Architecture", "InformedPolicy", "Network", "PolicyOutputs", "SeparateNetwork",
+    "SharedNetwork", "build", "doubts",
 ]  # fmt: skip
 
 # Numbers that `doubts` says, and hidden units of the network that reads them.
@@ -112,6 +112,24 @@ class InformedPolicy(nn.Module):
         self.select, self.stop = select, stop
 
 
+class PolicyOutputs(NamedTuple):
+    """Outputs of the policy heads for masked inputs.
+
+    Attributes
+    ----------
+    gain : Tensor of shape (...)
+        Expected gain of continuing.
+    logits : Tensor of shape (..., n_units)
+        Selection logits, units that are already revealed included.
+    outputs : Tensor of shape (..., n_outputs), or None
+        Predictor outputs, for networks that compute them in the same pass.
+    """
+
+    gain: Tensor
+    logits: Tensor
+    outputs: Tensor | None = None
+
+
 class Network(nn.Module, ABC):
     """What every SUWR network can do; `build` makes one.
 
@@ -136,11 +154,17 @@ class Network(nn.Module, ABC):
 
     @abstractmethod
     def policy_outputs(
-        self, inputs: Tensor, condition: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Expected gain of going on ``(n,)`` and the select logits ``(n, n_units)``.
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
+    ) -> PolicyOutputs:
+        """Evaluate the policy heads on masked inputs.
 
-        ``condition`` ``(n,)`` says where in its range λ lies: -1 at the low end, 1 at the high one.
+        Parameters
+        ----------
+        inputs : Tensor of shape (n, n_inputs) or (n_models, n, n_inputs)
+        condition : Tensor of shape (n,) or (n_models, n), optional
+            Position of λ in its range, from -1 (low end) to 1 (high end).
+        prediction : Tensor of shape (n, n_outputs) or (n_models, n, n_outputs), optional
+            Class probabilities for a policy that stops by predictive uncertainty.
         """
 
     def temperature(self, condition: Tensor | None) -> Tensor:
@@ -150,10 +174,14 @@ class Network(nn.Module, ABC):
         low, high = self.stop_temperature.log().unbind(dim=-1)
         return torch.exp(low + (high - low) * (condition + 1) / 2)
 
-    def decide(self, inputs: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Logit of ζ_stop ``(n,)`` and logits of ζ_select ``(n, n_units)``."""
-        gain, logits = self.policy_outputs(inputs, condition)
-        return -gain / self.temperature(condition), logits
+    def decide(
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
+    ) -> tuple[Tensor, PolicyOutputs]:
+        """Logit of ζ_stop and the outputs it follows from; see `policy_outputs`."""
+        found = self.policy_outputs(inputs, condition, prediction)
+        gain = found.gain.float()
+        logit = -gain / self.temperature(condition)
+        return logit, PolicyOutputs(gain, found.logits.float(), found.outputs)
 
     @abstractmethod
     def predict(self, inputs: Tensor) -> Tensor:
@@ -210,34 +238,28 @@ class SeparateNetwork(Network):
         outputs = self.predictor(inputs.repeat_interleave(members, dim=0))
         return loss.predict(outputs).unflatten(0, (-1, members)).mean(dim=1)
 
-    def heads(
-        self, inputs: Tensor, condition: Tensor | None = None, said: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """`policy_outputs` of every model on its own rows: ``(n_models, n)`` and one more axis.
-
-        An informed policy needs what predictors ``said``, ``(n_models, n, n_outputs)``.
-        """
-        told = [] if condition is None else [condition.unsqueeze(-1)]
-        seen = torch.cat([inputs, *told], dim=-1) if told else inputs
-        if isinstance(self.policy, InformedPolicy):
-            assert said is not None
-            heard = doubts(said, inputs[..., -self.architecture.n_columns :])
-            gain = self.policy.stop(torch.cat([heard, *told], dim=-1))
-            return gain[..., 0], self.policy.select(seen)
-        out = self.policy(seen)
-        return out[..., 0], out[..., 1:]
-
     def policy_outputs(
-        self, inputs: Tensor, condition: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """See `Network`."""
-        said = None
-        if self.architecture.informed:
-            said = self.predict(inputs).softmax(dim=-1).mean(dim=0, keepdim=True)
-        gain, logits = self.heads(
-            inputs.unsqueeze(0), None if condition is None else condition.unsqueeze(0), said
-        )
-        return gain[0], logits[0]
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
+    ) -> PolicyOutputs:
+        """See `Network`; several models are evaluated each on its own rows."""
+        if inputs.dim() == 2:
+            if self.architecture.informed and prediction is None:
+                prediction = self.predict(inputs).softmax(dim=-1).mean(dim=0)
+            found = self.policy_outputs(
+                inputs.unsqueeze(0),
+                None if condition is None else condition.unsqueeze(0),
+                None if prediction is None else prediction.unsqueeze(0),
+            )
+            return PolicyOutputs(found.gain[0], found.logits[0])
+        extra = [] if condition is None else [condition.unsqueeze(-1)]
+        seen = torch.cat([inputs, *extra], dim=-1) if extra else inputs
+        if isinstance(self.policy, InformedPolicy):
+            assert prediction is not None
+            features = doubts(prediction, inputs[..., -self.architecture.n_columns :])
+            gain = self.policy.stop(torch.cat([features, *extra], dim=-1))
+            return PolicyOutputs(gain[..., 0], self.policy.select(seen))
+        out = self.policy(seen)
+        return PolicyOutputs(out[..., 0], out[..., 1:])
 
     def predict(self, inputs: Tensor) -> Tensor:
         """See `Network`."""
@@ -276,24 +298,21 @@ class SharedNetwork(Network):
         n_out = 1 + a.n_units + a.n_outputs
         self.encoder = EnsembleMLP(1, a.n_inputs, a.hidden_size, a.n_layers, n_out, dropout)
 
-    def heads(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Gain, select logits and prediction from one pass of the encoder."""
+    def policy_outputs(
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
+    ) -> PolicyOutputs:
+        """See `Network`; one pass of the encoder gives all three heads, for a single λ."""
         a = self.architecture
         gain, logits, outputs = self.encoder(inputs.unsqueeze(0))[0].split(
             [1, a.n_units, a.n_outputs], dim=1
         )
-        return gain[:, 0], logits, outputs
-
-    def policy_outputs(
-        self, inputs: Tensor, condition: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """See `Network`; this one is trained for a single λ."""
-        gain, logits, _ = self.heads(inputs)
-        return gain, logits
+        return PolicyOutputs(gain[:, 0], logits, outputs)
 
     def predict(self, inputs: Tensor) -> Tensor:
         """See `Network`."""
-        return self.heads(inputs)[2].unsqueeze(0)
+        outputs = self.policy_outputs(inputs).outputs
+        assert outputs is not None
+        return outputs.unsqueeze(0)
 
 
 def build(architecture: Architecture, dropout: float = 0.0) -> Network:

@@ -87,13 +87,13 @@ def _decide(
     policy: Policy, values: Tensor, row: NDArray[np.intp], mask: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
     """ζ_stop and ζ_select in float64, so that they sum to one closely."""
-    stop, logits = policy.decide(
+    decision = policy.decide(
         values[torch.as_tensor(row, device=values.device)],
         torch.as_tensor(mask, device=policy.device),
     )
     # Where nothing is left every logit is -inf, and the policy stops for certain.
-    select = torch.nan_to_num(logits.double().softmax(dim=1), nan=0.0)
-    return stop.double().cpu().numpy(), select.cpu().numpy()
+    select = torch.nan_to_num(decision.logits.double().softmax(dim=1), nan=0.0)
+    return decision.stop_probability.double().cpu().numpy(), select.cpu().numpy()
 
 
 def _expand(

@@ -15,6 +15,7 @@ stops where it is not positive.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -22,6 +23,7 @@ from torch import Tensor
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
+from suwr.nn.rollout import decide, reveal_units
 from suwr.training.config import Settings
 from suwr.training.data import Folds, Rows, by_fold, by_half, by_model
 from suwr.training.loop import State
@@ -160,45 +162,37 @@ def _explore(
     for number in range(settings.max_steps):
         if number == 0 and condition is None:
             # One evaluation serves all rows: nothing is revealed yet.
-            gain, logits = network.heads(inputs.reveal(values[:, :1], mask[:, :1]))
-            gain, logits = gain.expand(m, n), logits.expand(m, n, -1)
+            first = mask[:, :1]
+            seen = inputs.reveal(values[:, :1], first)
+            decision = decide(network.decide, inputs, seen, first).expand(m, n)
         else:
-            gain, logits = network.heads(inputs.reveal(values, mask), condition)
-        gain, logits = gain.float(), logits.float()
-        stop = torch.sigmoid(-gain.detach() / network.temperature(condition))
-        free = inputs.available(mask)
+            seen = inputs.reveal(values, mask)
+            decision = decide(network.decide, inputs, seen, mask, condition)
+        stop, free = decision.stop_probability.detach(), decision.available
         draw = torch.rand(live.shape, generator=generator, device=device)
         live = live & (draw >= stop * (1 - keep_going)) & free.any(dim=-1)
         if leave:
             going = torch.nonzero(live[0])[:, 0]
             if len(going) == 0:
                 break
-            row, live, mask, free = row[:, going], live[:, going], mask[:, going], free[:, going]
-            gain, logits, stop = gain[:, going], logits[:, going], stop[:, going]
+            row, live, mask, stop = row[:, going], live[:, going], mask[:, going], stop[:, going]
+            decision = decision[:, going]
             values, weight = values[:, going], weight[:, going]
             condition = None if condition is None else condition[:, going]
-        # A row without free units draws any of them and then ignores the draw.
-        allowed = free | ~free.any(dim=-1, keepdim=True)
-        probability = logits.masked_fill(~allowed, -torch.inf).softmax(dim=-1)
+        probability = decision.finite_logits.softmax(dim=-1)
         entropy = -(probability * probability.clamp_min(1e-9).log()).sum(dim=-1)
-        log_prob, paid = torch.zeros_like(gain), torch.zeros_like(gain)
-        for _ in range(settings.units_per_step):
-            open_row = free.any(dim=-1) & live
-            uniform = free / free.sum(dim=-1, keepdim=True).clamp_min(1)
-            left = probability * free
-            left = left / left.sum(dim=-1, keepdim=True).clamp_min(1e-12)
-            mixture = (1 - epsilon) * left + epsilon * uniform
-            draws = torch.where(open_row.unsqueeze(-1), mixture.detach(), 1.0)
-            unit = torch.multinomial(draws.flatten(0, 1), 1, generator=generator)
-            unit = unit.unflatten(0, live.shape)
-            taken = mixture.gather(-1, unit)[..., 0]
-            unit = unit[..., 0]
-            log_prob = log_prob + torch.where(open_row, taken.clamp_min(1e-12).log(), 0.0)
-            paid = paid + torch.where(open_row, inputs.costs[unit] * weight, 0.0)
-            mask = torch.where(open_row.unsqueeze(-1), inputs.add(mask, unit), mask)
-            free = free.scatter(-1, unit.unsqueeze(-1), False)
-        steps.append(_Step(row, live, mask, paid, stop, gain, log_prob, entropy))
+        sample = decision.sample(
+            partial(_renormalised, probability), settings.units_per_step, epsilon, generator, live
+        )
+        mask, paid = reveal_units(inputs, mask, sample.units, weight=weight)
+        log_prob = sample.behaviour_log_prob
+        steps.append(_Step(row, live, mask, paid, stop, decision.gain, log_prob, entropy))
     return steps
+
+
+def _renormalised(probability: Tensor, available: Tensor) -> Tensor:
+    left = probability * available
+    return left / left.sum(dim=-1, keepdim=True).clamp_min(1e-12)
 
 
 @torch.no_grad()

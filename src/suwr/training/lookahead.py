@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from suwr.nn.relaxed import gumbel, soft_columns, soft_reveal
-from suwr.nn.rollout import best_units
+from suwr.nn.rollout import decide, reveal_units
 from suwr.training.data import Rows, by_half, by_model
 from suwr.training.graphs import Recorded
 from suwr.training.loop import State
@@ -85,7 +85,6 @@ class LookAhead(PolicyPhase):
         network.eval()
         values = by_model(rows.values)
         shape, device = values.shape[:2], values.device
-        temperature = network.temperature(condition)
         revealed_at = torch.full(
             (*shape, inputs.n_columns), steps, dtype=torch.int16, device=device
         )
@@ -98,19 +97,12 @@ class LookAhead(PolicyPhase):
             if number == steps:
                 break
             heard.append(by_model(said))
-            gain, logits = network.heads(seen, condition, heard[-1])
-            stops.append(torch.sigmoid(-gain.float() / temperature))
-            free = inputs.available(mask)
-            noisy = logits.float() + gumbel(tuple(logits.shape), self.folds.generator)
-            units = best_units(
-                noisy.masked_fill(~free, -torch.inf).flatten(0, 1), self.settings.units_per_step
-            )
-            paid = torch.zeros(shape, device=device)
-            for unit in units.T.unflatten(1, shape):
-                taken = (unit >= 0) & free.any(dim=-1)
-                new = inputs.membership[unit.clamp_min(0)] & taken.unsqueeze(-1) & ~mask
-                revealed_at.masked_fill_(new, number)
-                paid = paid + torch.where(taken, inputs.costs[unit.clamp_min(0)] * weight, 0.0)
+            decision = decide(network.decide, inputs, seen, mask, condition, heard[-1])
+            stops.append(decision.stop_probability)
+            noise = gumbel((*shape, inputs.n_units), self.folds.generator)
+            units = decision.best(self.settings.units_per_step, noise)
+            after, paid = reveal_units(inputs, mask, units, decision.available.any(dim=-1), weight)
+            revealed_at.masked_fill_(after & ~mask, number)
             prices.append(paid)
         network.train()
         scale = self.settings.reward_scale * self.prices.importance(weight)
@@ -136,12 +128,8 @@ class LookAhead(PolicyPhase):
         told = None if condition is None else condition.repeat_interleave(k, dim=1)
         there = which.unsqueeze(-1).expand(-1, -1, -1, walk.said.shape[-1])
         said = walk.said.gather(2, there).flatten(1, 2)
-        gain, logits = network.heads(inputs.reveal(values, mask), told, said)
-        gain, logits = gain.float(), logits.float()
-        free = inputs.available(mask)
-        # A row that has everything may draw any unit: nothing comes of it.
-        free = free | ~free.any(dim=-1, keepdim=True)
-        noisy = logits.masked_fill(~free, -torch.inf).log_softmax(dim=-1)
+        decision = decide(network.decide, inputs, inputs.reveal(values, mask), mask, told, said)
+        gain, noisy = decision.gain, decision.finite_logits.log_softmax(dim=-1)
         noisy = noisy + gumbel(tuple(noisy.shape), generator)
         chosen = (noisy / self.temperature).softmax(dim=-1)
         shown = torch.where(mask, 1.0, soft_columns(inputs, chosen))

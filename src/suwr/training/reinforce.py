@@ -8,6 +8,8 @@ three heads; exploration is mixed in and fades.
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -15,6 +17,7 @@ from suwr.nn.distributed import Team
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Architecture, SharedNetwork
+from suwr.nn.rollout import decide, reveal_units
 from suwr.training.config import Epoch, Progress, Settings
 from suwr.training.data import Folds, Rows
 from suwr.training.loop import Checkpoint, Phase, State, run_phases
@@ -126,31 +129,22 @@ def _sampled_loss(
     terms, log_probs = [], []
     for number in range(settings.max_steps + 1):
         seen = inputs.reveal(rows.values, mask)
-        gain, logits, outputs = network.heads(seen)
-        free = inputs.available(mask)
+        decision = decide(network.decide, inputs, seen, mask)
+        assert decision.outputs is not None
         last = number == settings.max_steps
-        stop = torch.sigmoid(-gain / network.stop_temperature)
-        stop = torch.ones_like(stop) if last else torch.where(free.any(dim=1), stop, 1.0)
-        lost = loss.per_row(outputs, rows.targets)
+        stop = decision.stop_probability
+        stop = torch.ones_like(stop) if last else stop
+        lost = loss.per_row(decision.outputs, rows.targets)
         terms.append(reached * stop * (lost + price * paid))
         reached = reached * (1 - stop)
-        if last or not bool(free.any()):
+        if last or not bool(decision.available.any()):
             break
-        log_prob = torch.zeros(n, device=device)
-        for _ in range(settings.units_per_step):
-            open_row = free.any(dim=1)
-            # Rows that have everything draw any unit and ignore the draw.
-            allowed = free | ~open_row.unsqueeze(1)
-            probability = logits.masked_fill(~allowed, -torch.inf).softmax(dim=1)
-            uniform = allowed / allowed.sum(dim=1, keepdim=True)
-            mixture = (1 - epsilon) * probability.detach() + epsilon * uniform
-            unit = torch.multinomial(mixture, 1, generator=generator)
-            taken = probability.gather(1, unit)[:, 0].clamp_min(1e-12).log()
-            log_prob = log_prob + torch.where(open_row, taken, 0.0)
-            paid = paid + torch.where(open_row, inputs.costs[unit[:, 0]], 0.0)
-            mask = torch.where(open_row.unsqueeze(1), inputs.add(mask, unit[:, 0]), mask)
-            free = free.scatter(1, unit, False)
-        log_probs.append(log_prob)
+        sample = decision.sample(
+            partial(_selection, decision.raw_logits), settings.units_per_step, epsilon, generator
+        )
+        mask, cost = reveal_units(inputs, mask, sample.units)
+        paid = paid + cost
+        log_probs.append(sample.log_prob)
     # A choice at step t is answered for by the terms after it.
     total = torch.stack(terms)
     ahead = total.detach().flip(0).cumsum(0).flip(0)[1:]
@@ -159,3 +153,8 @@ def _sampled_loss(
         (a * lp for a, lp in zip(ahead, log_probs, strict=True)), torch.zeros(n, device=device)
     )
     return settings.reward_scale * (rows.weight * (direct + score)).mean()
+
+
+def _selection(logits: Tensor, available: Tensor) -> Tensor:
+    closed = ~available.any(dim=1, keepdim=True)
+    return logits.masked_fill(~(available | closed), -torch.inf).softmax(dim=1)
