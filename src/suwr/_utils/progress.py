@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from suwr.training.config import Epoch, Progress
+from suwr.training.loop import Epoch, Progress
 
 __all__ = ["training_progress"]
 

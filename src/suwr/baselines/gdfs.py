@@ -24,8 +24,8 @@ from torch import Tensor
 from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, Step
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.nn.inputs import gumbel, soft_columns, soft_reveal
 from suwr.nn.networks import Architecture, PolicyOutputs, SeparateNetwork
-from suwr.nn.relaxed import gumbel, soft_columns, soft_reveal
 from suwr.nn.rollout import Policy
 from suwr.training.config import Settings
 from suwr.training.data import Rows
