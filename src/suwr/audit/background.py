@@ -1,9 +1,9 @@
-"""The user's rows, as a deck of values to redraw from.
+"""Background rows: the data of an audit, from which counterfactual probes are built.
 
-Every probe keeps some values of a row and takes the others from other rows. So a probe is a
-matrix of *source rows*: entry (i, j) says from which row of ``X`` value j of probe i comes. The
-values themselves are only looked up when the selector is asked, in the user's own container, so
-that data frames, categories and strings go through untouched.
+A probe keeps the revealed values of one row and takes the hidden values from background rows. It
+is represented by its *source rows*: entry (i, j) of an integer array is the row of ``X`` that
+supplies column j of probe i. Values are looked up only when the selector is queried, in the
+container of ``X``, so that data frames, categories and strings reach the selector unchanged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,20 @@ IntArray = NDArray[np.intp]
 Groups = Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]]
 
 
+def as_rows(X: Any) -> Any:
+    """Return data frames unchanged and anything else as a two-dimensional array."""
+    is_frame = hasattr(X, "iloc") or (hasattr(X, "get_columns") and hasattr(X, "to_series"))
+    rows = X if is_frame else np.asarray(X)
+    if rows.ndim != 2 if hasattr(rows, "ndim") else len(rows.shape) != 2:
+        raise TableError(
+            f"Expected 2D array, got {getattr(rows, 'ndim', 0)}D array instead. Flatten images "
+            "to one row each."
+        )
+    return rows
+
+
 def column_values(X: Any, j: int) -> NDArray[Any]:
-    """Column ``j`` of an array or data frame, as a NumPy array."""
+    """Column ``j`` of an array or data frame as a NumPy array."""
     if isinstance(X, np.ndarray):
         return X[:, j]
     if hasattr(X, "iloc"):
@@ -32,7 +44,7 @@ def column_values(X: Any, j: int) -> NDArray[Any]:
 
 
 def column_names(X: Any, feature_names: Sequence[str] | None) -> list[str]:
-    """Names of the columns: the given ones, those of the data frame, or x0, x1, ..."""
+    """Column names: ``feature_names``, those of the data frame, or x0, x1, ..."""
     if feature_names is not None:
         if len(feature_names) != X.shape[1]:
             raise ValueError(
@@ -46,7 +58,9 @@ def column_names(X: Any, feature_names: Sequence[str] | None) -> list[str]:
 
 
 def encode(values: NDArray[Any]) -> IntArray:
-    """Equal values get equal codes, in sorted order where there is one; missing equals missing.
+    """Encode values as integers: sorted if they can be sorted, missing values last.
+
+    Two codes are equal if and only if the values are; all missing values share one code.
 
     Examples
     --------
@@ -57,18 +71,17 @@ def encode(values: NDArray[Any]) -> IntArray:
     """
     if values.dtype.kind in "biufmM":
         return np.unique(values, return_inverse=True)[1].astype(np.intp)
-    # "!=" itself finds every kind of NaN; pandas' NA has no truth value, hence the identity test.
     keys = [None if _is_missing(v) else (type(v).__name__, v) for v in values]
     try:
         distinct = dict.fromkeys(k for k in keys if k is not None)
     except TypeError:
         raise TableError(
-            "An audit needs columns of plain values: numbers, strings, dates. Got a column that "
-            f"holds {next(type(v).__name__ for v in values if not _is_missing(v))} objects."
+            "An audit needs columns of numbers, strings or dates. Got a column that holds "
+            f"{next(type(v).__name__ for v in values if not _is_missing(v))} objects."
         ) from None
     try:
         levels = sorted(distinct)
-    except TypeError:  # values without an order
+    except TypeError:  # values of a type without an order
         levels = list(distinct)
     code: dict[Any, int] = {level: i for i, level in enumerate(levels)}
     code[None] = len(levels)
@@ -78,11 +91,12 @@ def encode(values: NDArray[Any]) -> IntArray:
 def _is_numeric(values: NDArray[Any]) -> bool:
     if values.dtype.kind != "O":
         return values.dtype.kind in "iufmMb"
-    # Numbers beside pandas' NA come as objects.
+    # pandas' nullable numbers are converted to object arrays.
     return all(_is_missing(value) or isinstance(value, Number) for value in values)
 
 
 def _is_missing(value: Any) -> bool:
+    # By type name: comparing pandas.NA with anything gives no truth value.
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and bool(value != value)
@@ -91,16 +105,22 @@ def _is_missing(value: Any) -> bool:
 def unit_layout(
     names: Sequence[str], groups: Groups | None
 ) -> tuple[IntArray, list[str], BoolArray | None]:
-    """Unit of each column, the names of the units, and what a unit reveals.
+    """Assign each column to the unit with which it is resampled.
 
-    Columns that no group names are units of their own. Patches may overlap: a pixel then belongs
-    to the patch whose centre is nearest, and what a patch reveals is more than the pixels that
-    belong to it.
+    Columns outside all groups are units of their own. A pixel of overlapping patches is assigned
+    to the patch with the nearest centre, while revealing a patch reveals all of its pixels.
+
+    Returns
+    -------
+    unit_of : int array of shape (n_columns,)
+    unit_names : list of str
+    membership : bool array of shape (n_units, n_columns) or None
+        Columns that each unit reveals; None without groups.
 
     Examples
     --------
-    >>> unit, names, _ = unit_layout(["age", "de", "fr"], {"country": ["de", "fr"]})
-    >>> unit.tolist(), names
+    >>> unit_of, names, _ = unit_layout(["age", "de", "fr"], {"country": ["de", "fr"]})
+    >>> unit_of.tolist(), names
     ([0, 1, 1], ['age', 'country'])
     """
     if groups is None:
@@ -110,22 +130,22 @@ def unit_layout(
     return unit.astype(np.intp), list(units.names), units.membership
 
 
-class Table:
-    """Rows of ``X`` with names, units and codes; builds probes in the container of ``X``.
+class BackgroundData:
+    """Background rows with their names, units and integer codes.
 
     Parameters
     ----------
     X : array, pandas or polars data frame of shape (n_rows, n_columns)
     feature_names : sequence of str, optional
     groups : dict, list of lists or Patches, optional
-        Columns that are revealed together and, when hidden, redrawn together.
+        Columns that are revealed together and, while hidden, resampled together.
     rows : int array, optional
         Positions of the rows to keep; all by default.
 
     Examples
     --------
-    >>> table = Table(np.array([[1, 10], [2, 20]]))
-    >>> table.build(np.array([[0, 1]])).tolist()
+    >>> background = BackgroundData(np.array([[1, 10], [2, 20]]))
+    >>> background.build(np.array([[0, 1]])).tolist()
     [[1, 20]]
     """
 
@@ -150,23 +170,23 @@ class Table:
 
     @property
     def n_units(self) -> int:
-        """Number of units: columns, or groups of columns."""
+        """Number of units."""
         return len(self.unit_names)
 
     @cached_property
     def codes(self) -> IntArray:
-        """Values as dense ranks; two values are equal just when their codes are."""
+        """Integer codes of the values, of shape (n_rows, n_columns); see `encode`."""
         columns = [encode(column_values(self.X, j)) for j in range(self.n_columns)]
         return np.stack(columns, axis=1)
 
     @cached_property
     def numeric(self) -> NDArray[np.bool_]:
-        """Whether each column is made of numbers, so that its codes have a natural order."""
+        """Which columns are numeric, so that the order of their codes is meaningful."""
         return np.array([_is_numeric(column_values(self.X, j)) for j in range(self.n_columns)])
 
     @cached_property
     def unit_codes(self) -> IntArray:
-        """Values of whole units, as codes: a group's code stands for its joint value."""
+        """Integer codes of the joint values of units, of shape (n_rows, n_units)."""
         columns = []
         for u in range(self.n_units):
             members = np.flatnonzero(self.unit_of == u)
@@ -177,16 +197,16 @@ class Table:
                 columns.append(joint.reshape(-1).astype(np.intp))
         return np.stack(columns, axis=1)
 
-    def itself(self, rows: IntArray) -> IntArray:
-        """Sources of unchanged rows."""
+    def unchanged(self, rows: IntArray) -> IntArray:
+        """Source rows of probes that equal the given rows."""
         return np.repeat(np.asarray(rows, dtype=np.intp)[:, None], self.n_columns, axis=1)
 
-    def codes_at(self, sources: IntArray) -> IntArray:
-        """Codes of the probes with the given sources."""
+    def codes_of(self, sources: IntArray) -> IntArray:
+        """Integer codes of the probes with the given source rows."""
         return np.take_along_axis(self.codes, sources, axis=0)
 
     def build(self, sources: IntArray) -> Any:
-        """The probes with the given sources, in the same container as ``X``."""
+        """Probes with the given source rows, in the container of ``X``."""
         if isinstance(self.X, np.ndarray):
             return np.take_along_axis(self.X, sources, axis=0)
         if hasattr(self.X, "iloc"):
@@ -196,15 +216,3 @@ class Table:
             return frame
         series = self.X.get_columns()
         return type(self.X)([s.gather(sources[:, j]) for j, s in enumerate(series)])
-
-
-def as_rows(X: Any) -> Any:
-    """The rows as they are, if they are a data frame; else as an array of two dimensions."""
-    is_frame = hasattr(X, "iloc") or (hasattr(X, "get_columns") and hasattr(X, "to_series"))
-    rows = X if is_frame else np.asarray(X)
-    if rows.ndim != 2 if hasattr(rows, "ndim") else len(rows.shape) != 2:
-        raise TableError(
-            f"Expected 2D array, got {getattr(rows, 'ndim', 0)}D array instead. Flatten images "
-            "to one row each."
-        )
-    return rows
