@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from suwr._utils.files import check_writable, write_atomic
-from suwr._utils.text import percent, reading
+from suwr._utils.text import format_revealed, percent
 
 if TYPE_CHECKING:
     from suwr.report.source import Source
@@ -162,7 +162,7 @@ class Narrative:
         lines = [f"Row {self.row}. Before anything is revealed: {self._say(self.start)}."]
         for number, step in enumerate(self.steps, start=1):
             lines.append(
-                f"{number}. {reading(step.revealed)}. Prediction: "
+                f"{number}. {format_revealed(step.revealed)}. Prediction: "
                 f"{self._say(step.prediction_before)} → {self._say(step.prediction)}."
             )
         final = self.label if self.classes is not None else self._say(self.prediction)

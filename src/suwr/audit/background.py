@@ -14,6 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suwr.data.tables import (
+    as_rows,
+    column_names,
+    column_values,
+    gather_rows,
+    is_missing,
+    take_rows,
+)
 from suwr.data.units import Patches, resolve_units
 from suwr.exceptions import TableError
 from suwr.selector import BoolArray
@@ -22,28 +30,7 @@ IntArray = NDArray[np.intp]
 Groups = Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]]
 
 
-def as_rows(X: Any) -> Any:
-    """Return data frames unchanged and anything else as a two-dimensional array."""
-    is_frame = hasattr(X, "iloc") or (hasattr(X, "get_columns") and hasattr(X, "to_series"))
-    rows = X if is_frame else np.asarray(X)
-    if rows.ndim != 2 if hasattr(rows, "ndim") else len(rows.shape) != 2:
-        raise TableError(
-            f"Expected 2D array, got {getattr(rows, 'ndim', 0)}D array instead. Flatten images "
-            "to one row each."
-        )
-    return rows
-
-
-def column_values(X: Any, j: int) -> NDArray[Any]:
-    """Column ``j`` of an array or data frame as a NumPy array."""
-    if isinstance(X, np.ndarray):
-        return X[:, j]
-    if hasattr(X, "iloc"):
-        return np.asarray(X.iloc[:, j])
-    return np.asarray(X.to_series(j).to_numpy())
-
-
-def column_names(X: Any, feature_names: Sequence[str] | None) -> list[str]:
+def _column_names(X: Any, feature_names: Sequence[str] | None) -> list[str]:
     """Column names: ``feature_names``, those of the data frame, or x0, x1, ..."""
     if feature_names is not None:
         if len(feature_names) != X.shape[1]:
@@ -52,9 +39,8 @@ def column_names(X: Any, feature_names: Sequence[str] | None) -> list[str]:
                 f"({X.shape[1]}). Got {len(feature_names)} names instead."
             )
         return [str(name) for name in feature_names]
-    if hasattr(X, "columns"):
-        return [str(name) for name in X.columns]
-    return [f"x{j}" for j in range(X.shape[1])]
+    names = column_names(X)
+    return [f"x{j}" for j in range(X.shape[1])] if names is None else [str(n) for n in names]
 
 
 def encode(values: NDArray[Any]) -> IntArray:
@@ -71,13 +57,13 @@ def encode(values: NDArray[Any]) -> IntArray:
     """
     if values.dtype.kind in "biufmM":
         return np.unique(values, return_inverse=True)[1].astype(np.intp)
-    keys = [None if _is_missing(v) else (type(v).__name__, v) for v in values]
+    keys = [None if is_missing(v) else (type(v).__name__, v) for v in values]
     try:
         distinct = dict.fromkeys(k for k in keys if k is not None)
     except TypeError:
         raise TableError(
             "An audit needs columns of numbers, strings or dates. Got a column that holds "
-            f"{next(type(v).__name__ for v in values if not _is_missing(v))} objects."
+            f"{next(type(v).__name__ for v in values if not is_missing(v))} objects."
         ) from None
     try:
         levels = sorted(distinct)
@@ -92,14 +78,7 @@ def _is_numeric(values: NDArray[Any]) -> bool:
     if values.dtype.kind != "O":
         return values.dtype.kind in "iufmMb"
     # pandas' nullable numbers are converted to object arrays.
-    return all(_is_missing(value) or isinstance(value, Number) for value in values)
-
-
-def _is_missing(value: Any) -> bool:
-    # By type name: comparing pandas.NA with anything gives no truth value.
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating) and bool(value != value)
+    return all(is_missing(value) or isinstance(value, Number) for value in values)
 
 
 def unit_layout(
@@ -159,13 +138,13 @@ class BackgroundData:
         self.X = as_rows(X)
         self.positions = np.arange(len(self.X)) if rows is None else rows
         if rows is not None:
-            self.X = self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows]
+            self.X = take_rows(self.X, rows)
         self.n_rows, self.n_columns = self.X.shape
         if self.n_rows < 2 or self.n_columns < 1:
             raise TableError(
                 f"An audit needs at least 2 rows and 1 column. Got X of shape {self.X.shape}."
             )
-        self.names = column_names(self.X, feature_names)
+        self.names = _column_names(self.X, feature_names)
         self.unit_of, self.unit_names, self.membership = unit_layout(self.names, groups)
 
     @property
@@ -207,12 +186,4 @@ class BackgroundData:
 
     def build(self, sources: IntArray) -> Any:
         """Probes with the given source rows, in the container of ``X``."""
-        if isinstance(self.X, np.ndarray):
-            return np.take_along_axis(self.X, sources, axis=0)
-        if hasattr(self.X, "iloc"):
-            taken = {j: self.X.iloc[:, j].array.take(sources[:, j]) for j in range(self.n_columns)}
-            frame = type(self.X)(taken)
-            frame.columns = self.X.columns
-            return frame
-        series = self.X.get_columns()
-        return type(self.X)([s.gather(sources[:, j]) for j, s in enumerate(series)])
+        return gather_rows(self.X, sources)

@@ -51,7 +51,8 @@ class Surrogate:
     >>> codes = rng.integers(10, size=(200, 3))
     >>> masks = np.repeat(codes[:, :1] > 4, 3, axis=1)
     >>> surrogate = Surrogate(3, rng).fit(codes, masks)
-    >>> change = surrogate.predicted_change(np.array([[9, 0, 0], [1, 0, 0]]), np.zeros((2, 3), bool))
+    >>> rows = np.array([[9, 0, 0], [1, 0, 0]])
+    >>> change = surrogate.predicted_change(rows, np.zeros((2, 3), dtype=bool))
     >>> bool(change[0] > change[1])
     True
     """

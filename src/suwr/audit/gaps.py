@@ -1,8 +1,8 @@
 """Predictive gaps: what a selection reveals beyond the selected values, in bits.
 
 Two models predict the same target from the same inputs, x ⊙ h and h. The first is trained on masks
-permuted across rows, so that the mask carries no information: it estimates p(target | x ⊙ h), and is
-EVAL-X with the selector's own distribution of masks. The second is trained on the masks as
+permuted across rows, so that the mask carries no information: it estimates p(target | x ⊙ h), and
+is EVAL-X with the selector's own distribution of masks. The second is trained on the masks as
 selected and estimates p(target | x ⊙ h, h was selected). By the definitions of label and feature
 leakage, the two distributions are equal if and only if nothing leaks, and the mean difference of
 the log losses is the amount of leakage; for the label, the ENCODE-METER estimates the same
@@ -283,7 +283,13 @@ class _GapEstimator:
         prior = _smoothed_frequencies(target[own], n_classes)
         p_prior = np.repeat(prior[None], len(test), axis=0)
         p_values = fit_predict(
-            permuted_inputs, target[rows], test_inputs, n_classes, categorical, seed, _N_PERMUTATIONS
+            permuted_inputs,
+            target[rows],
+            test_inputs,
+            n_classes,
+            categorical,
+            seed,
+            _N_PERMUTATIONS,
         )
         p_mask = fit_predict(
             own_inputs[:, d:], target[own], test_inputs[:, d:], n_classes, None, seed

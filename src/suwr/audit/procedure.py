@@ -184,9 +184,7 @@ class AuditProcedure:
                 "influence": found.influence,
             }
 
-    def report(
-        self, gaps: PredictiveGaps | None, seconds: float, subsampled: bool
-    ) -> AuditReport:
+    def report(self, gaps: PredictiveGaps | None, seconds: float, subsampled: bool) -> AuditReport:
         """Derive the verdict and assemble the report.
 
         Parameters

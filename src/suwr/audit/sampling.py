@@ -87,12 +87,8 @@ class RowSampler:
     def _background_rows(self, rows: IntArray, rng: np.random.Generator) -> IntArray:
         return rng.integers(self.n_rows, size=(len(rows), self.n_units)).astype(np.intp)
 
-    def _from_one_row(
-        self, rows: IntArray, masks: BoolArray, background_row: IntArray
-    ) -> IntArray:
-        return self._replace(
-            rows, masks, np.repeat(background_row[:, None], self.n_units, axis=1)
-        )
+    def _from_one_row(self, rows: IntArray, masks: BoolArray, background_row: IntArray) -> IntArray:
+        return self._replace(rows, masks, np.repeat(background_row[:, None], self.n_units, axis=1))
 
     def _replace(
         self,

@@ -182,9 +182,7 @@ def _pooled_witness(
     pair = best[0]
     _, share, share_other = _fisher_pair_test(queries, pair, 4000)
     mask: BoolArray = np.array(pair.mask)
-    return make_witness(
-        queries, pair.source, pair.other, mask, mask, "product", share, share_other
-    )
+    return make_witness(queries, pair.source, pair.other, mask, mask, "product", share, share_other)
 
 
 def _run_pair_tests(
@@ -273,12 +271,15 @@ def _draw_masks(
 
 
 def _select_mask(queries: SelectorQueries, pair: Pair, n_draws: int) -> Pair:
-    """Select the mask with the largest difference in frequency, if both rows agree on its values."""
+    """Draw masks and select the one whose frequency differs most between the rows.
+
+    Only masks on whose revealed values both rows agree are considered.
+    """
     counts = _draw_masks(queries, pair, n_draws)
     codes = queries.background.codes_of(np.stack([pair.source, pair.other]))
     equal = codes[0] == codes[1]
     best = pair
-    for key in set(counts[0]) | set(counts[1]):
+    for key in sorted(set(counts[0]) | set(counts[1])):  # sets of bytes have no fixed order
         mask = np.frombuffer(key, dtype=bool)
         if (mask & ~equal).any():
             continue

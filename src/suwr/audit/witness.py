@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr.audit.background import IntArray, column_values
+from suwr.audit.background import IntArray
 from suwr.audit.queries import SelectorQueries
+from suwr.data.tables import column_values
 from suwr.selector import BoolArray
 
 _N_REPEATS = 8

@@ -130,7 +130,7 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         inputs, loss = self._parts()
         train, check = used[train_rows], used[validation_rows]
         if isinstance(table, StoredTable):
-            values = table.encode(encoder, (train, check))
+            values = [torch.from_numpy(part) for part in table.encode(encoder, (train, check))]
         else:
             encoded = torch.as_tensor(encoder.encode(table), device=device)
             values = [encoded[torch.as_tensor(part, device=device)] for part in (train, check)]
