@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from suwr.audit.adapters import top_k
-from suwr.audit.audit import audit, audit_masks
+from suwr.audit.entry import audit, audit_masks
 from suwr.audit.files import audit_files
 from suwr.audit.gaps import PredictiveGap, PredictiveGaps
 from suwr.audit.report import AuditReport

@@ -7,7 +7,7 @@ import numpy as np
 
 from suwr._utils.optional import require
 from suwr._utils.validation import parameter_error
-from suwr.audit.audit import audit, audit_masks
+from suwr.audit.entry import audit, audit_masks
 from suwr.audit.report import AuditReport
 from suwr.exceptions import TableError
 from suwr.selector import BoolArray

@@ -2,16 +2,13 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.stats import beta
 
 from suwr.audit.gaps import PredictiveGap, PredictiveGaps
 from suwr.audit.witness import Witness
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LEAKS = "leaks"
 NO_LEAK_FOUND = "no leak found"
@@ -217,8 +214,8 @@ class AuditReport:
         """The report as JSON, with the content of `to_dict`."""
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False)
 
-    def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Plot the report; see `suwr.plots.plot_audit`."""
+    def plot(self, ax: Any = None) -> Any:
+        """Plot the report on matplotlib axes; see `suwr.plots.plot_audit`."""
         from suwr.plots.audit import plot_audit
 
         return plot_audit(self, ax)

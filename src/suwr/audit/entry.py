@@ -1,4 +1,4 @@
-"""Audits of selectors (`audit`) and of masks that were selected earlier (`audit_masks`)."""
+"""Entry points: audits of selectors (`audit`) and of given masks (`audit_masks`)."""
 
 import time
 from collections.abc import Mapping, Sequence
