@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, make_dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -150,4 +150,33 @@ TUNABLE = tuple(
         {f.name for f in fields(Settings)}
         - {"sparsity_weight", "max_steps", "units_per_step", "max_epochs", "batch_size"}
     )
+)
+
+
+TrainingRun = Settings
+
+
+class _Defaults:
+    """Expert settings; None is the default of the trainer."""
+
+    @classmethod
+    def from_mapping(cls, given: Any, owner: str) -> Any:
+        """Validate a mapping."""
+        from suwr._utils.validation import parameter_error
+
+        for name, value in given.items():
+            if name not in TUNABLE:
+                expected = f"a mapping with some of the keys {', '.join(TUNABLE)}"
+                raise parameter_error("training", owner, expected, {name: value})
+            if not isinstance(value, int | float) or not abs(value) < float("inf"):
+                raise parameter_error("training", owner, f"finite for {name!r}", value)
+        return cls(**given)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings that are not None."""
+        return {k: v for k, v in vars(self).items() if v is not None}
+
+
+TrainingConfig: Any = make_dataclass(
+    "TrainingConfig", [(n, Any, None) for n in TUNABLE], bases=(_Defaults,), frozen=True
 )
