@@ -63,7 +63,7 @@ def fit_together(
         raise ValueError("'tables' must have equally many rows, columns and classes.")
     loss, units = _common_loss(models, parts)
     settings = replace(
-        first._run(parts[0]), sparsity_weight=_weights(models, units, first.device_)
+        first._settings(parts[0]), sparsity_weight=_weights(models, units, first.device_)
     )
     epochs = settings.max_epochs + settings.pretrain_epochs + settings.finetune_epochs
     with (

@@ -234,9 +234,9 @@ def test_training_settings_reach_the_trainer(training):
     copy = clone(model)
     assert copy.training == training
     data = copy._prepare(X, y, None)
-    assert copy._run(data).rollouts == 3
+    assert copy._settings(data).rollouts == 3
     copy.set_params(training=None)
-    assert copy._run(data).rollouts == 2
+    assert copy._settings(data).rollouts == 2
 
 
 def test_equal_training_settings_give_equal_models():

@@ -70,7 +70,7 @@ class PageOptions:
 
     target: str | None = None
     model: bool | None = None
-    hidden_values: bool = True
+    hidden_values: bool = False
 
 
 def explain_rows(

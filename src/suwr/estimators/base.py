@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -29,7 +28,7 @@ from suwr.estimators.weight_range import WeightRange, check_range
 from suwr.nn.distributed import Team
 from suwr.nn.networks import Architecture, Network
 from suwr.nn.rollout import Policy
-from suwr.training.config import TrainingConfig, TrainingRun
+from suwr.training.config import Settings, TrainingConfig
 from suwr.training.registry import TRAINERS, Trainer, default_trainer
 
 __all__ = ["BaseSUWR", "PolicyKind"]
@@ -126,13 +125,13 @@ class BaseSUWR(SequentialModel):
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> FileCheckpoint | None:
         """Fit and return the checkpoint, so that a caller can save the model before removing it."""
         data = self._prepare(X, y, sample_weight)
-        trainer, run = self._trainer(), self._run(data)
+        trainer, settings = self._trainer(), self._settings(data)
         team = self._team(data)
         leads = team is None or team.leads
         checkpoint = self._checkpoint(data, leads)
         with (
             seeded(self.device_, data.seed) as generator,
-            training_progress(trainer.n_epochs(run), self.verbose if leads else 0) as progress,
+            training_progress(trainer.n_epochs(settings), self.verbose if leads else 0) as progress,
         ):
             network, history = trainer.train(
                 self._architecture(data),
@@ -140,7 +139,7 @@ class BaseSUWR(SequentialModel):
                 data.loss,
                 data.rows,
                 data.validation,
-                run,
+                settings,
                 generator,
                 progress,
                 checkpoint=checkpoint,
@@ -226,7 +225,7 @@ class BaseSUWR(SequentialModel):
             return TRAINERS[self.trainer]
         return default_trainer(len(self.units_), isinstance(self.groups, Patches))
 
-    def _run(self, data: TrainingData) -> TrainingRun:
+    def _settings(self, data: TrainingData) -> Settings:
         """Return the settings of this fit; λ is in units of the best constant prediction's loss."""
         unit, given = self.constant_loss_, self.sparsity_weight
         weight = (

@@ -159,7 +159,8 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         inputs, loss = self._parts()
         train, validation = used[train_rows], used[validation_rows]
         if isinstance(table, StoredTable):
-            values = table.encode(encoder, (train, validation))
+            parts = table.encode(encoder, (train, validation))
+            values = [torch.from_numpy(part) for part in parts]
         else:
             encoded = torch.as_tensor(encoder.encode(table), device=device)
             values = [encoded[torch.as_tensor(part, device=device)] for part in (train, validation)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from suwr.nn.networks import Network
-from suwr.training.config import Epoch, Progress, TrainingConfig, TrainingRun
+from suwr.training.config import Epoch, Progress, Settings, TrainingConfig
 from suwr.training.reinforce import train_reinforce
 from suwr.training.train import train
 
@@ -25,14 +25,14 @@ class Trainer:
     informed: bool = False
     defaults: Callable[[int], Mapping[str, Any]] = field(default=lambda units: {})
 
-    def configure(self, config: TrainingConfig, **run: Any) -> TrainingRun:
+    def configure(self, config: TrainingConfig, **run: Any) -> Settings:
         """Return the settings of one fit."""
         given = {f.name: getattr(config, f.name) for f in fields(config)}
         given = {k: v for k, v in given.items() if v is not None}
         units = run["max_steps"] * run["units_per_step"]
-        return TrainingRun(**{**dict(self.defaults(units)), **given, **run})
+        return Settings(**{**dict(self.defaults(units)), **given, **run})
 
-    def n_epochs(self, run: TrainingRun) -> int:
+    def n_epochs(self, run: Settings) -> int:
         """Return the number of epochs of all phases."""
         if self.shared:
             return run.max_epochs
