@@ -190,12 +190,12 @@ def test_a_model_that_stops_by_predictive_uncertainty(tmp_path):
     y = X[:, 0] + X[:, 1] > 0
     clf = SUWRClassifier(
         trainer="lookahead", sparsity_weight=(0.01, 0.1), max_epochs=3, hidden_size=8,
-        random_state=0, training={"states_per_row": 2},
+        random_state=0, training={"rollouts": 3},
     ).fit(X, y)  # fmt: skip
     clf.save(tmp_path / "m.suwr")
     again = suwr.load(tmp_path / "m.suwr")
     assert again.policy_.network.architecture.informed
-    assert again.training == {"states_per_row": 2}
+    assert again.training == {"rollouts": 3}
     for weight in (0.01, 0.1):
         np.testing.assert_array_equal(
             again.predict_proba(X, sparsity_weight=weight),
@@ -231,6 +231,15 @@ def test_missing_fields_take_their_defaults(kind):
     del state["architecture"]["n_members"], state["architecture"]["shared"]
     del state["params"]["validation_fraction"], state["params"]["verbose"]
     model = from_bytes(forged(state, tensors))
+    assert model.select(rows).astype(int).tolist() == known["mask"]
+
+
+def test_training_settings_of_older_files_are_renamed_or_dropped():
+    path, rows, known = subject("classifier")
+    state, tensors = take_apart(path.read_bytes())
+    state["params"]["training"] = {"states_per_row": 2, "most_units": 5, "rollouts": 3}
+    model = from_bytes(forged(state, tensors))
+    assert model.training == {"max_random_units": 5, "rollouts": 3}
     assert model.select(rows).astype(int).tolist() == known["mask"]
 
 

@@ -27,3 +27,15 @@ def test_regression_and_costs():
 def test_invalid_weights(weights):
     with pytest.raises(ValueError, match="'sparsity_weights' must be"):
         sparsity_path(SUWRClassifier(), np.ones((4, 2)), [0, 1, 0, 1], weights)
+
+
+@pytest.mark.parametrize("verbose", [0, 1, 2])
+def test_verbose_shows_the_progress_of_the_fits(capsys, verbose):
+    X, y = make_classification(40, 3, random_state=0)
+    model = SUWRClassifier(max_epochs=1, hidden_size=4, random_state=0)
+    sparsity_path(model, X, y, [0.1, 0.2], verbose=verbose)
+    shown = capsys.readouterr().err
+    if verbose == 2:
+        assert len(shown.splitlines()) == 2
+    else:
+        assert ("2/2" in shown) == bool(verbose)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from suwr.data.tables import Table
 from suwr.explanation import Narrative, Step
-from suwr.nn.rollout import Policy, best_units
+from suwr.nn.rollout import Policy
 
 if TYPE_CHECKING:
     from suwr.estimators.sequential import SequentialModel
@@ -182,12 +182,12 @@ class Acquisition:
         values = model._encode(Table(columns, 1))
         mask = torch.tensor([[name in self._known for name in names]], device=values.device)
         with torch.inference_mode():
-            stop, logits = policy.decide(values, mask)
+            decision = policy.decide(values, mask)
             prediction = policy.predict(values, mask).cpu().numpy()
-        probability = 1.0 if n_steps >= policy.max_steps else float(stop[0])
+        probability = 1.0 if n_steps >= policy.max_steps else float(decision.stop_probability[0])
         shown = model._in_user_units(prediction)[0]
         self._state = (probability, tuple(float(p) for p in shown))
-        best = best_units(logits, policy.units_per_step)[0].tolist()
+        best = decision.best(policy.units_per_step)[0].tolist()
         self._best = [u for u in best if u >= 0]
         self._request([] if probability >= 0.5 else self._best)
 

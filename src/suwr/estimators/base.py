@@ -11,6 +11,7 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from suwr._utils.deprecation import warn_deprecated
 from suwr._utils.files import check_writable
 from suwr._utils.progress import training_progress
 from suwr._utils.validation import Interval, Options, parameter_error
@@ -25,16 +26,22 @@ from suwr.estimators.table_model import (
     seeded,
 )
 from suwr.estimators.weight_range import WeightRange, check_range
-from suwr.nn.distributed import Team
+from suwr.nn.distributed import ProcessGroup
 from suwr.nn.networks import Architecture, Network
 from suwr.nn.rollout import Policy
 from suwr.training.config import Settings, TrainingConfig
 from suwr.training.registry import TRAINERS, Trainer, default_trainer
 
-__all__ = ["BaseSUWR", "PolicyKind"]
+__all__ = ["RENAMED_SETTINGS", "BaseSUWR", "PolicyKind"]
 
 # Default limit of `max_steps`: longer narratives are hard to read.
 DEFAULT_MAX_STEPS = 32
+# Former name of a field of `TrainingConfig` → present name.
+RENAMED_SETTINGS = {
+    "least_continuation": "min_continuation",
+    "most_continuation": "max_continuation",
+    "most_units": "max_random_units",
+}
 
 
 class BaseSUWR(SequentialModel):
@@ -126,12 +133,14 @@ class BaseSUWR(SequentialModel):
         """Fit and return the checkpoint, so that a caller can save the model before removing it."""
         data = self._prepare(X, y, sample_weight)
         trainer, settings = self._trainer(), self._settings(data)
-        team = self._team(data)
-        leads = team is None or team.leads
-        checkpoint = self._checkpoint(data, leads)
+        process_group = self._process_group(data)
+        is_main = process_group is None or process_group.is_main
+        checkpoint = self._checkpoint(data, is_main)
         with (
             seeded(self.device_, data.seed) as generator,
-            training_progress(trainer.n_epochs(settings), self.verbose if leads else 0) as progress,
+            training_progress(
+                trainer.n_epochs(settings), self.verbose if is_main else 0
+            ) as progress,
         ):
             network, history = trainer.train(
                 self._architecture(data),
@@ -143,7 +152,7 @@ class BaseSUWR(SequentialModel):
                 generator,
                 progress,
                 checkpoint=checkpoint,
-                team=team,
+                process_group=process_group,
             )
         self._finish(data, network, history)
         return checkpoint
@@ -184,10 +193,14 @@ class BaseSUWR(SequentialModel):
 
     def _training_config(self) -> TrainingConfig:
         """Return the parameter ``training`` as a validated object."""
-        given = self.training
-        if isinstance(given, TrainingConfig):
-            return given
-        return TrainingConfig.from_mapping(given or {}, type(self).__name__)
+        if isinstance(self.training, TrainingConfig):
+            return self.training
+        given, owner = dict(self.training or {}), type(self).__name__
+        for old in sorted(given.keys() & RENAMED_SETTINGS.keys()):
+            new = RENAMED_SETTINGS[old]
+            warn_deprecated(f"The training setting {old!r}", f"Use {new!r} instead", "0.3.0")
+            given[new] = given.pop(old)
+        return TrainingConfig.from_mapping(given, owner)
 
     def _check_seed(self, who: str, why: str) -> None:
         if not isinstance(self.random_state, Integral):
@@ -196,16 +209,16 @@ class BaseSUWR(SequentialModel):
                 f"Got {self.random_state!r} instead."
             )
 
-    def _team(self, data: TrainingData) -> Team | None:
+    def _process_group(self, data: TrainingData) -> ProcessGroup | None:
         """Return the processes that train together, after checking that their inputs agree."""
-        team = Team.current(self.device_)
-        if team is not None:
+        group = ProcessGroup.current(self.device_)
+        if group is not None:
             self._check_seed("Distributed training", "all processes draw the same numbers")
-            team.check_same(
+            group.check_equal(
                 bytes.fromhex(self._identity(data, "checkpoint", "device", "verbose")),
                 "Every process must call fit with the same data and parameters.",
             )
-        return team
+        return group
 
     def _finish(self, data: TrainingData, network: Network, history: list[dict[str, Any]]) -> None:
         """Store the result of training."""

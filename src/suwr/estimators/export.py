@@ -21,10 +21,10 @@ from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
 from suwr.nn.losses import CrossEntropy, Loss, SquaredError
 from suwr.nn.networks import (
     Architecture,
-    InformedPolicy,
     Network,
     SeparateNetwork,
     SharedNetwork,
+    UncertaintyStopPolicy,
 )
 from suwr.nn.rollout import Policy
 from suwr.report.source import PageModel
@@ -79,7 +79,8 @@ def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:
     ``gain``, ``select`` and each of ``predict`` are ``[network, start, stop]``, a slice of the
     outputs of a network. The predictions of the ensemble members are averaged after the output
     function. If ``stop`` is not None it is a further network that computes the gain; its input is
-    'uncertainty', the uncertainty features of the prediction (see `suwr.nn.networks`).
+    'uncertainty', the uncertainty features of the prediction (see
+    `suwr.nn.networks.uncertainty_features`).
     """
     network = policy.network
     known = _DESCRIPTIONS.get(type(network))
@@ -98,7 +99,7 @@ def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:
 
 def _separate(network: SeparateNetwork, constants: list[float], weights: Weights) -> dict[str, Any]:
     a, policy, predictor = network.architecture, network.policy, network.predictor
-    if type(policy) is InformedPolicy:
+    if type(policy) is UncertaintyStopPolicy:
         nets = [
             *_networks(policy.select, a, constants, weights),
             *_networks(predictor, a, [], weights),

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,15 +26,13 @@ import suwr
 from suwr._utils.files import write_atomic
 from suwr.data.encoding import TableEncoder
 from suwr.data.units import Patches, Units, resolve_units
+from suwr.estimators.base import RENAMED_SETTINGS, BaseSUWR
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.weight_range import WeightRange
 from suwr.exceptions import ModelFileError
 from suwr.nn.networks import Architecture, Network, build
 from suwr.training.config import TrainingConfig
-
-if TYPE_CHECKING:
-    from suwr.estimators.base import BaseSUWR
 
 __all__ = ["digest", "from_bytes", "load", "save", "to_bytes"]
 
@@ -52,6 +50,7 @@ MAX_HEADER = 16 * 2**20
 MAX_FILE = 4 * 2**30
 # Largest units × columns matrix to allocate: one gigabyte of booleans.
 _MAX_MEMBERSHIP = 2**30
+_REMOVED_SETTINGS = {"states_per_row"}
 # Fitted attributes of a regressor that a classifier does not have.
 _REGRESSION = ("target_mean_", "target_scale_")
 _HISTORY_KEYS = {"epoch", "phase", "training_loss", "validation_objective", "mean_cost"}
@@ -248,7 +247,12 @@ def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
 
 def _make_model(kind: type[BaseSUWR], params: dict[str, Any], version: str) -> BaseSUWR:
     _check_known(params, kind._get_param_names(), "parameter", version)
-    model = kind(**{k: _decode_param(v) for k, v in params.items()})
+    decoded = {k: _decode_param(v) for k, v in params.items()}
+    if isinstance(decoded.get("training"), dict):
+        # Files of earlier versions may have settings that were renamed or removed since.
+        settings = {RENAMED_SETTINGS.get(k, k): v for k, v in decoded["training"].items()}
+        decoded["training"] = {k: v for k, v in settings.items() if k not in _REMOVED_SETTINGS}
+    model = kind(**decoded)
     model._check_parameters()
     return model
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
 from suwr._utils.optional import require
+from suwr._utils.progress import progress_bars
 from suwr.estimators.base import BaseSUWR
 
 __all__ = ["SparsityPath", "sparsity_path"]
@@ -107,16 +108,26 @@ def sparsity_path(
     parts = tuple(
         train_test_split(X, y, test_size=test_size, stratify=stratify, random_state=int(seed))
     )
-    results: Sequence[Any] = Parallel(n_jobs=n_jobs, verbose=verbose)(
-        delayed(_point)(estimator, float(weight), parts) for weight in weights
-    )
+    jobs = (delayed(_fit_point)(estimator, float(weight), parts) for weight in weights)
+    results = []
+    with progress_bars(["fits"], verbose=verbose == 1, total=len(weights)) as (bar,):
+        for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+            results.append(result)
+            bar()
+            if verbose > 1:
+                model, score, _, cost = result
+                weight = f"sparsity_weight {model.sparsity_weight:g}"
+                line = (
+                    f"[{len(results)}/{len(weights)}] {weight}: score {score:.4f}, cost {cost:.4g}"
+                )
+                print(line, file=sys.stderr, flush=True)
     fitted, score, n_selected, cost = zip(*results, strict=True)
     return SparsityPath(
         weights, np.array(score), np.array(n_selected), np.array(cost), list(fitted)
     )
 
 
-def _point(
+def _fit_point(
     estimator: BaseSUWR, weight: float, parts: tuple[Any, ...]
 ) -> tuple[BaseSUWR, float, float, float]:
     X_train, X_test, y_train, y_test = parts
