@@ -89,7 +89,11 @@ def _steps(narrative: Narrative) -> str:
     ]
     lines += [
         _line(
-            str(number), format_revealed(step.revealed), narrative, step.prediction, step.stop_probability
+            str(number),
+            format_revealed(step.revealed),
+            narrative,
+            step.prediction,
+            step.stop_probability,
         )
         for number, step in enumerate(narrative.steps, start=1)
     ]
