@@ -11,6 +11,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from suwr._utils.deprecation import DeprecatedName, deprecated_attribute
 from suwr.audit.adapters import top_k
 from suwr.audit.entry import audit, audit_masks
 from suwr.audit.files import audit_files
@@ -28,6 +29,15 @@ __all__ = [
     "audit_masks",
     "top_k",
 ]
+
+_DEPRECATED = {
+    old: DeprecatedName(f"suwr.audit.gaps:{new}", f"Use suwr.audit.{new}", removal="0.3")
+    for old, new in (("Gap", "PredictiveGap"), ("Gaps", "PredictiveGaps"))
+}
+
+
+def __getattr__(name: str) -> Any:
+    return deprecated_attribute(__name__, name, _DEPRECATED)
 
 
 class _CallableModule(ModuleType):

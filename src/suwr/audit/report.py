@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import beta
 
+from suwr._utils.deprecation import warn_deprecated
 from suwr.audit.gaps import PredictiveGap, PredictiveGaps
 from suwr.audit.witness import Witness
 
@@ -160,6 +161,12 @@ class AuditReport:
         if self.gaps is not None and self.gaps.features:
             return [(gap.target, gap.leak) for gap in self.gaps.features]
         return list(self.influence.items())
+
+    @property
+    def n_asked(self) -> int:
+        """Deprecated name of ``n_queries``."""
+        warn_deprecated("AuditReport.n_asked", "Use AuditReport.n_queries", removal="0.3")
+        return self.n_queries
 
     def summary(self) -> str:
         """The report as text."""
