@@ -14,7 +14,7 @@ from suwr._utils.optional import require
 from suwr.audit import audit_files
 from suwr.cli.files import check_table_path, model_columns, read_frame, write_frame
 from suwr.estimators.classifier import SUWRClassifier
-from suwr.estimators.persistence import load
+from suwr.estimators.io import load
 from suwr.exceptions import TableError
 from suwr.plots.files import write_figure
 from suwr.scale import score_partitions
@@ -129,7 +129,8 @@ def audit_table(
     for path in (json, plot):
         if path is not None:
             check_writable(path)
-    report = audit_files(data, model=model, masks=masks, label=target, random_state=seed)
+    selector = None if model is None else load(model)
+    report = audit_files(data, model=selector, masks=masks, label=target, random_state=seed)
     console = Console(highlight=False)
     console.print(report.summary(), markup=False, soft_wrap=True)
     if json is not None:

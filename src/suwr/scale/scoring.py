@@ -17,8 +17,8 @@ from suwr._utils.optional import require
 from suwr._utils.progress import progress_bars
 from suwr._utils.validation import check_integer
 from suwr.data.input import name_columns
-from suwr.estimators.persistence import from_bytes, to_bytes
-from suwr.estimators.scoring import no_scores, score_rows
+from suwr.estimators.io import from_bytes, to_bytes
+from suwr.estimators.results import empty_scores, score_rows
 from suwr.estimators.sequential import SequentialModel
 from suwr.scale.partitions import Partition, find_partitions, read_batches
 from suwr.scale.results import open_folder, part_path, to_arrow, write_part
@@ -172,7 +172,7 @@ def _write(
     parquet = require("pyarrow.parquet", "tables", "Writing predictions")
     names, units, classes = name_columns(model), model.units_.names, model._class_labels()
     n_rows = 0
-    schema = to_arrow(no_scores(model), no_rows, source, names, units, classes).schema
+    schema = to_arrow(empty_scores(model), no_rows, source, names, units, classes).schema
     with write_part(folder, number) as path, parquet.ParquetWriter(path, schema) as writer:
         for rows, frame in batches:
             if len(frame):

@@ -1,4 +1,4 @@
-"""Selectors and rows that are odd, broken or hostile."""
+"""Unusual and invalid selectors and data."""
 
 import time
 import warnings
@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from suwr.audit import audit, audit_masks
-from suwr.audit._table import Table, encode
+from suwr.audit.background import BackgroundData, encode
 from suwr.exceptions import TableError
 
 RNG = np.random.default_rng(0)
@@ -19,7 +19,7 @@ def quick(selector, X=X, y=None, **options):
     return audit(selector, X, y, **{"random_state": 0, "gaps": False, "n_probes": 600, **options})
 
 
-def sly(X):
+def leaky(X):
     masks = np.zeros(X.shape, dtype=bool)
     masks[:, 0] = True
     masks[:, 1] = X[:, 3] > 0
@@ -46,63 +46,63 @@ def first(X):
         (lambda X: np.full(X.shape, np.nan), "Got other numbers"),
     ],
 )
-def test_answers_that_are_no_masks(answer, message):
+def test_return_values_that_are_not_masks(answer, message):
     with pytest.raises(ValueError, match=message):
         quick(answer)
 
 
 @pytest.mark.parametrize("kind", [int, float, object])
-def test_zeros_and_ones_are_masks(kind):
-    assert quick(lambda X: sly(X).astype(kind)).leaks
+def test_masks_of_zeros_and_ones(kind):
+    assert quick(lambda X: leaky(X).astype(kind)).leaks
     assert not quick(lambda X: first(X).astype(kind)).leaks
 
 
-def test_an_error_of_the_selector_is_its_own():
-    def picky(X):
-        if len(np.unique(X[:, 0] + X[:, 1])) < 10:  # a probe repeats rows
+def test_errors_of_the_selector_are_raised_with_a_note():
+    def failing(X):
+        if len(np.unique(X[:, 0] + X[:, 1])) < 10:  # probes repeat rows
             raise RuntimeError("too few different rows")
-        return sly(X)
+        return leaky(X)
 
     with pytest.raises(RuntimeError, match="too few different rows") as caught:
-        quick(picky)
-    assert any("asked by suwr.audit" in note for note in caught.value.__notes__)
+        quick(failing)
+    assert any("when suwr.audit queried" in note for note in caught.value.__notes__)
 
 
-def test_a_selector_that_writes_into_its_input():
-    def vandal(X):
-        masks = sly(X)
+def test_a_selector_that_modifies_its_input():
+    def modifying(X):
+        masks = leaky(X)
         X[:] = 0.0
         return masks
 
     data = X.copy()
-    report = quick(vandal, data)
+    report = quick(modifying, data)
     assert report.leaks
     np.testing.assert_array_equal(data, X)
-    assert sly(report.witness.rows)[:, 1].tolist() in ([True, False], [False, True])
+    assert leaky(report.witness.rows)[:, 1].tolist() in ([True, False], [False, True])
 
 
-def test_a_selector_that_hands_out_the_same_array():
+def test_a_selector_that_reuses_its_output_array():
     buffers = {}
 
-    def thrifty(X):
+    def reusing(X):
         buffer = buffers.setdefault(len(X), np.empty(X.shape, dtype=bool))
-        buffer[:] = sly(X)
+        buffer[:] = leaky(X)
         return buffer
 
-    assert quick(thrifty).leaks
+    assert quick(reusing).leaks
     assert not quick(lambda X: buffers.setdefault(X.shape, first(X))).leaks
 
 
-def test_a_selector_with_a_hidden_state():
+def test_a_stateful_selector():
     calls = []
 
-    def moody(X):
+    def stateful(X):
         calls.append(len(X))
         masks = first(X)
         masks[:, 1] = len(calls) % 3 == 0
         return masks
 
-    report = quick(moody, n_draws=2000)
+    report = quick(stateful, n_draws=2000)
     assert report.stochastic
     assert not report.leaks
 
@@ -113,7 +113,7 @@ def test_the_smallest_number_of_draws():
     assert not report.leaks
 
 
-def test_values_that_only_look_different_are_one_value():
+def test_positive_and_negative_zero_are_equal():
     data = np.where(RNG.random((100, 2)) < 0.5, 0.0, -0.0)
 
     def by_sign_bit(X):
@@ -123,8 +123,8 @@ def test_values_that_only_look_different_are_one_value():
 
 
 @pytest.mark.parametrize("stated", [0.3, 0.0, np.nan, 2.0])
-def test_probabilities_that_are_none(stated):
-    class Careless:
+def test_invalid_probabilities(stated):
+    class Misstated:
         def select(self, X, random_state=None):
             masks = np.zeros(X.shape, dtype=bool)
             masks[:, 0] = np.random.default_rng(random_state).random(len(X)) < 0.5
@@ -136,39 +136,39 @@ def test_probabilities_that_are_none(stated):
     bits = RNG.integers(2, size=(200, 2))
     if not 0 <= stated <= 1:
         with pytest.raises(ValueError, match="mask_probability must return probabilities"):
-            quick(Careless(), bits)
+            quick(Misstated(), bits)
         return
-    report = quick(Careless(), bits, n_draws=2000)
+    report = quick(Misstated(), bits, n_draws=2000)
     assert not report.exact
     assert not report.leaks
     assert any("do not follow" in caution for caution in report.cautions)
 
 
-def test_time_is_kept_within_a_sweep():
-    asked = []
+def test_the_time_limit_is_checked_within_a_sweep():
+    batch_sizes = []
 
     def slow(X):
-        asked.append(len(X))
+        batch_sizes.append(len(X))
         return first(X)
 
     report = quick(slow, np.repeat(X, 20, axis=0), max_seconds=1e-6, max_rows=4000, n_probes=30_000)
     assert report.n_probes == 0
-    assert sum(asked) <= 3 * 4000
+    assert sum(batch_sizes) <= 3 * 4000
 
 
-def test_a_slow_selector_is_asked_about_fewer_rows():
+def test_a_slow_selector_is_audited_on_fewer_rows():
     def slow(X):
         time.sleep(1e-3 * len(X))
-        return sly(X)
+        return leaky(X)
 
     report = quick(slow, np.repeat(X, 5, axis=0), RNG.integers(2, size=1000), max_seconds=1.0)
     assert report.leaks
     assert report.n_rows < 1000
     assert report.n_uniform > 0
-    assert any("random part of the data" in caution for caution in report.cautions)
+    assert any("random subset of the data" in caution for caution in report.cautions)
 
 
-# Rows ----------------------------------------------------------------------------------------
+# Data ----------------------------------------------------------------------------------------
 
 
 def test_rows_of_missing_values():
@@ -176,31 +176,33 @@ def test_rows_of_missing_values():
     data[::3] = np.nan
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        report = quick(lambda X: sly(np.nan_to_num(X)), data, RNG.integers(2, size=200), gaps=True)
+        report = quick(
+            lambda X: leaky(np.nan_to_num(X)), data, RNG.integers(2, size=200), gaps=True
+        )
     assert report.leaks
     report.summary(), report.to_json()
 
 
 @pytest.mark.parametrize("rows", [5, None, "table", X[0], np.zeros((2, 2, 2))])
-def test_what_is_no_table(rows):
+def test_data_that_are_not_two_dimensional(rows):
     with pytest.raises(TableError, match="Expected 2D array"):
         quick(first, rows)
 
 
-def test_lists_are_rows():
-    assert quick(lambda X: sly(np.asarray(X)), X.tolist()).leaks
+def test_nested_lists():
+    assert quick(lambda X: leaky(np.asarray(X)), X.tolist()).leaks
 
 
-def test_one_column():
-    assert quick(lambda X: X > 0, X[:, :1]).leaks  # what is not shown is not positive
+def test_single_column():
+    assert quick(lambda X: X > 0, X[:, :1]).leaks  # a hidden value is not positive
     assert not quick(lambda X: X < 9, X[:, :1]).leaks
     assert not quick(lambda X, rng: rng.random(X.shape) < 0.5, X[:, :1], n_draws=1000).leaks
 
 
 def test_constant_columns():
     y = RNG.integers(2, size=200)
-    assert not quick(sly, np.where([True, False, False, False], X, 5.0), y, gaps=True).leaks
-    assert quick(sly, np.where([False, False, False, True], X, 5.0), y, gaps=True).leaks
+    assert not quick(leaky, np.where([True, False, False, False], X, 5.0), y, gaps=True).leaks
+    assert quick(leaky, np.where([False, False, False, True], X, 5.0), y, gaps=True).leaks
     drawn = quick(lambda X, rng: rng.random(X.shape) < 0.5, np.ones((50, 3)), n_draws=1000)
     assert not drawn.leaks
 
@@ -212,32 +214,32 @@ def test_two_rows():
 
 
 @pytest.mark.parametrize("n_levels", [3, 50, 190])
-def test_columns_of_words(n_levels):
-    words = np.array([f"w{i}" for i in range(n_levels)], dtype=object)
-    frame = pd.DataFrame({"word": RNG.choice(words, 400), "lab": RNG.normal(size=400)})
+def test_string_columns(n_levels):
+    levels = np.array([f"w{i}" for i in range(n_levels)], dtype=object)
+    frame = pd.DataFrame({"word": RNG.choice(levels, 400), "lab": RNG.normal(size=400)})
     masks = np.stack([np.ones(400), frame["lab"] > 0], axis=1) > 0
     report = audit_masks(frame, masks, RNG.integers(2, size=400), random_state=0)
     assert report.gaps.label is not None
 
 
-def test_labels_that_are_missing_or_mixed():
+def test_labels_with_missing_values_and_mixed_types():
     labels = np.array([None, "ill", 3, np.nan] * 50, dtype=object)
-    assert quick(sly, y=labels, gaps=True).gaps.label is not None
+    assert quick(leaky, y=labels, gaps=True).gaps.label is not None
 
 
-def test_objects_that_cannot_be_compared():
+def test_unhashable_objects():
     with pytest.raises(TableError, match="holds list objects"):
         encode(np.array([[1], [2], None], dtype=object)[:2])
 
 
-def test_numbers_beside_missing_ones_stay_numbers():
+def test_nullable_numbers_are_numeric():
     frame = pd.DataFrame({"n": pd.array([1, None, 3], dtype="Int64"), "w": ["a", None, "b"]})
-    assert Table(frame).numeric.tolist() == [True, False]
+    assert BackgroundData(frame).numeric.tolist() == [True, False]
     wide = encode(np.array([np.float32("nan"), None, np.nan], dtype=object))
     assert wide.tolist() == [0, 0, 0]
 
 
-def test_too_few_rows_to_measure_is_said():
+def test_too_few_rows_for_predictive_gaps():
     report = audit_masks(X[:50], first(X[:50]), RNG.integers(2, size=50), random_state=0)
     assert report.verdict == "no leak found"
     assert any("No predictive gap could be measured" in caution for caution in report.cautions)

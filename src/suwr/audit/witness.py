@@ -1,8 +1,8 @@
-"""The witness of a leak: two rows that agree on all that is revealed, yet are treated differently.
+"""Witnesses of leakage: two rows that agree on all revealed values but are treated differently.
 
-A witness is only reported after the selector was asked again, in several calls of different
-company, and gave the same two answers each time. So neither chance nor the float noise of another
-batch size can make one.
+A witness is reported only if repeated queries, in batches of different composition and size,
+return the same two masks every time. Neither sampling noise nor floating-point differences
+between batch sizes can produce one.
 """
 
 from dataclasses import dataclass
@@ -11,33 +11,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr.audit._oracle import Oracle
-from suwr.audit._table import IntArray, column_values
+from suwr.audit.background import IntArray
+from suwr.audit.queries import SelectorQueries
+from suwr.data.tables import column_values
 from suwr.selector import BoolArray
+
+_N_REPEATS = 8
 
 
 @dataclass(frozen=True)
 class Witness:
-    """Two rows that agree on everything revealed and are yet treated differently.
+    """Two rows that agree on all revealed values but are treated differently.
 
     Attributes
     ----------
     x, x_other : array of shape (n_columns,)
-        The rows: ``x[mask]`` and ``x_other[mask]`` are equal.
+        The rows; ``x[mask]`` and ``x_other[mask]`` are equal.
     mask, mask_other : bool array of shape (n_columns,)
-        What the selector answers for each of them. For a selector that draws its masks, both are
-        the mask whose probability differs.
+        Masks that the selector returns for them. For a stochastic selector, both are the mask
+        whose probability differs.
     row : int
-        Position of ``x`` in the data that was audited.
+        Position of ``x`` in the audited data.
     row_other : int or None
-        Position of ``x_other``, if it is a row of the data too.
+        Position of ``x_other``, if it is an observed row too.
     support : {"empirical", "product"}
-        Whether both rows are rows of the data, or the second takes its hidden values from others.
+        Whether both rows were observed, or the hidden values of the second come from other rows.
     columns : list of str
     rows : array or data frame of shape (2, n_columns)
-        Both rows in the container of the audited data, ready to be given to the selector again.
+        Both rows in the container of the audited data, as the selector accepts them.
     probability, probability_other : float or None
-        ζ(mask | x) and ζ(mask | x_other), for a selector that draws its masks.
+        ζ(mask | x) and ζ(mask | x_other) of a stochastic selector.
 
     Examples
     --------
@@ -71,22 +74,26 @@ class Witness:
     @property
     def changed(self) -> list[str]:
         """Names of the hidden columns in which the two rows differ."""
-        same = [_same(a, b) for a, b in zip(self.x, self.x_other, strict=True)]
+        same = [_equal(a, b) for a, b in zip(self.x, self.x_other, strict=True)]
         return [name for name, equal in zip(self.columns, same, strict=True) if not equal]
 
     def table(self, max_columns: int = 8) -> str:
-        """The two rows side by side, as text; hidden values in brackets.
+        """Format both rows as a text table, with hidden values in brackets.
 
-        Columns that are revealed, or differ, or are revealed in one row only, come first.
+        Parameters
+        ----------
+        max_columns : int
+            Maximum number of columns; those that differ, or are revealed in one row only, take
+            precedence.
         """
         return witness_table(self, max_columns)
 
     def to_dict(self) -> dict[str, Any]:
-        """A form that JSON can hold."""
+        """The witness as a JSON-serializable dict."""
         return {
             "columns": self.columns,
-            "x": [_plain(value) for value in self.x],
-            "x_other": [_plain(value) for value in self.x_other],
+            "x": [_to_json_value(value) for value in self.x],
+            "x_other": [_to_json_value(value) for value in self.x_other],
             "mask": self.mask.tolist(),
             "mask_other": self.mask_other.tolist(),
             "row": self.row,
@@ -98,10 +105,10 @@ class Witness:
 
 
 def witness_table(witness: Witness, max_columns: int = 8) -> str:
-    """See :meth:`Witness.table`."""
+    """Format a witness as text; see `Witness.table`."""
     changed = np.isin(witness.columns, witness.changed)
-    interest = 4 * changed + 2 * (witness.mask ^ witness.mask_other) + witness.mask
-    chosen = [int(j) for j in np.argsort(-interest, kind="stable") if interest[j]][:max_columns]
+    priority = 4 * changed + 2 * (witness.mask ^ witness.mask_other) + witness.mask
+    chosen = [int(j) for j in np.argsort(-priority, kind="stable") if priority[j]][:max_columns]
     chosen.sort()
 
     def cell(value: Any, shown: bool) -> str:
@@ -126,7 +133,7 @@ def witness_table(witness: Witness, max_columns: int = 8) -> str:
 
 
 def make_witness(
-    oracle: Oracle,
+    queries: SelectorQueries,
     source: IntArray,
     source_other: IntArray,
     mask: BoolArray,
@@ -135,75 +142,82 @@ def make_witness(
     probability: float | None = None,
     probability_other: float | None = None,
 ) -> Witness:
-    """Look up the values of a pair of probes."""
-    table = oracle.table
+    """Look up the values of two probes, given by their source rows."""
+    background = queries.background
+    X = background.X
     x, x_other = (
-        _one_row([column_values(table.X, j)[s[j]] for j in range(table.n_columns)], table.X)
+        _as_row([column_values(X, j)[s[j]] for j in range(background.n_columns)], X)
         for s in (source, source_other)
     )
-    whole = bool((source_other == source_other[0]).all())
+    observed = bool((source_other == source_other[0]).all())
     return Witness(
         x=x,
         x_other=x_other,
         mask=mask,
         mask_other=mask_other,
-        row=int(table.positions[source[0]]),
-        row_other=int(table.positions[source_other[0]]) if whole else None,
+        row=int(background.positions[source[0]]),
+        row_other=int(background.positions[source_other[0]]) if observed else None,
         support=support,
-        columns=table.names,
-        rows=table.build(np.stack([source, source_other])),
+        columns=background.names,
+        rows=background.build(np.stack([source, source_other])),
         probability=probability,
         probability_other=probability_other,
     )
 
 
-def confirm(oracle: Oracle, source: IntArray, source_other: IntArray) -> bool:
-    """Ask again about a pair of probes, in different company; true if it is a leak each time.
+def confirm(queries: SelectorQueries, source: IntArray, source_other: IntArray) -> bool:
+    """Query two probes again and return whether they are a witness every time.
 
-    Together, in either order, each alone, and many times over: a selector with a bit of chance,
-    or one whose answer depends on the other rows of the call, does not pass.
+    They are queried individually, as a pair in either order, and in a batch of eight copies each.
+    A selector that is occasionally random or depends on the batch fails this test.
     """
     pair = np.stack([source, source_other])
-    crowd = np.repeat(pair, 8, axis=0)
-    answers = [oracle.select_alone(pair), oracle.select(pair), oracle.select(pair[::-1])[::-1]]
-    many = oracle.select(crowd)
-    answers += [np.stack([many[i], many[8 + i]]) for i in range(8)]
+    answers = [
+        queries.select_individually(pair),
+        queries.select(pair),
+        queries.select(pair[::-1])[::-1],
+    ]
+    copies = queries.select(np.repeat(pair, _N_REPEATS, axis=0))
+    answers += [np.stack([copies[i], copies[_N_REPEATS + i]]) for i in range(_N_REPEATS)]
     first = answers[0]
     if any((answer != first).any() for answer in answers):
         return False
-    codes = oracle.table.codes_at(pair)
+    codes = queries.background.codes_of(pair)
     equal = codes[0] == codes[1]
-    # Rows with equal values throughout (0.0 and -0.0, say) are one row to the auditor.
+    # Rows whose values are all equal, such as 0.0 and -0.0, are the same row.
     agree = bool(equal[first[0]].all()) and not bool(equal.all())
     return agree and bool((first[0] != first[1]).any())
 
 
-def shrink(
-    oracle: Oracle, source: IntArray, source_other: IntArray, rng: np.random.Generator
+def minimize_changes(
+    queries: SelectorQueries,
+    source: IntArray,
+    source_other: IntArray,
+    rng: np.random.Generator,
 ) -> IntArray:
-    """Change as few hidden units as possible, so that the witness shows what matters."""
-    table = oracle.table
-    mask = oracle.select(source[None])[0]
-    codes = table.codes_at(np.stack([source, source_other]))
-    units = np.unique(table.unit_of[codes[0] != codes[1]])
-    singles = np.stack([np.where(table.unit_of == u, source_other, source) for u in units])
-    hits = np.flatnonzero((oracle.select(singles) != mask).any(axis=1))
+    """Reduce the number of hidden units in which the second probe differs from the first."""
+    unit_of = queries.background.unit_of
+    mask = queries.select(source[None])[0]
+    codes = queries.background.codes_of(np.stack([source, source_other]))
+    units = np.unique(unit_of[codes[0] != codes[1]])
+    singles = np.stack([np.where(unit_of == u, source_other, source) for u in units])
+    hits = np.flatnonzero((queries.select(singles) != mask).any(axis=1))
     if len(hits):
         return singles[rng.choice(hits)]
-    # No single change is enough: give back random halves, then quarters, while the leak stays.
+    # No single unit suffices: restore random subsets, of decreasing size, while the masks differ.
     share = 0.5
     for _ in range(60):
-        back = units[rng.random(len(units)) < share]
-        trial = np.where(np.isin(table.unit_of, back), source, source_other)
-        if len(back) < len(units) and (oracle.select(trial[None])[0] != mask).any():
+        restored = units[rng.random(len(units)) < share]
+        trial = np.where(np.isin(unit_of, restored), source, source_other)
+        if len(restored) < len(units) and (queries.select(trial[None])[0] != mask).any():
             source_other = trial
-            units = np.setdiff1d(units, back)
+            units = np.setdiff1d(units, restored)
         else:
             share = max(share * 0.7, 1.0 / max(len(units), 1))
     return source_other
 
 
-def _one_row(values: list[Any], X: Any) -> NDArray[Any]:
+def _as_row(values: list[Any], X: Any) -> NDArray[Any]:
     if isinstance(X, np.ndarray):
         return np.array(values, dtype=X.dtype)
     if all(isinstance(v, int | float | np.number) for v in values):
@@ -213,16 +227,16 @@ def _one_row(values: list[Any], X: Any) -> NDArray[Any]:
     return row
 
 
-def _same(a: Any, b: Any) -> bool:
+def _equal(a: Any, b: Any) -> bool:
     if a is b:
         return True
     try:
         return bool(a == b) or bool(a != a and b != b)
-    except TypeError:  # pandas' NA has no truth value
+    except TypeError:  # pandas.NA has no truth value
         return False
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not np.isfinite(value):

@@ -1,4 +1,4 @@
-"""What a specimen of the zoo is, and how to collect them."""
+"""Registry of selectors with known ground truth."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
