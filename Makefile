@@ -3,7 +3,7 @@ PYTHON  ?= python3
 VENV    := .venv
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip install --quiet --constraint constraints.txt
-# Stamps of what is installed: the library with plots, and in addition the development dependencies.
+# Stamps: the library with plots and pandas, which the demo needs; then the development dependencies.
 LIBRARY := $(VENV)/.library
 DEV     := $(VENV)/.dev
 
@@ -16,7 +16,7 @@ help:  ## list the targets
 $(LIBRARY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(PIP) --editable '.[plots]'
+	$(PIP) --editable '.[plots]' pandas
 	@touch $@
 
 $(DEV): $(LIBRARY)
