@@ -1,4 +1,4 @@
-"""Fixtures that several test modules share. Models are trained once a session, and briefly."""
+"""Fixtures shared by several test modules. Models are trained briefly, once per session."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 
 from suwr import SUWRClassifier, SUWRRegressor
 
-# Two cores run two test workers; more threads would only get in each other's way.
+# One thread per process, because pytest-xdist already runs one process per core.
 torch.set_num_threads(1)
 
 
