@@ -196,10 +196,57 @@ def test_rows_of_weight_zero_are_ignored():
     assert model.target_mean_ == pytest.approx(value[:60].mean())
 
 
-def test_verbose_shows_a_progress_bar(capsys):
+@pytest.mark.parametrize(
+    ("name", "phases"),
+    [
+        ("AllFeaturesClassifier", ["predictor"]),
+        ("L2XClassifier", ["L2X"]),
+        ("INVASEClassifier", ["EVAL-X", "INVASE"]),
+        ("CAEClassifier", ["CAE", "predictor"]),
+        ("GDFSClassifier", ["pretraining", "GDFS", "fine-tuning"]),
+        ("GlobalOptimumClassifier", ["subsets"]),
+    ],
+)
+def test_history(name, phases):
+    X, y, _ = one_column(60)
+    model = make(name, max_epochs=3).fit(X.round(), y)
+    history = model.history_
+    assert list(dict.fromkeys(record["phase"] for record in history)) == phases
+    assert [record["epoch"] for record in history] == list(range(1, model._n_epochs() + 1))
+    assert all(np.isfinite(record["training_loss"]) for record in history)
+
+
+@pytest.mark.parametrize("name", ["L2XClassifier", "GDFSClassifier", "REALXRegressor"])
+def test_history_has_the_mean_cost_of_the_validation_rows(name):
+    X, label, value = one_column(60)
+    y = label if name.endswith("Classifier") else value
+    params = {"sparsity_weight": 0.0} if name.startswith("REALX") else {"max_steps": 2}
+    model = make(name, costs=[3.0] * 5, **params).fit(X, y)
+    method = name.removesuffix("Classifier").removesuffix("Regressor")
+    costs = [record["mean_cost"] for record in model.history_ if record["phase"] == method]
+    if "max_steps" in params:
+        assert costs == pytest.approx([6.0, 6.0])
+    else:
+        assert all(0 < cost <= 15 for cost in costs)
+
+
+def test_early_stopping():
+    X, y, _ = one_column(60)
+    labels = np.random.RandomState(0).permutation(y)
+    model = make("AllFeaturesClassifier", max_epochs=200, patience=2).fit(X, labels)
+    objectives = [record["validation_objective"] for record in model.history_]
+    assert len(objectives) == int(np.argmin(objectives)) + 3 < 200
+
+
+@pytest.mark.parametrize("name", ["REALXClassifier", "GDFSClassifier"])
+def test_verbose(name, capsys):
     X, y, _ = one_column(40)
-    make("REALXClassifier", verbose=1).fit(X, y)
+    make(name, verbose=0).fit(X, y)
+    assert capsys.readouterr().err == ""
+    make(name, verbose=1).fit(X, y)
     assert "epoch" in capsys.readouterr().err
+    model = make(name, verbose=2).fit(X, y)
+    assert len(capsys.readouterr().err.splitlines()) == len(model.history_)
 
 
 def test_public_names():

@@ -171,7 +171,7 @@ def test_a_model_that_stops_by_its_predictions(tmp_path):
     y = X[:, 0] + X[:, 1] > 0
     clf = SUWRClassifier(
         trainer="lookahead", sparsity_weight=(0.01, 0.1), max_epochs=3, hidden_size=8,
-        random_state=0, training={"states_per_row": 2},
+        random_state=0, training={"rollouts": 3},
     ).fit(X, y)  # fmt: skip
     clf.save(tmp_path / "m.suwr")
     again = suwr.load(tmp_path / "m.suwr")

@@ -21,8 +21,7 @@ from suwr._utils.validation import Interval, Options, check_parameters
 from suwr.baselines.training import Schedule, SelectorNetwork, evaluate_in_blocks
 from suwr.data.units import Patches
 from suwr.estimators.table_model import TableModel, TrainingData, read_masks, seeded
-from suwr.training.config import Progress
-from suwr.training.loop import Phase, run_phases
+from suwr.training.loop import History, Phase, run_phases
 
 __all__ = [
     "BASE_CONSTRAINTS",
@@ -144,15 +143,13 @@ class BaseBaseline(TableModel):
     random_state: Any = None
     verbose: int = 0
 
+    history_: History = field(init=False)
+
     @abstractmethod
     def _phases(
         self, data: TrainingData, generator: torch.Generator
     ) -> Sequence[Callable[[], Phase]]:
         """Training phases; each is created when the previous one has finished."""
-
-    def _fit(self, data: TrainingData, generator: torch.Generator, progress: Progress) -> None:
-        """Train the model and set the fitted attributes."""
-        run_phases(self._phases(data, generator), generator, progress)
 
     def _method_name(self) -> str:
         """Name of the method, used as the name of its main training phase."""
@@ -191,7 +188,8 @@ class BaseBaseline(TableModel):
             seeded(self.device_, data.seed) as generator,
             training_progress(self._n_epochs(), self.verbose) as progress,
         ):
-            self._fit(data, generator, progress)
+            phases = self._phases(data, generator)
+            self.history_ = run_phases(phases, generator, progress)
         return self
 
 

@@ -27,11 +27,9 @@ from suwr.baselines.training import SelectorNetwork, SelectorPhase, make_adamw, 
 from suwr.data.units import Patches, Units
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.nn.inputs import MaskedInputs
-from suwr.nn.relaxed import gumbel, soft_columns, soft_reveal
+from suwr.nn.inputs import MaskedInputs, gumbel, soft_columns, soft_reveal
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Phase
-from suwr.training.optim import step
+from suwr.training.loop import Metrics, Phase, optimizer_step
 
 __all__ = ["CAEClassifier", "CAERegressor", "distinct_units"]
 
@@ -128,13 +126,16 @@ class BaseCAE(BaseSelector):
         def update(index: Tensor, progress: float) -> Tensor:
             value = mean_loss(data.rows[index], progress)
             selectors.zero_grad(set_to_none=True)
-            step(predictor, value)
+            optimizer_step(predictor, value)
             selectors.step()
             return value
 
+        def validate() -> Metrics:
+            return Metrics(validation_objective=float(mean_loss(data.validation, 1.0)))
+
         return SelectorPhase(
-            self._method_name(), model, folds, schedule, [predictor], update,
-            lambda: float(mean_loss(data.validation, 1.0)), keep_last=True,
+            self._method_name(), model, folds, schedule, [predictor], update, validate,
+            keep_last=True,
         )  # fmt: skip
 
     def _prediction_phase(

@@ -28,7 +28,7 @@ from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy, Loss
 from suwr.nn.networks import Architecture, PolicyOutputs, SeparateNetwork
-from suwr.nn.rollout import decide
+from suwr.nn.step import decide
 from suwr.training.data import Rows
 
 __all__ = ["DIMEClassifier", "DIMENetwork", "DIMERegressor", "bounded_gain"]

@@ -24,11 +24,12 @@ from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, staged_decay
 from suwr.baselines.greedy_training import Step
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.nn.inputs import MaskedInputs
+from suwr.nn.inputs import MaskedInputs, gumbel, soft_columns, soft_reveal
 from suwr.nn.networks import Architecture, PolicyOutputs, SeparateNetwork
-from suwr.nn.relaxed import gumbel, soft_columns, soft_reveal
-from suwr.nn.rollout import Decision, Policy, decide
+from suwr.nn.rollout import Policy
+from suwr.nn.step import Decision, decide
 from suwr.training.data import Rows
+from suwr.training.validation import Objective
 
 __all__ = ["GDFSClassifier", "GDFSNetwork", "GDFSRegressor"]
 
@@ -64,14 +65,17 @@ class BaseGDFS(BaseGreedy):
     def _make_network(self, architecture: Architecture, data: TrainingData) -> SeparateNetwork:
         return GDFSNetwork(architecture)
 
-    def _validation_objective(self, policy: Policy, data: TrainingData) -> float:
+    def _validate(self, policy: Policy, data: TrainingData) -> Objective:
         """Mean loss over all steps, as published: every budget counts."""
-        rows = data.validation
-        prediction = policy.rollout(rows.values, record=True).prediction
-        assert prediction is not None
-        after_steps = torch.as_tensor(prediction[:, 1:], device=rows.values.device)
-        losses = data.loss.of_prediction(after_steps, rows.targets.unsqueeze(1))
-        return float((losses.mean(dim=1) * rows.weight).mean())
+        rows, device = data.validation, data.validation.values.device
+        trace = policy.rollout(rows.values, record=True)
+        assert trace.prediction is not None
+        after_steps = torch.as_tensor(trace.prediction[:, 1:], device=device)
+        losses = data.loss.of_prediction(after_steps, rows.targets.unsqueeze(1)).mean(dim=1)
+        order = torch.as_tensor(trace.order[:, :, 0], device=device)
+        costs = torch.where(order >= 0, data.inputs.costs[order.clamp_min(0)], 0.0).sum(dim=1)
+        value, mean_cost = ((part * rows.weight).mean().cpu() for part in (losses, costs))
+        return Objective(value.reshape(1), mean_cost.reshape(1))
 
     def _explore(
         self,

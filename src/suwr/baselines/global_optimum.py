@@ -22,9 +22,8 @@ from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, renamed_para
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.exceptions import ProblemTooLargeError
-from suwr.training.config import Epoch, Progress
 from suwr.training.data import Rows
-from suwr.training.loop import Phase
+from suwr.training.loop import Metrics, Phase
 
 __all__ = ["GlobalOptimumClassifier", "GlobalOptimumRegressor"]
 
@@ -64,6 +63,20 @@ class CellMeans(nn.Module):
         return torch.where((index >= 0).unsqueeze(1), means, self.overall)
 
 
+class SubsetSearch(Phase):
+    """A phase with a single epoch, in which ``search`` tries all subsets."""
+
+    name = "subsets"
+
+    def __init__(self, search: Callable[[], Metrics]) -> None:
+        super().__init__(1)
+        self.search = search
+
+    def train_epoch(self) -> Metrics:
+        """See `Phase`."""
+        return self.search()
+
+
 @renamed_parameter("n_units", "max_steps")
 @dataclass(kw_only=True, eq=False, repr=False)
 class BaseGlobalOptimum(BaseSelector):
@@ -88,12 +101,16 @@ class BaseGlobalOptimum(BaseSelector):
         every_row = np.arange(len(target))
         return every_row, every_row
 
+    def _n_epochs(self) -> int:
+        return 1
+
     def _phases(
         self, data: TrainingData, generator: torch.Generator
     ) -> Sequence[Callable[[], Phase]]:
-        return []
+        return [lambda: SubsetSearch(lambda: self._search(data))]
 
-    def _fit(self, data: TrainingData, generator: torch.Generator, progress: Progress) -> None:
+    def _search(self, data: TrainingData) -> Metrics:
+        """Set the best subset and its predictions."""
         n_units, rows = len(self.units_), data.rows
         if n_units > MAX_UNITS:
             raise ProblemTooLargeError(
@@ -113,7 +130,8 @@ class BaseGlobalOptimum(BaseSelector):
             if objective < best - 1e-9:
                 best, self.network_ = objective, model
                 self.selected_units_ = np.array(subset, dtype=np.intp)
-        progress(Epoch("subsets", 1, 1, best))
+        mean_cost = float(self.units_.costs[self.selected_units_].sum())
+        return Metrics(training_loss=best, mean_cost=mean_cost)
 
     def _choose(self, values: Tensor) -> Tensor:
         return same_units(values, self.selected_units_, len(self.units_))

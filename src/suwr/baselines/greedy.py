@@ -30,7 +30,7 @@ from suwr.training.config import Settings
 from suwr.training.data import Folds, Rows
 from suwr.training.loop import Phase
 from suwr.training.predictor import Pretraining
-from suwr.training.validation import objective
+from suwr.training.validation import Objective, validation_objective
 
 __all__ = ["GREEDY_CONSTRAINTS", "BaseGreedy", "staged_decay"]
 
@@ -109,9 +109,9 @@ class BaseGreedy(BaseBaseline, SequentialModel):
         """λ of the validation objective, relative to the loss of the best constant prediction."""
         return 0.0
 
-    def _validation_objective(self, policy: Policy, data: TrainingData) -> float:
+    def _validate(self, policy: Policy, data: TrainingData) -> Objective:
         """``L(f(x ⊙ h), y) + λ ‖h‖`` of the validation rows; the best epoch minimises it."""
-        return objective(policy, data.loss, data.validation, self._objective_weight())
+        return validation_objective(policy, data.loss, data.validation, self._objective_weight())
 
     # Fitting.
 
@@ -152,7 +152,7 @@ class BaseGreedy(BaseBaseline, SequentialModel):
                 lambda rows, step, progress: self._step_loss(
                     network, data, rows, step, progress, generator
                 ),
-                lambda policy: self._validation_objective(policy, data),
+                lambda policy: self._validate(policy, data),
             ),
             lambda: PrefixFineTuning(network, self.policy_, folds, settings),
         ]  # fmt: skip

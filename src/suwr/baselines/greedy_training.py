@@ -10,16 +10,22 @@ import torch
 from torch import Tensor
 
 from suwr.estimators.table_model import TrainingData
-from suwr.nn.inputs import MaskedInputs
+from suwr.nn.inputs import MaskedInputs, soft_columns
 from suwr.nn.networks import SeparateNetwork
-from suwr.nn.relaxed import soft_columns
-from suwr.nn.rollout import BLOCK, Policy, reveal_units
-from suwr.training.config import Epoch, Settings
-from suwr.training.data import LEAST_BATCHES, Folds, Rows
-from suwr.training.loop import Phase
-from suwr.training.optim import cosine, fade, set_rate, step, update_average
+from suwr.nn.rollout import BLOCK, Policy
+from suwr.nn.step import reveal_units
+from suwr.training.config import Settings, linear_decay
+from suwr.training.data import MIN_BATCHES, Folds, Rows
+from suwr.training.loop import (
+    Metrics,
+    Phase,
+    cosine_decay,
+    optimizer_step,
+    set_rate,
+    update_average,
+)
 from suwr.training.predictor import weighted_loss
-from suwr.training.validation import BestState
+from suwr.training.validation import BestState, Objective
 
 __all__ = ["GreedyPhase", "PrefixFineTuning", "Step", "prefix_masks"]
 
@@ -93,7 +99,7 @@ class GreedyPhase(Phase):
         settings: Settings,
         explore: Callable[[Tensor, Tensor, float], Tensor],
         step_loss: Callable[[Rows, Step, float], Tensor],
-        validate: Callable[[Policy], float],
+        validate: Callable[[Policy], Objective],
     ) -> None:
         super().__init__(settings.max_epochs)
         self.name, self.network, self.data = name, network, data
@@ -115,30 +121,37 @@ class GreedyPhase(Phase):
         self.modules = {"network": network, "average": self.average}
         self.optimizers = {"policy": self.policy_optimizer, "predictor": self.predictor_optimizer}
 
-    def train_epoch(self) -> Epoch:
+    def train_epoch(self) -> Metrics:
         """See `Phase`."""
         settings, folds, inputs = self.settings, self.folds, self.data.inputs
         n_batches, progress = folds.n_batches(settings.batch_size), 0.0
-        total = torch.zeros((), device=folds.halves.device)
+        total = torch.zeros((), device=folds.indices.device)
         self.network.train()
         for number, index in enumerate(folds.batches(settings.batch_size)):
             progress = (self.epoch * n_batches + number) / (self.epochs * n_batches)
             rows = folds.rows[index]
-            set_rate(self.policy_optimizer, settings.policy_rate * cosine(progress, floor=0.05))
+            set_rate(
+                self.policy_optimizer, settings.policy_rate * cosine_decay(progress, floor=0.05)
+            )
             visited = self._update_policy(rows, progress)
             update_average(self.average, self.network.policy, settings.average_decay)
             random = inputs.random_masks(tuple(index.shape), folds.generator)
             twice = Rows(*(torch.cat([part, part], dim=1) for part in vars(rows).values()))
             mask = torch.cat([random, visited], dim=1)
             loss = weighted_loss(self.network, inputs, self.data.loss, twice, mask)
-            step(self.predictor_optimizer, loss)
+            optimizer_step(self.predictor_optimizer, loss)
             total = total + loss.detach()
         self.averaged.eval()
-        value = self.validate(self.policy)
+        objective = self.validate(self.policy)
         # Early epochs, with a high temperature or much exploration, are good by chance only.
         if progress >= 0.5:
-            self.best.offer(torch.tensor([value]))
-        return Epoch(self.name, self.epoch + 1, self.epochs, value, self.policy)
+            self.best.update(objective.value)
+        return Metrics(
+            float(total) / n_batches,
+            float(objective.value),
+            float(objective.mean_cost),
+            self.policy,
+        )
 
     def finish(self) -> None:
         """See `Phase`."""
@@ -153,7 +166,7 @@ class GreedyPhase(Phase):
         of a row are correlated, and using all of them would dominate the training time.
         """
         network = self.network
-        softness = fade(progress, self.settings.soft_until, self.settings.hard_from)
+        softness = linear_decay(progress, self.settings.soft_until, self.settings.hard_from)
         rows = self._soften_targets(rows, softness)
         # The predictors only evaluate the steps here: they are not updated.
         network.predictor.requires_grad_(False).eval()
@@ -163,7 +176,7 @@ class GreedyPhase(Phase):
         joined = Step(*(torch.cat(parts, dim=1) for parts in zip(*drawn, strict=True)))
         repeated = Rows(*(torch.cat([part] * n_drawn, dim=1) for part in vars(rows).values()))
         loss = self.step_loss(repeated, joined, progress)
-        step(self.policy_optimizer, loss)
+        optimizer_step(self.policy_optimizer, loss)
         network.predictor.requires_grad_(True).train()
         return drawn[0].after
 
@@ -243,18 +256,18 @@ class PrefixFineTuning(Phase):
         self.modules = {"network": network}
         self.optimizers = {"predictor": self.optimizer}
 
-    def train_epoch(self) -> Epoch:
+    def train_epoch(self) -> Metrics:
         """See `Phase`."""
         rows, generator, settings = self.folds.rows, self.folds.generator, self.settings
         device, members = rows.values.device, self.network.architecture.n_members
         n_steps, batch = self.order.shape[1], min(settings.batch_size, len(rows))
-        n_batches = max(LEAST_BATCHES, len(rows) // batch)
+        n_batches = max(MIN_BATCHES, len(rows) // batch)
         noise = torch.rand((members, len(rows)), generator=generator, device=device)
         shuffled, total = noise.argsort(dim=1), torch.zeros((), device=device)
         self.network.train()
         for number in range(n_batches):
             progress = (self.epoch + number / n_batches) / self.epochs
-            set_rate(self.optimizer, settings.finetune_rate * cosine(progress))
+            set_rate(self.optimizer, settings.finetune_rate * cosine_decay(progress))
             place = torch.arange(number * batch, (number + 1) * batch, device=device) % len(rows)
             index = shuffled[:, place].repeat(1, 2)
             length = torch.full_like(index, n_steps)
@@ -263,10 +276,6 @@ class PrefixFineTuning(Phase):
             )
             mask = prefix_masks(self.inputs, self.order[index], length)
             loss = weighted_loss(self.network, self.inputs, self.loss, rows[index], mask)
-            step(self.optimizer, loss)
+            optimizer_step(self.optimizer, loss)
             total = total + loss.detach()
-        return Epoch(self.name, self.epoch + 1, self.epochs, float(total) / n_batches)
-
-    def finish(self) -> None:
-        """See `Phase`."""
-        self.network.eval()
+        return Metrics(float(total) / n_batches)

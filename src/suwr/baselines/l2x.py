@@ -21,10 +21,9 @@ from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, renamed_para
 from suwr.baselines.training import SelectorPhase, make_adamw, masked_loss, top_units
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.nn.relaxed import gumbel, soft_columns, soft_reveal
+from suwr.nn.inputs import gumbel, soft_columns, soft_reveal
 from suwr.training.data import Folds
-from suwr.training.loop import Phase
-from suwr.training.optim import step
+from suwr.training.loop import Metrics, Phase, optimizer_step
 
 __all__ = ["L2XClassifier", "L2XRegressor", "relaxed_subset"]
 
@@ -77,14 +76,17 @@ class BaseL2X(BaseSelector):
             relaxed_inputs = soft_reveal(inputs, rows.values, soft_columns(inputs, weight))
             losses = loss.per_row(network.outputs(relaxed_inputs), rows.targets)
             value = (losses * rows.weight).mean()
-            step(optimizer, value)
+            optimizer_step(optimizer, value)
             return value
 
-        def validate() -> float:
+        def validate() -> Metrics:
             rows = data.validation
-            selected = top_units(network.scores(rows.values), self.max_steps_)
-            mask = soft_columns(inputs, selected.to(torch.float32)) > 0.5
-            return float(masked_loss(network.outputs, inputs, loss, rows, mask))
+            selected = top_units(network.scores(rows.values), self.max_steps_).to(torch.float32)
+            mask = soft_columns(inputs, selected) > 0.5
+            return Metrics(
+                validation_objective=float(masked_loss(network, inputs, loss, rows, mask)),
+                mean_cost=float((selected @ inputs.costs * rows.weight).mean()),
+            )
 
         return [
             lambda: SelectorPhase(

@@ -27,11 +27,9 @@ from suwr.baselines.training import (
     predictor_phase,
 )
 from suwr.estimators.table_model import TrainingData
-from suwr.nn.inputs import MaskedInputs
-from suwr.nn.relaxed import soft_columns
+from suwr.nn.inputs import MaskedInputs, soft_columns
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Phase
-from suwr.training.optim import step
+from suwr.training.loop import Metrics, Phase, optimizer_step
 
 __all__ = ["BasePenalised", "coin_flip_masks", "coin_flip_phase", "log_probability"]
 
@@ -123,26 +121,29 @@ class BasePenalised(BaseSelector):
             # Without dropout, whose noise would exceed the effect of a single unit on the loss.
             network.eval()
             loss = self._selector_loss(data, rows, unit_costs, generator)
-            step(selector, (loss * rows.weight).mean())
+            optimizer_step(selector, (loss * rows.weight).mean())
             network.train()
             loss = (self._predictor_loss(data, rows, generator) * rows.weight).mean()
-            step(predictors, loss)
+            optimizer_step(predictors, loss)
             return loss
 
         return SelectorPhase(
             self._method_name(), network, folds, schedule, [selector, predictors], update,
-            lambda: self._validation_objective(data, unit_costs),
+            lambda: self._validate(data, unit_costs),
         )  # fmt: skip
 
-    def _validation_objective(self, data: TrainingData, unit_costs: Tensor) -> float:
+    def _validate(self, data: TrainingData, unit_costs: Tensor) -> Metrics:
         """``L(f(x ⊙ h), y) + λ ‖h‖`` of the validation rows under the deterministic selection."""
         rows, network = data.validation, self.network_
-        selected = network.scores(rows.values) > 0
-        mask = soft_columns(data.inputs, selected.to(torch.float32)) > 0.5
+        selected = (network.scores(rows.values) > 0).to(torch.float32)
+        mask = soft_columns(data.inputs, selected) > 0.5
         outputs = network.outputs(data.inputs.reveal(rows.values, mask))
         losses = data.loss.per_row(outputs, rows.targets)
-        objective = losses + selected.to(torch.float32) @ unit_costs
-        return float((objective * rows.weight).mean())
+        objective = losses + selected @ unit_costs
+        return Metrics(
+            validation_objective=float((objective * rows.weight).mean()),
+            mean_cost=float((selected @ data.inputs.costs * rows.weight).mean()),
+        )
 
     def _choose(self, values: Tensor) -> Tensor:
         return self.network_.scores(values) > 0

@@ -33,7 +33,7 @@ from suwr.baselines.penalised import (
 )
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.nn.relaxed import soft_columns, soft_reveal
+from suwr.nn.inputs import soft_columns, soft_reveal
 from suwr.training.data import Folds, Rows
 from suwr.training.loop import Phase
 

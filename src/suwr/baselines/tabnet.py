@@ -26,8 +26,7 @@ from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Phase
-from suwr.training.optim import step
+from suwr.training.loop import Metrics, Phase, optimizer_step
 
 __all__ = ["TabNetClassifier", "TabNetRegressor", "attention_matrix"]
 
@@ -82,11 +81,11 @@ class BaseTabNet(BaseSelector):
         def update(index: Tensor, progress: float) -> Tensor:
             loss, negative_entropy = loss_and_entropy(data.rows[index])
             objective = loss - penalty * negative_entropy
-            step(optimizer, objective)
+            optimizer_step(optimizer, objective)
             return objective
 
-        def validate() -> float:
-            return float(loss_and_entropy(data.validation)[0])
+        def validate() -> Metrics:
+            return Metrics(validation_objective=float(loss_and_entropy(data.validation)[0]))
 
         return [
             lambda: SelectorPhase(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -15,10 +14,9 @@ from suwr.nn.ensembles import Ensemble, EnsembleConv, EnsembleMLP
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.rollout import BLOCK
-from suwr.training.config import Epoch
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Phase
-from suwr.training.optim import cosine, set_rate, step
+from suwr.training.loop import Metrics, Phase, cosine_decay, optimizer_step, set_rate
+from suwr.training.validation import BestState
 
 __all__ = [
     "Schedule",
@@ -173,7 +171,7 @@ class SelectorPhase(Phase):
         Makes one update and returns the training loss. ``progress`` is the completed fraction of
         the phase.
     validate : callable
-        Returns the validation loss of the network.
+        Returns the validation objective of the network, and the mean cost if it selects.
     keep_last : bool, default=False
         Keep the last epoch instead of the best one, for annealed objectives.
     """
@@ -186,7 +184,7 @@ class SelectorPhase(Phase):
         schedule: Schedule,
         optimizers: list[torch.optim.AdamW],
         update: Callable[[Tensor, float], Tensor],
-        validate: Callable[[], float],
+        validate: Callable[[], Metrics],
         *,
         keep_last: bool = False,
     ) -> None:
@@ -195,55 +193,49 @@ class SelectorPhase(Phase):
         self.update, self.validate, self.keep_last = update, validate, keep_last
         self.modules = {"network": network}
         self.optimizers = {str(i): optimizer for i, optimizer in enumerate(optimizers)}
-        self.best, self.best_state = float("inf"), copy.deepcopy(network.state_dict())
+        self.best = BestState(network)
         self.epochs_without_improvement = 0
 
-    def train_epoch(self) -> Epoch:
+    def train_epoch(self) -> Metrics:
         """See `Phase`."""
         schedule, network = self.schedule, self.network
         n_batches = self.folds.n_batches(schedule.batch_size)
         network.train()
-        total = torch.zeros((), device=self.folds.halves.device)
+        total = torch.zeros((), device=self.folds.indices.device)
         for number, index in enumerate(self.folds.batches(schedule.batch_size)):
             progress = (self.epoch + number / n_batches) / schedule.max_epochs
             for optimizer in self.optimizers.values():
-                set_rate(optimizer, schedule.learning_rate * cosine(progress, floor=0.1))
+                set_rate(optimizer, schedule.learning_rate * cosine_decay(progress, floor=0.1))
             total = total + self.update(index.flatten(), progress).detach()
         network.eval()
         with torch.no_grad():
-            value = self.validate()
+            metrics = self.validate()
         if not self.keep_last or self.epoch + 1 == schedule.max_epochs:
-            self._record(value)
-        return Epoch(self.name, self.epoch + 1, schedule.max_epochs, value)
+            best = float(self.best.value)
+            self.best.update(torch.tensor([metrics.validation_objective]))
+            improved = float(self.best.value) < best
+            self.epochs_without_improvement = 0 if improved else self.epochs_without_improvement + 1
+        return replace(metrics, training_loss=float(total) / n_batches)
 
-    def _record(self, value: float) -> None:
-        """Keep the weights of the best epoch; stop when patience runs out."""
-        if value < self.best:
-            self.best, self.best_state = value, copy.deepcopy(self.network.state_dict())
-            self.epochs_without_improvement = 0
-        else:
-            self.epochs_without_improvement += 1
+    @property
+    def done(self) -> bool:
+        """See `Phase`; early stopping ends the phase."""
         patience = self.schedule.patience
-        if patience is not None and self.epochs_without_improvement >= patience:
-            self.epochs = self.epoch + 1
+        stalled = patience is not None and self.epochs_without_improvement >= patience
+        return stalled or super().done
 
     def finish(self) -> None:
         """See `Phase`."""
-        self.network.load_state_dict(self.best_state)
+        self.best.load()
         self.network.eval()
 
 
 def masked_loss(
-    outputs: Callable[[Tensor], Tensor],
-    inputs: MaskedInputs,
-    loss: Loss,
-    rows: Rows,
-    mask: Tensor,
+    network: SelectorNetwork, inputs: MaskedInputs, loss: Loss, rows: Rows, mask: Tensor
 ) -> Tensor:
-    """Weighted mean loss of a predictor under hard masks."""
-    return (
-        loss.per_row(outputs(inputs.reveal(rows.values, mask)), rows.targets) * rows.weight
-    ).mean()
+    """Weighted mean loss of the predictor under hard masks."""
+    outputs = network.outputs(inputs.reveal(rows.values, mask))
+    return (loss.per_row(outputs, rows.targets) * rows.weight).mean()
 
 
 def predictor_phase(
@@ -272,12 +264,12 @@ def predictor_phase(
     inputs, loss = data.inputs, data.loss
 
     def update(index: Tensor, progress: float) -> Tensor:
-        value = masked_loss(network.outputs, inputs, loss, folds.rows[index], masks(index))
-        step(optimizer, value)
+        value = masked_loss(network, inputs, loss, folds.rows[index], masks(index))
+        optimizer_step(optimizer, value)
         return value
 
-    def validate() -> float:
-        rows = data.validation
-        return float(masked_loss(network.outputs, inputs, loss, rows, validation_mask))
+    def validate() -> Metrics:
+        value = masked_loss(network, inputs, loss, data.validation, validation_mask)
+        return Metrics(validation_objective=float(value))
 
     return SelectorPhase(name, network, folds, schedule, [optimizer], update, validate)

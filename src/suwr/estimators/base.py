@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -22,20 +20,16 @@ from suwr.estimators.checkpoint import FileCheckpoint, fingerprint
 from suwr.estimators.sequential import PolicyKind, SequentialModel
 from suwr.estimators.table_model import TrainingData, image_shape, seeded
 from suwr.estimators.weight_range import WeightRange, check_range
-from suwr.nn.distributed import Team
+from suwr.nn.distributed import ProcessGroup
 from suwr.nn.networks import Architecture, Network
 from suwr.nn.rollout import Policy
-from suwr.training.config import TUNABLE, Settings
-from suwr.training.reinforce import train_reinforce
-from suwr.training.train import train
+from suwr.training.config import Settings, TrainingConfig
+from suwr.training.registry import TRAINERS, Trainer, default_trainer
 
 __all__ = ["BaseSUWR", "PolicyKind"]
 
 # Without `max_steps`, no more than this many: a longer story is no explanation.
 DEFAULT_MOST_STEPS = 32
-# Units up to which sampled rollouts train better than a look ahead. A patch tells something by
-# itself; columns often do so only together, which a look one step ahead cannot see.
-MOST_SAMPLED = {"patches": 32, "columns": 128}
 
 
 class BaseSUWR(SequentialModel):
@@ -62,9 +56,9 @@ class BaseSUWR(SequentialModel):
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "trainer": [StrOptions({"auto", "actor", "lookahead", "reinforce"})],
+        "trainer": [StrOptions({"auto", *TRAINERS})],
         "network": [StrOptions({"mlp", "conv"})],
-        "training": [None, dict],
+        "training": [None, TrainingConfig, Mapping],
         "checkpoint": [None, str, os.PathLike],
         "device": [str],
         "random_state": ["random_state"],
@@ -89,7 +83,7 @@ class BaseSUWR(SequentialModel):
         validation_fraction: float = 0.1,
         trainer: Literal["auto", "actor", "lookahead", "reinforce"] = "auto",
         network: Literal["mlp", "conv"] = "mlp",
-        training: Mapping[str, Any] | None = None,
+        training: TrainingConfig | Mapping[str, Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         device: str = "auto",
         random_state: Any = None,
@@ -144,32 +138,36 @@ class BaseSUWR(SequentialModel):
         Between the end of a fit and the file of its model nothing may be lost.
         """
         data = self._prepare(X, y, sample_weight)
-        settings, architecture = self._settings(data), self._architecture(data)
-        team = self._team(data)
-        leads = team is None or team.leads
-        checkpoint = self._checkpoint(data, leads)
-        arguments = (architecture, data.inputs, data.loss, data.rows, data.validation, settings)
-        epochs = self.max_epochs
-        if not architecture.shared:
-            epochs += settings.pretrain_epochs + settings.finetune_epochs
+        trainer, settings = self._trainer(), self._settings(data)
+        process_group = self._process_group(data)
+        is_main = process_group is None or process_group.is_main
+        checkpoint = self._checkpoint(data, is_main)
         with (
             seeded(self.device_, data.seed) as generator,
-            training_progress(epochs, self.verbose if leads else 0) as progress,
+            training_progress(
+                trainer.n_epochs(settings), self.verbose if is_main else 0
+            ) as progress,
         ):
-            network: Network
-            common: dict[str, Any] = {"checkpoint": checkpoint, "team": team}
-            if architecture.shared:
-                network = train_reinforce(*arguments, generator, progress, **common)
-            else:
-                network = train(*arguments, generator, progress, trainer=self._trainer(), **common)
-        self._finish(data, network)
+            network, history = trainer.train(
+                self._architecture(data),
+                data.inputs,
+                data.loss,
+                data.rows,
+                data.validation,
+                settings,
+                generator,
+                progress,
+                checkpoint=checkpoint,
+                process_group=process_group,
+            )
+        self._finish(data, network, history)
         return checkpoint
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> TrainingData:
         """Check the parameters and read what `fit` was given."""
         self._validate_params()
         self._check_sparsity()
-        self._check_training()
+        self._training_config()
         if self.checkpoint is not None:
             check_writable(self.checkpoint)
             self._check_seed("The 'checkpoint' parameter", "a fit that goes on is the same fit")
@@ -191,16 +189,16 @@ class BaseSUWR(SequentialModel):
                 f"Got {self.random_state!r} instead."
             )
 
-    def _team(self, data: TrainingData) -> Team | None:
+    def _process_group(self, data: TrainingData) -> ProcessGroup | None:
         """The processes that train together, once they agree on what."""
-        team = Team.current(self.device_)
-        if team is not None:
+        group = ProcessGroup.current(self.device_)
+        if group is not None:
             self._check_seed("Training by several processes", "all of them draw the same numbers")
-            team.check_same(
+            group.check_equal(
                 bytes.fromhex(self._identity(data, "checkpoint", "device", "verbose")),
                 "Every process must call fit with the same data and parameters.",
             )
-        return team
+        return group
 
     def _check_sparsity(self) -> None:
         """Refuse a λ, or a range of it, that cannot be meant."""
@@ -208,28 +206,22 @@ class BaseSUWR(SequentialModel):
             self._check_weight(self.sparsity_weight)
             return
         check_range(self.sparsity_weight, type(self).__name__)
-        if self.trainer == "reinforce":
+        if self.trainer != "auto" and not TRAINERS[self.trainer].supports_range:
             raise ValueError(
                 "The 'sparsity_weight' parameter must be a number or 'auto' with "
-                "trainer='reinforce', which knows no range."
+                f"trainer={self.trainer!r}, which supports no range."
             )
 
-    def _check_training(self) -> None:
-        """Refuse settings of training that do not exist or are no numbers."""
-        for name, value in (self.training or {}).items():
-            if name not in TUNABLE:
-                raise ValueError(
-                    f"The 'training' parameter of {type(self).__name__} must name some of "
-                    f"{', '.join(TUNABLE)}. Got {name!r} instead."
-                )
-            if not isinstance(value, Real) or not math.isfinite(value):
-                raise ValueError(
-                    f"The 'training' parameter of {type(self).__name__} must hold finite numbers. "
-                    f"Got {value!r} for {name!r} instead."
-                )
+    def _training_config(self) -> TrainingConfig:
+        """Return the parameter ``training`` as a validated object."""
+        given = self.training
+        if isinstance(given, TrainingConfig):
+            return given
+        return TrainingConfig.from_mapping(given or {}, type(self).__name__)
 
-    def _finish(self, data: TrainingData, network: Network) -> None:
-        """Keep what was trained."""
+    def _finish(self, data: TrainingData, network: Network, history: list[dict[str, Any]]) -> None:
+        """Store the result of training."""
+        self.history_ = history
         device = torch.device(self.device_)
         self._install(self.encoder_, self.units_, device, network)
         if isinstance(self.sparsity_weight, tuple | list):
@@ -240,11 +232,10 @@ class BaseSUWR(SequentialModel):
         """Units of one step; more than all of them are all of them."""
         return min(int(self.units_per_step), len(self.units_))
 
-    def _trainer(self) -> str:
+    def _trainer(self) -> Trainer:
         if self.trainer != "auto":
-            return self.trainer
-        most = MOST_SAMPLED["patches" if isinstance(self.groups, Patches) else "columns"]
-        return "actor" if len(self.units_) <= most else "lookahead"
+            return TRAINERS[self.trainer]
+        return default_trainer(len(self.units_), isinstance(self.groups, Patches))
 
     def _settings(self, data: TrainingData) -> Settings:
         unit, given = self.constant_loss_, self.sparsity_weight
@@ -253,26 +244,17 @@ class BaseSUWR(SequentialModel):
             if isinstance(given, tuple | list)
             else self.sparsity_weight_ / unit
         )
-        settings = Settings(
+        return self._trainer().configure(
+            self._training_config(),
             sparsity_weight=weight,
             max_steps=self.max_steps_,
             units_per_step=self._width(),
             max_epochs=self.max_epochs,
             batch_size=self._batch_size(len(data.rows)),
         )
-        if self._trainer() == "lookahead":
-            settings = replace(
-                settings,
-                # Masks of far more units than a row ever takes would teach the predictors little.
-                most_units=2 * self.max_steps_ * self._width(),
-                mixed_precision=True,
-                joint_rate=0.3,
-                pretrain_masks=2,
-            )
-        return replace(settings, **(self.training or {}))
 
     def _architecture(self, data: TrainingData) -> Architecture:
-        reinforce = self.trainer == "reinforce"
+        trainer = self._trainer()
         return Architecture(
             n_values=data.rows.values.shape[1],
             n_columns=data.inputs.n_columns,
@@ -280,12 +262,12 @@ class BaseSUWR(SequentialModel):
             n_outputs=self._n_outputs(),
             hidden_size=self.hidden_size,
             n_layers=self.n_layers,
-            n_members=1 if reinforce else self.n_predictors,
-            shared=reinforce,
+            n_members=1 if trainer.shared else self.n_predictors,
+            shared=trainer.shared,
             conditioned=isinstance(self.sparsity_weight, tuple | list),
             image_shape=image_shape(self.network, self.groups),
-            # Only probabilities say how sure they are.
-            informed=self._trainer() == "lookahead" and self._n_outputs() > 1,
+            # The uncertainty features are functions of class probabilities.
+            informed=trainer.informed and self._n_outputs() > 1,
         )
 
     def _checkpoint(self, data: TrainingData, writes: bool) -> FileCheckpoint | None:

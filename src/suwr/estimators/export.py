@@ -21,10 +21,10 @@ from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
 from suwr.nn.losses import CrossEntropy, Loss, SquaredError
 from suwr.nn.networks import (
     Architecture,
-    InformedPolicy,
     Network,
     SeparateNetwork,
     SharedNetwork,
+    UncertaintyStopPolicy,
 )
 from suwr.nn.rollout import Policy
 from suwr.report.source import PageModel
@@ -79,7 +79,7 @@ def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:
     ``gain``, ``select`` and each of ``predict`` are ``[network, first output, last + 1]``. The
     predictions of the members are averaged after the output function. ``stop``, where there is one,
     is one more network, that tells the gain instead: it reads 'doubts' (see
-    `suwr.nn.networks.doubts`).
+    `suwr.nn.networks.uncertainty_features`).
     """
     network = policy.network
     known = _DESCRIPTIONS.get(type(network))
@@ -98,7 +98,7 @@ def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:
 
 def _separate(network: SeparateNetwork, told: list[float], weights: Weights) -> dict[str, Any]:
     a, policy, predictor = network.architecture, network.policy, network.predictor
-    if type(policy) is InformedPolicy:
+    if type(policy) is UncertaintyStopPolicy:
         nets = [*_networks(policy.select, a, told, weights), *_networks(predictor, a, [], weights)]
         heads = {
             "stop": _doubting(policy.stop, told, weights),

@@ -169,7 +169,7 @@ def _make_model(kind: type[BaseSUWR], params: dict[str, Any], version: str) -> B
     model = kind(**{k: _decode_param(v) for k, v in params.items()})
     model._validate_params()
     model._check_sparsity()
-    model._check_training()
+    model._training_config()
     return model
 
 

@@ -1,4 +1,4 @@
-"""What one of two processes does in `tests/nn/test_distributed.py`; also run as a script."""
+"""Script of the two processes of `tests/nn/test_distributed.py`."""
 
 import datetime
 import json
@@ -12,21 +12,21 @@ from torch import distributed as dist
 
 import suwr.estimators.checkpoint as checkpoint
 from suwr import SUWRClassifier, SUWRRegressor
-from suwr.nn.distributed import Team
+from suwr.nn.distributed import ProcessGroup
 
 SMALL = {"max_epochs": 2, "hidden_size": 8, "n_layers": 2, "random_state": 0, "device": "cpu"}
 MODELS = {
     "actor": SUWRClassifier(n_predictors=4, **SMALL),
-    "two units a step": SUWRRegressor(units_per_step=2, **SMALL),
+    "two units per step": SUWRRegressor(units_per_step=2, **SMALL),
     "range": SUWRClassifier(sparsity_weight=(0.001, 0.1), **SMALL),
     "lookahead": SUWRRegressor(trainer="lookahead", **SMALL),
-    "informed": SUWRClassifier(trainer="lookahead", **SMALL),
+    "uncertainty": SUWRClassifier(trainer="lookahead", **SMALL),
     "reinforce": SUWRClassifier(trainer="reinforce", **SMALL),
 }
 
 
 def table(model):
-    """An odd number of rows: shares of two processes are not equal."""
+    """Data with an odd number of rows, so that the shards of two processes differ in size."""
     rng = np.random.RandomState(0)
     X = rng.randn(117, 6)
     value = np.where(X[:, 0] > 0, X[:, 1], X[:, 2])
@@ -37,11 +37,15 @@ def outcome(model):
     """Masks, predictions and weights of a fitted model."""
     X, _ = table(model)
     state = {k: v.numpy() for k, v in model.policy_.network.state_dict().items()}
-    return {"masks": model.select(X), "said": model.predict_masked(X, model.select(X)), **state}
+    return {
+        "masks": model.select(X),
+        "predictions": model.predict_masked(X, model.select(X)),
+        **state,
+    }
 
 
 def main(folder: Path) -> None:
-    """Fit everything, try what must be refused, and let the second process fail at the end."""
+    """Fit all models, try invalid fits, and let the second process fail at the end."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
     rank, facts = dist.get_rank(), {}
@@ -66,16 +70,16 @@ def main(folder: Path) -> None:
             facts[name] = str(error)
 
     if rank:
-        Team.add_gradients = lambda *args: leave(folder, rank, facts, 3)
+        ProcessGroup.sum_gradients = lambda *args: terminate(folder, rank, facts, 3)
     try:
         SUWRClassifier(**SMALL).fit(X, y)
     except RuntimeError as error:
-        facts["the other failed"] = str(error)
-    leave(folder, rank, facts, 0)
+        facts["failure of the other process"] = str(error)
+    terminate(folder, rank, facts, 0)
 
 
-def leave(folder: Path, rank: int, facts: dict, status: int) -> None:
-    """End without a farewell to the group, as a killed process would."""
+def terminate(folder: Path, rank: int, facts: dict, status: int) -> None:
+    """Exit without leaving the process group, as a killed process would."""
     (folder / f"facts-{rank}.json").write_text(json.dumps(facts))
     os._exit(status)
 
