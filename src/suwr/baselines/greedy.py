@@ -1,6 +1,6 @@
 """The base class of GDFS and DIME: greedy one-step look-ahead on the networks of SUWR.
 
-Both methods decide from what is revealed, through the step of `suwr.nn.rollout`, and are therefore
+Both methods decide from what is revealed, through the step in `suwr.nn.step`, and are therefore
 leak-free by construction. They differ in how the choice of the next unit is learned and in when to
 stop.
 """
