@@ -176,7 +176,7 @@ def test_a_model_that_stops_by_its_predictions(tmp_path):
     clf.save(tmp_path / "m.suwr")
     again = suwr.load(tmp_path / "m.suwr")
     assert again.policy_.network.architecture.informed
-    assert again.training == {"states_per_row": 2}
+    assert again.training == {"rollouts": 3}
     for weight in (0.01, 0.1):
         np.testing.assert_array_equal(
             again.predict_proba(X, sparsity_weight=weight),
