@@ -242,7 +242,7 @@ class Explanation(Sequence[Narrative]):
     def __init__(self, narratives: Sequence[Narrative], source: Any = None) -> None:
         self._narratives = list(narratives)
         inherited = narratives.source if isinstance(narratives, Explanation) else None
-        self.source = source or inherited
+        self.source: Any = source or inherited
 
     def __len__(self) -> int:
         return len(self._narratives)
