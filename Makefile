@@ -1,50 +1,58 @@
-# Two commands matter: `make demo` and `make test`. Both set up .venv by themselves.
-PYTHON ?= python3
-VENV   := .venv
-BIN    := $(VENV)/bin
-STAMP  := $(VENV)/.installed
+# Two commands matter: `make demo` and `make test`. Both create .venv on first use.
+PYTHON  ?= python3
+VENV    := .venv
+BIN     := $(VENV)/bin
+PIP     := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+# Stamps of what is installed: the library with plots, and in addition the development dependencies.
+LIBRARY := $(VENV)/.library
+DEV     := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test docs lint types minimal audit format clean
 
-help:  ## show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-$(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
+$(LIBRARY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(PIP) --editable '.[plots]'
 	@touch $@
 
-setup: $(STAMP)  ## create .venv and install suwr with everything its developers need
+$(DEV): $(LIBRARY)
+	$(PIP) --editable '.[dev]'
+	@touch $@
 
-demo: $(STAMP)  ## train on a real data set and tell the story of three predictions
+setup: $(DEV)  ## create .venv with the library and all development dependencies
+
+demo: $(LIBRARY)  ## train on a real data set and explain three predictions
 	$(BIN)/suwr demo
 
-# One thread per worker: the workers already use every core.
-test: lint types  ## ruff, mypy, then every test
+# One thread per worker, because the workers already use all cores.
+test: lint types  ## ruff, mypy, pip check, then all tests
+	$(BIN)/python -m pip check
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
-docs: $(STAMP)  ## build the documentation site into build/site, strictly (a test does so too)
+docs: $(DEV)  ## build the documentation site into build/site in strict mode
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-lint: $(STAMP)  ## style and common mistakes
+lint: $(DEV)  ## ruff: lint and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(STAMP)  ## static types
+types: $(DEV)  ## mypy
 	$(BIN)/mypy
 
-minimal: $(STAMP)  ## smoke test with the oldest versions and no extras, in a scratch environment
+minimal: $(DEV)  ## smoke test with the oldest supported versions and no extras
 	$(BIN)/python benchmarks/reliability/minimal.py
 
-audit: $(STAMP)  ## known vulnerabilities of the pinned versions, where the advisories can be reached
+audit: $(DEV)  ## known vulnerabilities of the pinned versions; needs network access
 	$(BIN)/python -m pip install --quiet pip-audit
 	$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip
 
-format: $(STAMP)  ## rewrite the sources in the project's style
+format: $(DEV)  ## apply ruff fixes and formatting
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean:  ## remove what the commands above made
+clean:  ## remove generated files
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache suwr-demo

@@ -26,7 +26,9 @@ def breast_cancer(path: Path) -> Explanation:
     model = SUWRClassifier(max_steps=8, hidden_size=64, random_state=0, verbose=1)
     model.fit(X_train, y_train)
     explanation = model.explain(X_test)
-    explanation.to_html(path, y=y_test, title="Breast cancer: how each diagnosis came about")
+    title = "Breast cancer: how each diagnosis came about"
+    # Public data: readers may see the values that the model did not reveal.
+    explanation.to_html(path, y=y_test, hidden_values=True, title=title)
     print(f"accuracy {model.score(X_test, y_test):.3f}, {path.stat().st_size / 1000:.0f} kB")
     return explanation
 
@@ -39,7 +41,8 @@ def digits(path: Path) -> Explanation:
     model = SUWRClassifier(groups=patches, max_steps=8, max_epochs=40, random_state=0, verbose=1)
     model.fit(X_train, y_train)
     explanation = model.explain(X_test[:100])
-    explanation.to_html(path, y=y_test[:100], title="Digits, a patch at a time")
+    title = "Digits, a patch at a time"
+    explanation.to_html(path, y=y_test[:100], hidden_values=True, title=title)
     print(f"accuracy {model.score(X_test, y_test):.3f}")
     return explanation
 

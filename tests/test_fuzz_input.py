@@ -1,4 +1,4 @@
-"""Any table either works or gives an error of a documented kind; nothing warns, nothing hangs."""
+"""Every input either works or raises a documented exception, without warnings."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from suwr.cli import app
 from suwr.exceptions import SuwrError
 
 FIXTURES = Path(__file__).parent / "estimators" / "fixtures"
-# Every error of suwr is one of these too.
+# All exceptions of suwr derive from one of these.
 DOCUMENTED = (ValueError, TypeError, SuwrError)
 quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
@@ -123,7 +123,7 @@ def test_fit(data):
 MODELS = {k: suwr.load(FIXTURES / f"{k}-1.suwr") for k in ("classifier", "regressor")}
 
 
-# scikit-learn has every estimator warn of names that it did not see in fit.
+# scikit-learn warns about feature names that were not seen in fit.
 @pytest.mark.filterwarnings("ignore:X (has|does not have valid) feature names")
 @fuzz(120)
 @given(X=tables, kind=st.sampled_from(list(MODELS)))
@@ -141,7 +141,7 @@ def test_predict_and_explain(X, kind):
 @fuzz(100)
 @given(data=st.data())
 def test_predict_with_the_right_columns(data):
-    """Columns as in fit, cells as they come."""
+    """The columns of fit with arbitrary cells."""
     model = MODELS["classifier"]
     n = data.draw(st.integers(1, 5))
     X = pd.DataFrame({name: pd.Series(data.draw(columns(n))) for name in model.encoder_.names})
@@ -150,8 +150,8 @@ def test_predict_with_the_right_columns(data):
     except DOCUMENTED:
         return
     np.testing.assert_allclose(probability.sum(axis=1), 1.0)
-    story = model.explain(X)
-    assert suwr.Explanation.from_json(story.to_json()) == story
+    explanation = model.explain(X)
+    assert suwr.Explanation.from_json(explanation.to_json()) == explanation
 
 
 @fuzz(25)

@@ -15,7 +15,7 @@ SOURCE = Path(suwr.__file__).parent
 # Each layer may import the ones before it.
 LAYERS = [
     {"exceptions", "_utils"},
-    {"data", "explanation", "explanation_frame", "selector", "plots", "report"},
+    {"data", "explanation", "selector", "plots", "report"},
     {"exact"},
     {"audit"},
     {"nn"},

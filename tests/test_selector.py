@@ -1,4 +1,4 @@
-"""The Selector protocol and what becomes a selector."""
+"""The Selector protocol and the adaptation of objects to it."""
 
 import numpy as np
 import pytest
@@ -29,14 +29,14 @@ class Greedy:
 
 
 class OnlyProbability:
-    """Reveals x0 with probability 0.3, and nothing else."""
+    """Reveals only x0, with probability 0.3."""
 
     def mask_probability(self, X, masks):
         p = np.where(masks[..., 0], 0.3, 0.7) * ~masks[..., 1:].any(axis=-1)
         return np.broadcast_to(p, (len(X), masks.shape[1])) if masks.ndim == 3 else p
 
 
-def test_protocol_is_about_select():
+def test_protocol_requires_select():
     assert isinstance(Greedy(), Selector)
     assert not isinstance(OnlyProbability(), Selector)
     assert isinstance(as_selector(lambda X: X > 0), Selector)
@@ -54,18 +54,18 @@ def test_callable():
         lambda X, random_state=None: np.random.default_rng(random_state).random(X.shape) < 0.5,
     ],
 )
-def test_randomness_is_ours_where_it_can_be(function):
+def test_seeds_are_passed_to_selectors_that_accept_them(function):
     selector = as_selector(function)
     first = selector.sample(X, np.random.default_rng(1))
     np.testing.assert_array_equal(first, selector.sample(X, np.random.default_rng(1)))
     assert (first != selector.sample(X, np.random.default_rng(2))).any()
 
 
-def test_a_fixed_seed_is_part_of_the_selector():
+def test_a_fixed_default_seed_is_not_replaced():
     assert seed_argument(lambda X, random_state=0: X) is None
 
 
-def test_policy_is_handed_on():
+def test_policy_is_passed_on():
     greedy = as_selector(Greedy())
     sampled = as_selector(Greedy(), policy="sampled")
     np.testing.assert_array_equal(greedy.select(X), X > 0)
@@ -75,13 +75,13 @@ def test_policy_is_handed_on():
     assert as_selector(sampled).policy == "sampled"
 
 
-def test_probabilities_alone_are_enough():
+def test_mask_probabilities_are_sampled():
     masks = as_selector(OnlyProbability()).sample(np.zeros((20_000, 3)), np.random.default_rng(0))
     assert not masks[:, 1:].any()
     assert abs(masks[:, 0].mean() - 0.3) < 0.02
 
 
-def test_probabilities_alone_need_few_columns():
+def test_mask_probabilities_are_enumerated_for_few_columns_only():
     with pytest.raises(ValueError, match="at most 12 columns"):
         as_selector(OnlyProbability()).select(np.zeros((2, 13)))
 
@@ -92,7 +92,7 @@ def test_masks_over_units_become_masks_over_columns():
     assert selector.select(X)[0].tolist() == [True, False, False]
 
 
-def test_names():
+def test_names_for_reports():
     def by_sign(X):
         return X > 0
 
@@ -100,7 +100,7 @@ def test_names():
     assert as_selector(Greedy()).name == "Greedy"
 
 
-def test_claim():
+def test_declaration_of_leak_freeness():
     selector = Greedy()
     assert not as_selector(selector).claims_leak_free
     selector.leak_free_by_construction = True
@@ -116,31 +116,31 @@ def test_claim():
         (np.ones(50, bool), "shape"),
     ],
 )
-def test_answers_that_are_no_masks(masks, message):
+def test_invalid_masks(masks, message):
     with pytest.raises(ValueError, match=message):
         as_selector(lambda X: masks).select(X)
 
 
-def test_what_is_no_selector():
+def test_invalid_selectors():
     with pytest.raises(TypeError, match="must be an object with a select"):
         as_selector(3)
 
 
 @given(arrays(bool, st.tuples(st.integers(1, 5), st.integers(1, 5))))
-def test_masks_survive_any_container(masks):
+def test_masks_may_be_booleans_numbers_or_lists(masks):
     n, d = masks.shape
     for form in (masks, masks.astype(int), masks.astype(float), masks.tolist()):
         np.testing.assert_array_equal(as_masks(form, n, d), masks)
 
 
 @given(st.integers(0, 6))
-def test_all_masks_are_all(n_columns):
+def test_all_masks_are_distinct(n_columns):
     masks = all_masks(n_columns)
     assert len({tuple(m) for m in masks.tolist()}) == 2**n_columns
     assert not masks[0].any()
 
 
-def test_sampling_never_takes_the_impossible():
+def test_masks_of_probability_zero_are_never_sampled():
     probabilities = np.tile([0.0, 0.5, 0.0, 0.5], (5000, 1))
     drawn = sample_from_probabilities(probabilities, all_masks(2), np.random.default_rng(0))
     assert set(map(tuple, drawn.tolist())) == {(False, True), (True, True)}

@@ -1,11 +1,11 @@
-"""Time and memory of the exact methods on the paper's toy problem, d = 4 … 16.
+"""Run time and memory of the exact methods on the toy problem of the paper, d = 4 … 16.
 
     python benchmarks/exact/run.py            # measure, then write results.json, .md and .png
-    python benchmarks/exact/run.py --draw     # only rewrite the table and the plot
+    python benchmarks/exact/run.py --draw     # only regenerate the table and the figure
 
-Every measurement runs in a process of its own on one core, so that memory is not shared and a
-method that takes longer than the cap can be stopped. Time includes enumerating the masked states;
-memory is the peak above an interpreter that has imported the package.
+Every measurement runs in a separate process on one core, so that its memory is measured separately
+and it can be terminated after the time limit. Time includes the enumeration of the masked states;
+memory is the peak above that of an interpreter that has imported the package.
 """
 
 import argparse
@@ -34,7 +34,7 @@ METHODS = {
 
 
 def measure(task: str, n_features: int) -> dict[str, Any]:
-    """Run one task here and now."""
+    """Run one task in this process."""
     import resource
 
     from suwr.exact import pareto_front, solve, toy_problem
@@ -57,7 +57,7 @@ def measure(task: str, n_features: int) -> dict[str, Any]:
 
 
 def run(task: str, n_features: int) -> dict[str, Any]:
-    """Run one task in a process of its own, for at most the cap."""
+    """Run one task in a separate process, with a time limit."""
     command = [sys.executable, __file__, "--worker", task, str(n_features)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     entry: dict[str, Any] = {"task": task, "features": n_features}
@@ -74,7 +74,7 @@ def run(task: str, n_features: int) -> dict[str, Any]:
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers depend on."""
+    """Hardware and software versions."""
     import numpy
     import scipy
 
@@ -99,7 +99,7 @@ def machine() -> dict[str, Any]:
 
 
 def run_all() -> dict[str, Any]:
-    """All tasks, each until it stops being practical."""
+    """Run all tasks, each up to the first size that exceeds a limit."""
     results = []
     for task in METHODS:
         for n_features in FEATURES:
@@ -120,19 +120,19 @@ def run_all() -> dict[str, Any]:
 
 
 def write_table(data: dict[str, Any], path: Path) -> None:
-    """Write the numbers as Markdown."""
+    """Write the results as a Markdown table."""
     found = {(e["task"], e["features"]): e for e in data["results"]}
     states = {e["features"]: e["states"] for e in data["results"] if "states" in e}
     m = data["machine"]
     lines = [
         "# Exact methods: time and memory",
         "",
-        f"Made by `{data['command']}` on {data['date']}: {data['problem']}, "
+        f"Measured by `{data['command']}` on {data['date']}: {data['problem']}, "
         f"λ = {data['sparsity_weight']}, on one of {m['cores']} cores ({m['processor']}, "
         f"{m['memory_gb']} GB, {m['system'].split()[0]}), "
-        f"Python {m['python']}, NumPy {m['numpy']}, SciPy {m['scipy']}. Time includes enumerating "
-        f"the masked states. A method stops where it takes more than {data['cap_seconds']} s or "
-        "more memory than the limit.",
+        f"Python {m['python']}, NumPy {m['numpy']}, SciPy {m['scipy']}. Time includes the "
+        "enumeration of the masked states. Each method is run up to the first size that takes more "
+        f"than {data['cap_seconds']} s or exceeds the memory limit.",
         "",
         "| d | masked states | " + " | ".join(METHODS.values()) + " |",
         "| ---: | ---: | " + " | ".join("---:" for _ in METHODS) + " |",
@@ -141,7 +141,7 @@ def write_table(data: dict[str, Any], path: Path) -> None:
         cells = [_cell(found.get((task, d))) for task in METHODS]
         lines.append(f"| {d} | {states[d]:,} | " + " | ".join(cells) + " |")
     stops = [e for e in data["results"] if "stopped" in e]
-    lines += ["", "Where each stops:", ""]
+    lines += ["", "First size that was not completed:", ""]
     lines += [f"- {METHODS[e['task']]}, d = {e['features']}: {e['stopped']}" for e in stops]
     lines += ["", "![Time and memory against the number of features](results.png)"]
     path.write_text("\n".join(lines) + "\n")
@@ -158,7 +158,7 @@ def _cell(entry: dict[str, Any] | None) -> str:
 
 
 def draw(data: dict[str, Any], path: Path) -> None:
-    """Plot time and memory on log axes."""
+    """Plot time and memory on logarithmic axes."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -183,13 +183,13 @@ def draw(data: dict[str, Any], path: Path) -> None:
         axes[0].plot(d, [e["seconds"] for e in done], **style)
         axes[1].plot(d, [max(e["megabytes"], 0.5) for e in done], **style)
     axes[0].axhline(data["cap_seconds"], color="#777777", linewidth=1, linestyle=":")
-    axes[0].text(4, data["cap_seconds"] * 1.15, "cap", color="#555555", va="bottom")
+    axes[0].text(4, data["cap_seconds"] * 1.15, "time limit", color="#555555", va="bottom")
     axes[0].set_ylabel("Seconds")
     axes[0].set_title("Time", loc="left")
     axes[1].set_ylabel("Peak memory (MB)")
     axes[1].set_title("Memory", loc="left")
     for ax in axes:
-        ax.set_yscale("log")  # before any limit: a linear axis would start below 0
+        ax.set_yscale("log")  # before the limits are set, which may be 0 on a linear axis
         ax.set_xlabel("Binary features d")
         ax.set_xticks(FEATURES)
         ax.grid(axis="y", color="#E5E5E5")
@@ -202,10 +202,12 @@ def draw(data: dict[str, Any], path: Path) -> None:
 
 
 def main() -> None:
-    """Measure and write, or only write."""
+    """Run the benchmark, or only regenerate its table and figure."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--worker", nargs=2, metavar=("TASK", "FEATURES"), help=argparse.SUPPRESS)
-    parser.add_argument("--draw", action="store_true", help="use the results that are there")
+    parser.add_argument(
+        "--draw", action="store_true", help="only regenerate the table and the figure"
+    )
     arguments = parser.parse_args()
     if arguments.worker:
         task, n_features = arguments.worker

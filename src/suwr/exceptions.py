@@ -1,7 +1,7 @@
-"""Every error that is ours.
+"""Exceptions of suwr.
 
-Each one is also a built-in or scikit-learn kind, so that code which catches ``ValueError`` or
-``ImportError`` keeps working.
+Each class also derives from a built-in exception, so that handlers of ``ValueError`` or
+``ImportError`` catch it.
 """
 
 __all__ = [
@@ -16,7 +16,7 @@ __all__ = [
 
 
 class SuwrError(Exception):
-    """Base class of the errors that suwr raises itself.
+    """Base class of the exceptions of suwr.
 
     Examples
     --------
@@ -27,7 +27,7 @@ class SuwrError(Exception):
 
 
 class TableError(SuwrError, ValueError):
-    """A table, or a column of it, cannot be used.
+    """A table or one of its columns is invalid.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class TableError(SuwrError, ValueError):
 
 
 class ModelFileError(SuwrError, ValueError):
-    """A file is not a model that suwr can load: truncated, altered, foreign or too new.
+    """A file is not a loadable model: truncated, altered, of another kind, or of a newer version.
 
     Examples
     --------
@@ -53,13 +53,13 @@ class ModelFileError(SuwrError, ValueError):
     ...     try:
     ...         suwr.load(path)
     ...     except ModelFileError:
-    ...         print("refused")
-    refused
+    ...         print("not a model")
+    not a model
     """
 
 
 class DataError(SuwrError, OSError):
-    """A published data set is damaged, or neither found nor downloaded; the message says where.
+    """A published data set is corrupt, or can be neither found nor downloaded.
 
     Examples
     --------
@@ -70,7 +70,7 @@ class DataError(SuwrError, OSError):
 
 
 class ProblemTooLargeError(SuwrError, ValueError):
-    """An exact computation would need more states than are allowed.
+    """An exact computation would exceed its limit of states or memory.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class ProblemTooLargeError(SuwrError, ValueError):
 
 
 class MissingExtraError(SuwrError, ImportError):
-    """An optional dependency is not installed; the message names the extra that brings it.
+    """An optional dependency is not installed; the message names the extra that installs it.
 
     Examples
     --------
@@ -96,7 +96,7 @@ class MissingExtraError(SuwrError, ImportError):
 
 
 class UnsupportedModelError(SuwrError, ValueError):
-    """A model cannot be written down in the form that was asked for.
+    """A model cannot be exported in the requested form.
 
     Examples
     --------

@@ -1,9 +1,8 @@
-"""What a feature selector is, and how to make one of whatever the user has.
+"""The interface of feature selectors.
 
-Audits and experiments speak one language: ``select(X)`` gives one boolean mask per row. A plain
-function, a random one, an object that only knows the probabilities of masks: ``as_selector``
-turns each of them into a :class:`Selector` with the same three questions, and nothing else in
-the package has to know what was inside.
+A selector returns one boolean mask per row from ``select(X)``. `as_selector` adapts functions,
+stochastic functions and objects that only provide ``mask_probability``, so that audits and
+experiments see a single interface.
 """
 
 import inspect
@@ -23,7 +22,7 @@ _MAX_ENUMERATED_COLUMNS = 12
 
 @runtime_checkable
 class Selector(Protocol):
-    """Anything that says, for each row, which columns it reveals.
+    """An object that selects columns of each row.
 
     Examples
     --------
@@ -35,19 +34,19 @@ class Selector(Protocol):
     """
 
     def select(self, X: Any) -> Any:
-        """Boolean masks of shape ``(n_rows, n_columns)``: true where a value is revealed."""
+        """Return boolean masks of shape ``(n_rows, n_columns)``, true for revealed values."""
         ...
 
 
 def as_masks(masks: ArrayLike, n_rows: int, n_columns: int) -> BoolArray:
-    """Check that ``masks`` is one mask per row, and return it as a boolean array.
+    """Validate masks and return them as a boolean array.
 
     Parameters
     ----------
     masks : array-like of shape (n_rows, n_columns)
-        Booleans, or numbers that are all 0 or 1.
+        Booleans, or numbers that are 0 or 1.
     n_rows, n_columns : int
-        The shape that is expected.
+        The expected shape.
 
     Examples
     --------
@@ -70,14 +69,14 @@ def as_masks(masks: ArrayLike, n_rows: int, n_columns: int) -> BoolArray:
         ) from None
     if not np.isin(number, (0.0, 1.0)).all():
         raise ValueError(
-            "Masks must be booleans, or numbers that are 0 or 1. Got other numbers: if these are "
-            "scores, choose features from them first, for example with suwr.audit.top_k."
+            "Masks must be booleans, or numbers that are 0 or 1. Got other numbers: convert "
+            "importance scores to masks first, for example with suwr.audit.top_k."
         )
     return number.astype(bool)
 
 
 def seed_argument(function: Callable[..., Any]) -> str | None:
-    """Name of the argument through which ``function`` takes its randomness, or None.
+    """Return the name of the parameter for a seed or random generator, or None.
 
     Examples
     --------
@@ -88,7 +87,7 @@ def seed_argument(function: Callable[..., Any]) -> str | None:
     """
     parameters = _parameters(function)
     for name in _SEED_NAMES:
-        # A seed that is fixed by default is the author's choice, and part of what is audited.
+        # A fixed default seed is part of the selector.
         if name in parameters and parameters[name].default in (None, inspect.Parameter.empty):
             return name
     return None
@@ -102,7 +101,7 @@ def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]
 
 
 def all_masks(n_columns: int) -> BoolArray:
-    """All ``2 ** n_columns`` masks, the empty one first."""
+    """Return all ``2 ** n_columns`` masks, the empty one first."""
     index = np.arange(2**n_columns)[:, None]
     return (index >> np.arange(n_columns)[::-1] & 1).astype(bool)
 
@@ -110,16 +109,16 @@ def all_masks(n_columns: int) -> BoolArray:
 def sample_from_probabilities(
     probabilities: NDArray[np.float64], masks: BoolArray, rng: np.random.Generator
 ) -> BoolArray:
-    """Draw one of ``masks`` for each row of ``probabilities``, which need not sum to one."""
+    """Sample one of ``masks`` per row of ``probabilities``, which need not be normalised."""
     cumulative = np.cumsum(probabilities, axis=1)
     drawn = rng.random(len(probabilities)) * cumulative[:, -1]
     return masks[np.minimum((cumulative <= drawn[:, None]).sum(axis=1), len(masks) - 1)]
 
 
 class WrappedSelector:
-    """A selector with one face: ``select``, ``sample`` and, where known, ``mask_probability``.
+    """Uniform interface to a selector: ``select``, ``sample`` and ``mask_probability``.
 
-    Made by :func:`as_selector`; see there.
+    Created by `as_selector`, which documents the parameters.
     """
 
     def __init__(
@@ -128,13 +127,15 @@ class WrappedSelector:
         self.source = source
         self.policy = policy
         self.membership = membership
-        self._ask = self._asker()
-        self._seed_name = seed_argument(self._ask)
+        self._select = self._find_select()
+        self._seed_name = seed_argument(self._select)
         self._policy_arguments = (
-            {"policy": policy} if policy is not None and "policy" in _parameters(self._ask) else {}
+            {"policy": policy}
+            if policy is not None and "policy" in _parameters(self._select)
+            else {}
         )
 
-    def _asker(self) -> Callable[..., Any]:
+    def _find_select(self) -> Callable[..., Any]:
         if callable(getattr(self.source, "select", None)):
             return self.source.select
         if self.has_probability:
@@ -149,52 +150,58 @@ class WrappedSelector:
 
     @property
     def name(self) -> str:
-        """A short name for reports."""
+        """Short name for reports."""
         if inspect.isfunction(self.source) or inspect.isclass(self.source):
             return str(self.source.__name__)
         return type(self.source).__name__
 
     @property
     def has_probability(self) -> bool:
-        """Whether the probability of a mask can be asked for."""
+        """Whether the selector provides ``mask_probability``."""
         return callable(getattr(self.source, "mask_probability", None))
 
     @property
     def claims_leak_free(self) -> bool:
-        """Whether the selector says that it cannot leak, by the way it is built."""
+        """Whether the selector declares itself leak-free by construction."""
         return bool(getattr(self.source, "leak_free_by_construction", False))
 
     def select(self, X: Any) -> BoolArray:
-        """Masks for the rows of ``X``; a random selector draws them afresh."""
+        """Return masks for the rows of ``X``; stochastic selectors draw new ones on every call."""
         return self.sample(X, np.random.default_rng())
 
     def sample(self, X: Any, rng: np.random.Generator) -> BoolArray:
-        """Masks for the rows of ``X``, drawn with ``rng`` where the selector lets us choose."""
+        """Return masks for the rows of ``X``, drawn with ``rng`` if the selector accepts a seed."""
         arguments: dict[str, Any] = dict(self._policy_arguments)
         if self._seed_name in ("rng", "generator"):
             arguments[self._seed_name] = rng
         elif self._seed_name is not None:
             arguments[self._seed_name] = int(rng.integers(2**31))
-        # A copy: a selector may hand out the same array every time.
-        masks = np.array(self._ask(X, **arguments))
+        # Copy, because a selector may return the same array on every call.
+        masks = np.array(self._select(X, **arguments))
         return as_masks(self._over_columns(masks), len(X), X.shape[1])
 
     def mask_probability(self, X: Any, masks: BoolArray) -> NDArray[np.float64]:
-        """ζ(h | x) for each row of ``X`` and the mask beside it."""
+        """Return ζ(h | x) for each row x of ``X`` and the corresponding mask h."""
         arguments = {}
         if self.policy is not None and "policy" in _parameters(self.source.mask_probability):
             arguments["policy"] = self.policy
-        stated = np.array(self.source.mask_probability(X, masks.copy(), **arguments), dtype=float)
+        probabilities = np.array(
+            self.source.mask_probability(X, masks.copy(), **arguments), dtype=float
+        )
         shape = (len(X), *masks.shape[1:-1])
-        if stated.shape != shape or not ((stated >= 0) & (stated <= 1 + 1e-3)).all():
+        if (
+            probabilities.shape != shape
+            or not ((probabilities >= 0) & (probabilities <= 1 + 1e-3)).all()
+        ):
             raise ValueError(
                 f"mask_probability must return probabilities, as an array of shape {shape}. Got "
-                f"shape {stated.shape}, with values from {stated.min()} to {stated.max()}, instead."
+                f"shape {probabilities.shape}, with values from {probabilities.min()} to "
+                f"{probabilities.max()}, instead."
             )
-        return stated
+        return probabilities
 
     def _over_columns(self, masks: NDArray[Any]) -> NDArray[Any]:
-        """Masks over columns, also where the selector answers with one entry per unit."""
+        """Convert masks over units to masks over columns."""
         if self.membership is None or masks.ndim != 2:
             return masks
         n_units, n_columns = self.membership.shape
@@ -206,7 +213,7 @@ class WrappedSelector:
         n_columns = X.shape[1]
         if n_columns > _MAX_ENUMERATED_COLUMNS:
             raise ValueError(
-                "A selector without select(X) is sampled from all its masks, which is possible "
+                "A selector without select(X) is sampled by enumerating all masks, which works "
                 f"for at most {_MAX_ENUMERATED_COLUMNS} columns. Got {n_columns} instead."
             )
         masks = all_masks(n_columns)
@@ -217,20 +224,23 @@ class WrappedSelector:
 def as_selector(
     selector: Any, policy: str | None = None, membership: BoolArray | None = None
 ) -> WrappedSelector:
-    """Make a selector of whatever the user has.
+    """Adapt an object or function to the interface of a selector.
 
     Parameters
     ----------
     selector : object
-        One of: an object with ``select(X)``; a callable ``X -> masks``, which may take a second
-        argument named ``rng`` or ``random_state``; an object with only
-        ``mask_probability(X, masks)``, if there are at most 12 columns.
+        An object with ``select(X)``; a callable ``X -> masks``, which may have a second parameter
+        named ``rng`` or ``random_state``; or an object with only ``mask_probability(X, masks)``,
+        for at most 12 columns.
     policy : str, optional
-        Handed on to ``select`` and ``mask_probability`` if they take it, such as ``"sampled"``
-        for an estimator whose default answer is deterministic.
+        Passed to ``select`` and ``mask_probability`` if they have this parameter, such as
+        ``"sampled"`` for an estimator that is deterministic by default.
     membership : bool array of shape (n_units, n_columns), optional
-        Which columns a unit (a group, a patch) reveals. A selector that answers with one entry
-        per unit is then understood too.
+        The columns that each unit reveals. Allows the selector to return masks over units.
+
+    Returns
+    -------
+    WrappedSelector
 
     Examples
     --------

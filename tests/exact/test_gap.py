@@ -8,7 +8,7 @@ from suwr.exact import FiniteProblem, cube, five_blocks, gap, leaky_pair, solve,
 
 
 class Half:
-    """Reveals x1, and every other feature too with probability 1/2; predicts badly."""
+    """Reveals x1 only or everything, with probability 1/2 each, and predicts inaccurately."""
 
     classes_ = np.array(["yes", "no"])
 
@@ -51,7 +51,7 @@ def test_classifier_columns_follow_its_classes():
     assert gap(Half(classifier=True), wrong, 0.0, lp=False).loss == pytest.approx(0.75)
 
 
-def test_costs_count():
+def test_costs_enter_the_gap():
     problem = FiniteProblem(cube(2), [0, 0, 0, 4], costs=[1, 10])
     found = gap(Half(), problem, 0.1)
     assert found.cost == pytest.approx(0.5 * 1 + 0.5 * 11)
@@ -60,7 +60,7 @@ def test_costs_count():
 
 @pytest.mark.parametrize("loss", ["zero_one", "cross_entropy"])
 @pytest.mark.parametrize("method", ["dp", "lp", "global"])
-def test_a_solution_is_a_model_too(loss, method):
+def test_gap_of_a_solution(loss, method):
     rng = np.random.default_rng(1)
     problem = FiniteProblem(cube(3), rng.dirichlet(np.ones(3), 8), rng.dirichlet(np.ones(8)),
                             loss=loss)  # fmt: skip
@@ -82,13 +82,13 @@ def test_the_two_optima_differ_on_the_five_blocks():
     assert found.to_lp == pytest.approx(0.025)
 
 
-def test_a_leaky_model_goes_below_every_front():
+def test_a_leaky_model_has_a_negative_gap():
     problem, masks = leaky_pair()
 
     class Leaky:
-        def mask_probability(self, X, asked):
+        def mask_probability(self, X, candidates):
             own = masks[problem.locate(X)]
-            return (asked == own[:, None]).all(axis=-1).astype(float)
+            return (candidates == own[:, None]).all(axis=-1).astype(float)
 
         def predict_masked(self, X, masks):
             return np.asarray(X).sum(axis=1)
@@ -99,7 +99,7 @@ def test_a_leaky_model_goes_below_every_front():
     assert found.to_suwr < 0
 
 
-def test_a_frame_stays_a_frame():
+def test_the_model_receives_a_data_frame():
     frame = pd.DataFrame({"a": [0, 0, 1, 1], "b": ["u", "v", "u", "v"]})
     problem = FiniteProblem(frame, [0.0, 0.0, 0.0, 4.0])
 
@@ -122,7 +122,7 @@ def test_limits_reach_the_optima():
     assert limited.to_suwr < gap(Half(), problem, 0.01).to_suwr
 
 
-def test_wrong_shapes_are_named():
+def test_wrong_shapes():
     problem = FiniteProblem(cube(2), [0, 0, 0, 4])
 
     class Flat(Half):

@@ -1,4 +1,4 @@
-"""What must hold for every problem."""
+"""Properties of the solvers that hold for every problem."""
 
 import itertools
 
@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from suwr.exact import FiniteProblem, leakage, pareto_front, solve
-from suwr.exact._sparse import SparseStates
+from suwr.exact.layouts import SparseStates
 
 CHECKS = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -62,14 +62,14 @@ def test_order_holds_with_limited_steps(problem, weight, steps, units):
     limits = {"max_steps": steps, "units_per_step": units}
     lp, dp, one = (solve(problem, weight, m, **limits) for m in ("lp", "dp", "global"))
     assert lp.objective <= dp.objective + 1e-7
-    # One subset of steps * units features is revealed in that many steps.
+    # Any subset of steps * units features can be revealed in that many steps.
     assert dp.objective <= one.objective + 1e-12
     assert solve(problem, weight).objective <= dp.objective + 1e-12
 
 
 @CHECKS
 @given(problems(), WEIGHT)
-def test_leaving_out_dominated_states_keeps_the_optimum(problem, weight):
+def test_removing_dominated_states_preserves_the_optimum(problem, weight):
     full = solve(problem, weight, "lp", reduce=False).objective
     assert solve(problem, weight, "lp").objective == pytest.approx(full, abs=1e-7)
 
@@ -82,7 +82,7 @@ def test_policies_are_distributions_without_leakage(problem, weight, method):
     probability = solution.mask_probability(problem.X, masks[None])
     np.testing.assert_allclose(probability.sum(axis=1), 1, atol=1e-6)
     assert not leakage(problem, solution).leaks
-    # The numbers that are reported are those of the policy and f*, by the definition.
+    # The reported cost is that of the policy, by definition.
     cost = np.ones(problem.n_features) if problem.costs is None else problem.costs
     assert solution.cost == pytest.approx(problem.p @ probability @ (masks @ cost), abs=1e-6)
 
@@ -114,7 +114,7 @@ def test_both_layouts_give_the_same_optimum(problem, weight):
 
 @CHECKS
 @given(problems(), st.sampled_from(["dp", "lp", "global"]))
-def test_fronts_hold_every_optimum(problem, method):
+def test_fronts_contain_every_optimum(problem, method):
     front = pareto_front(problem, method)
     assert len(front.loss) == len(front.cost) == len(front.n_selected) == len(front)
     assert (np.diff(front.cost) > 0).all()
@@ -163,7 +163,7 @@ def test_every_row_walks_to_its_own_mask(problem, weight):
 
 @CHECKS
 @given(problems(min_features=2), st.sampled_from([1e-6, 1e5]), st.sampled_from([1e-5, 1e4]))
-def test_units_of_the_label_and_of_the_cost_do_not_matter(problem, unit, price):
+def test_fronts_scale_with_labels_and_costs(problem, unit, price):
     if problem.is_classification:
         return
     costs = np.ones(problem.n_features) if problem.costs is None else problem.costs

@@ -27,7 +27,7 @@ def policies(draw):
         table = np.array([draw(row) for _ in range(n)], dtype=float)
     else:
         table = np.tile(np.array(draw(row), dtype=float), (n, 1))
-    if kind == "tree":  # reveal x1; go on where it is 1
+    if kind == "tree":  # reveal x1, then x2 if x1 is 1
         table = np.zeros((n, 4))
         table[problem.X[:, 0] == 0, 2] = 1
         table[problem.X[:, 0] == 1, 3] = 1
@@ -46,7 +46,7 @@ def test_the_theorems_of_the_paper(table):
     assert report.condition.leaks == (report.label.leaks or report.feature.leaks)
     # The theorem on feature leakage, for a selector that sees features only.
     assert report.feature.leaks == report.condition.leaks
-    # Who hides the features hides the label.
+    # The label leaks at most as much as the features.
     assert report.label.bits <= report.feature.bits + 1e-9
     assert report.feature.bits == pytest.approx(report.condition.bits, abs=1e-9)
     for part in (report.label, report.feature, report.condition):
@@ -56,8 +56,8 @@ def test_the_theorems_of_the_paper(table):
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(policies())
-def test_theorem_one_on_its_own(table):
-    """No label leakage if and only if p(h | x[in]) = p(h | x[in], y), by direct sums."""
+def test_label_leakage_theorem_by_direct_sums(table):
+    """No label leakage if and only if p(h | x[in]) = p(h | x[in], y), computed by direct sums."""
     problem = table.problem
     joint = problem.p[:, None] * problem.label_distribution.toarray()
     differs = False
@@ -76,7 +76,7 @@ def test_theorem_one_on_its_own(table):
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(policies())
-def test_witnesses_are_true(table):
+def test_witnesses_are_valid(table):
     problem = table.problem
     report = leakage(problem, table)
     for part in (report.label, report.feature, report.condition):
@@ -99,7 +99,7 @@ def test_witnesses_are_true(table):
 def test_table_one_of_the_paper():
     report = leakage(*leaky_pair())
     assert report.leaks
-    # Three selections out of four save one bit each, the empty one two.
+    # Three selections out of four leak one bit each, the empty one two.
     for part in (report.label, report.feature, report.condition):
         assert part.bits == pytest.approx(1.25)
     assert report.witness is not None
@@ -107,13 +107,13 @@ def test_table_one_of_the_paper():
 
 
 def test_feature_leakage_without_label_leakage():
-    # y depends on x1 alone, which is always shown; whether x2 is shown tells x2.
+    # y depends on x1 only, which is always revealed; whether x2 is revealed determines x2.
     problem = FiniteProblem(cube(2), [0, 0, 1, 1])
     report = leakage(problem, problem.X[:, 1][:, None] * [False, True] | [True, False] == 1)
     assert report.feature.leaks
     assert not report.label.leaks
     assert report.label.bits == 0
-    # Where x2 is hidden, which is half of the time, it is known to be 0: one bit.
+    # x2 is hidden with probability 1/2 and then known to be 0, which is one bit.
     assert report.feature.bits == pytest.approx(0.5)
 
 

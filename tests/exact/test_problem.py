@@ -1,6 +1,5 @@
-"""What a FiniteProblem accepts, what it refuses, and the states it enumerates."""
+"""Accepted and rejected parameters of FiniteProblem, and the states it enumerates."""
 
-import time
 from itertools import product
 
 import numpy as np
@@ -9,8 +8,7 @@ import polars as pl
 import pytest
 
 from suwr.exact import FiniteProblem, cube, solve
-from suwr.exact._product import ProductStates
-from suwr.exact._sparse import SparseStates
+from suwr.exact.layouts import ProductStates, SparseStates
 from suwr.exceptions import ProblemTooLargeError, SuwrError
 
 SQUARE = [[0, 0], [0, 1], [1, 0], [1, 1]]
@@ -38,7 +36,7 @@ def test_defaults_are_uniform_and_squared_error_for_numbers():
     assert (problem.n_rows, problem.n_features, problem.n_states) == (4, 2, 9)
 
 
-def test_strings_as_labels_mean_cross_entropy():
+def test_loss_of_string_labels_is_cross_entropy():
     problem = FiniteProblem(SQUARE, ["no", "no", "no", "yes"])
     assert problem.loss == "cross_entropy"
     assert problem.labels.tolist() == ["no", "yes"]
@@ -114,7 +112,7 @@ def test_label_distributions_as_mappings_and_as_a_matrix():
     np.testing.assert_allclose(one.label_distribution.toarray(), two.label_distribution.toarray())
     numbers = FiniteProblem([[0], [1]], [{0: 0.5, 2: 0.5}, {2: 1.0}])
     assert numbers.loss == "squared_error"
-    assert solve(numbers, 0).loss == pytest.approx(0.5)  # the noise of the first row stays
+    assert solve(numbers, 0).loss == pytest.approx(0.5)  # the irreducible noise of the first row
 
 
 def test_best_predictor_of_each_loss():
@@ -142,20 +140,20 @@ def test_both_layouts_hold_the_same_states(loss, with_costs):
     y = rng.dirichlet(np.ones(3), len(X))
     costs = [1.0, 0.5, 3.0] if with_costs else None
     problem = FiniteProblem(X, y, p, loss=loss, costs=costs)
-    dense, thin = layout(problem, ProductStates), layout(problem, SparseStates)
-    assert dense.n_positive == thin.n_positive == thin.n_states
+    dense, sparse = layout(problem, ProductStates), layout(problem, SparseStates)
+    assert dense.n_positive == sparse.n_positive == sparse.n_states
     rows, masks = np.arange(len(X))[:, None], np.arange(8)
-    a, b = dense.index(rows, masks), thin.index(rows, masks)
-    np.testing.assert_array_equal(dense.masks_of(a), thin.masks_of(b))
+    a, b = dense.index(rows, masks), sparse.index(rows, masks)
+    np.testing.assert_array_equal(dense.masks_of(a), sparse.masks_of(b))
     np.testing.assert_array_equal(dense.masks_of(a), np.broadcast_to(masks, a.shape))
     for name in ("mass", "risk", "size", "cost_mass"):
-        np.testing.assert_allclose(getattr(dense, name)[a], getattr(thin, name)[b], atol=1e-15)
+        np.testing.assert_allclose(getattr(dense, name)[a], getattr(sparse, name)[b], atol=1e-15)
     np.testing.assert_allclose(
-        dense.prediction(a.reshape(-1)), thin.prediction(b.reshape(-1)), atol=1e-14
+        dense.prediction(a.reshape(-1)), sparse.prediction(b.reshape(-1)), atol=1e-14
     )
-    np.testing.assert_allclose(dense.mask_totals(dense.risk), thin.mask_totals(thin.risk))
+    np.testing.assert_allclose(dense.mask_totals(dense.risk), sparse.mask_totals(sparse.risk))
     values = []
-    for states in (dense, thin):
+    for states in (dense, sparse):
         value = states.stop_cost(np.array([0.01, 0.1, 1.0]))
         cost = np.repeat(states.cost_mass[:, None], 3, axis=1)
         states.sweep(value, cost)
@@ -183,12 +181,14 @@ BAD_P = {
 @pytest.mark.parametrize("case", BAD_P)
 def test_wrong_probabilities(case):
     p, message = BAD_P[case]
-    with pytest.raises(ValueError, match=f"The 'p' parameter of FiniteProblem must be.*{message}"):
+    with pytest.raises(ValueError, match=f"The 'p' parameter of FiniteProblem must .*{message}"):
         FiniteProblem(SQUARE, [0, 0, 0, 1], p=p)
 
 
 def test_rows_repeated_with_different_probabilities():
-    with pytest.raises(ValueError, match=r"1 repeated row.*row 1 with 0.3 after 0.2"):
+    with pytest.raises(
+        ValueError, match=r"1 repeated row.*row 1 has 0.3, its first.* 0.2"
+    ):
         FiniteProblem([[0], [0], [1]], [1, 1, 0], p=[0.2, 0.3, 0.5])
 
 
@@ -199,7 +199,7 @@ def test_rows_repeated_with_different_probabilities():
         ([0, None, None, 1], "Got 2 row.* without a label"),
         ([0.0, float("nan"), 1.0, 1.0], "Got 1 row.* without a label"),
         ([{"a": 1.0}, {}, {"a": 1.0}, {"a": 1.0}], "Got 1 row.* without a label"),
-        ([[0.5, 0.5], [0.5, 0.6], [1, 0], [1, 0]], "1 row.* that do not, first row 1 with 1.1"),
+        ([[0.5, 0.5], [0.5, 0.6], [1, 0], [1, 0]], "1 row.* that do not; row 1 sums to 1.1"),
         ([[0.5, 0.5], [1.5, -0.5], [1, 0], [1, 0]], "1 negative or non-finite"),
     ],
 )
@@ -234,13 +234,11 @@ def test_empty_or_flat_tables(X):
         FiniteProblem(X, [0, 1, 0][: len(X)])
 
 
-def test_too_many_states_are_refused_before_anything_is_allocated():
+def test_too_many_states_raise_before_allocation():
     X = np.random.default_rng(0).integers(0, 2, (200, 40))
     problem = FiniteProblem(X, np.arange(200))
-    start = time.perf_counter()
     with pytest.raises(ProblemTooLargeError, match=f"{200 * 2**40:,} masked states.* limit is"):
         solve(problem, 0.1)
-    assert time.perf_counter() - start < 1
     assert issubclass(ProblemTooLargeError, SuwrError)
 
 

@@ -1,4 +1,4 @@
-"""Which leak-free policies are SUWR policies, with proofs both ways."""
+"""Leak-free policies that are SUWR policies, and certificates for those that are not."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -21,8 +21,7 @@ from suwr.exact import (
     represent,
     solve,
 )
-from suwr.exact.sequential import Decision, SUWRPolicy
-from suwr.exact.table import all_masks
+from suwr.exact.policy import Decision, SUWRPolicy, all_masks
 
 SLOW = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -42,7 +41,7 @@ def test_the_counterexample(units):
     assert "policy earns 5, a SUWR policy at most 4" in certificate.text()
 
 
-def test_a_false_certificate_is_refused():
+def test_an_invalid_certificate_is_rejected():
     certificate = represent(*five_blocks()).certificate
     root = (None, None, None)
     for change in ({root: Fraction(3)}, {root: Fraction(5)}, {(0, None, None): Fraction(5)}):
@@ -60,7 +59,7 @@ def test_paper_example_without_full_support(units):
 
 
 def test_the_dual_ray_alone_proves_the_counterexample(monkeypatch):
-    # Without the short cut that counts blocks, the linear program has to find a ray itself.
+    # Without the first attempt, which counts blocks, the linear program must find the ray.
     import suwr.exact.representation as module
 
     monkeypatch.setattr(module, "thetas", lambda table: {})
@@ -70,7 +69,7 @@ def test_the_dual_ray_alone_proves_the_counterexample(monkeypatch):
         assert answer.certificate.verify()
 
 
-def test_a_mixture_with_the_counterexample_is_no_suwr_policy_either():
+def test_a_mixture_with_the_counterexample_is_not_a_suwr_policy():
     problem, masks = five_blocks()
     blocks = PolicyTable.deterministic(problem, masks)
     columns = all_masks(3)
@@ -85,7 +84,7 @@ def test_a_mixture_with_the_counterexample_is_no_suwr_policy_either():
     assert answer.certificate.verify()
 
 
-def test_a_leaky_policy_is_none():
+def test_a_leaky_policy_is_not_a_suwr_policy():
     answer = represent(*leaky_pair())
     assert answer.policy is None
     assert isinstance(answer.certificate, LeakCertificate)
@@ -96,7 +95,7 @@ def test_a_leaky_policy_is_none():
 
 @st.composite
 def suwr_policies(draw):
-    """A random SUWR policy on three features, run by hand below."""
+    """A random SUWR policy on three features."""
     problem = FiniteProblem(cube(3), range(8))
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
     decisions = {}
@@ -114,7 +113,7 @@ def suwr_policies(draw):
 
 @SLOW
 @given(suwr_policies(), st.sampled_from([1, None]))
-def test_every_suwr_policy_is_found_again(policy, units):
+def test_every_suwr_policy_is_represented(policy, units):
     problem = policy.problem
     assert not leakage(problem, policy, tolerance=1e-8).leaks
     answer = represent(problem, policy, units_per_step=units)
@@ -131,8 +130,8 @@ def test_every_suwr_policy_is_found_again(policy, units):
 
 @SLOW
 @given(st.integers(0, 10_000))
-def test_answers_agree_with_the_objective(seed):
-    """Where the linear program beats the best SUWR policy, its policy cannot be one."""
+def test_results_agree_with_the_objectives(seed):
+    """A policy that is better than the best SUWR policy is not a SUWR policy."""
     rng = np.random.default_rng(seed)
     problem = FiniteProblem(cube(3), rng.integers(0, 5, 8), loss="zero_one")
     lp, dp = solve(problem, 0.03, "lp"), solve(problem, 0.03)
@@ -145,11 +144,11 @@ def test_answers_agree_with_the_objective(seed):
 
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 10_000))
-def test_two_features_are_always_enough(seed):
-    """The conjecture holds for two binary features, as the paper says."""
+def test_every_leak_free_policy_of_two_bits_is_a_suwr_policy(seed):
+    """The conjecture holds for two binary features, as the paper states."""
     rng = np.random.default_rng(seed)
     problem = FiniteProblem(cube(2), range(4))
-    # A random leak-free policy: a vertex of the polytope in a random direction, mixed with another.
+    # A random leak-free policy: a mixture of two vertices of the polytope in random directions.
     chosen = []
     for _ in range(2):
         twin = FiniteProblem(cube(2), rng.integers(0, 3, 4), loss="zero_one")
@@ -163,7 +162,7 @@ def test_two_features_are_always_enough(seed):
 
 
 @pytest.mark.parametrize("noise", [1e-12, 3e-9])
-def test_rounding_is_no_proof(noise):
+def test_rounding_errors_are_not_a_certificate(noise):
     problem = FiniteProblem(cube(3), range(8))
     tree = PolicyTable.deterministic(problem, solve(problem, 0.3).select(problem.X))
     answer = represent(problem, (tree.masks, tree.probabilities * (1 + noise)))
@@ -171,7 +170,7 @@ def test_rounding_is_no_proof(noise):
     assert answer.verify()
 
 
-def test_decisions_can_be_read():
+def test_decisions_of_the_policy():
     problem = FiniteProblem(cube(2), [0, 0, 0, 4])
     answer = represent(problem, solve(problem, 0.1))
     first = answer.policy.decision([0, 0], [False, False])

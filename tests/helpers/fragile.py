@@ -1,4 +1,4 @@
-"""A model that kills the process it is trained in, once."""
+"""A classifier that kills its process once."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ FATAL_WEIGHT = 0.07
 
 
 class FragileClassifier(SUWRClassifier):
-    """Dies at the first fit with one certain λ; the folder in FRAGILE remembers that it did."""
+    """Kills the process in the first fit with `FATAL_WEIGHT`; a file in $FRAGILE records it."""
 
     def fit(self, X, y, sample_weight=None):
         if self.sparsity_weight == FATAL_WEIGHT:

@@ -54,7 +54,9 @@ def pages(tmp_path_factory):
             model, X, y = getattr(page_data, name)()
             explanation = model.explain(X)
             written[name] = (folder / f"{name}.html", explanation)
-            explanation.to_html(folder / f"{name}.html", y=y, title=f"{name} <script>")
+            explanation.to_html(
+                folder / f"{name}.html", y=y, hidden_values=True, title=f"{name} <script>"
+            )
         return written[name]
 
     return page

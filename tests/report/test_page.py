@@ -104,7 +104,7 @@ def test_values_that_javascript_cannot_hold():
 def test_what_the_page_of_a_model_holds():
     model, X, y = page_data.mixed()
     explanation = model.explain(X)
-    data = read(page_html(explanation, y=y))
+    data = read(page_html(explanation, y=y, hidden_values=True))
     assert data["columns"] == list(X.columns)
     assert data["model"]["codes"][1]["categories"] == list(model.encoder_.codes[1].categories)
     count = sum(p.numel() for p in model.policy_.network.parameters())
@@ -112,7 +112,8 @@ def test_what_the_page_of_a_model_holds():
     assert [len(row["cells"]) for row in data["rows"]] == [5] * len(X)
     assert data["rows"][0]["right"] == (explanation[0].label == y[0])
 
-    some = read(page_html(explanation[10:20:3], hidden_values=False))
+    some = read(page_html(explanation[10:20:3]))
+    assert not some["hidden_values"]
     assert [row["label"] for row in some["rows"]] == [10, 13, 16, 19]
     revealed = {c for step in explanation[10].steps for c in step.columns}
     assert {data["columns"][int(c)] for c in some["rows"][0]["cells"]} == revealed

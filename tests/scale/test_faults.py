@@ -1,4 +1,4 @@
-"""Killed in the middle, or without room on the disk: what was there stays, nothing is half."""
+"""Killed processes and full disks leave previous files intact and no partial files."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ suwr.score_partitions(suwr.load(sys.argv[1]), sys.argv[2], sys.argv[3])
 """
 
 
-def test_killed_scoring_goes_on_where_it_stopped(tmp_path):
+def test_killed_scoring_resumes(tmp_path):
     for number in range(4):
         (tmp_path / f"{number}.csv").write_text(ROWS)
     model, out = FIXTURES / "classifier-1.suwr", tmp_path / "scored"
@@ -44,18 +44,18 @@ def test_killed_scoring_goes_on_where_it_stopped(tmp_path):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A disk of 64 kB, where the system lets us make one."""
+    """Mount a file system of 64 kB, which requires root."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = shutil.which("mount")
     words = [mount, "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
     if mount is None or subprocess.run(words, capture_output=True).returncode:
-        pytest.skip("Only root can make a small disk.")
+        pytest.skip("Only root can mount a file system.")
     yield folder
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_full_disk_leaves_the_old_file(small_disk):
+def test_a_full_disk_keeps_the_old_file(small_disk):
     model = suwr.load(FIXTURES / "classifier-1.suwr")
     path = small_disk / "m.suwr"
     model.save(path)
@@ -67,7 +67,7 @@ def test_a_full_disk_leaves_the_old_file(small_disk):
     assert sorted(os.listdir(small_disk)) == ["filler", "m.suwr"]
 
 
-def test_a_full_disk_ends_scoring_in_order(small_disk, tmp_path):
+def test_a_full_disk_keeps_completed_partitions(small_disk, tmp_path):
     model = suwr.load(FIXTURES / "classifier-1.suwr")
     for number in range(20):
         (tmp_path / f"{number:02d}.csv").write_text(ROWS)

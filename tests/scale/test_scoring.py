@@ -1,4 +1,4 @@
-"""Partitioned scoring gives what the model gives in memory, and never half of it."""
+"""Partitioned scoring equals scoring in memory, and never leaves partial results."""
 
 import json
 import os
@@ -45,12 +45,12 @@ def rows():
 
 @pytest.fixture
 def small_batches(monkeypatch):
-    """Batches of a few rows, so that a small table has many of them."""
+    """Reduce the batch size, so that a small table has many batches."""
     monkeypatch.setattr(partitions, "BATCH", 64)
 
 
 def check(frame, model, rows):
-    """The results equal those in memory, bit for bit."""
+    """Check that results equal those in memory, bit for bit."""
     X = rows[COLUMNS]
     assert frame["prediction"].tolist() == model.predict(X).tolist()
     probability = frame[[f"probability of {c}" for c in model.classes_]].to_numpy()
@@ -59,13 +59,13 @@ def check(frame, model, rows):
     assert frame["n_selected"].tolist() == masks.sum(axis=1).tolist()
     names = np.array(COLUMNS)
     assert [list(s) for s in frame["selected"]] == [names[m].tolist() for m in masks]
-    stories = model.explain(X)
-    assert [list(s) for s in frame["steps"]] == [[t.unit for t in e.steps] for e in stories]
+    explanation = model.explain(X)
+    assert [list(s) for s in frame["steps"]] == [[t.unit for t in e.steps] for e in explanation]
 
 
 @pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
-def test_files_give_what_memory_gives(tmp_path, model, rows, suffix):
+def test_files_are_scored_as_in_memory(tmp_path, model, rows, suffix):
     data, out = tmp_path / "data", tmp_path / "scored"
     data.mkdir()
     for number, part in enumerate(np.array_split(np.arange(len(rows)), 3)):
@@ -89,7 +89,7 @@ def test_files_give_what_memory_gives(tmp_path, model, rows, suffix):
     ]
 
 
-def test_regression_and_several_units_a_step(tmp_path):
+def test_regression_with_several_units_per_step(tmp_path):
     model = suwr.load(FIXTURES / "regressor-1.suwr")
     X = np.array(json.loads((FIXTURES / "regressor-1.json").read_text())["rows"])
     pd.DataFrame(X, columns=[f"p{i}" for i in range(12)]).to_parquet(tmp_path / "x.parquet")
@@ -99,7 +99,7 @@ def test_regression_and_several_units_a_step(tmp_path):
     assert [list(s) for s in frame["steps"]] == steps
 
 
-def test_a_second_call_repeats_nothing(tmp_path, model, rows, monkeypatch):
+def test_a_second_call_skips_completed_partitions(tmp_path, model, rows, monkeypatch):
     rows.to_parquet(tmp_path / "x.parquet", row_group_size=250)
     call = {"data": tmp_path / "x.parquet", "out": tmp_path / "scored", "rows_per_partition": 250}
     whole = score_partitions(model, **call)
@@ -114,7 +114,7 @@ def test_a_second_call_repeats_nothing(tmp_path, model, rows, monkeypatch):
     assert len(os.listdir(tmp_path / "scored")) == 5
 
 
-def test_an_error_leaves_finished_partitions_and_nothing_else(tmp_path, model, rows):
+def test_an_error_keeps_completed_partitions_only(tmp_path, model, rows):
     rows.iloc[:10].to_csv(tmp_path / "0.csv", index=False)
     (tmp_path / "1.csv").write_text("age,colour\n1,red\n")
     with pytest.raises(TableError, match=r"1\.csv' lacks 3 column\(s\) of the model: 'height'"):
@@ -132,15 +132,15 @@ def test_results_of_another_model_or_data_are_not_mixed(tmp_path, model, rows):
     assert score_partitions(model, tmp_path / "x.csv", out, overwrite=True).n_rows == 20
 
 
-def test_a_folder_with_other_files_is_left_alone(tmp_path, model, rows):
+def test_a_directory_with_other_files_is_not_touched(tmp_path, model, rows):
     rows.iloc[:5].to_csv(tmp_path / "x.csv", index=False)
-    with pytest.raises(FileExistsError, match="must be an empty folder"):
+    with pytest.raises(FileExistsError, match="must be an empty directory"):
         score_partitions(model, tmp_path / "x.csv", tmp_path)
     assert os.listdir(tmp_path) == ["x.csv"]
 
 
-def test_two_writers_do_not_meet(tmp_path, model, rows):
-    from suwr.scale.folder import open_folder
+def test_concurrent_writers_are_an_error(tmp_path, model, rows):
+    from suwr.scale.results import open_folder
 
     rows.iloc[:5].to_csv(tmp_path / "x.csv", index=False)
     with (
@@ -162,14 +162,14 @@ def test_empty_files_have_empty_results(tmp_path, model, rows):
 @pytest.mark.parametrize(
     ("data", "error", "message"),
     [
-        ("none-*.csv", FileNotFoundError, "nor does any file match"),
+        ("none-*.csv", FileNotFoundError, "No file matches"),
         ("x.txt", TableError, "must end in .csv"),
         ("broken.parquet", TableError, "cannot be read"),
         ("bad.csv", TableError, "cannot be read"),
-        ("empty", FileNotFoundError, "holds no CSV"),
+        ("empty", FileNotFoundError, "contains no CSV"),
     ],
 )
-def test_bad_data(tmp_path, model, rows, data, error, message):
+def test_invalid_data(tmp_path, model, rows, data, error, message):
     (tmp_path / "x.txt").write_text("a")
     (tmp_path / "broken.parquet").write_text("no")
     (tmp_path / "empty").mkdir()
@@ -178,8 +178,10 @@ def test_bad_data(tmp_path, model, rows, data, error, message):
         score_partitions(model, tmp_path / data, tmp_path / "scored")
 
 
-def test_bad_parameters(tmp_path, model):
-    with pytest.raises(ValueError, match="'rows_per_partition' parameter must be"):
+def test_invalid_parameters(tmp_path, model):
+    with pytest.raises(
+        ValueError, match="'rows_per_partition' parameter of score_partitions must be"
+    ):
         score_partitions(model, "x.csv", tmp_path / "s", rows_per_partition=0)
     with pytest.raises(FileNotFoundError, match="empty list"):
         score_partitions(model, [], tmp_path / "s")
@@ -198,4 +200,13 @@ def test_on_the_command_line(tmp_path, model, rows, monkeypatch):
     check(pd.read_parquet("scored/part-00001.parquet"), model, rows)
     wrong = CliRunner().invoke(app, [*words[:2], "c*.parquet", "--out", "other/"])
     assert wrong.exit_code == 1
-    assert "Error: There is no file 'c*.parquet'" in wrong.output
+    assert "Error: No file matches 'c*.parquet'" in wrong.output
+
+
+def test_progress_counts_partitions_and_rows(tmp_path, model, rows, capsys):
+    rows.iloc[:30].to_csv(tmp_path / "0.csv", index=False)
+    rows.iloc[:20].to_csv(tmp_path / "1.csv", index=False)
+    score_partitions(model, tmp_path, tmp_path / "scored", verbose=1)
+    err = capsys.readouterr().err
+    assert "2/2" in err
+    assert "50 rows" in err

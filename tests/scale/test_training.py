@@ -1,4 +1,4 @@
-"""Training from files gives the model that training in memory gives."""
+"""Training from files yields the same model as training in memory."""
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import suwr.training.data
 from suwr import Patches, SUWRClassifier, SUWRRegressor, fit_partitions, load
 from suwr.cli import app
-from suwr.data.stored import mapped_tensor
+from suwr.data.stored import mapped_array
 from suwr.exceptions import TableError
 from suwr.scale import ParquetTable, partitions
 
@@ -35,7 +35,7 @@ def make_rows(n=300):
     )
     frame.loc[rng.rand(n) < 0.2, "age"] = pd.NA
     frame.loc[rng.rand(n) < 0.2, "narrow"] = np.nan
-    # For a whole batch, nothing says that these are no numbers.
+    # A whole batch without values, which does not show the type of the column.
     frame.loc[100:180, "colour"] = None
     frame.loc[100:180, "member"] = None
     return frame
@@ -93,7 +93,7 @@ def test_files_train_as_memory_does(folder, whole, tmp_path, kind, target, param
     assert list(tmp_path.iterdir()) == []
 
 
-def test_passes_in_blocks_are_passes_over_all_rows(monkeypatch):
+def test_evaluation_in_blocks_equals_evaluation_of_all_rows(monkeypatch):
     rng = np.random.RandomState(0)
     X = rng.randn(3000, 5)
     y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2]) > 0
@@ -104,7 +104,7 @@ def test_passes_in_blocks_are_passes_over_all_rows(monkeypatch):
 
 
 @pytest.mark.usefixtures("small_batches")
-def test_the_command_reads_a_pattern(folder, whole, tmp_path):
+def test_the_command_accepts_a_glob_pattern(folder, whole, tmp_path):
     options = ["--target", "class", "--max-epochs", "1", "--device", "cpu"]
     options += ["--scratch", str(tmp_path)]
     out = tmp_path / "m.suwr"
@@ -137,14 +137,14 @@ def write(folder, name, **columns):
         ({"x": [1.0, 2.0], "y": [0, None]}, "y contains NaN"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(tmp_path, second, message):
+def test_inconsistent_files_are_errors(tmp_path, second, message):
     write(tmp_path, "a.parquet", x=[1.0, 2.0], y=[0, 1])
     write(tmp_path, "b.parquet", **second)
     with pytest.raises(ValueError, match=message):
         fit_partitions(SUWRClassifier(**SMALL), tmp_path, "y")
 
 
-def test_other_files_and_columns_are_refused(tmp_path):
+def test_invalid_files_columns_and_parameters_are_errors(tmp_path):
     write(tmp_path, "a.parquet", x=[1.0, 2.0], y=[0, 1])
     (tmp_path / "b.csv").write_text("x,y\n1,2\n")
     with pytest.raises(TableError, match="must be a Parquet file"):
@@ -153,16 +153,18 @@ def test_other_files_and_columns_are_refused(tmp_path):
         fit_partitions(SUWRClassifier(), tmp_path / "a.parquet", "z")
     with pytest.raises(ValueError, match="must not be Patches"):
         fit_partitions(SUWRClassifier(groups=Patches((1, 1), 1)), tmp_path / "a.parquet", "y")
-    with pytest.raises(FileNotFoundError, match="'scratch' parameter must be an existing folder"):
+    with pytest.raises(
+        FileNotFoundError, match="'scratch' parameter must be an existing directory"
+    ):
         fit_partitions(SUWRClassifier(), tmp_path / "a.parquet", "y", scratch=tmp_path / "no")
-    with pytest.raises(FileNotFoundError, match="nor does any file match"):
+    with pytest.raises(FileNotFoundError, match="No file matches"):
         fit_partitions(SUWRClassifier(), tmp_path / "no-*.parquet", "y")
 
 
-def test_a_full_disk_is_an_error_not_a_crash(tmp_path):
+def test_a_full_disk_is_an_error_before_training(tmp_path):
     with pytest.raises(OSError, match="training needs 4000000"):
-        mapped_tensor((10**9, 10**6), tmp_path)
+        mapped_array((10**9, 10**6), tmp_path)
     assert list(tmp_path.iterdir()) == []
-    tensor = mapped_tensor((3, 2), tmp_path)
-    assert tensor.tolist() == [[0.0, 0.0]] * 3
+    array = mapped_array((3, 2), tmp_path)
+    assert array.tolist() == [[0.0, 0.0]] * 3
     assert list(tmp_path.iterdir()) == []

@@ -14,7 +14,7 @@ from suwr._utils.optional import require
 from suwr.audit import audit_files
 from suwr.cli.files import check_table_path, model_columns, read_frame, write_frame
 from suwr.estimators.classifier import SUWRClassifier
-from suwr.estimators.persistence import load
+from suwr.estimators.io import load
 from suwr.exceptions import TableError
 from suwr.plots.files import write_figure
 from suwr.scale import score_partitions
@@ -70,7 +70,7 @@ class PageOptions:
 
     target: str | None = None
     model: bool | None = None
-    hidden_values: bool = True
+    hidden_values: bool = False
 
 
 def explain_rows(

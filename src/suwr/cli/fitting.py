@@ -87,7 +87,7 @@ def _read_whole(data: str, target: str, scratch: Path | None) -> tuple[Any, NDAr
 def _read_stored(data: str, target: str, scratch: Path | None) -> tuple[Any, NDArray[Any], Any]:
     """The same of files that are read piece by piece; the closing words are about the first."""
     table = ParquetTable(data, [target], scratch)
-    return table, table.beside(target), table.head()
+    return table, table.read_excluded(target), table.head()
 
 
 def _is_quantity(y: NDArray[Any]) -> bool:

@@ -195,7 +195,7 @@ def explain(
             "--hidden-values/--no-hidden-values",
             help="Put the values that were not revealed into the page too.",
         ),
-    ] = True,
+    ] = False,
     mean_features: MeanFeatures = None,
 ) -> None:
     """Tell how the predictions of some rows came about."""

@@ -15,7 +15,7 @@ from suwr import __version__
 from suwr._utils.files import check_writable, write_atomic
 from suwr.cli.answers import Answer, UnseenError, describe, read_answer
 from suwr.estimators.acquisition import Acquisition
-from suwr.estimators.persistence import load
+from suwr.estimators.io import load
 from suwr.explanation import Explanation
 
 __all__ = ["ask_questions", "default_record"]

@@ -1,33 +1,34 @@
-"""Exact methods for problems small enough to know p(x, y) completely.
+"""Exact methods for finite problems, whose distribution p(x, y) is known.
 
-``FiniteProblem`` states a problem. ``solve`` and ``pareto_front`` find the best policies of three
-kinds, ``leakage`` measures any policy, ``represent`` decides whether SUWR can run it, and ``gap``
-compares a fitted model with the optimum.
+``FiniteProblem`` defines a problem. ``solve`` and ``pareto_front`` compute optimal policies,
+``leakage`` measures the leakage of any policy, ``represent`` decides whether a policy is a SUWR
+policy, and ``gap`` compares a fitted model with the optimum.
 """
 
+from typing import Any
+
+from suwr._utils.deprecation import DeprecatedName, deprecated_attribute
 from suwr.exact.certificate import LeakCertificate, RayCertificate
+from suwr.exact.datasets import cube, five_blocks, leaky_pair, one_hot_rows, toy_problem
 from suwr.exact.front import ParetoFront, pareto_front
-from suwr.exact.gap import Gap, gap
-from suwr.exact.leakage import LeakageAmount, LeakageReport, Witness, leakage
-from suwr.exact.library import cube, five_blocks, leaky_pair, one_hot_rows, toy_problem
-from suwr.exact.policy import StatePolicy
+from suwr.exact.gap import OptimalityGap, gap
+from suwr.exact.leakage import LeakageAmount, LeakageReport, LeakageWitness, leakage
+from suwr.exact.policy import Decision, PolicyTable, StatePolicy, SUWRPolicy, as_table
 from suwr.exact.problem import FiniteProblem
 from suwr.exact.representation import Representation, represent
-from suwr.exact.sequential import Decision, SUWRPolicy
-from suwr.exact.solution import Solution
-from suwr.exact.solve import solve
-from suwr.exact.table import PolicyTable, as_table
+from suwr.exact.solve import Solution, solve
 from suwr.exact.tree import DecisionTree, Node
 
 __all__ = [
     "Decision",
     "DecisionTree",
     "FiniteProblem",
-    "Gap",
     "LeakCertificate",
     "LeakageAmount",
     "LeakageReport",
+    "LeakageWitness",
     "Node",
+    "OptimalityGap",
     "ParetoFront",
     "PolicyTable",
     "RayCertificate",
@@ -35,7 +36,6 @@ __all__ = [
     "SUWRPolicy",
     "Solution",
     "StatePolicy",
-    "Witness",
     "as_table",
     "cube",
     "five_blocks",
@@ -48,3 +48,16 @@ __all__ = [
     "solve",
     "toy_problem",
 ]
+
+_DEPRECATED = {
+    "Gap": DeprecatedName(
+        "suwr.exact.gap:OptimalityGap", "Use suwr.exact.OptimalityGap", removal="0.3.0"
+    ),
+    "Witness": DeprecatedName(
+        "suwr.exact.leakage:LeakageWitness", "Use suwr.exact.LeakageWitness", removal="0.3.0"
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    return deprecated_attribute("suwr.exact", name, _DEPRECATED)

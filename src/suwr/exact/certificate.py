@@ -1,6 +1,6 @@
-"""Proofs that a policy is no SUWR policy, and their check.
+"""Certificates that a policy is not a SUWR policy, and their verification.
 
-The checks use plain Python and exact fractions, and nothing of the solvers.
+Verification uses plain Python and exact fractions, independently of the solvers.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ from typing import Any
 
 import numpy as np
 
-from suwr.exact.leakage import Witness
-from suwr.exact.table import PolicyTable
+from suwr.exact.leakage import LeakageWitness
+from suwr.exact.policy import PolicyTable
 
-# One entry a feature: the code of the revealed value, or None where it is hidden.
+# A masked state: for each feature the code of its value, or None if it is hidden.
 Pattern = tuple[int | None, ...]
 
 
 @dataclass(frozen=True)
 class LeakCertificate:
-    """The policy leaks, and no SUWR policy does.
+    """Proof by leakage: the policy leaks, and no SUWR policy does.
 
     Attributes
     ----------
     table : PolicyTable
         The policy.
-    witness : Witness
-        Two rows that look alike through a mask and get it with different probabilities.
+    witness : LeakageWitness
+        Two rows that agree on the revealed values of a mask but select it with unequal
+        probability.
 
     Examples
     --------
@@ -40,10 +41,10 @@ class LeakCertificate:
     """
 
     table: PolicyTable
-    witness: Witness
+    witness: LeakageWitness
 
     def verify(self) -> bool:
-        """Whether the two rows are alike, possible, and treated differently."""
+        """Check that both rows have positive probability, agree, and have unequal probabilities."""
         w = self.witness
         rows = self.table.problem.locate([w.x.tolist(), w.x_other.tolist()])
         a, b = (self.table.problem.codes[row] for row in rows)
@@ -56,18 +57,19 @@ class LeakCertificate:
 
 @dataclass(frozen=True)
 class RayCertificate:
-    """A reward for stopping in each masked state that the policy earns and no SUWR policy can.
+    """Proof by a reward for stopping whose expectation no SUWR policy can reach.
 
-    If every state's weight w is at least the sum of its children's, whatever is revealed next,
-    then a SUWR policy earns Σ θ(s) w(s) ≤ w(∅): each step can only lose. A policy that earns more
-    is no SUWR policy. These weights are the dual ray of the linear program that looks for one.
+    If the weight w(s) of every state is at least the sum of the weights of its children, for any
+    feature revealed next, then Σ θ(s) w(s) ≤ w(∅) for every SUWR policy, because no step increases
+    the expected weight. A policy with a larger expectation is not a SUWR policy. The weights are a
+    dual ray of the linear program in :func:`suwr.exact.represent`.
 
     Attributes
     ----------
     table : PolicyTable
         The policy.
     weights : dict
-        w of each masked state; a state is a tuple of codes, with None for what is hidden.
+        w(s) of each masked state, a tuple of codes with None for hidden features.
 
     Examples
     --------
@@ -82,7 +84,7 @@ class RayCertificate:
 
     @property
     def reward(self) -> Fraction:
-        """Σ θ(s) w(s): what the policy earns."""
+        """Σ θ(s) w(s), the expected reward of the policy."""
         return sum(
             (theta * self.weights[state] for state, theta in thetas(self.table).items()),
             Fraction(0),
@@ -90,17 +92,18 @@ class RayCertificate:
 
     @property
     def bound(self) -> Fraction:
-        """w(∅): what no SUWR policy can exceed."""
+        """w(∅), the upper bound for all SUWR policies."""
         return self.weights[(None,) * self.table.problem.n_features]
 
     def verify(self, units_per_step: int | None = None) -> bool:
-        """Check every inequality.
+        """Check every inequality in exact arithmetic.
 
         Parameters
         ----------
         units_per_step : int, default=None
-            Most features that a step may reveal; any number if None. One is enough: the
-            inequalities for larger steps follow by revealing their features one after another.
+            Maximum number of features that a step may reveal; unlimited if None. One is
+            sufficient: the inequalities of larger steps follow by revealing their features one at a
+            time.
         """
         n_features = self.table.problem.n_features
         most = n_features if units_per_step is None else units_per_step
@@ -111,13 +114,13 @@ class RayCertificate:
             hidden = [j for j in range(n_features) if state[j] is None]
             for size in range(1, min(most, len(hidden)) + 1):
                 for units in combinations(hidden, size):
-                    children = {show(row, state, units) for row in members}
+                    children = {reveal(row, state, units) for row in members}
                     if sum(self.weights[child] for child in children) > self.weights[state]:
                         return False
         return self.reward > self.bound + Fraction(1, 10**9)
 
     def text(self) -> str:
-        """The states with a weight that is not 0, one a line."""
+        """Format the states with non-zero weight as text, one per line."""
         problem = self.table.problem
         earned = thetas(self.table)
         lines = [f"policy earns {self.reward}, a SUWR policy at most {self.bound}"]
@@ -129,7 +132,7 @@ class RayCertificate:
 
 
 def thetas(table: PolicyTable) -> dict[Pattern, Fraction]:
-    """θ of every masked state in which the policy may stop."""
+    """θ(s) of every masked state in which the policy stops with positive probability."""
     found: dict[Pattern, Fraction] = {}
     for m, mask in enumerate(table.masks):
         for row, probability in enumerate(table.probabilities[:, m]):
@@ -151,13 +154,13 @@ def patterns(table: PolicyTable) -> dict[Pattern, list[tuple[int, ...]]]:
     return members
 
 
-def show(row: tuple[int, ...], state: Pattern, units: tuple[int, ...]) -> Pattern:
-    """The state after some features of the row are revealed."""
+def reveal(row: tuple[int, ...], state: Pattern, units: tuple[int, ...]) -> Pattern:
+    """The state after the features ``units`` of the row are revealed."""
     return tuple(row[j] if j in units else code for j, code in enumerate(state))
 
 
 def describe(state: Pattern, problem: Any) -> str:
-    """A state as text: values, and * for what is hidden."""
+    """Format a state as text, with * for hidden features."""
     values = [
         "*" if code is None else str(problem.alphabets[j].values[code])
         for j, code in enumerate(state)
@@ -168,10 +171,10 @@ def describe(state: Pattern, problem: Any) -> str:
 def certificate_from_rewards(
     table: PolicyTable, rewards: Mapping[Pattern, Fraction]
 ) -> RayCertificate:
-    """Turn any rewards into weights that satisfy every inequality, exactly.
+    """Turn rewards into weights that satisfy every inequality exactly.
 
-    w(s) is the most that a SUWR policy can earn from s on: the larger of the reward here and the
-    best sum over the values of one more feature.
+    w(s) is the maximal expected reward of a SUWR policy from s on: the larger of the reward for
+    stopping in s and the best sum over the values of one more feature.
     """
     weights: dict[Pattern, Fraction] = {}
     members = patterns(table)
@@ -179,7 +182,7 @@ def certificate_from_rewards(
         options = [rewards.get(state, Fraction(0))]
         for j, code in enumerate(state):
             if code is None:
-                children = {show(row, state, (j,)) for row in members[state]}
+                children = {reveal(row, state, (j,)) for row in members[state]}
                 options.append(sum((weights[child] for child in children), Fraction(0)))
         weights[state] = max(options)
     return RayCertificate(table, weights)

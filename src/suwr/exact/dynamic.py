@@ -1,31 +1,79 @@
 """The best SUWR policy, by dynamic programming over masked states."""
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
-from suwr.exact._arrays import Floats, Ints
-from suwr.exact._checks import check_memory
+from suwr._utils.validation import check_integer
 from suwr.exact.policy import StatePolicy
 from suwr.exact.problem import FiniteProblem
-from suwr.exact.solution import Solution
-from suwr.exact.states import MaskedStates
-from suwr.exact.steps import Steps
+from suwr.exact.states import Floats, Ints, MaskedStates, check_memory
 from suwr.exact.tree import DecisionTree
 
 
-def solve_dp(problem: FiniteProblem, sparsity_weight: float, steps: Steps) -> Solution:
+@dataclass(frozen=True)
+class StepLimits:
+    """Number of steps of a policy, and number of features of a step.
+
+    Attributes
+    ----------
+    max_steps : int or None
+        Maximum number of steps (T in the paper); None is the number of features.
+    units_per_step : int
+        Maximum number of features that one step reveals at once.
+    """
+
+    max_steps: int | None = None
+    units_per_step: int = 1
+
+    @classmethod
+    def checked(cls, max_steps: Any, units_per_step: Any, owner: str) -> StepLimits:
+        """Validate both parameters on behalf of the function ``owner``."""
+        if max_steps is not None:
+            max_steps = check_integer(max_steps, "max_steps", owner, 0)
+        return cls(max_steps, check_integer(units_per_step, "units_per_step", owner, 1))
+
+    def is_unlimited(self, n_features: int) -> bool:
+        """Whether single-feature steps are optimal, so that steps need not be counted.
+
+        With enough steps, revealing one feature at a time is never worse. With one feature per
+        step, the number of steps is the number of revealed features.
+        """
+        return self.units_per_step == 1 or self.max_steps is None or self.max_steps >= n_features
+
+    def max_size(self, n_features: int) -> int:
+        """Maximum number of features that can be revealed in total."""
+        if self.max_steps is None:
+            return n_features
+        return min(n_features, self.max_steps * self.units_per_step)
+
+    @property
+    def limit(self) -> int:
+        """``max_steps``, which must not be None."""
+        if self.max_steps is None:
+            raise ValueError("The number of steps is not limited.")
+        return self.max_steps
+
+
+def solve_dp(
+    problem: FiniteProblem, sparsity_weight: float, steps: StepLimits
+) -> tuple[StatePolicy, DecisionTree]:
     """Minimise loss + λ cost over all SUWR policies.
 
-    V(s) = min(c(s), min_u Σ_a V(s with x[u] = a)) holds for every masked state s, where c(s) is the
-    cost of stopping and u is what one step may reveal. All amounts carry the probability of their
-    state, so V(∅) is the optimal objective. Some optimal policy is deterministic: a decision tree.
+    Every masked state s satisfies V(s) = min(c(s), min_u Σ_a V(s with x[u] = a)), where c(s) is the
+    cost of stopping and u are the features that one step may reveal. All quantities are weighted by
+    the probability of their state, so V(∅) is the optimal objective. Some optimal policy is
+    deterministic, that is, a decision tree.
     """
     states = problem.states
     weights = np.array([sparsity_weight])
-    if steps.is_free(problem.n_features):
+    if steps.is_unlimited(problem.n_features):
         stop = states.stop_cost(weights, steps.max_size(problem.n_features))
         value = stop.copy()
         states.sweep(value)
@@ -43,20 +91,20 @@ def solve_dp(problem: FiniteProblem, sparsity_weight: float, steps: Steps) -> So
     paths = _paths(problem, stop[:, 0], layers, options)
     leaves = np.unique(paths[:, -1])
     policy = StatePolicy(problem, leaves, np.ones(len(leaves)))
-    return Solution(problem, "dp", sparsity_weight, policy, DecisionTree(problem, paths))
+    return policy, DecisionTree(problem, paths)
 
 
 def front_points_dp(
-    problem: FiniteProblem, weights: Floats, steps: Steps
+    problem: FiniteProblem, weights: Floats, steps: StepLimits
 ) -> tuple[Floats, Floats, Floats]:
-    """Loss, cost and number of features of an optimal policy at each of many weights."""
+    """Loss, cost and number of features of an optimal policy at each sparsity weight."""
     states = problem.states
-    free = steps.is_free(problem.n_features)
-    stop = states.stop_cost(weights, steps.max_size(problem.n_features) if free else None)
+    unlimited = steps.is_unlimited(problem.n_features)
+    stop = states.stop_cost(weights, steps.max_size(problem.n_features) if unlimited else None)
     amounts = [stop, _repeated(states.cost_mass, weights)]
     if problem.costs is not None:
         amounts.append(_repeated(states.size_mass(), weights))
-    if free:
+    if unlimited:
         states.sweep(*amounts)
         final = amounts
     else:
@@ -75,7 +123,7 @@ def _singles(n_features: int) -> list[tuple[int, ...]]:
     return [(j,) for j in range(n_features)]
 
 
-def _options(n_features: int, steps: Steps) -> list[tuple[int, ...]]:
+def _options(n_features: int, steps: StepLimits) -> list[tuple[int, ...]]:
     return [
         units
         for size in range(1, min(steps.units_per_step, n_features) + 1)
@@ -86,7 +134,7 @@ def _options(n_features: int, steps: Steps) -> list[tuple[int, ...]]:
 def _layers(
     states: MaskedStates, stop: list[Floats], options: list[tuple[int, ...]], n_steps: int
 ) -> Iterator[list[Floats]]:
-    """Values with 0, 1, …, n_steps steps left."""
+    """Values with 0, 1, …, n_steps remaining steps."""
     following = stop
     yield following
     for _ in range(n_steps):
@@ -100,30 +148,30 @@ def _layers(
 def _paths(
     problem: FiniteProblem, stop: Floats, layers: list[Floats], options: list[tuple[int, ...]]
 ) -> Ints:
-    """Follow the optimal decisions for all support rows at once.
+    """States of all support rows after each optimal decision.
 
-    Only visited states need a decision, so no table of them is stored.
+    Decisions are computed for visited states only.
     """
     states = problem.states
     rows = np.arange(problem.n_rows)
     paths = [np.full(problem.n_rows, states.root)]
-    left = len(layers) - 1
+    remaining = len(layers) - 1
     rounding = 1e-15 * stop[states.root]
     while True:
         here = paths[-1]
-        value = layers[left]
-        # A tie means stop: the same objective with fewer features.
+        value = layers[remaining]
+        # Stop on ties: the objective is the same, with fewer features.
         moving = rows[value[here] < stop[here] * (1 - 1e-12) - rounding]
         if not len(moving):
             return np.column_stack(paths)
-        following = layers[max(left - 1, 0)]
+        following = layers[max(remaining - 1, 0)]
         ids, group = np.unique(here[moving], return_inverse=True)
         best = _best_option(problem, moving, ids, group, following, options)
         bits = np.array([sum(1 << j for j in units) for units in options])[best]
         after = here.copy()
         after[moving] = states.index(moving, states.masks_of(ids)[group] | bits[group])
         paths.append(after)
-        left = max(left - 1, 0)
+        remaining = max(remaining - 1, 0)
 
 
 def _best_option(
@@ -134,7 +182,7 @@ def _best_option(
     following: Floats,
     options: list[tuple[int, ...]],
 ) -> Ints:
-    """For each state the option with the least value; ties go to the first."""
+    """Option of minimal value in each state; the first one on ties."""
     states = problem.states
     masks = states.masks_of(ids)
     best = np.full(len(ids), -1)
@@ -142,7 +190,7 @@ def _best_option(
     for number, units in enumerate(options):
         bits = sum(1 << j for j in units)
         children = states.index(rows, masks[group] | bits)
-        # Every row carries its share of its child, so shares of one child add up to its value.
+        # The value of a child, divided among its rows in proportion to their probability.
         share = following[children] * problem.p[rows] / states.mass[children]
         total = np.bincount(group, weights=share, minlength=len(ids))
         better = ((masks & bits) == 0) & (total < least - 1e-12 * np.abs(total))

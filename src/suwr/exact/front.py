@@ -1,4 +1,4 @@
-"""Exact Pareto fronts: every break point, by bisection on λ."""
+"""Exact Pareto fronts of loss and cost: every break point, by bisection on λ."""
 
 from __future__ import annotations
 
@@ -9,42 +9,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from suwr.exact._arrays import Floats
-from suwr.exact._checks import check_choice
-from suwr.exact.dynamic import front_points_dp
+from suwr._utils.validation import check_choice
+from suwr.exact.dynamic import StepLimits, front_points_dp
 from suwr.exact.linear import solve_lp
 from suwr.exact.problem import FiniteProblem
-from suwr.exact.solve import METHODS
-from suwr.exact.steps import Steps
-from suwr.exact.subset import subset_amounts
+from suwr.exact.solve import METHODS, subset_amounts
+from suwr.exact.states import Floats
 
-# Maps sparsity weights to loss, cost and number of features of a policy optimal at each.
+# Maps sparsity weights to the loss, cost and number of features of an optimal policy at each.
 Oracle = Callable[[Floats], tuple[Floats, Floats, Floats]]
 
-# What a batch of dynamic programs may hold at once; more would only leave the cache.
+# Memory of a batch of dynamic programs; larger batches are no faster.
 _BATCH_BYTES = 256 * 1024**2
 
 
 @dataclass(frozen=True)
 class ParetoFront:
-    """The least loss for every cost, as the corners of a convex curve.
+    """The minimal loss at every cost, as the corners of a convex curve.
 
-    Between two corners lie the random mixtures of their policies. Corners are sorted by cost; the
-    last one has the least loss of all.
+    Points between two corners are random mixtures of their policies. Corners are sorted by cost;
+    the last one has the minimal loss of all policies.
 
     Attributes
     ----------
     method : {"dp", "lp", "global"}
-        Which policies are allowed.
+        The class of policies; see :func:`suwr.exact.solve`.
     n_selected : ndarray of shape (n_points,)
         Expected number of revealed features.
     cost : ndarray of shape (n_points,)
-        Expected cost; the same as ``n_selected`` unless the problem has ``costs``.
+        Expected cost; equal to ``n_selected`` unless the problem has ``costs``.
     loss : ndarray of shape (n_points,)
         Expected loss.
     sparsity_weight : ndarray of shape (n_points,)
-        The break points: the least λ at which each corner is optimal. It stays optimal up to the
-        λ of the corner before it. The last one is 0.
+        The break points: the smallest λ at which each corner is optimal. The corner remains optimal
+        up to the break point of the preceding corner. The last break point is 0.
 
     Examples
     --------
@@ -64,29 +62,26 @@ class ParetoFront:
         return len(self.loss)
 
     def loss_at(self, cost: ArrayLike) -> Floats:
-        """Least loss that any allowed policy reaches at an expected cost of at most ``cost``.
-
-        NaN where even the first corner costs more.
-        """
+        """Minimal loss at an expected cost of at most ``cost``; NaN if no policy is that cheap."""
         wanted = np.asarray(cost, dtype=float)
         return np.where(
             wanted < self.cost[0] - 1e-12, np.nan, np.interp(wanted, self.cost, self.loss)
         )
 
     def objective(self, sparsity_weight: ArrayLike) -> Floats:
-        """Least loss + λ cost at any λ."""
+        """Minimal loss + λ cost at any λ."""
         weight = np.asarray(sparsity_weight, dtype=float)[..., None]
         return np.asarray((self.loss + weight * self.cost).min(axis=-1))
 
     def plot(self, ax: Any = None, **kwargs: Any) -> Any:
-        """Draw the front, with what lies below it, which is impossible, in grey.
+        """Plot the front, with the infeasible region below it shaded.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure if None.
+            Axes to draw on; a new figure if None.
         **kwargs
-            For :func:`suwr.plots.plot_fronts`.
+            Passed to :func:`suwr.plots.plot_fronts`.
 
         Returns
         -------
@@ -105,11 +100,11 @@ def pareto_front(
     units_per_step: int = 1,
     **options: Any,
 ) -> ParetoFront:
-    """Find all break points of the trade-off between loss and cost.
+    """Compute the exact Pareto front of expected loss and cost.
 
     Policies may be mixed at random before the first step, so the front is convex. Two corners are
-    neighbours exactly if no policy does better at the λ for which both are equally good; otherwise
-    that policy is a new corner between them.
+    adjacent if and only if no policy is better at the λ for which both have the same objective;
+    otherwise the better policy is a new corner between them.
 
     Parameters
     ----------
@@ -135,36 +130,52 @@ def pareto_front(
     (array([0. , 1.5]), array([3., 0.]), array([2., 0.]))
     """
     check_choice(method, "method", "pareto_front", METHODS)
-    steps = Steps.checked(max_steps, units_per_step, "pareto_front")
+    steps = StepLimits.checked(max_steps, units_per_step, "pareto_front")
     if options and method != "lp":
         raise TypeError(f"pareto_front() with method={method!r} takes no {sorted(options)}.")
-    if method == "global":
-        return _subset_front(problem, steps)
     states = problem.states
+    max_size = steps.max_size(problem.n_features)
+    nothing = np.array([states.risk[states.root], 0.0, 0.0])
+    tolerance = 1e-8 if method == "lp" else 1e-11  # HiGHS satisfies constraints to within 1e-7
+    loss_tolerance = max(tolerance * nothing[0], _loss_rounding(problem, nothing[0]))
+    if method == "global":
+        loss, cost, size = subset_amounts(problem)
+        points = np.column_stack([loss, cost, size])[size <= max_size]
+        return _as_front(method, points, tolerance, loss_tolerance)
     if method == "dp":
         batch = max(1, _BATCH_BYTES // (8 * states.n_states * 8))
         oracle = _in_batches(lambda w: front_points_dp(problem, w, steps), batch)
-        tolerance = 1e-11
     else:
-        oracle = _in_batches(lambda w: _lp_point(problem, float(w[0]), steps, options), 1)
-        tolerance = 1e-8  # HiGHS keeps constraints to 1e-7 of their size
-    nothing = np.array([states.risk[states.root], 0.0, 0.0])
-    return _as_front(method, *_trace(oracle, nothing, tolerance))
+        oracle = _in_batches(lambda w: _lp_point(problem, float(w[0]), max_size, options), 1)
+    points = _trace(oracle, nothing, tolerance, loss_tolerance)
+    return _as_front(method, points, tolerance, loss_tolerance)
 
 
-def _trace(oracle: Oracle, nothing: Floats, tolerance: float) -> tuple[Floats, float]:
-    """All corners as rows (loss, cost, size), found from the two ends."""
+def _loss_rounding(problem: FiniteProblem, loss: float) -> float:
+    """Bound on the rounding error of an expected loss.
+
+    Sums of probabilities have an absolute error. For squared error, a mean is accurate relative to
+    the magnitude of the labels, not to their variance: a mean that is off by δ changes a variance v
+    by up to 2 δ √v + δ².
+    """
+    relative = 4 * np.finfo(float).eps * np.sqrt(problem.n_rows)
+    if problem.is_classification:
+        return float(relative)
+    mean_error = relative * np.abs(problem.labels.astype(float)).max()
+    return float(2 * mean_error * np.sqrt(loss) + mean_error**2)
+
+
+def _trace(oracle: Oracle, nothing: Floats, tolerance: float, loss_tolerance: float) -> Floats:
+    """All corners as rows (loss, cost, size), by bisection from the two end points."""
     everything = np.array(oracle(np.zeros(1)))[:, 0]
     points = [nothing, everything]
-    # Rounding is relative to the losses themselves, not to what can be gained.
-    scale = tolerance * nothing[0]
-    cost_scale = tolerance * everything[1]
+    cost_tolerance = tolerance * everything[1]
     open_segments = [(nothing, everything)]
     while open_segments:
         pairs = [
             (left, right)
             for left, right in open_segments
-            if left[0] - right[0] > scale and right[1] - left[1] > cost_scale
+            if left[0] - right[0] > loss_tolerance and right[1] - left[1] > cost_tolerance
         ]
         if not pairs:
             break
@@ -172,24 +183,23 @@ def _trace(oracle: Oracle, nothing: Floats, tolerance: float) -> tuple[Floats, f
         found = np.array(oracle(weights)).T
         open_segments = []
         for (left, right), weight, point in zip(pairs, weights, found, strict=True):
-            slack = scale + tolerance * weight * right[1]
+            slack = loss_tolerance + tolerance * weight * right[1]
             if point[0] + weight * point[1] < left[0] + weight * left[1] - slack:
                 points.append(point)
                 open_segments += [(left, point), (point, right)]
-    return np.array(points), tolerance
+    return np.array(points)
 
 
-def _as_front(method: str, points: Floats, tolerance: float) -> ParetoFront:
+def _as_front(method: str, points: Floats, tolerance: float, loss_tolerance: float) -> ParetoFront:
     """Keep the corners of the lower convex hull of points (loss, cost, size)."""
-    loss_scale = tolerance * float(points[:, 0].max())
-    cost_scale = tolerance * float(points[:, 1].max())
+    cost_tolerance = tolerance * float(points[:, 1].max())
     corners: list[Floats] = []
     for point in points[np.lexsort((points[:, 2], points[:, 0], points[:, 1]))]:
-        if corners and point[0] >= corners[-1][0] - loss_scale:
-            continue  # costs more and is no better
-        if corners and point[1] <= corners[-1][1] + cost_scale:
-            corners.pop()  # a free feature: better at the same cost
-        while len(corners) > 1 and not _is_corner(corners[-2], corners[-1], point, loss_scale):
+        if corners and point[0] >= corners[-1][0] - loss_tolerance:
+            continue  # more expensive without a lower loss
+        if corners and point[1] <= corners[-1][1] + cost_tolerance:
+            corners.pop()  # a lower loss at the same cost, by a feature without cost
+        while len(corners) > 1 and not _is_corner(corners[-2], corners[-1], point, loss_tolerance):
             corners.pop()
         corners.append(point)
     loss, cost, size = np.array(corners).T
@@ -197,25 +207,19 @@ def _as_front(method: str, points: Floats, tolerance: float) -> ParetoFront:
     return ParetoFront(method, size, cost, loss, np.append(slopes, 0.0))
 
 
-def _is_corner(left: Floats, middle: Floats, right: Floats, loss_scale: float) -> bool:
+def _is_corner(left: Floats, middle: Floats, right: Floats, loss_tolerance: float) -> bool:
     share = (middle[1] - left[1]) / (right[1] - left[1])
-    return bool(middle[0] < left[0] + share * (right[0] - left[0]) - loss_scale)
-
-
-def _subset_front(problem: FiniteProblem, steps: Steps) -> ParetoFront:
-    loss, cost, size = subset_amounts(problem)
-    allowed = size <= steps.max_size(problem.n_features)
-    return _as_front("global", np.column_stack([loss, cost, size])[allowed], 1e-11)
+    return bool(middle[0] < left[0] + share * (right[0] - left[0]) - loss_tolerance)
 
 
 def _lp_point(
-    problem: FiniteProblem, weight: float, steps: Steps, options: dict[str, Any]
+    problem: FiniteProblem, weight: float, max_size: int, options: dict[str, Any]
 ) -> tuple[Floats, Floats, Floats]:
-    solution = solve_lp(problem, weight, steps, **options)
+    policy = solve_lp(problem, weight, max_size, **options)
     return (
-        np.array([solution.loss]),
-        np.array([solution.cost]),
-        np.array([solution.n_selected]),
+        np.array([policy.expected_loss()]),
+        np.array([policy.expected_cost()]),
+        np.array([policy.expected_size()]),
     )
 
 

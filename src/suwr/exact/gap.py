@@ -1,37 +1,37 @@
-"""How far a fitted model is from the best that is possible."""
+"""Exact evaluation of a fitted model against the optimal policies."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from suwr.exact._arrays import Floats, Ints
-from suwr.exact._checks import check_weight
-from suwr.exact._losses import row_loss
+from suwr._utils.validation import check_real
+from suwr.exact.policy import as_table
 from suwr.exact.problem import FiniteProblem
-from suwr.exact.solution import Solution
-from suwr.exact.solve import solve
-from suwr.exact.table import as_table
+from suwr.exact.solve import SPARSITY_WEIGHT, Solution, solve
+from suwr.exact.states import Floats, Ints, group_sum
 
-_CHUNK = 65_536  # pairs of a row and a mask that are predicted at once
+_CHUNK = 65_536  # (row, mask) pairs per call of predict_masked
 
 
 @dataclass(frozen=True)
-class Gap:
-    """Exact performance of a model, and the optima at the same λ.
+class OptimalityGap:
+    """Exact loss and cost of a model, and the optimal policies at the same λ.
 
     Attributes
     ----------
     sparsity_weight : float
-        The paper's λ.
+        λ in the paper.
     loss, cost, n_selected : float
         Expected loss, cost and number of features of the model.
     dp : Solution
-        The best SUWR policy with its f*.
+        The best SUWR policy with the optimal predictor f*.
     lp : Solution or None
-        The best leak-free policy with its f*; None if it was not asked for.
+        The best leak-free policy with the optimal predictor f*; None if it was not computed.
 
     Examples
     --------
@@ -56,19 +56,19 @@ class Gap:
 
     @property
     def to_suwr(self) -> float:
-        """How much higher the model's objective is than that of the best SUWR policy."""
+        """Objective of the model minus that of the best SUWR policy."""
         return self.objective - self.dp.objective
 
     @property
     def to_lp(self) -> float:
-        """How much higher it is than that of the best leak-free policy.
+        """Objective of the model minus that of the best leak-free policy.
 
-        A negative number proves that the model leaks. NaN if the linear program was not solved.
+        A negative value proves leakage. NaN if the linear program was not solved.
         """
         return float("nan") if self.lp is None else self.objective - self.lp.objective
 
     def summary(self) -> str:
-        """A few lines for people."""
+        """Format the objectives, losses and costs as text."""
         lines = [
             f"λ = {self.sparsity_weight:g}",
             f"{'model':<22}{self.objective:.6f}  loss {self.loss:.6f}  cost {self.cost:.4f}",
@@ -86,31 +86,34 @@ def gap(
     problem: FiniteProblem,
     sparsity_weight: float,
     *,
+    policy: str | None = None,
     lp: bool = True,
     max_steps: int | None = None,
     units_per_step: int = 1,
-) -> Gap:
-    """Evaluate a fitted model exactly, and compare it with the optima.
+) -> OptimalityGap:
+    """Evaluate a fitted model exactly and compare it with the optimal policies.
 
-    Nothing is sampled: every mask of every row enters with its exact probability.
+    The expectation over rows and masks is computed with exact probabilities, without sampling.
 
     Parameters
     ----------
     estimator : object
-        With ``mask_probability(X, masks)`` and ``predict_masked(X, masks)``; a classifier also
-        with ``classes_``, which its columns follow.
+        Must have ``mask_probability(X, masks)`` and ``predict_masked(X, masks)``; a classifier also
+        ``classes_``, the order of its columns.
     problem : FiniteProblem
         Support rows, labels and probabilities.
     sparsity_weight : float
-        The paper's λ, the same for the model and the optima.
+        λ in the paper, for the model and the optimal policies.
+    policy : {'greedy', 'sampled'}, optional
+        The policy of an estimator that has both. None is the default of its ``mask_probability``.
     lp : bool, default=True
-        Whether to solve the linear program too, which can take long beyond 8 features.
+        Whether to solve the linear program as well, which is slow beyond 8 features.
     max_steps, units_per_step : int
-        Limits on the optima, as in :func:`suwr.exact.solve`.
+        Limits of the optimal policies, as in :func:`suwr.exact.solve`.
 
     Returns
     -------
-    Gap
+    OptimalityGap
 
     Examples
     --------
@@ -119,11 +122,15 @@ def gap(
     >>> round(gap(solve(problem, 0.2, method="global"), problem, 0.2).to_suwr, 6)
     0.284375
     """
-    weight = check_weight(sparsity_weight, "gap")
-    table = as_table(problem, estimator)
+    weight = check_real(sparsity_weight, "sparsity_weight", "gap", SPARSITY_WEIGHT)
+    source = estimator
+    if policy is not None:
+        probability = partial(estimator.mask_probability, policy=policy)
+        source = SimpleNamespace(mask_probability=probability)
+    table = as_table(problem, source)
     rows, columns = np.nonzero(table.probabilities > 0)
     share = problem.p[rows] * table.probabilities[rows, columns]
-    share = share / share.sum()  # an estimator in single precision sums to 1 only nearly
+    share = share / share.sum()  # probabilities in single precision sum to 1 only approximately
     losses = np.concatenate(
         [
             _losses(estimator, problem, rows[i : i + _CHUNK], table.masks[columns[i : i + _CHUNK]])
@@ -132,7 +139,7 @@ def gap(
     )
     costs = np.ones(problem.n_features) if problem.costs is None else problem.costs
     limits: dict[str, Any] = {"max_steps": max_steps, "units_per_step": units_per_step}
-    return Gap(
+    return OptimalityGap(
         sparsity_weight=weight,
         loss=float(share @ losses),
         cost=float(share @ (table.masks @ costs)[columns]),
@@ -152,12 +159,12 @@ def _losses(estimator: Any, problem: FiniteProblem, rows: Ints, masks: Any) -> F
                 f"predict_masked(X, masks) must return {len(rows)} values. "
                 f"Got shape {raw.shape} instead."
             )
-        return row_loss(raw.reshape(-1), problem, rows)
-    return row_loss(_by_label(raw, estimator, problem), problem, rows)
+        return _row_loss(raw.reshape(-1), problem, rows)
+    return _row_loss(_by_label(raw, estimator, problem), problem, rows)
 
 
 def _by_label(raw: Floats, estimator: Any, problem: FiniteProblem) -> Floats:
-    """Reorder a classifier's columns; a label that it never saw has probability 0."""
+    """Reorder a classifier's columns; a label that is not in ``classes_`` has probability 0."""
     classes = np.asarray(estimator.classes_).tolist()
     if raw.ndim != 2 or raw.shape[1] != len(classes):
         raise ValueError(
@@ -165,13 +172,40 @@ def _by_label(raw: Floats, estimator: Any, problem: FiniteProblem) -> Floats:
             f"Got shape {raw.shape} instead."
         )
     place = {label: i for i, label in enumerate(classes)}
-    # A class that the problem does not have is a wrong answer: it keeps a last, labelless column.
+    # Classes that the problem does not have are always wrong; they share an extra last column.
     ordered = np.zeros((len(raw), len(problem.labels) + 1))
     known = problem.labels.tolist()
     for j, label in enumerate(known):
         if label in place:
             ordered[:, j] = raw[:, place[label]]
-    strangers = [i for label, i in place.items() if label not in known]
-    if strangers:
-        ordered[:, -1] = raw[:, strangers].max(axis=1)
+    unknown = [i for label, i in place.items() if label not in known]
+    if unknown:
+        ordered[:, -1] = raw[:, unknown].max(axis=1)
     return ordered
+
+
+def _row_loss(prediction: Floats, problem: FiniteProblem, rows: Ints) -> Floats:
+    """Expected loss of given predictions for given support rows.
+
+    Parameters
+    ----------
+    prediction : ndarray of shape (m,) or (m, n_labels)
+        Means for squared error; otherwise one probability for each of ``problem.labels``.
+    problem : FiniteProblem
+        The problem that defines p(y | x).
+    rows : ndarray of shape (m,)
+        The support row of each prediction.
+    """
+    table = problem.label_distribution[rows]
+    if problem.loss == "squared_error":
+        values = problem.labels.astype(float)
+        entries = table.tocoo()
+        terms = entries.data * (prediction[entries.row] - values[entries.col]) ** 2
+        return group_sum(entries.row, terms, len(rows))
+    if problem.loss == "zero_one":
+        best = np.argmax(prediction, axis=1)
+        return 1 - np.asarray(table[np.arange(len(rows)), best]).reshape(-1)
+    entries = table.tocoo()
+    # Clip as scikit-learn's log_loss does, so that the loss is finite.
+    safe = np.clip(prediction[entries.row, entries.col], np.finfo(float).eps, 1.0)
+    return group_sum(entries.row, -entries.data * np.log(safe), len(rows))

@@ -1,6 +1,6 @@
-"""Leakage of a policy, exactly: the paper's two definitions and its main corollary.
+"""Exact leakage of a policy: the two definitions of the paper and its main corollary.
 
-The three verdicts are computed apart from each other, so that the theorems can be tested.
+The three results are computed independently of each other, so that tests can verify the theorems.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from suwr.exact._arrays import Floats, Ints
+from suwr.exact.policy import PolicyTable, as_table
 from suwr.exact.problem import FiniteProblem
-from suwr.exact.table import PolicyTable, as_table
+from suwr.exact.states import Floats, Ints
 
 
 @dataclass(frozen=True)
-class Witness:
-    """Two rows that look alike through a mask and yet get it with different probabilities.
+class LeakageWitness:
+    """Two rows that agree on the revealed values of a mask but select it with unequal probability.
 
     Attributes
     ----------
@@ -49,18 +49,18 @@ class Witness:
 
 @dataclass(frozen=True)
 class LeakageAmount:
-    """One verdict.
+    """Result of one test of leakage.
 
     Attributes
     ----------
     leaks : bool
         Whether the two sides of the definition differ by more than the tolerance.
     bits : float
-        What the selection tells beyond the revealed values, on average.
+        Expected information in the selection beyond the revealed values.
     max_difference : float
-        Largest difference between the two sides.
-    witness : Witness or None
-        A pair of rows that shows it.
+        Largest difference between the two sides of the definition.
+    witness : LeakageWitness or None
+        A pair of rows that proves the leakage.
 
     Examples
     --------
@@ -73,12 +73,12 @@ class LeakageAmount:
     leaks: bool
     bits: float
     max_difference: float
-    witness: Witness | None
+    witness: LeakageWitness | None
 
 
 @dataclass(frozen=True)
 class LeakageReport:
-    """Label leakage, feature leakage, and the condition that excludes both.
+    """Label leakage, feature leakage, and the condition that is equivalent to neither occurring.
 
     Attributes
     ----------
@@ -103,16 +103,16 @@ class LeakageReport:
 
     @property
     def leaks(self) -> bool:
-        """Whether the policy leaks by definition: labels or features."""
+        """Whether there is label leakage or feature leakage."""
         return self.label.leaks or self.feature.leaks
 
     @property
-    def witness(self) -> Witness | None:
-        """The pair of rows whose probabilities differ most, if any."""
+    def witness(self) -> LeakageWitness | None:
+        """The pair of rows that violates the condition most; None if the policy is leak-free."""
         return self.condition.witness
 
     def summary(self) -> str:
-        """Three lines for people."""
+        """Format the three results as text, one per line."""
         lines = []
         for name in ("label", "feature", "condition"):
             part: LeakageAmount = getattr(self, name)
@@ -122,21 +122,22 @@ class LeakageReport:
 
 
 def leakage(problem: FiniteProblem, policy: Any, *, tolerance: float = 1e-9) -> LeakageReport:
-    """Measure what a policy tells beyond the values that it reveals.
+    """Measure the label leakage and the feature leakage of a policy.
 
-    The amounts are averages, over rows and selections, of log₂ p(z | x[in], h) / p(z | x[in]),
-    where z is the label or the hidden values: the mutual information of the selection and z given
-    the revealed values. They are 0 exactly if nothing leaks.
+    Leakage in bits is the expectation, over rows and selections, of
+    log₂ p(z | x[in], h) / p(z | x[in]), where z is the label or the hidden values: the conditional
+    mutual information of the selection and z given the revealed values. It is 0 if and only if
+    there is no leakage.
 
     Parameters
     ----------
     problem : FiniteProblem
         Support rows, labels and probabilities.
     policy : object
-        Any form of policy that :func:`suwr.exact.as_table` reads.
+        A policy in any form that :func:`suwr.exact.as_table` accepts.
     tolerance : float, default=1e-9
-        Differences up to this count as none, and so do probabilities. A model that computes in
-        single precision needs about 1e-5.
+        Differences and probabilities up to this value are treated as 0. Models in single precision
+        need about 1e-5.
 
     Returns
     -------
@@ -144,7 +145,7 @@ def leakage(problem: FiniteProblem, policy: Any, *, tolerance: float = 1e-9) -> 
 
     Examples
     --------
-    Table 1 of the paper: the selection tells everything that it hides.
+    Table 1 of the paper: the selection determines all hidden values.
 
     >>> from suwr.exact import leakage, leaky_pair
     >>> problem, masks = leaky_pair()
@@ -163,7 +164,7 @@ def leakage(problem: FiniteProblem, policy: Any, *, tolerance: float = 1e-9) -> 
 
 
 def _groups(problem: FiniteProblem, mask: NDArray[np.bool_]) -> Ints:
-    """Number of the class of rows that look alike through the mask, for each row."""
+    """Group of each row; rows of one group agree on the revealed values."""
     if not mask.any():
         return np.zeros(problem.n_rows, dtype=np.int64)
     _, group = np.unique(problem.codes[:, mask], axis=0, return_inverse=True)
@@ -171,18 +172,18 @@ def _groups(problem: FiniteProblem, mask: NDArray[np.bool_]) -> Ints:
 
 
 def _label_leakage(table: PolicyTable, groups: list[Ints], tolerance: float) -> LeakageAmount:
-    """The definition of label leakage: conditioning the label changes nothing."""
+    """Label leakage by definition: compare p(y | x[in], h) with p(y | x[in])."""
     problem = table.problem
     bits, worst, place = 0.0, 0.0, (0, 0, 0)
     for m, group in enumerate(groups):
-        chosen = problem.p * table.probabilities[:, m]
-        natural = _label_given_group(problem, group, problem.p)
-        selected = _label_given_group(problem, group, chosen)
-        weight = np.bincount(group, weights=chosen)
-        possible = weight > tolerance * np.bincount(group, weights=problem.p)
-        ratio = np.divide(selected, natural, out=np.ones_like(selected), where=selected > 0)
-        bits += float(weight @ (selected * np.log2(ratio)).sum(axis=1))
-        difference = np.abs(selected - natural) * possible[:, None]
+        joint = problem.p * table.probabilities[:, m]
+        prior = _label_given_group(problem, group, problem.p)
+        posterior = _label_given_group(problem, group, joint)
+        weight = np.bincount(group, weights=joint)
+        reachable = weight > tolerance * np.bincount(group, weights=problem.p)
+        ratio = np.divide(posterior, prior, out=np.ones_like(posterior), where=posterior > 0)
+        bits += float(weight @ (posterior * np.log2(ratio)).sum(axis=1))
+        difference = np.abs(posterior - prior) * reachable[:, None]
         g, label = np.unravel_index(int(np.argmax(difference)), difference.shape)
         if difference[g, label] > worst:
             worst, place = float(difference[g, label]), (m, int(g), int(label))
@@ -199,11 +200,13 @@ def _label_given_group(problem: FiniteProblem, group: Ints, weight: Floats) -> F
     return (gather @ problem.label_distribution).toarray()
 
 
-def _label_witness(table: PolicyTable, groups: list[Ints], m: int, g: int, label: int) -> Witness:
+def _label_witness(
+    table: PolicyTable, groups: list[Ints], m: int, g: int, label: int
+) -> LeakageWitness:
     """Two rows of the group that differ both in ζ and in the probability of the label.
 
-    Such a pair exists: if the rows of greatest and least ζ agree on the label, a row that
-    disagrees with them has a ζ that differs from one of theirs.
+    Such a pair exists: if the rows of largest and smallest ζ agree on the label, then ζ of any row
+    that disagrees with them differs from one of theirs.
     """
     rows = np.flatnonzero(groups[m] == g)
     zeta = table.probabilities[rows, m]
@@ -219,30 +222,30 @@ def _label_witness(table: PolicyTable, groups: list[Ints], m: int, g: int, label
 
 
 def _feature_leakage(table: PolicyTable, groups: list[Ints], tolerance: float) -> LeakageAmount:
-    """The definition of feature leakage: conditioning the hidden values changes nothing."""
+    """Feature leakage by definition: compare p(x[ex] | x[in], h) with p(x[ex] | x[in])."""
     p = table.problem.p
     bits, worst, witness = 0.0, 0.0, None
     for m, group in enumerate(groups):
-        chosen = p * table.probabilities[:, m]
-        natural = p / np.bincount(group, weights=p)[group]
-        weight = np.bincount(group, weights=chosen)[group]
-        selected = np.divide(chosen, weight, out=np.zeros_like(p), where=weight > 0)
-        positive = selected > 0
-        bits += float(chosen[positive] @ np.log2(selected[positive] / natural[positive]))
-        possible = weight > tolerance * np.bincount(group, weights=p)[group]
-        difference = np.abs(selected - natural) * possible
+        joint = p * table.probabilities[:, m]
+        prior = p / np.bincount(group, weights=p)[group]
+        weight = np.bincount(group, weights=joint)[group]
+        posterior = np.divide(joint, weight, out=np.zeros_like(p), where=weight > 0)
+        positive = posterior > 0
+        bits += float(joint[positive] @ np.log2(posterior[positive] / prior[positive]))
+        reachable = weight > tolerance * np.bincount(group, weights=p)[group]
+        difference = np.abs(posterior - prior) * reachable
         row = int(np.argmax(difference))
         if difference[row] > worst:
             worst = float(difference[row])
-            # What became likelier is set against what became less likely.
-            ratio = np.where(group == group[row], selected / natural, np.nan)
+            # The row whose posterior increased most, and the one whose posterior decreased most.
+            ratio = np.where(group == group[row], posterior / prior, np.nan)
             witness = _witness(table, m, int(np.nanargmax(ratio)), int(np.nanargmin(ratio)))
     leaks = worst > tolerance
     return LeakageAmount(leaks, max(bits, 0.0), worst, witness if leaks else None)
 
 
 def _condition(table: PolicyTable, groups: list[Ints], tolerance: float) -> LeakageAmount:
-    """Main corollary: rows that look alike through a mask get it with one probability."""
+    """Main corollary: compare ζ(h | x) with p(h | x[in])."""
     p = table.problem.p
     bits, worst, witness = 0.0, 0.0, None
     for m, group in enumerate(groups):
@@ -257,14 +260,14 @@ def _condition(table: PolicyTable, groups: list[Ints], tolerance: float) -> Leak
         row = int(np.argmax(difference))
         if difference[row] > worst:
             worst = float(difference[row])
-            alike = np.where(group == group[row], zeta, np.nan)
-            witness = _witness(table, m, int(np.nanargmax(alike)), int(np.nanargmin(alike)))
+            in_group = np.where(group == group[row], zeta, np.nan)
+            witness = _witness(table, m, int(np.nanargmax(in_group)), int(np.nanargmin(in_group)))
     leaks = worst > tolerance
     return LeakageAmount(leaks, max(bits, 0.0), worst, witness if leaks else None)
 
 
-def _witness(table: PolicyTable, m: int, row: int, other: int) -> Witness:
-    return Witness(
+def _witness(table: PolicyTable, m: int, row: int, other: int) -> LeakageWitness:
+    return LeakageWitness(
         x=table.problem.X[row],
         x_other=table.problem.X[other],
         mask=table.masks[m],

@@ -1,29 +1,27 @@
-"""The best leak-free policy, by the paper's linear program (Algorithm 2)."""
+"""The best leak-free policy, by the linear program of the paper (Algorithm 2)."""
+
+from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy import optimize, sparse
 
-from suwr.exact._arrays import Floats, Ints
-from suwr.exact._checks import check_memory
-from suwr.exact._highs import minimise
 from suwr.exact.policy import StatePolicy
 from suwr.exact.problem import FiniteProblem
-from suwr.exact.solution import Solution
-from suwr.exact.states import MaskedStates, bits_mask
-from suwr.exact.steps import Steps
+from suwr.exact.states import Floats, Ints, MaskedStates, bits_mask, check_memory
+from suwr.exceptions import SuwrError
 
 
 def solve_lp(
     problem: FiniteProblem,
     sparsity_weight: float,
-    steps: Steps,
+    max_size: int,
     *,
     reduce: bool = True,
     time_limit: float | None = None,
-) -> Solution:
+) -> StatePolicy:
     """Minimise cᵀθ subject to Aθ = 1 and θ ≥ 0.
 
-    A has a row for each support row x and a column for each masked state s; A[x, s] = 1 where x
+    A has a row for each support row x and a column for each masked state s; A[x, s] = 1 if x
     agrees with s. θ(s) is the probability ζ(h | x) that all rows x of s share.
 
     Parameters
@@ -31,21 +29,20 @@ def solve_lp(
     problem : FiniteProblem
         The problem.
     sparsity_weight : float
-        The paper's λ.
-    steps : Steps
-        The linear program knows no steps; it respects the number of features they can reveal.
+        λ in the paper.
+    max_size : int
+        Maximum number of revealed features.
     reduce : bool, default=True
-        Leave out every state that is worse than some way of splitting it further. Weight on such a
-        state can always be moved to the states of the split, so the optimum stays what it is.
+        Remove every state whose cost exceeds the total cost of some split of it. Weight on such a
+        state can be moved to the states of the split, so the optimum does not change.
     time_limit : float, default=None
-        Seconds that the solver may take.
+        Time limit of the solver in seconds.
     """
     states = problem.states
-    max_size = steps.max_size(problem.n_features)
     masks = np.arange(2**problem.n_features, dtype=np.int64)
     masks = masks[bits_mask(masks, problem.n_features).sum(axis=1) <= max_size]
     n_entries = problem.n_rows * len(masks)
-    # 100 bytes an entry: the matrix in two layouts here, and the solver's own copies.
+    # 100 bytes per entry: the matrix in two sparse formats, and the copies of the solver.
     check_memory(
         100 * n_entries,
         problem.max_memory,
@@ -53,28 +50,67 @@ def solve_lp(
         f"The linear program with {problem.n_rows:,} constraints and {n_entries:,} entries",
     )
     stop = states.stop_cost(np.array([sparsity_weight]), max_size)
-    kept = _useful(states, stop) if reduce else (states.mass > 0) & np.isfinite(stop[:, 0])
+    kept = _undominated(states, stop) if reduce else (states.mass > 0) & np.isfinite(stop[:, 0])
     columns, matrix = _constraints(problem, masks, kept)
-    # The solver's tolerances are absolute: bring the cost of a typical single row close to 1.
+    # The tolerances of the solver are absolute: scale the cost of a typical row to about 1.
     scale = problem.n_rows / (stop[states.root, 0] or 1.0)
     found, _, _ = minimise(scale * stop[columns, 0], matrix, np.ones(problem.n_rows), time_limit)
     theta = np.clip(found, 0.0, 1.0)
     positive = theta > 1e-12
-    policy = StatePolicy(problem, columns[positive], theta[positive])
-    return Solution(problem, "lp", sparsity_weight, policy)
+    return StatePolicy(problem, columns[positive], theta[positive])
 
 
-def _useful(states: MaskedStates, stop: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def minimise(
+    cost: Floats, matrix: Any, target: Floats, time_limit: float | None = None
+) -> tuple[Floats, Floats, float]:
+    """Solve min cᵀθ subject to Aθ = b and θ ≥ 0 with HiGHS.
+
+    Parameters
+    ----------
+    cost : ndarray of shape (n,)
+        c.
+    matrix : sparse array of shape (m, n)
+        A.
+    target : ndarray of shape (m,)
+        b.
+    time_limit : float, default=None
+        Time limit in seconds.
+
+    Returns
+    -------
+    theta : ndarray of shape (n,)
+    duals : ndarray of shape (m,)
+        Dual values of the constraints.
+    minimum : float
+    """
+    solver: Any = optimize.linprog
+    result = solver(
+        cost,
+        A_eq=matrix,
+        b_eq=target,
+        bounds=(0, None),
+        method="highs",
+        options={} if time_limit is None else {"time_limit": float(time_limit)},
+    )
+    if result.x is None or result.status != 0:
+        raise SuwrError(
+            f"The linear program with {matrix.shape[0]:,} constraints and {matrix.shape[1]:,} "
+            f"masked states was not solved: {result.message}"
+        )
+    return np.asarray(result.x), np.asarray(result.eqlin.marginals), float(result.fun)
+
+
+def _undominated(states: MaskedStates, stop: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     value = stop.copy()
     states.sweep(value)
-    worse = value[:, 0] < stop[:, 0] * (1 - 1e-12)
-    return (states.mass > 0) & np.isfinite(stop[:, 0]) & ~worse
+    dominated = value[:, 0] < stop[:, 0] * (1 - 1e-12)
+    return (states.mass > 0) & np.isfinite(stop[:, 0]) & ~dominated
 
 
 def _constraints(
     problem: FiniteProblem, masks: Ints, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]
 ) -> tuple[Ints, sparse.csc_array]:
-    """The states that are variables, and the matrix A over them."""
+    """Indices of the states that are variables, and the matrix A over them."""
     columns = np.flatnonzero(kept)
     place = np.full(problem.states.n_states, -1, dtype=np.int64)
     place[columns] = np.arange(len(columns))

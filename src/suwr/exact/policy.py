@@ -1,55 +1,35 @@
-"""A leak-free policy: one weight θ(x ⊙ h) for each masked state."""
+"""Policies over a finite problem: leak-free, sequential, or arbitrary.
+
+``StatePolicy`` is leak-free by construction, ``SUWRPolicy`` is Algorithm 1 with exact
+probabilities, and ``PolicyTable`` is any ζ(h | x), which may leak.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suwr.exact._arrays import Floats, Ints
-from suwr.exact.states import bits_mask, mask_bits
-
-if TYPE_CHECKING:
-    from suwr.exact.problem import FiniteProblem
-
-
-def pair_rows_with_masks(problem: FiniteProblem, X: Any, masks: ArrayLike) -> tuple[Ints, Ints]:
-    """Support rows and mask bits that broadcast against each other.
-
-    Masks of shape (n, d) belong to the rows one by one; of shape (1 or n, m, d) they are m
-    questions for each row.
-    """
-    rows = problem.locate(X)
-    array = np.asarray(masks)
-    if array.dtype != bool:
-        if not np.isin(array, (0, 1)).all():
-            raise ValueError("The 'masks' parameter must be boolean. Got other values instead.")
-        array = array.astype(bool)
-    d = problem.n_features
-    if array.ndim == 2 and array.shape == (len(rows), d):
-        return rows, mask_bits(array)
-    if array.ndim == 3 and array.shape[0] in (1, len(rows)) and array.shape[2] == d:
-        return rows[:, None], mask_bits(array)
-    raise ValueError(
-        f"The 'masks' parameter must have shape ({len(rows)}, {d}), (1, m, {d}) or "
-        f"({len(rows)}, m, {d}). Got shape {array.shape} instead."
-    )
+from suwr.exact.problem import FiniteProblem
+from suwr.exact.states import Floats, Ints, bits_mask, check_memory, mask_bits
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of a policy table.
+    """One masked state of a policy table.
 
     Attributes
     ----------
     revealed : dict
-        Values of the masked state, by column name.
+        Revealed values, by column name.
     theta : float
-        ζ(h | x) of every row that shows these values.
+        ζ(h | x) of every row that agrees with these values.
     probability : float
-        p(s): how likely a row is to show them.
+        p(s), the probability that a row agrees with them.
     prediction : float or ndarray
         f*(s).
     """
@@ -61,14 +41,14 @@ class Entry:
 
 
 class StatePolicy:
-    """ζ(h | x) = θ(x ⊙ h): the probability of a mask depends on the revealed values alone.
+    """Leak-free policy ζ(h | x) = θ(x ⊙ h), which depends on the revealed values only.
 
     Parameters
     ----------
     problem : FiniteProblem
-        The problem whose states are weighted.
+        The problem that defines the masked states.
     ids : ndarray of shape (m,)
-        The states with positive weight.
+        Indices of the states with positive weight.
     theta : ndarray of shape (m,)
         Their weights θ.
 
@@ -87,19 +67,19 @@ class StatePolicy:
         self.theta = theta[order]
 
     def weight(self, ids: Ints) -> Floats:
-        """θ of any states."""
+        """θ of the states with indices ``ids``."""
         place = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
         return np.where(self.ids[place] == ids, self.theta[place], 0.0)
 
     def mask_probability(self, X: Any, masks: ArrayLike) -> Floats:
-        """ζ(h | x), exactly.
+        """Compute ζ(h | x) exactly.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features)
             Rows of the support.
         masks : array-like of bool
-            Of shape (n, d), one mask a row; or (1 or n, m, d), m masks for every row.
+            One mask per row, of shape (n, d); or m masks per row, of shape (n, m, d) or (1, m, d).
 
         Returns
         -------
@@ -109,38 +89,38 @@ class StatePolicy:
         return self.weight(self.problem.states.index(rows, bits))
 
     def masks(self) -> NDArray[np.bool_]:
-        """The distinct masks that the policy can choose, of shape (m, d)."""
+        """The distinct masks of positive probability, of shape (m, d)."""
         bits = np.unique(self.problem.states.masks_of(self.ids))
         return bits_mask(bits, self.problem.n_features)
 
     def entries(self) -> list[Entry]:
-        """The policy table: every masked state with positive weight."""
+        """Every masked state with positive weight."""
         problem, states = self.problem, self.problem.states
         names = problem.names()
         masks = states.masks_of(self.ids)
-        found = []
+        entries = []
         for bits in np.unique(masks):
             row_states = states.index(np.arange(problem.n_rows), bits)
-            shown = [j for j in range(problem.n_features) if bits >> j & 1]
+            revealed = [j for j in range(problem.n_features) if bits >> j & 1]
             for place in np.flatnonzero(masks == bits):
                 state = self.ids[place]
                 row = int(np.argmax(row_states == state))
-                found.append(
+                entries.append(
                     Entry(
-                        revealed={names[j]: problem.X[row, j] for j in shown},
+                        revealed={names[j]: problem.X[row, j] for j in revealed},
                         theta=float(self.theta[place]),
                         probability=float(states.mass[state]),
                         prediction=states.prediction(self.ids[[place]])[0],
                     )
                 )
-        return found
+        return entries
 
     def expected_loss(self) -> float:
         """Expected loss of f* under this policy."""
         return float(self.theta @ self.problem.states.risk[self.ids])
 
     def expected_cost(self) -> float:
-        """Expected ‖h‖ under this policy."""
+        """Expected cost ‖h‖ under this policy."""
         return float(self.theta @ self.problem.states.cost_mass[self.ids])
 
     def expected_size(self) -> float:
@@ -153,3 +133,242 @@ class StatePolicy:
 
     def __repr__(self) -> str:
         return f"StatePolicy({len(self)} of {self.problem.n_states} states have positive weight)"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Stopping and selection probabilities of a SUWR policy in one masked state.
+
+    Attributes
+    ----------
+    stop : float
+        ζ_stop(x ⊙ h).
+    select : dict
+        ζ_select(u | x ⊙ h) for the sets u of columns that the next step may reveal.
+
+    Examples
+    --------
+    >>> from suwr.exact import five_blocks, represent, solve
+    >>> problem, _ = five_blocks()
+    >>> policy = represent(problem, solve(problem, 0.01)).policy
+    >>> policy.decision([0, 0, 0], [False, False, False])
+    Decision(stop=0.0, select={(0,): 1.0})
+    """
+
+    stop: float
+    select: Mapping[tuple[int, ...], float]
+
+
+_STOP = Decision(1.0, {})
+
+
+class SUWRPolicy:
+    """Algorithm 1 with exact probabilities.
+
+    Parameters
+    ----------
+    problem : FiniteProblem
+        The problem that defines the masked states.
+    decisions : mapping from int to Decision
+        Decision in each reachable state, by state index; the policy stops in all other states.
+
+    Examples
+    --------
+    >>> from suwr.exact import five_blocks, represent, solve
+    >>> problem, _ = five_blocks()
+    >>> policy = represent(problem, solve(problem, 0.01)).policy
+    >>> float(policy.mask_probability([[0, 1, 0]], [[True, True, False]])[0])
+    1.0
+    """
+
+    def __init__(self, problem: FiniteProblem, decisions: Mapping[int, Decision]) -> None:
+        self.problem = problem
+        self.decisions = dict(decisions)
+
+    def decision(self, x: Any, mask: ArrayLike) -> Decision:
+        """Stopping and selection probabilities after ``mask`` has been revealed of row ``x``."""
+        rows, bits = pair_rows_with_masks(self.problem, [list(x)], np.asarray(mask)[None])
+        return self.decisions.get(int(self.problem.states.index(rows, bits)[0]), _STOP)
+
+    @cached_property
+    def policy(self) -> StatePolicy:
+        """The same policy as weights θ(x ⊙ h), computed by a rollout."""
+        reached, ids = self._rollout()
+        first = np.unique(ids, return_index=True)[1]
+        flat_ids, flat = ids.reshape(-1)[first], reached.reshape(-1)[first]
+        stop = np.array([self.decisions.get(int(s), _STOP).stop for s in flat_ids])
+        theta = flat * stop
+        return StatePolicy(self.problem, flat_ids[theta > 0], theta[theta > 0])
+
+    def mask_probability(self, X: Any, masks: ArrayLike) -> Floats:
+        """Compute ζ(h | x) exactly; see :meth:`StatePolicy.mask_probability`."""
+        return self.policy.mask_probability(X, masks)
+
+    def _rollout(self) -> tuple[Floats, Ints]:
+        """Probability that each row passes through each mask, and the states of those pairs."""
+        n_rows, n_masks = self.problem.n_rows, 2**self.problem.n_features
+        rows = np.arange(n_rows)
+        ids = self.problem.states.index(rows[:, None], np.arange(n_masks))
+        reached = np.zeros((n_rows, n_masks))
+        reached[:, 0] = 1.0
+        for mask in range(n_masks):  # revealing a feature increases the integer of the mask
+            for state in np.unique(ids[reached[:, mask] > 0, mask]):
+                decision = self.decisions.get(int(state), _STOP)
+                here = ids[:, mask] == state
+                continuing = reached[here, mask] * (1 - decision.stop)
+                for units, probability in decision.select.items():
+                    after = mask | sum(1 << j for j in units)
+                    reached[here, after] += continuing * probability
+        return reached, ids
+
+    def __repr__(self) -> str:
+        return f"SUWRPolicy({len(self.decisions)} states with a decision)"
+
+
+class PolicyTable:
+    """Any policy, as the probability of every mask for every support row.
+
+    Parameters
+    ----------
+    problem : FiniteProblem
+        The problem that defines the rows.
+    masks : array-like of bool of shape (n_masks, n_features)
+        Distinct masks h.
+    probabilities : array-like of shape (n_rows, n_masks)
+        ζ(h | x), in the order of ``problem.X``. Every row sums to 1.
+
+    Examples
+    --------
+    >>> from suwr.exact import FiniteProblem, PolicyTable
+    >>> problem = FiniteProblem([[0], [1]], [0, 1])
+    >>> table = PolicyTable(problem, [[False], [True]], [[0.5, 0.5], [0.5, 0.5]])
+    >>> table.probabilities.sum(axis=1).tolist()
+    [1.0, 1.0]
+    """
+
+    def __init__(self, problem: FiniteProblem, masks: ArrayLike, probabilities: ArrayLike) -> None:
+        self.problem = problem
+        self.masks: NDArray[np.bool_] = np.asarray(masks, dtype=bool)
+        self.probabilities: Floats = np.asarray(probabilities, dtype=float)
+        if self.masks.ndim != 2 or self.masks.shape[1] != problem.n_features:
+            raise ValueError(
+                f"The 'masks' parameter of PolicyTable must have shape (m, {problem.n_features}). "
+                f"Got shape {self.masks.shape} instead."
+            )
+        if self.probabilities.shape != (problem.n_rows, len(self.masks)):
+            raise ValueError(
+                "The 'probabilities' parameter of PolicyTable must have shape "
+                f"({problem.n_rows}, {len(self.masks)}), one row for each row of the problem and "
+                f"one column for each mask. Got shape {self.probabilities.shape} instead."
+            )
+        if len(np.unique(mask_bits(self.masks))) < len(self.masks):
+            raise ValueError("The 'masks' parameter of PolicyTable must not repeat a mask.")
+        invalid = ~np.isfinite(self.probabilities) | (self.probabilities < -1e-9)
+        totals = self.probabilities.sum(axis=1)
+        off = ~(np.abs(totals - 1) <= 1e-5)
+        if invalid.any() or off.any():
+            raise ValueError(
+                "The 'probabilities' parameter of PolicyTable must be distributions over masks. "
+                f"Got {int(invalid.sum())} negative or non-finite value(s) and {int(off.sum())} "
+                "row(s) that do not sum to 1 instead."
+            )
+
+    @classmethod
+    def deterministic(cls, problem: FiniteProblem, masks: ArrayLike) -> PolicyTable:
+        """Build the policy that selects mask i for row i of ``problem.X``."""
+        chosen = np.asarray(masks)
+        if chosen.shape != (problem.n_rows, problem.n_features):
+            raise ValueError(
+                "The masks of a deterministic policy must have shape "
+                f"({problem.n_rows}, {problem.n_features}), one mask for each row of the problem. "
+                f"Got shape {chosen.shape} instead."
+            )
+        bits, place = np.unique(mask_bits(chosen.astype(bool)), return_inverse=True)
+        probabilities = np.zeros((problem.n_rows, len(bits)))
+        probabilities[np.arange(problem.n_rows), place] = 1
+        return cls(problem, bits_mask(bits, problem.n_features), probabilities)
+
+    def expected_size(self) -> float:
+        """Expected number of revealed features."""
+        return float(self.problem.p @ self.probabilities @ self.masks.sum(axis=1))
+
+    def __repr__(self) -> str:
+        return f"PolicyTable(n_rows={self.problem.n_rows}, n_masks={len(self.masks)})"
+
+
+def all_masks(n_features: int) -> NDArray[np.bool_]:
+    """All 2^d masks, in the order of their bits."""
+    return bits_mask(np.arange(2**n_features), n_features)
+
+
+def pair_rows_with_masks(problem: FiniteProblem, X: Any, masks: ArrayLike) -> tuple[Ints, Ints]:
+    """Indices of support rows and mask bits, broadcastable against each other.
+
+    Masks of shape (n, d) are paired with the rows one by one; masks of shape (n, m, d) or
+    (1, m, d) are m masks for each row.
+    """
+    rows = problem.locate(X)
+    array = np.asarray(masks)
+    if array.dtype != bool:
+        if not np.isin(array, (0, 1)).all():
+            raise ValueError("The 'masks' parameter must be boolean. Got other values instead.")
+        array = array.astype(bool)
+    d = problem.n_features
+    if array.ndim == 2 and array.shape == (len(rows), d):
+        return rows, mask_bits(array)
+    if array.ndim == 3 and array.shape[0] in (1, len(rows)) and array.shape[2] == d:
+        return rows[:, None], mask_bits(array)
+    raise ValueError(
+        f"The 'masks' parameter must have shape ({len(rows)}, {d}), (1, m, {d}) or "
+        f"({len(rows)}, m, {d}). Got shape {array.shape} instead."
+    )
+
+
+def as_table(problem: FiniteProblem, policy: Any) -> PolicyTable:
+    """Convert a policy in any supported form into a table ζ(h | x).
+
+    Parameters
+    ----------
+    problem : FiniteProblem
+        The problem whose rows the policy selects from.
+    policy : object
+        One of: a ``PolicyTable``; a pair (masks, probabilities) of its parameters; a boolean array
+        with one mask for each row of ``problem.X``; an object with ``mask_probability(X, masks)``,
+        such as a solution or a fitted estimator; a callable that maps X to one mask per row.
+
+    Returns
+    -------
+    PolicyTable
+
+    Examples
+    --------
+    >>> from suwr.exact import as_table, leaky_pair
+    >>> problem, masks = leaky_pair()
+    >>> table = as_table(problem, masks)
+    >>> table.masks.shape, table.probabilities.shape
+    ((3, 2), (4, 3))
+    """
+    if isinstance(policy, PolicyTable):
+        return PolicyTable(problem, policy.masks, policy.probabilities)
+    if isinstance(policy, tuple) and len(policy) == 2:
+        return PolicyTable(problem, *policy)
+    if isinstance(policy, StatePolicy) or isinstance(getattr(policy, "policy", None), StatePolicy):
+        masks = (policy if isinstance(policy, StatePolicy) else policy.policy).masks()
+        return PolicyTable(problem, masks, policy.mask_probability(problem.frame(), masks[None]))
+    if hasattr(policy, "mask_probability"):
+        n_pairs = problem.n_rows * 2**problem.n_features
+        check_memory(
+            n_pairs * (8 + problem.n_features), problem.max_memory, n_pairs, "A policy table"
+        )
+        masks = all_masks(problem.n_features)
+        found = np.asarray(policy.mask_probability(problem.frame(), masks[None]), dtype=float)
+        if found.shape != (problem.n_rows, len(masks)):
+            raise ValueError(
+                "mask_probability(X, masks) must return an array of shape "
+                f"({problem.n_rows}, {len(masks)}). Got shape {found.shape} instead."
+            )
+        used = (found > 0).any(axis=0)
+        return PolicyTable(problem, masks[used], found[:, used])
+    if callable(policy):
+        policy = policy(problem.frame())
+    return PolicyTable.deterministic(problem, policy)

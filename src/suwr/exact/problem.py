@@ -1,4 +1,4 @@
-"""A problem with finitely many rows and a known p(x, y)."""
+"""Problems with finitely many rows and a known distribution p(x, y)."""
 
 from functools import cached_property
 from typing import Any
@@ -7,11 +7,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from suwr.exact._arrays import group_sum
-from suwr.exact._checks import check_count, memory_limit, parameter_error
-from suwr.exact._encoding import Alphabet, first_of_each, split_columns, stack
-from suwr.exact._labels import choose_loss, read_labels
-from suwr.exact.states import MaskedStates, build_states
+from suwr._utils.optional import require
+from suwr._utils.validation import check_integer, parameter_error
+from suwr.exact.encoding import (
+    Alphabet,
+    choose_loss,
+    distinct_rows,
+    read_labels,
+    split_columns,
+    stack,
+)
+from suwr.exact.layouts import build_states
+from suwr.exact.states import MaskedStates, group_sum, memory_limit
 
 _OWNER = "FiniteProblem"
 
@@ -22,23 +29,23 @@ class FiniteProblem:
     Parameters
     ----------
     X : array-like of shape (n_rows, n_features)
-        The rows x with p(x) > 0. Any finite values: numbers, strings, missing values.
+        The rows x with p(x) > 0. Features may be numbers, strings or missing values.
     y : array-like
-        A label for every row; or a distribution for every row, as a mapping from labels to
+        One label per row; or one distribution per row, either as a mapping from labels to
         probabilities or as a matrix whose columns follow ``labels``.
     p : array-like of shape (n_rows,), default=None
-        p(x). Uniform if None. Rows of probability 0 are dropped. A row that occurs more than once
-        with one and the same probability stands for several labels, and is merged.
+        p(x); uniform if None. Rows of probability 0 are dropped. A row that occurs several times
+        with the same probability has several possible labels, and its occurrences are merged.
     labels : array-like, default=None
         Names of the columns of a matrix ``y``; 0, 1, 2, … if None.
     loss : {"auto", "squared_error", "cross_entropy", "zero_one"}, default="auto"
-        What a wrong prediction costs (L in the paper). "auto" is squared error for numbers and
-        cross-entropy, in nats, for everything else.
+        Prediction loss (L in the paper). "auto" is squared error for numeric labels and
+        cross-entropy, in nats, for all others.
     costs : array-like of shape (n_features,), default=None
-        What revealing each feature costs; 1 each if None, so that ‖h‖ is a count.
+        Cost of revealing each feature. If None, every feature costs 1 and ‖h‖ is a count.
     max_memory : int, default=None
-        Bytes that the masked states may take; more is a ``ProblemTooLargeError``. If None, 4 GiB
-        or half of the machine's memory, whichever is less.
+        Memory limit of the masked states in bytes; a larger problem raises
+        ``ProblemTooLargeError``. If None, the smaller of 4 GiB and half of the physical memory.
 
     Attributes
     ----------
@@ -51,7 +58,7 @@ class FiniteProblem:
     label_distribution : sparse array of shape (n_rows, n_labels)
         p(y | x).
     feature_names : list of str or None
-        Names of the columns when X was a frame.
+        Column names if X was a data frame.
 
     Examples
     --------
@@ -74,14 +81,17 @@ class FiniteProblem:
     ) -> None:
         columns, self.feature_names = split_columns(X)
         if not columns or not len(columns[0]):
-            raise parameter_error("X", _OWNER, "at least one row and one column", "an empty table")
+            raise ValueError(
+                f"The 'X' parameter of {_OWNER} must have at least one row and one column. "
+                "Got an empty table instead."
+            )
         n_rows = len(columns[0])
         if max_memory is not None:
-            check_count(max_memory, "max_memory", _OWNER, 1)
+            check_integer(max_memory, "max_memory", _OWNER, 1)
         self.max_memory = memory_limit(max_memory)
         probabilities = _read_probabilities(p, n_rows)
-        names, table = read_labels(y, n_rows, labels)
-        self.loss = choose_loss(loss, names)
+        names, table = read_labels(y, n_rows, labels, _OWNER)
+        self.loss = choose_loss(loss, names, _OWNER)
         self.costs = _read_costs(costs, len(columns))
 
         kept = np.flatnonzero(probabilities > 0)
@@ -91,10 +101,10 @@ class FiniteProblem:
         codes = np.column_stack(
             [a.encode(column) for a, column in zip(self.alphabets, columns, strict=True)]
         )
-        first, kind = first_of_each(codes)
+        first, group = distinct_rows(codes)
         if len(first) < len(codes):
-            _check_repeats(probabilities, first, kind)
-            probabilities, table = _merge(probabilities, table, kind, len(first))
+            _check_repeats(probabilities, first, group)
+            probabilities, table = _merge(probabilities, table, group, len(first))
         used = np.asarray((table > 0).sum(axis=0)).reshape(-1) > 0
         self.labels = names[used]
         self.label_distribution = sparse.csr_array(table[:, used])
@@ -105,7 +115,9 @@ class FiniteProblem:
 
     @classmethod
     def from_data(cls, X: Any, y: Any, **kwargs: Any) -> "FiniteProblem":
-        """Count rows and labels: the empirical distribution of a data set.
+        """Build the empirical distribution of a data set.
+
+        Takes the parameters of the class except ``p``, which is counted.
 
         Examples
         --------
@@ -114,7 +126,7 @@ class FiniteProblem:
         array([0.75, 0.25])
         """
         if "p" in kwargs:
-            raise TypeError("FiniteProblem.from_data() counts rows; it takes no 'p'.")
+            raise TypeError("FiniteProblem.from_data() estimates p from the data; it takes no 'p'.")
         return cls(X, y, **kwargs)
 
     @property
@@ -124,7 +136,7 @@ class FiniteProblem:
 
     @property
     def n_features(self) -> int:
-        """The paper's d."""
+        """Number of features (d in the paper)."""
         return self.codes.shape[1]
 
     @property
@@ -142,7 +154,7 @@ class FiniteProblem:
 
     @cached_property
     def states(self) -> MaskedStates:
-        """The masked states x ⊙ h of positive probability, with p, f* and the loss of each."""
+        """The masked states x ⊙ h, with the probability, prediction f* and loss of each."""
         return build_states(
             codes=self.codes,
             radices=[len(alphabet) for alphabet in self.alphabets],
@@ -160,21 +172,19 @@ class FiniteProblem:
         return self.states.n_positive
 
     def names(self) -> list[str]:
-        """Column names, or x1, x2, … as in the paper."""
+        """Column names; x1, x2, … as in the paper if X had none."""
         return self.feature_names or [f"x{j + 1}" for j in range(self.n_features)]
 
     def frame(self) -> Any:
-        """The support rows as a model expects them: a frame if X was a frame."""
+        """The support rows, as a pandas data frame if X was a data frame."""
         if self.feature_names is None:
             return self.X
-        from suwr._utils.optional import require
-
-        pandas = require("pandas", "tables", "A problem that was made from a frame")
+        pandas = require("pandas", "tables", "A problem that was built from a data frame")
         frame = pandas.DataFrame(self.X, columns=self.feature_names)
         return frame.infer_objects() if self.X.dtype == object else frame
 
     def locate(self, X: Any) -> NDArray[np.int64]:
-        """Places of rows in the support; a row outside of it is an error."""
+        """Indices of rows in the support; raises ``ValueError`` for a row outside the support."""
         columns, _ = split_columns(X)
         if len(columns) != self.n_features:
             raise ValueError(
@@ -187,8 +197,8 @@ class FiniteProblem:
         rows = np.array([self._row_of.get(row.tobytes(), -1) for row in codes], dtype=np.int64)
         if (rows < 0).any():
             raise ValueError(
-                f"{int((rows < 0).sum())} row(s) of X have probability 0 in this problem, first "
-                f"row {int(np.flatnonzero(rows < 0)[0])}."
+                f"{int((rows < 0).sum())} row(s) of X have probability 0 in this problem; "
+                f"the first is row {int(np.flatnonzero(rows < 0)[0])}."
             )
         return rows
 
@@ -205,26 +215,25 @@ def _read_probabilities(p: ArrayLike | None, n_rows: int) -> NDArray[np.float64]
     try:
         values = np.asarray(p, dtype=float)
     except (TypeError, ValueError):
-        raise parameter_error("p", _OWNER, "an array of numbers", repr(p)) from None
+        raise _p_error("be an array of numbers", repr(p)) from None
     if values.shape != (n_rows,):
-        raise parameter_error(
-            "p", _OWNER, f"an array of shape ({n_rows},)", f"shape {values.shape}"
-        )
+        raise _p_error(f"have shape ({n_rows},)", f"shape {values.shape}")
     if not np.isfinite(values).all():
-        raise parameter_error(
-            "p", _OWNER, "finite", f"{int((~np.isfinite(values)).sum())} NaN or infinite value(s)"
-        )
+        n_invalid = int((~np.isfinite(values)).sum())
+        raise _p_error("be finite", f"{n_invalid} NaN or infinite value(s)")
     if (values < 0).any():
-        raise parameter_error(
-            "p",
-            _OWNER,
-            "non-negative",
-            f"{int((values < 0).sum())} negative value(s), the least {values.min():.6g},",
+        n_negative = int((values < 0).sum())
+        raise _p_error(
+            "be non-negative", f"{n_negative} negative value(s) down to {values.min():.6g}"
         )
     total = float(values.sum())
     if abs(total - 1) > 1e-8:
-        raise parameter_error("p", _OWNER, "probabilities that sum to 1", f"a sum of {total:.10g}")
+        raise _p_error("sum to 1", f"a sum of {total:.10g}")
     return values / total
+
+
+def _p_error(must: str, got: str) -> ValueError:
+    return ValueError(f"The 'p' parameter of {_OWNER} must {must}. Got {got} instead.")
 
 
 def _read_costs(costs: ArrayLike | None, n_features: int) -> NDArray[np.float64] | None:
@@ -232,32 +241,28 @@ def _read_costs(costs: ArrayLike | None, n_features: int) -> NDArray[np.float64]
         return None
     values = np.asarray(costs, dtype=float)
     if values.shape != (n_features,) or not np.isfinite(values).all() or (values < 0).any():
-        raise parameter_error(
-            "costs", _OWNER, f"{n_features} finite numbers of at least 0", repr(costs)
-        )
+        raise parameter_error("costs", _OWNER, f"{n_features} finite, non-negative numbers", costs)
     return values
 
 
 def _check_repeats(
-    p: NDArray[np.float64], first: NDArray[np.int64], kind: NDArray[np.int64]
+    p: NDArray[np.float64], first: NDArray[np.int64], group: NDArray[np.int64]
 ) -> None:
-    differs = ~np.isclose(p, p[first][kind], rtol=1e-12, atol=0)
+    differs = ~np.isclose(p, p[first][group], rtol=1e-12, atol=0)
     if differs.any():
         row = int(np.flatnonzero(differs)[0])
-        raise parameter_error(
-            "p",
-            _OWNER,
-            "one probability for each distinct row of X",
-            f"{int(differs.sum())} repeated row(s) with another probability, first row {row} with "
-            f"{p[row]:.6g} after {p[first[kind[row]]]:.6g},",
+        raise _p_error(
+            "have one probability for each distinct row of X",
+            f"{int(differs.sum())} repeated row(s) with a different probability (row {row} has "
+            f"{p[row]:.6g}, its first occurrence {p[first[group[row]]]:.6g})",
         )
 
 
 def _merge(
-    p: NDArray[np.float64], table: Any, kind: NDArray[np.int64], n_kinds: int
+    p: NDArray[np.float64], table: Any, group: NDArray[np.int64], n_groups: int
 ) -> tuple[NDArray[np.float64], Any]:
-    merged = group_sum(kind, p, n_kinds)
+    merged = group_sum(group, p, n_groups)
     weights = sparse.csr_array(
-        (p / merged[kind], (kind, np.arange(len(p)))), shape=(n_kinds, len(p))
+        (p / merged[group], (group, np.arange(len(p)))), shape=(n_groups, len(p))
     )
     return merged, sparse.csr_array(weights @ table)

@@ -1,18 +1,17 @@
-"""Is a leak-free policy a SUWR policy? A flow over masked states decides."""
+"""Decide whether a policy is a SUWR policy, by a flow over masked states."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
+from math import comb
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from suwr.exact._arrays import Floats, Ints
-from suwr.exact._checks import check_count, check_memory
-from suwr.exact._highs import minimise
+from suwr._utils.validation import check_integer
 from suwr.exact.certificate import (
     LeakCertificate,
     Pattern,
@@ -21,24 +20,25 @@ from suwr.exact.certificate import (
     thetas,
 )
 from suwr.exact.leakage import leakage
+from suwr.exact.linear import minimise
+from suwr.exact.policy import Decision, PolicyTable, SUWRPolicy, all_masks, as_table
 from suwr.exact.problem import FiniteProblem
-from suwr.exact.sequential import Decision, SUWRPolicy
-from suwr.exact.table import PolicyTable, all_masks, as_table
+from suwr.exact.states import Floats, Ints, check_memory
 from suwr.exceptions import SuwrError
 
 
 @dataclass(frozen=True)
 class Representation:
-    """The answer of :func:`represent`.
+    """Result of :func:`represent`.
 
     Attributes
     ----------
     table : PolicyTable
-        The policy that was asked about.
+        The policy.
     policy : SUWRPolicy or None
-        A SUWR policy with the same ζ(h | x), if there is one.
+        A SUWR policy with the same ζ(h | x); None if there is none.
     certificate : RayCertificate, LeakCertificate or None
-        Why there is none. Its ``verify()`` uses exact fractions and no solver.
+        Proof that there is none; its ``verify()`` uses exact fractions and no solver.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Representation:
     certificate: RayCertificate | LeakCertificate | None
 
     def verify(self, tolerance: float = 1e-6) -> bool:
-        """Check the answer: run the policy, or check the certificate."""
+        """Verify the result: roll out the SUWR policy, or check the certificate."""
         if self.policy is None:
             return self.certificate is not None and self.certificate.verify()
         masks = all_masks(self.table.problem.n_features)
@@ -72,22 +72,22 @@ def represent(
     units_per_step: int | None = 1,
     tolerance: float = 1e-7,
 ) -> Representation:
-    """Find the SUWR policy that equals a given policy, or prove that there is none.
+    """Find a SUWR policy that equals a given policy, or prove that there is none.
 
     Let g(s, u) be the probability of reaching the masked state s and then revealing u. A SUWR
-    policy is such a flow: what comes into s, less what goes out, is θ(s), where it stops. So a
-    linear program decides, and its dual ray is the proof when there is no flow.
+    policy is a flow g whose inflow minus outflow in each state s is θ(s), the probability of
+    stopping. A linear program decides whether such a flow exists; if not, its dual ray is a proof.
 
     Parameters
     ----------
     problem : FiniteProblem
         Support rows, labels and probabilities.
     policy : object
-        Any form of policy that :func:`suwr.exact.as_table` reads.
+        A policy in any form that :func:`suwr.exact.as_table` accepts.
     units_per_step : int, default=1
-        Most features that one step may reveal; any number if None.
+        Maximum number of features that one step may reveal; unlimited if None.
     tolerance : float, default=1e-7
-        Largest total error of the flow that counts as none.
+        Largest total violation of the flow constraints that is treated as 0.
 
     Returns
     -------
@@ -103,19 +103,19 @@ def represent(
     >>> represent(problem, solve(problem, 0.1)).verify()
     True
     """
-    most = problem.n_features
+    max_units = problem.n_features
     if units_per_step is not None:
-        most = min(most, check_count(units_per_step, "units_per_step", "represent", 1))
+        max_units = min(max_units, check_integer(units_per_step, "units_per_step", "represent", 1))
     table = as_table(problem, policy)
     leak = leakage(problem, table, tolerance=tolerance).condition
     if leak.witness is not None:
         return Representation(table, None, LeakCertificate(table, leak.witness))
-    # Counting unique occupied blocks is a proof that people can follow, so it is tried first.
+    # Try a reward of 1 for every occupied state first: such a proof can be checked by hand.
     counted = certificate_from_rewards(table, dict.fromkeys(thetas(table), Fraction(1)))
-    margin = Fraction(max(1e-6, 10 * tolerance))  # not to take rounding for a proof
+    margin = Fraction(max(1e-6, 10 * tolerance))  # exceeds rounding errors
     if counted.reward > counted.bound + margin and counted.verify(1):
         return Representation(table, None, counted)
-    flow = _Flow(problem, most)
+    flow = _Flow(problem, max_units)
     amounts, duals, error = flow.solve(table)
     if error <= tolerance:
         return Representation(table, flow.policy(table, amounts), None)
@@ -125,24 +125,24 @@ def represent(
 class _Flow:
     """The linear program over flows g(s, u)."""
 
-    def __init__(self, problem: FiniteProblem, most: int) -> None:
+    def __init__(self, problem: FiniteProblem, max_units: int) -> None:
         self.problem = problem
         d = problem.n_features
-        n_pairs = problem.n_rows * sum(_choose(d, k) * 2 ** (d - k) for k in range(1, most + 1))
+        n_pairs = problem.n_rows * sum(comb(d, k) * 2 ** (d - k) for k in range(1, max_units + 1))
         check_memory(100 * n_pairs, problem.max_memory, n_pairs, "The flow of a SUWR policy")
         rows = np.arange(problem.n_rows)
         self.ids = problem.states.index(rows[:, None], np.arange(2**d))
         self.states, first = np.unique(self.ids, return_index=True)
         self.member, self.mask = np.divmod(first, 2**d)
-        self._build(d, most)
+        self._build(d, max_units)
 
-    def _build(self, d: int, most: int) -> None:
+    def _build(self, d: int, max_units: int) -> None:
         place = np.searchsorted(self.states, self.ids)
         sources: list[Ints] = []
         row_parts, column_parts, signs = [], [], []
         self.units: list[tuple[int, ...]] = []
         n_columns = 0
-        for size in range(1, most + 1):
+        for size in range(1, max_units + 1):
             for units in combinations(range(d), size):
                 bits = sum(1 << j for j in units)
                 for mask in range(2**d):
@@ -165,9 +165,9 @@ class _Flow:
         )
 
     def solve(self, table: PolicyTable) -> tuple[Floats, Floats, float]:
-        """Flow, dual ray, and the total error of the flow."""
+        """Flow, dual ray, and the total violation of the constraints."""
         target = self._theta(table)
-        target[np.flatnonzero(self.mask == 0)] -= 1  # the whole flow starts where nothing is shown
+        target[np.flatnonzero(self.mask == 0)] -= 1  # unit inflow at the empty mask
         n_states, n_columns = self.matrix.shape
         identity = sparse.eye_array(n_states, format="csc")
         amounts, duals, error = minimise(
@@ -186,7 +186,7 @@ class _Flow:
         return theta
 
     def policy(self, table: PolicyTable, amounts: Floats) -> SUWRPolicy:
-        """Stop and select probabilities: each state's shares of what goes on and what stays."""
+        """Stopping and selection probabilities, from the shares of the flow in each state."""
         theta = np.maximum(self._theta(table), 0)
         leaving = np.bincount(self.source, weights=amounts, minlength=len(self.states))
         select: dict[int, dict[tuple[int, ...], float]] = {}
@@ -204,14 +204,14 @@ class _Flow:
         return SUWRPolicy(self.problem, decisions)
 
     def pattern(self, state: int) -> Pattern:
-        """A state as values and gaps, for a certificate."""
+        """A state as a tuple of codes, with None for hidden features."""
         codes = self.problem.codes[self.member[state]]
         mask = int(self.mask[state])
         return tuple(int(c) if mask >> j & 1 else None for j, c in enumerate(codes))
 
 
 def _certificate(flow: _Flow, table: PolicyTable, duals: Floats) -> RayCertificate:
-    """Round the dual ray to small fractions; the inequalities are restored exactly."""
+    """Round the dual ray to small fractions and restore the inequalities exactly."""
     for denominator in (1, 2, 3, 4, 6, 12, 60, 10**4, 10**9):
         rewards = {
             flow.pattern(i): Fraction(round(float(dual) * denominator), denominator)
@@ -221,13 +221,6 @@ def _certificate(flow: _Flow, table: PolicyTable, duals: Floats) -> RayCertifica
         if certificate.verify(1):
             return certificate
     raise SuwrError(
-        "No SUWR policy was found, but the proof of that is within rounding errors. "
-        "Raise the 'tolerance' parameter of represent."
+        "No SUWR policy was found, but the certificate is not significant given rounding errors. "
+        "Increase the 'tolerance' parameter of represent."
     )
-
-
-def _choose(n: int, k: int) -> int:
-    result = 1
-    for i in range(k):
-        result = result * (n - i) // (i + 1)
-    return result

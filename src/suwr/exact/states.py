@@ -1,39 +1,54 @@
-"""Masked states x ⊙ h: what the two layouts of them have in common."""
+"""Masked states x ⊙ h: the interface that both memory layouts implement.
 
+This module also holds the array types, the mask encoding and the memory limit that all exact
+methods share.
+"""
+
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr.exact._arrays import Floats, Ints
-from suwr.exact._checks import check_memory
+from suwr.exceptions import ProblemTooLargeError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+DEFAULT_MEMORY = 4 * 1024**3
 
 
 class MaskedStates(ABC):
     """Statistics of every masked state x ⊙ h.
 
-    All amounts carry the probability of the state, so that a state's amount is comparable with the
-    sum of its children's. A state of probability 0 has amounts of 0 and changes nothing.
+    All quantities are weighted by the probability of the state, so that the quantity of a state can
+    be compared with the sum over its children. States of probability 0 have quantities of 0.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows, n_features)
+        Support rows, with every value replaced by its code.
+    radices : sequence of int
+        Number of values of each feature.
 
     Attributes
     ----------
     mass : ndarray of shape (n_states,)
         p(s), the probability that a row agrees with the revealed values.
     risk : ndarray of shape (n_states,)
-        p(s) times the loss of f* when stopping in s.
+        p(s) times the expected loss of f* when the policy stops in s.
     size : ndarray of shape (n_states,)
         Number of revealed features.
     cost_mass : ndarray of shape (n_states,)
-        p(s) ‖h‖, with ‖h‖ the cost of the revealed features.
+        p(s) ‖h‖, where ‖h‖ is the cost of the revealed features.
     """
 
     mass: Floats
     risk: Floats
     size: NDArray[np.uint8]
     cost_mass: Floats
-    _prediction: Floats  # (n_states,) means, or (n_labels, n_states) masses p(s, y)
+    _prediction: Floats  # means of shape (n_states,), or p(s, y) of shape (n_labels, n_states)
 
     def __init__(self, codes: Ints, radices: Sequence[int]) -> None:
         self.codes = codes
@@ -42,7 +57,7 @@ class MaskedStates(ABC):
 
     @property
     def n_states(self) -> int:
-        """Length of the arrays, which in the product layout may hold states of probability 0."""
+        """Length of the arrays; the product layout includes states of probability 0."""
         return len(self.mass)
 
     @property
@@ -52,7 +67,7 @@ class MaskedStates(ABC):
 
     @property
     def root(self) -> int:
-        """The state in which nothing is revealed."""
+        """Index of the state in which nothing is revealed."""
         return int(self.index(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))[0])
 
     def size_mass(self) -> Floats:
@@ -69,7 +84,8 @@ class MaskedStates(ABC):
     def stop_cost(self, weights: Floats, max_size: int | None = None) -> Floats:
         """c(s) = risk + λ cost for each λ, of shape (n_states, n_weights).
 
-        A state with more than ``max_size`` features costs infinity: then nobody goes there.
+        States with more than ``max_size`` features have an infinite cost, which excludes them from
+        every optimal policy.
         """
         cost = self.risk[:, None] + self.cost_mass[:, None] * weights
         if max_size is not None and max_size < self.n_features:
@@ -78,7 +94,7 @@ class MaskedStates(ABC):
 
     @abstractmethod
     def index(self, rows: Ints, masks: Ints) -> Ints:
-        """States of support rows under masks, which are given as bits."""
+        """Indices of the states of support rows under masks, which are given as bits."""
 
     @abstractmethod
     def masks_of(self, ids: Ints) -> Ints:
@@ -86,63 +102,72 @@ class MaskedStates(ABC):
 
     @abstractmethod
     def mask_totals(self, amounts: Floats) -> Floats:
-        """Sum of an amount over the states of each mask, of shape (2 ** n_features,)."""
+        """Sum of a quantity over the states of each mask, of shape (2 ** n_features,)."""
 
     @abstractmethod
     def sweep(self, value: Floats, *others: Floats) -> None:
         """Turn stopping costs into optimal values, in place: V(s) = min(c(s), min_i Σ_a V(s, a)).
 
-        ``others`` hold further amounts of stopping; they follow the decisions that ``value`` makes.
-        All arrays have the shape (n_states, n_weights).
+        ``others`` hold further quantities of stopping; they are propagated by the decisions that
+        minimise ``value``. All arrays have shape (n_states, n_weights).
         """
 
     @abstractmethod
     def improve(self, units: tuple[int, ...], source: list[Floats], target: list[Floats]) -> None:
         """Reveal ``units`` at once wherever that lowers ``target[0]``.
 
-        ``source`` holds the values that follow; further arrays go with the first ones.
+        ``source`` holds the values of the next step. Further arrays in ``source`` and ``target``
+        are propagated by the decisions of the first ones.
         """
 
 
-def build_states(
-    *,
-    codes: Ints,
-    radices: Sequence[int],
-    p: Floats,
-    labels: NDArray[Any],
-    label_distribution: Any,
-    loss: str,
-    costs: Floats | None,
-    max_memory: int,
-) -> MaskedStates:
-    """Enumerate the masked states in the layout that needs less memory."""
-    from suwr.exact._product import ProductStates
-    from suwr.exact._sparse import SparseStates
-
-    n_product = 1
-    for radix in radices:
-        n_product *= radix + 1
-    n_pairs = len(codes) * 2 ** len(radices)
-    n_label_arrays = 1 if loss == "squared_error" else len(labels)
-    # Arrays that live together at the peak: statistics, their copies while built, one solution.
-    per_state = 8 * (8 + 2 * n_label_arrays)
-    product_bytes = n_product * per_state
-    sparse_bytes = n_pairs * (per_state + 48 + 12 * len(radices))
-    check_memory(
-        min(product_bytes, sparse_bytes), max_memory, min(n_product, n_pairs), "This problem"
-    )
-    layout: type[ProductStates] | type[SparseStates] = (
-        ProductStates if product_bytes <= sparse_bytes and len(radices) < 31 else SparseStates
-    )
-    return layout(codes, radices, p, labels, label_distribution, loss, costs)
+def group_sum(groups: NDArray[np.integer], amounts: Floats, n_groups: int | None = None) -> Floats:
+    """Sum of the amounts of each group 0, 1, …"""
+    size = 0 if n_groups is None else n_groups
+    return np.bincount(groups, weights=amounts, minlength=size).astype(np.float64, copy=False)
 
 
 def mask_bits(masks: NDArray[np.bool_]) -> Ints:
-    """Boolean masks (…, d) as integers: bit j stands for feature j."""
+    """Encode boolean masks (…, d) as integers: bit j stands for feature j."""
     weights = np.left_shift(np.int64(1), np.arange(masks.shape[-1], dtype=np.int64))
     return masks.astype(np.int64) @ weights
 
 
 def bits_mask(bits: NDArray[np.int64], n_features: int) -> NDArray[np.bool_]:
-    """Integers as boolean masks: the inverse of :func:`mask_bits`."""
+    """Decode integers into boolean masks: the inverse of :func:`mask_bits`."""
     return (np.asarray(bits)[..., None] >> np.arange(n_features)) & 1 == 1
+
+
+def memory_limit(max_memory: int | None) -> int:
+    """Memory limit in bytes: ``max_memory``, or 4 GiB capped at half of the physical memory."""
+    if max_memory is not None:
+        return max_memory
+    try:
+        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # no sysconf on Windows
+        return DEFAULT_MEMORY
+    return min(DEFAULT_MEMORY, physical // 2) if physical > 0 else DEFAULT_MEMORY
+
+
+def check_memory(needed: int, limit: int, n_states: int, what: str) -> None:
+    """Raise before allocation if a computation would exceed the memory limit.
+
+    Parameters
+    ----------
+    needed, limit : int
+        Bytes.
+    n_states : int
+        Number of masked states, for the message.
+    what : str
+        Subject of the message.
+    """
+    if needed > limit:
+        raise ProblemTooLargeError(
+            f"{what} needs up to {n_states:,} masked states, about {_gigabytes(needed)} of memory; "
+            f"the limit is {_gigabytes(limit)}. Use fewer features or values, or raise the "
+            "'max_memory' parameter of FiniteProblem."
+        )
+
+
+def _gigabytes(n_bytes: int) -> str:
+    return f"{n_bytes / 1e9:,.3g} GB" if n_bytes < 1e15 else f"{n_bytes // 10**9:,} GB"

@@ -1,15 +1,14 @@
-"""The decision tree of a deterministic SUWR policy."""
+"""Decision trees: deterministic SUWR policies."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from suwr.exact._arrays import Floats, Ints
 from suwr.exact.problem import FiniteProblem
+from suwr.exact.states import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -19,15 +18,15 @@ class Node:
     Attributes
     ----------
     revealed : dict
-        Values seen so far, by column number, in the order of the columns.
+        Revealed values by column index, in column order.
     reveal_next : tuple of int
-        Columns that the next step reveals; empty where the policy stops.
+        Columns that the next step reveals; empty if the policy stops.
     prediction : float or dict
-        f* of this state: the mean label, or a probability for each label.
+        f*(s): the mean label, or the probability of each label.
     probability : float
-        How likely a row is to come here.
+        Probability that a row reaches this node.
     state : int
-        Number of the masked state.
+        Index of the masked state.
 
     Examples
     --------
@@ -50,14 +49,14 @@ class Node:
 
 
 class DecisionTree:
-    """Which feature to reveal next, given the values revealed so far.
+    """The next feature to reveal, as a function of the values revealed so far.
 
     Parameters
     ----------
     problem : FiniteProblem
-        The problem whose rows walk through the tree.
+        The problem that defines the rows.
     paths : ndarray of shape (n_rows, n_steps + 1)
-        The state of every support row after each step; it repeats once the row has stopped.
+        State of every support row after each step; constant once the row has stopped.
 
     Examples
     --------
@@ -85,7 +84,7 @@ class DecisionTree:
 
     @property
     def depth(self) -> int:
-        """Most steps that any row needs."""
+        """Largest number of steps of any row."""
         moved = self.paths[:, 1:] != self.paths[:, :-1]
         return int(moved.sum(axis=1).max(initial=0))
 
@@ -102,7 +101,7 @@ class DecisionTree:
         problem, states = self.problem, self.problem.states
         row, step = int(self._row[place]), int(self._step[place])
         path = self.paths[row]
-        # The first row that passes here tells what every row does here: that is the invariant.
+        # All rows in a state share one decision, so any row that passes through it will do.
         later = int(path[min(step + 1, len(path) - 1)])
         here, after = states.masks_of(np.array([state, later]))
         columns = range(problem.n_features)
@@ -116,28 +115,28 @@ class DecisionTree:
         )
 
     def children(self, node: Node) -> list[Node]:
-        """The nodes that one step leads to, one for each value (or values) it may reveal."""
+        """Nodes after one more step, one for each combination of values it may reveal."""
         if node.is_leaf:
             return []
         here, step = np.nonzero(self.paths[:, :-1] == node.state)
         return [self.node(int(s)) for s in np.unique(self.paths[here, step + 1])]
 
     def walk(self, x: Any) -> list[Node]:
-        """The nodes that one row passes, from nothing revealed to the stop."""
+        """Path of one row, from the root to its leaf."""
         row = int(self.problem.locate([list(x)])[0])
         path = self.paths[row]
         keep = np.concatenate([[True], path[1:] != path[:-1]])
         return [self.node(int(state)) for state in path[keep]]
 
     def text(self, max_depth: int | None = None, decimals: int = 3) -> str:
-        """The tree as indented lines.
+        """Format the tree as indented lines.
 
         Parameters
         ----------
         max_depth : int, default=None
-            Steps to show; all if None.
+            Number of steps to show; all if None.
         decimals : int, default=3
-            Digits of predictions and probabilities.
+            Significant digits of predictions and probabilities.
         """
         lines: list[str] = []
         self._describe(self.root, (), 0, max_depth, decimals, lines)

@@ -35,7 +35,7 @@ def page_html(
     title: str = "How these predictions came about",
     y: Sequence[Any] | None = None,
     model: bool | Literal["auto"] = "auto",
-    hidden_values: bool = True,
+    hidden_values: bool = False,
 ) -> str:
     """The page as text; `Explanation.to_html` writes it and explains the parameters."""
     if len(explanation) == 0:

@@ -1,4 +1,4 @@
-"""Data larger than memory: trained on from files, scored partition by partition."""
+"""Training and scoring of data larger than memory, and execution on a Dask cluster."""
 
 from suwr.scale.scoring import ScoredFolder, score_partitions
 from suwr.scale.training import ParquetTable, fit_partitions

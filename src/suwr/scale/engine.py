@@ -1,9 +1,10 @@
-"""Where parallel work runs: this machine, or a Dask cluster behind the same joblib calls."""
+"""Execution of joblib calls on a Dask cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from joblib import parallel_config
 
@@ -12,44 +13,78 @@ from suwr._utils.optional import require
 __all__ = ["engine"]
 
 # Seconds to wait for a scheduler, and then for its first worker.
-PATIENCE = 10
+TIMEOUT = 10
+# Arguments of at least this many bytes are replicated on all workers once; smaller ones are part of
+# every task.
+LARGE = 1_000_000
 
 
 @contextmanager
 def engine(scheduler: str | None = None) -> Iterator[None]:
-    """Send every joblib call inside the block to a Dask cluster.
+    """Run every joblib call inside the block on a Dask cluster.
+
+    The death of a worker does not end the computation: its tasks run on another worker.
 
     Parameters
     ----------
     scheduler : str or None, default=None
-        Address of a Dask scheduler, such as ``"tcp://10.0.0.1:8786"``. None stays on this machine
-        and changes nothing.
+        Address of a Dask scheduler, such as ``"tcp://10.0.0.1:8786"``. With None, the block runs
+        on this machine as it would without `engine`.
 
     Raises
     ------
     MissingExtraError
         Dask is not installed; the message names the extra.
     ConnectionError
-        No scheduler answers at that address, or it has no workers.
+        There is no scheduler at that address, or it has no workers.
 
     Examples
     --------
     >>> with engine(None):
-    ...     print("as usual")
-    as usual
+    ...     print("local")
+    local
     """
     if scheduler is None:
         yield
         return
-    distributed = require("distributed", "dask", "Running on a cluster")
-    from suwr.scale.cluster import ClusterBackend
+    require("distributed", "dask", "Running on a cluster")
+    client = _connect(scheduler)
+    with client, parallel_config(backend="dask", client=client, n_jobs=-1):
+        yield
+
+
+async def _identity(value: Any) -> Any:
+    return value
+
+
+def _connect(scheduler: str) -> Any:
+    from dask.sizeof import sizeof
+    from distributed import Client
+
+    class ReplicatingClient(Client):
+        """Client whose scattered data survives the death of a worker.
+
+        joblib's backend scatters each argument to a single worker. If that worker dies, Dask
+        cancels all tasks that need the argument, which ends the whole search.
+        """
+
+        def scatter(self, data: Any, *args: Any, **kwargs: Any) -> Any:
+            if kwargs.get("asynchronous") and sizeof(data) < LARGE:
+                return _identity(data)
+            return super().scatter(data, *args, **{**kwargs, "broadcast": True})
 
     try:
-        client = distributed.Client(scheduler, timeout=PATIENCE)
+        client = ReplicatingClient(scheduler, timeout=TIMEOUT)
     except (OSError, ValueError) as error:
         raise ConnectionError(
             "The scheduler must be the address of a running Dask scheduler, such as "
             f"'tcp://10.0.0.1:8786'. Got {scheduler!r} instead: {error}"
         ) from error
-    with client, parallel_config(backend=ClusterBackend(client, PATIENCE), n_jobs=-1):
-        yield
+    try:
+        client.wait_for_workers(1, timeout=TIMEOUT)
+    except TimeoutError as error:
+        client.close()
+        raise ConnectionError(
+            f"The scheduler at {scheduler!r} has no workers after {TIMEOUT} seconds."
+        ) from error
+    return client

@@ -1,4 +1,4 @@
-"""What there is to score: files, or pieces of large ones, each read a batch at a time."""
+"""Partitions of CSV, TSV and Parquet files, read in batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from suwr.exceptions import TableError
 
 __all__ = ["BATCH", "Partition", "find_partitions", "read_batches"]
 
-# Rows in memory at once; also what a model takes through its networks at once.
+# Rows per batch; also the number of rows that a model evaluates at a time.
 BATCH = 65_536
 _PARQUET = (".parquet", ".pq")
 _TEXT = {".csv": ",", ".tsv": "\t"}
@@ -22,20 +22,20 @@ _TEXT = {".csv": ",", ".tsv": "\t"}
 
 @dataclass(frozen=True)
 class Partition:
-    """A piece of a table that is scored, and written, as a whole.
+    """Consecutive rows of a file.
 
     Attributes
     ----------
     source : str
         Path of the file.
     size, modified : int
-        Bytes and time of change (ns) of the file: another file is another partition.
+        Size in bytes and modification time in ns, to detect changed files.
     first_row : int
-        Number of the piece's first row within the file.
+        Position of the first row within the file.
     row_groups : tuple of int, or None
-        Row groups of a Parquet file; None is the whole file.
+        Row groups of a Parquet file; None for a text file, which is not split.
     n_rows : int or None
-        None where only reading tells.
+        Number of rows; None for a text file, whose rows are not counted in advance.
     """
 
     source: str
@@ -49,34 +49,34 @@ class Partition:
 def find_partitions(
     data: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], rows_per_partition: int
 ) -> list[Partition]:
-    """The pieces of all files that ``data`` names, in the order of their names.
+    """Return the partitions of all files, ordered by file name.
 
     Parameters
     ----------
-    data : path, pattern, or list of them
-        A pattern is read by `glob`; a folder stands for the tables in it.
+    data : path, glob pattern, or list of them
+        A directory stands for all tables in it.
     rows_per_partition : int
-        A Parquet file with more rows is cut between its row groups.
+        Parquet files with more rows are split between row groups.
     """
     given = [data] if isinstance(data, str | os.PathLike) else list(data)
     paths = [path for entry in given for path in _expand(os.fspath(entry))]
     if not paths:
         raise FileNotFoundError("'data' must name at least one file. Got an empty list instead.")
-    return [piece for path in dict.fromkeys(paths) for piece in _cut(path, rows_per_partition)]
+    return [piece for path in dict.fromkeys(paths) for piece in _split(path, rows_per_partition)]
 
 
 def _expand(entry: str) -> list[str]:
     path = Path(entry)
     if path.is_dir():
         found = sorted(str(p) for p in path.iterdir() if _is_table(p) and p.is_file())
-        what = f"The folder {entry!r} holds no CSV, TSV or Parquet file."
+        message = f"The directory {entry!r} contains no CSV, TSV or Parquet file."
     elif path.exists():
-        found, what = [entry], ""
+        found, message = [entry], ""
     else:
         found = sorted(p for p in glob.glob(entry, recursive=True) if os.path.isfile(p))
-        what = f"There is no file {entry!r}, nor does any file match it."
+        message = f"No file matches {entry!r}."
     if not found:
-        raise FileNotFoundError(what)
+        raise FileNotFoundError(message)
     wrong = [p for p in found if not _is_table(Path(p))]
     if wrong:
         raise TableError(f"{wrong[0]!r} must end in .csv, .tsv, .parquet or .pq.")
@@ -87,7 +87,7 @@ def _is_table(path: Path) -> bool:
     return path.suffix.lower() in (*_PARQUET, *_TEXT) and not path.name.startswith((".", "_"))
 
 
-def _cut(path: str, rows_per_partition: int) -> list[Partition]:
+def _split(path: str, rows_per_partition: int) -> list[Partition]:
     facts = os.stat(path)
     if Path(path).suffix.lower() in _TEXT:
         return [Partition(path, facts.st_size, facts.st_mtime_ns)]
@@ -116,7 +116,7 @@ def _open_parquet(path: str) -> Any:
 def read_batches(
     partition: Partition, columns: list[str] | None, text: set[str], numbers: set[str]
 ) -> Iterator[Any]:
-    """Pandas frames of at most `BATCH` rows.
+    """Iterate over pandas frames of at most `BATCH` rows.
 
     Parameters
     ----------
@@ -124,8 +124,8 @@ def read_batches(
     columns : list of str, or None
         The columns to read; None reads all of them.
     text, numbers : set of str
-        Columns of a CSV file that hold text, or numbers. What they hold must not depend on which
-        rows happen to stand in a batch.
+        Types of the columns of a CSV file. They are not inferred, because the type of a column
+        must not depend on the rows of a batch.
     """
     if partition.row_groups is None:
         yield from _read_text(partition, columns, text, numbers)

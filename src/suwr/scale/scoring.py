@@ -1,12 +1,10 @@
-"""Scoring of data larger than memory."""
+"""Scoring of data larger than memory, partition by partition."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,29 +14,30 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from suwr._utils.optional import require
+from suwr._utils.progress import progress_bars
+from suwr._utils.validation import check_integer
 from suwr.data.input import name_columns
-from suwr.estimators.persistence import from_bytes, to_bytes
-from suwr.estimators.scoring import no_scores, score_rows
+from suwr.estimators.io import from_bytes, to_bytes
+from suwr.estimators.results import empty_scores, score_rows
 from suwr.estimators.sequential import SequentialModel
-from suwr.scale.folder import open_folder, part_path, write_part
-from suwr.scale.output import to_arrow
 from suwr.scale.partitions import Partition, find_partitions, read_batches
+from suwr.scale.results import open_folder, part_path, to_arrow, write_part
 
 __all__ = ["ScoredFolder", "score_partitions"]
 
 
 @dataclass(frozen=True)
 class ScoredFolder:
-    """Where the results are.
+    """The results of `score_partitions`.
 
     Attributes
     ----------
     paths : list of Path
         Parquet files, in the order of the partitions.
     n_rows : int
-        Rows in all of them.
+        Total number of rows.
     n_scored, n_resumed : int
-        Partitions that were scored now, and those that were finished before.
+        Number of partitions scored by this call and by previous ones.
     """
 
     paths: list[Path]
@@ -47,7 +46,7 @@ class ScoredFolder:
     n_resumed: int
 
     def to_frame(self) -> Any:
-        """All results as one pandas frame, where they fit into memory."""
+        """Return all results as one pandas frame, which must fit into memory."""
         pandas = require("pandas", "tables", "ScoredFolder.to_frame")
         return pandas.concat([pandas.read_parquet(p) for p in self.paths], ignore_index=True)
 
@@ -62,30 +61,30 @@ def score_partitions(
     overwrite: bool = False,
     verbose: int = 0,
 ) -> ScoredFolder:
-    """Write predictions, selected columns and step orders, partition by partition.
+    """Write predictions, selected columns and the order of the steps to Parquet files.
 
-    Memory stays bounded: rows are read, scored and written some ten thousand at a time. Finished
-    partitions are not repeated when an interrupted call is made again. The results are those of
-    `predict`, `predict_proba`, `select` and `explain` on the whole table, bit for bit.
+    Rows are read, scored and written in batches, so memory use is bounded. An interrupted call can
+    be repeated and skips completed partitions. The results are bit for bit those of `predict`,
+    `predict_proba`, `select` and `explain` on the whole table.
 
     Parameters
     ----------
     model : SUWRClassifier or SUWRRegressor
-        Fitted.
-    data : path, pattern, list of them, or Dask data frame
-        CSV, TSV and Parquet files, such as ``"data/*.parquet"``, or a folder of them.
+        A fitted model.
+    data : path, glob pattern, list of them, or Dask data frame
+        CSV, TSV and Parquet files, such as ``"data/*.parquet"``, or a directory of them.
     out : path
-        A folder for the results; made if needed. It holds a plan and one Parquet file per
+        Output directory, created if necessary. It contains a manifest and one Parquet file per
         partition.
     rows_per_partition : int, default=500_000
-        A Parquet file with more rows is cut between its row groups.
+        Parquet files with more rows are split between row groups.
     n_jobs : int or None, default=None
-        Partitions at once, through joblib; each worker holds one batch. A Dask data frame is
-        computed by its own scheduler instead.
+        Number of partitions scored in parallel by joblib. Dask data frames use their own scheduler
+        instead.
     overwrite : bool, default=False
-        Replace results of another model or of other data. Otherwise they are an error.
+        Replace results of another model or of other data, which otherwise raise an error.
     verbose : int, default=0
-        Show a progress bar.
+        Whether to show a progress bar.
 
     Returns
     -------
@@ -104,22 +103,18 @@ def score_partitions(
     >>> bool((scored.to_frame()["prediction"] == clf.predict(X)).all())
     True
     """
-    if not isinstance(rows_per_partition, int) or rows_per_partition < 1:
-        raise ValueError(
-            "The 'rows_per_partition' parameter must be a positive whole number. "
-            f"Got {rows_per_partition!r} instead."
-        )
+    check_integer(rows_per_partition, "rows_per_partition", "score_partitions", 1)
     stored, folder = to_bytes(model), Path(out)
     digest = hashlib.sha256(stored).hexdigest()
     if hasattr(data, "to_delayed"):
         return _score_dask(stored, digest, data, folder, overwrite, verbose)
     partitions = find_partitions(data, rows_per_partition)
-    plan = {"format": 1, "model": digest, "partitions": [asdict(p) for p in partitions]}
-    with open_folder(folder, plan, overwrite) as todo:
+    manifest = {"format": 1, "model": digest, "partitions": [asdict(p) for p in partitions]}
+    with open_folder(folder, manifest, overwrite) as todo:
         run = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
         done = run(delayed(_score_file)(stored, partitions[n], folder, n) for n in todo)
         _consume(done, len(partitions), len(partitions) - len(todo), verbose)
-    return _finished(folder, len(partitions), len(todo))
+    return _collect(folder, len(partitions), len(todo))
 
 
 def _score_dask(
@@ -128,17 +123,21 @@ def _score_dask(
     dask = require("dask", "dask", "Scoring Dask data frames")
     parts = frame.to_delayed()
     token = dask.base.tokenize(frame)
-    plan = {"format": 1, "model": digest, "partitions": [f"{token}-{n}" for n in range(len(parts))]}
-    with open_folder(folder, plan, overwrite) as todo:
+    manifest = {
+        "format": 1,
+        "model": digest,
+        "partitions": [f"{token}-{n}" for n in range(len(parts))],
+    }
+    with open_folder(folder, manifest, overwrite) as todo:
         score = dask.delayed(_score_frame)
         jobs = [score(stored, parts[n], folder.absolute(), n) for n in todo]
-        # As many at once as the scheduler likes; each job writes its own file.
+        # Each job writes its own file and returns only the number of rows.
         _consume(dask.compute(*jobs), len(parts), len(parts) - len(todo), verbose)
-    return _finished(folder, len(parts), len(todo))
+    return _collect(folder, len(parts), len(todo))
 
 
 def _score_file(stored: bytes, partition: Partition, folder: Path, number: int) -> int:
-    """Score one partition and write its file; the number of its rows."""
+    """Score one partition, write its file and return its number of rows."""
     model = _model(stored)
     codes = dict(zip(model.encoder_.names, model.encoder_.codes, strict=True))
     numbers = {n for n, c in codes.items() if c.categories is None}
@@ -173,12 +172,12 @@ def _write(
     parquet = require("pyarrow.parquet", "tables", "Writing predictions")
     names, units, classes = name_columns(model), model.units_.names, model._class_labels()
     n_rows = 0
-    schema = to_arrow(no_scores(model), no_rows, source, names, units, classes).schema
+    schema = to_arrow(empty_scores(model), no_rows, source, names, units, classes).schema
     with write_part(folder, number) as path, parquet.ParquetWriter(path, schema) as writer:
         for rows, frame in batches:
             if len(frame):
                 if not hasattr(model, "feature_names_in_"):
-                    # Names mean nothing to a model that was fitted without them.
+                    # A model that was fitted without column names ignores them.
                     frame = frame.set_axis(range(frame.shape[1]), axis=1)
                 table = to_arrow(score_rows(model, frame), rows, source, names, units, classes)
                 writer.write_table(table)
@@ -188,11 +187,11 @@ def _write(
 
 @lru_cache(maxsize=2)
 def _model(stored: bytes) -> Any:
-    """The model of a worker, made once and not for every partition."""
+    """Load the model once per worker instead of once per partition."""
     return from_bytes(stored)
 
 
-def _finished(folder: Path, n_partitions: int, n_scored: int) -> ScoredFolder:
+def _collect(folder: Path, n_partitions: int, n_scored: int) -> ScoredFolder:
     parquet = require("pyarrow.parquet", "tables", "Reading results")
     paths = [part_path(folder, n) for n in range(n_partitions)]
     n_rows = sum(parquet.read_metadata(p).num_rows for p in paths)
@@ -200,29 +199,10 @@ def _finished(folder: Path, n_partitions: int, n_scored: int) -> ScoredFolder:
 
 
 def _consume(done: Iterable[int], total: int, before: int, verbose: int) -> None:
-    with _progress(total, before, verbose) as advance:
-        for n_rows in done:
-            advance(n_rows)
-
-
-@contextmanager
-def _progress(total: int, before: int, verbose: int) -> Iterator[Any]:
-    if not verbose:
-        yield lambda n_rows: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    with Progress(
-        TextColumn("scoring"),
-        BarColumn(),
-        TextColumn("partition {task.completed}/{task.total}, {task.fields[rows]:,} rows"),
-        TimeElapsedColumn(),
-        console=Console(file=sys.stderr),
-    ) as bar:
-        task = bar.add_task("scoring", total=total, completed=before, rows=0)
-
-        def advance(n_rows: int) -> None:
-            bar.update(task, advance=1, rows=bar.tasks[0].fields["rows"] + n_rows)
-
-        yield advance
+    n_rows = 0
+    with progress_bars(
+        ["scoring"], verbose=bool(verbose), total=total, completed=before, unit="partition"
+    ) as (bar,):
+        for n in done:
+            n_rows += n
+            bar(status=f"{n_rows:,} rows")

@@ -1,4 +1,4 @@
-"""Training on data larger than memory."""
+"""Training on Parquet files larger than memory."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ def fit_partitions(
     sample_weight: str | None = None,
     scratch: str | os.PathLike[str] | None = None,
 ) -> Model:
-    """Train on Parquet files that need not fit into memory.
+    """Fit a model to Parquet files that need not fit into memory.
 
-    The files are read twice, piece by piece: once to learn how each column is encoded, once to
-    write the encoded rows into a nameless file that is mapped into memory. Training takes its
-    batches from there. The result is that of ``model.fit`` on the whole table, bit for bit. What
-    grows with the rows in memory are the target and a few numbers a row.
+    The files are read twice: column by column to fit the encoding, then in batches of rows to
+    write the encoded rows to a memory-mapped temporary file, from which training draws its
+    batches. The result is bit for bit that of ``model.fit`` on the whole table. Memory holds the
+    target and a few numbers per row.
 
     Parameters
     ----------
     model : SUWRClassifier or SUWRRegressor
-    data : path, pattern, or list of them
-        Parquet files, such as ``"data/*.parquet"``, or a folder of them.
+    data : path, glob pattern, or list of them
+        Parquet files, such as ``"data/*.parquet"``, or a directory of them.
     target : str
-        The column to predict. All others are features.
+        The column to predict. All other columns are features.
     sample_weight : str, optional
-        A column of weights.
+        A column of sample weights.
     scratch : path, optional
-        Folder on a disk with room for 4 bytes per encoded number; that of temporary files unless
-        said, which on some machines is memory.
+        Directory for the encoded rows, which take 4 bytes per encoded value. The default is the
+        system's directory for temporary files, which on some systems resides in memory.
 
     Returns
     -------
     model
-        Fitted.
+        The fitted model.
 
     Examples
     --------
@@ -68,21 +68,21 @@ def fit_partitions(
     >>> fit_partitions(model, f"{folder}/*.parquet", "target").classes_
     array([0, 1, 2])
     """
-    besides = [target] if sample_weight is None else [target, sample_weight]
-    table = ParquetTable(data, besides, scratch)
-    weight = None if sample_weight is None else table.beside(sample_weight)
-    model.fit(table, table.beside(target), weight)
+    excluded = [target] if sample_weight is None else [target, sample_weight]
+    table = ParquetTable(data, excluded, scratch)
+    weight = None if sample_weight is None else table.read_excluded(sample_weight)
+    model.fit(table, table.read_excluded(target), weight)
     return model
 
 
 class ParquetTable(StoredTable):
-    """The columns of Parquet files, one file after the other.
+    """The concatenated rows of Parquet files.
 
     Parameters
     ----------
-    data : path, pattern, or list of them
-    besides : sequence of str
-        Columns that are no features, such as the target.
+    data : path, glob pattern, or list of them
+    excluded : sequence of str
+        Columns that are not features, such as the target.
     scratch : path, optional
         See `StoredTable`.
     """
@@ -90,24 +90,24 @@ class ParquetTable(StoredTable):
     def __init__(
         self,
         data: Data,
-        besides: Sequence[str] = (),
+        excluded: Sequence[str] = (),
         scratch: str | os.PathLike[str] | None = None,
     ) -> None:
-        # Small ones: a reader holds on to much of what it has read until it is closed.
+        # Small partitions: a Parquet reader retains memory until it is closed.
         self.partitions = find_partitions(data, BATCH)
         text = [p.source for p in self.partitions if p.row_groups is None]
         if text:
             raise TableError(
-                f"{text[0]!r} must be a Parquet file: only those can be read column by column."
+                f"{text[0]!r} must be a Parquet file, which can be read column by column."
             )
         first = self._schema(self.partitions[0].source)
-        missing = [name for name in besides if name not in first.names]
+        missing = [name for name in excluded if name not in first.names]
         if missing:
             known = ", ".join(first.names[:12])
             raise TableError(
                 f"{missing[0]!r} must be a column of {self.partitions[0].source!r}: {known}."
             )
-        names = [name for name in first.names if name not in besides]
+        names = [name for name in first.names if name not in excluded]
         self._empty = first.empty_table().select(names).to_pandas(ignore_metadata=True)
         super().__init__(names, sum(p.n_rows or 0 for p in self.partitions), scratch)
 
@@ -120,7 +120,7 @@ class ParquetTable(StoredTable):
         return self._empty
 
     def head(self) -> Any:
-        """The first rows as a data frame."""
+        """Return the first rows as a data frame."""
         return next(self._frames(self.names), self._empty)
 
     def column(self, name: str) -> Iterator[NDArray[Any]]:
@@ -133,15 +133,15 @@ class ParquetTable(StoredTable):
         for frame in self._frames(self.names):
             yield read_table(frame)
 
-    def beside(self, name: str) -> NDArray[Any]:
-        """A column that is no feature, whole."""
+    def read_excluded(self, name: str) -> NDArray[Any]:
+        """Return a whole column that is not a feature."""
         arrow = require("pyarrow", "tables", "Reading Parquet files")
         parquet = require("pyarrow.parquet", "tables", "Reading Parquet files")
         pieces = []
         for path in dict.fromkeys(partition.source for partition in self.partitions):
             column = parquet.read_table(path, columns=[name])[name]
             if arrow.types.is_string(column.type) or arrow.types.is_large_string(column.type):
-                # Rows of one class share its name, which millions of copies would not.
+                # Rows of one class share one string object instead of a copy each.
                 column = column.dictionary_encode()
             pieces.append(np.asarray(column.to_pandas()))
         return np.concatenate(pieces)
@@ -149,5 +149,5 @@ class ParquetTable(StoredTable):
     def _frames(self, columns: list[str]) -> Iterator[Any]:
         for partition in self.partitions:
             yield from read_batches(partition, columns, set(), set())
-        # Training needs the room that the reader keeps for itself.
+        # Return the memory that Arrow retains, before training starts.
         require("pyarrow", "tables", "Reading Parquet files").default_memory_pool().release_unused()

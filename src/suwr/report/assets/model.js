@@ -126,7 +126,7 @@ function evaluate(model, known) {
     (_, i) => members.reduce((sum, member) => sum + member[i], 0) / members.length
   );
   const gain = model.stop
-    ? forward(model.stop, { doubts: doubts(prediction, parts.mask) })[0]
+    ? forward(model.stop, { uncertainty: doubts(prediction, parts.mask) })[0]
     : part(model.gain)[0];
   const stop = 1 / (1 + Math.exp(gain / model.stop_temperature));
   return { stop, scores: part(model.select), prediction };

@@ -1,4 +1,4 @@
-"""Sweeps and scoring on a Dask cluster: the results of one process, also when a worker dies."""
+"""On a Dask cluster, sweeps and scoring give the results of one process, even if a worker dies."""
 
 import os
 from pathlib import Path
@@ -24,7 +24,7 @@ FIXTURES = Path(__file__).parents[1] / "estimators" / "fixtures"
 
 @pytest.fixture(scope="module")
 def deaths(tmp_path_factory):
-    """The folder where workers leave a note before they die."""
+    """The directory where workers leave a marker file before they are killed."""
     folder = tmp_path_factory.mktemp("deaths")
     os.environ["FRAGILE"] = str(folder)
     yield folder
@@ -47,7 +47,7 @@ def problem():
 def test_a_path_survives_a_killed_worker(cluster, deaths, problem):
     known = sparsity_path(SUWRClassifier(**SMALL), *problem, WEIGHTS)
     with Client(cluster) as client, parallel_config("dask"):
-        client.wait_for_workers(2)  # with one, joblib would not use the cluster at all
+        client.wait_for_workers(2)  # with a single thread, joblib runs locally
         path = sparsity_path(FragileClassifier(**SMALL), *problem, WEIGHTS)
     assert len(list(deaths.iterdir())) == 1
     np.testing.assert_array_equal(path.score, known.score)
@@ -55,8 +55,8 @@ def test_a_path_survives_a_killed_worker(cluster, deaths, problem):
 
 
 def test_a_search_survives_killed_workers(cluster, deaths, problem):
-    for note in deaths.iterdir():
-        note.unlink()
+    for marker in deaths.iterdir():
+        marker.unlink()
     grid = {"sparsity_weight": WEIGHTS}
     with engine(cluster):
         search = GridSearchCV(FragileClassifier(**SMALL), grid, cv=2, refit=False).fit(*problem)
@@ -66,7 +66,7 @@ def test_a_search_survives_killed_workers(cluster, deaths, problem):
         np.testing.assert_array_equal(search.cv_results_[name], plain.cv_results_[name])
 
 
-def test_large_arguments_and_errors_arrive(cluster):
+def test_large_arguments_and_errors_are_transferred(cluster):
     values = np.ones(400_000)
     with engine(cluster):
         assert Parallel()(delayed(np.multiply)(2, n) for n in range(5)) == [0, 2, 4, 6, 8]
@@ -98,8 +98,8 @@ def test_scoring_on_the_cluster(cluster, tmp_path):
     assert (again.n_scored, again.n_resumed) == (0, 3)
 
 
-def test_a_wrong_address_says_what_it_must_be(monkeypatch):
-    monkeypatch.setattr("suwr.scale.engine.PATIENCE", 1)
+def test_an_invalid_address_is_a_connection_error(monkeypatch):
+    monkeypatch.setattr("suwr.scale.engine.TIMEOUT", 1)
     for address in ("nonsense", "tcp://127.0.0.1:1"):
         with (
             pytest.raises(ConnectionError, match="must be the address of a running Dask scheduler"),
@@ -108,7 +108,17 @@ def test_a_wrong_address_says_what_it_must_be(monkeypatch):
             pass
 
 
-def test_without_dask_the_extra_is_named(monkeypatch):
+def test_a_cluster_without_workers_is_a_connection_error(monkeypatch):
+    monkeypatch.setattr("suwr.scale.engine.TIMEOUT", 1)
+    with (
+        LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as cluster,
+        pytest.raises(ConnectionError, match="has no workers after 1 seconds"),
+        engine(cluster.scheduler_address),
+    ):
+        pass
+
+
+def test_missing_dask_names_the_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     with pytest.raises(MissingExtraError, match=r"suwr\[dask\]"), engine("tcp://127.0.0.1:1"):
         pass

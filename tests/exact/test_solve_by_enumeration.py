@@ -1,4 +1,4 @@
-"""All three solvers against an enumeration of every policy, in plain Python."""
+"""All three solvers against an enumeration of all policies in plain Python."""
 
 from itertools import combinations, product
 
@@ -9,7 +9,7 @@ from suwr.exact import FiniteProblem, solve
 
 
 def stopping_loss(problem, rows):
-    """p(s) times the loss of the best prediction for a set of rows, from the definition."""
+    """p(s) times the loss of the best prediction for a set of rows, by definition."""
     joint = {}
     for row in rows:
         for label, q in zip(
@@ -37,8 +37,8 @@ def cost_of(problem, mask):
     return sum(costs[j] for j in mask)
 
 
-def every_tree(problem, weight, rows, mask, steps, most):
-    """Objectives of every deterministic SUWR policy, one for each tree."""
+def all_trees(problem, weight, rows, mask, steps, most):
+    """Objectives of all deterministic SUWR policies."""
     p = sum(problem.p[row] for row in rows)
     values = [stopping_loss(problem, rows) + weight * p * cost_of(problem, mask)]
     if steps == 0:
@@ -47,14 +47,14 @@ def every_tree(problem, weight, rows, mask, steps, most):
     for size in range(1, min(most, len(hidden)) + 1):
         for units in combinations(hidden, size):
             parts = [
-                every_tree(problem, weight, group, (*mask, *units), steps - 1, most)
+                all_trees(problem, weight, group, (*mask, *units), steps - 1, most)
                 for group in split(problem, rows, units)
             ]
             values += [sum(choice) for choice in product(*parts)]
     return values
 
 
-def every_subset(problem, weight):
+def all_subsets(problem, weight):
     d, rows = problem.n_features, range(problem.n_rows)
     return [
         sum(stopping_loss(problem, g) for g in split(problem, rows, units))
@@ -64,7 +64,7 @@ def every_subset(problem, weight):
     ]
 
 
-def every_vertex(problem, weight):
+def all_vertices(problem, weight):
     """Objectives of all vertices of the polytope of leak-free policies."""
     d, rows = problem.n_features, range(problem.n_rows)
     states = [
@@ -127,7 +127,7 @@ WEIGHTS = (0.0, 0.02, 0.1, 0.4, 3.0)
 def test_dp_is_the_best_of_all_trees(name, weight):
     problem = PROBLEMS[name]
     rows = list(range(problem.n_rows))
-    best = min(every_tree(problem, weight, rows, (), problem.n_features, 1))
+    best = min(all_trees(problem, weight, rows, (), problem.n_features, 1))
     assert solve(problem, weight).objective == pytest.approx(best, abs=1e-12)
 
 
@@ -138,7 +138,7 @@ def test_dp_is_the_best_of_all_trees(name, weight):
 def test_dp_with_limited_steps(name, weight, steps, units):
     problem = PROBLEMS[name]
     rows = list(range(problem.n_rows))
-    best = min(every_tree(problem, weight, rows, (), steps, units))
+    best = min(all_trees(problem, weight, rows, (), steps, units))
     solution = solve(problem, weight, max_steps=steps, units_per_step=units)
     assert solution.objective == pytest.approx(best, abs=1e-12)
     assert solution.tree.depth <= steps
@@ -148,7 +148,7 @@ def test_dp_with_limited_steps(name, weight, steps, units):
 @pytest.mark.parametrize("weight", WEIGHTS)
 def test_global_is_the_best_of_all_subsets(name, weight):
     problem = PROBLEMS[name]
-    best = min(every_subset(problem, weight))
+    best = min(all_subsets(problem, weight))
     assert solve(problem, weight, "global").objective == pytest.approx(best, abs=1e-12)
 
 
@@ -157,6 +157,6 @@ def test_global_is_the_best_of_all_subsets(name, weight):
 @pytest.mark.parametrize("reduce", [True, False])
 def test_lp_is_the_best_of_all_vertices(name, weight, reduce):
     problem = PROBLEMS[name]
-    best = every_vertex(problem, weight).min()
+    best = all_vertices(problem, weight).min()
     found = solve(problem, weight, "lp", reduce=reduce).objective
     assert found == pytest.approx(best, abs=1e-8)

@@ -1,4 +1,4 @@
-"""Small problems with known answers, from the paper and from this project."""
+"""Small problems with known solutions."""
 
 from itertools import product
 
@@ -9,7 +9,7 @@ from suwr.exact.problem import FiniteProblem
 
 
 def cube(n_features: int, n_values: int = 2) -> NDArray[np.int64]:
-    """All rows of n_features values 0, …, n_values - 1.
+    """All combinations of values 0, …, n_values - 1.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def toy_problem(n_features: int = 10) -> FiniteProblem:
     Parameters
     ----------
     n_features : int, default=10
-        An even number: the bits come in pairs.
+        Number of bits; must be even.
 
     Examples
     --------
@@ -48,10 +48,11 @@ FIVE_BLOCKS = ("000", "111", "01*", "*01", "1*0")
 
 
 def five_blocks() -> tuple[FiniteProblem, NDArray[np.bool_]]:
-    """The counterexample to the paper's conjecture: a problem and its leak-free masks.
+    """Counterexample to the conjecture of the paper: a problem and its leak-free masks.
 
-    {0,1}³ is cut into five blocks; each row shows the coordinates that its block fixes, and its
-    label is the block's name. Every feature is left out by some block, so no first step is safe.
+    {0,1}³ is partitioned into five subcubes. Each row reveals the coordinates that its subcube
+    fixes, and its label is the subcube. Every feature is hidden in some subcube, so that any first
+    step reveals a feature that some row should hide.
 
     Examples
     --------
@@ -70,7 +71,7 @@ def five_blocks() -> tuple[FiniteProblem, NDArray[np.bool_]]:
 
 
 def one_hot_rows() -> tuple[FiniteProblem, NDArray[np.bool_]]:
-    """The paper's example without full support (Appendix D): each row shows its only 1.
+    """Example without full support (Appendix D of the paper): each row reveals its only 1.
 
     Examples
     --------
@@ -83,7 +84,7 @@ def one_hot_rows() -> tuple[FiniteProblem, NDArray[np.bool_]]:
 
 
 def leaky_pair() -> tuple[FiniteProblem, NDArray[np.bool_]]:
-    """Table 1 of the paper: y = x[1] + x[2], and masks that tell y and every hidden value.
+    """Table 1 of the paper: y = x[1] + x[2], with masks that determine y and the hidden values.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Shapes of mask_probability, and trees that people can read."""
+"""Policies: shapes of mask_probability, sampling, decision trees and tables."""
 
 import numpy as np
 import pytest
@@ -33,8 +33,8 @@ def test_masks_of_numbers_must_be_zero_or_one():
         solve(problem, 0.1).mask_probability(problem.X, problem.X * 2)
 
 
-def test_mixed_policies_are_drawn_in_proportion():
-    # The linear program of a tie may mix; a mixture made by hand certainly does.
+def test_stochastic_policies_are_sampled_in_proportion():
+    # The empty mask and the full masks with probability 1/2 each.
     problem = FiniteProblem(cube(2), [0, 0, 0, 4])
     solution = solve(problem, 0.1)
     policy = type(solution.policy)(problem, np.arange(9)[[8, 0, 1, 3, 4]],
@@ -60,7 +60,7 @@ def test_tree_as_text():
     ]
 
 
-def test_deep_trees_can_be_cut():
+def test_max_depth_truncates_the_text():
     tree = solve(toy_problem(6), 0.01).tree
     short = tree.text(max_depth=1)
     assert "…" in short
@@ -92,7 +92,7 @@ def test_other_methods_have_no_tree():
     assert solve(problem, 0.1, "global").tree is None
 
 
-def test_policy_table_can_be_read():
+def test_entries_of_a_policy():
     problem, _ = five_blocks()
     entries = solve(problem, 0.01, "lp").policy.entries()
     blocks = {tuple(e.revealed.items()) for e in entries}
