@@ -148,7 +148,7 @@ class ParetoExperiment(Experiment):
         }
         weight = cell.params.get("sparsity_weight")
         if cell.method == "SUWR" and weight is not None:
-            drawn = gap(model, problem, weight, lp=False)
+            drawn = gap(model, problem, weight, policy="sampled", lp=False)
             metrics |= {
                 "objective": metrics["loss"] + weight * metrics["n_selected"],
                 "sampled": {

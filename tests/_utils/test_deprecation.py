@@ -30,9 +30,13 @@ def test_a_deprecated_parameter_is_passed_on_under_its_new_name():
         assert paint(color="green") == "green"
 
 
-@pytest.mark.parametrize("name", sorted(suwr._DEPRECATED))
-def test_deprecated_names_of_the_package_warn_at_the_line_that_uses_them(name):
-    with pytest.warns(FutureWarning, match=rf"suwr\.{name} is deprecated") as caught:
-        assert getattr(suwr, name) is not None
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(module, name) for module in (suwr, suwr.exact) for name in sorted(module._DEPRECATED)],
+    ids=lambda part: getattr(part, "__name__", part),
+)
+def test_deprecated_names_warn_at_the_line_that_uses_them(module, name):
+    with pytest.warns(FutureWarning, match=rf"{module.__name__}\.{name} is deprecated") as caught:
+        assert getattr(module, name) is not None
     assert caught[0].filename == __file__
-    assert name not in suwr.__all__
+    assert name not in module.__all__

@@ -163,8 +163,8 @@ def test_the_auto_weight_is_one_percent_of_the_best_constant_loss():
         ({"n_predictors": 3}, "'n_predictors' parameter of SUWRClassifier must be an even"),
         ({"network": "conv"}, "'network' parameter must be 'mlp' unless 'groups'"),
         ({"training": 3}, "'training' parameter of SUWRClassifier must be"),
-        ({"training": {"magic": 1}}, "'training' parameter .* 'magic'"),
-        ({"training": {"max_steps": 3}}, "'training' parameter .* 'max_steps'"),
+        ({"training": {"magic": 1}}, "'training' parameter .*'magic'"),
+        ({"training": {"max_steps": 3}}, "'training' parameter .*'max_steps'"),
         ({"training": {"rollouts": "two"}}, "'rollouts' .*'two'"),
         ({"training": {"dropout": np.nan}}, "'dropout' .*nan"),
         ({"device": "abacus"}, "'device' parameter of SUWRClassifier must be"),
@@ -206,7 +206,7 @@ def test_text_in_a_numeric_column_is_refused():
     data, y = frame()
     X = pd.DataFrame(data)
     model = SUWRClassifier(**SMALL).fit(X, y)
-    with pytest.raises(ValueError, match="'noise' held numbers in fit"):
+    with pytest.raises(ValueError, match="'noise' must be numeric, as in fit"):
         model.predict(X.assign(noise="loud"))
 
 

@@ -21,16 +21,20 @@ def model():
     )
 
 
-def test_the_objective_is_close_to_the_optimum_and_not_below_it(model):
+@pytest.mark.parametrize("policy", [None, "greedy", "sampled"])
+def test_the_objective_is_close_to_the_optimum_and_not_below_it(model, policy):
     problem = FiniteProblem(CUBE, TARGET)
-    result = gap(model, problem, WEIGHT)
+    result = gap(model, problem, WEIGHT, policy=policy)
     assert result.to_lp >= -1e-6
     # Without features the objective is the variance of y, 0.98; the optimum is 0.15.
     assert -1e-6 <= result.to_suwr <= 0.1
 
 
-def test_no_leakage_by_any_definition(model):
-    found = leakage(FiniteProblem(CUBE, TARGET), model, tolerance=1e-5)
+@pytest.mark.parametrize("policy", ["greedy", "sampled"])
+def test_no_leakage_by_any_definition(model, policy):
+    masks = CUBE.astype(bool)
+    probabilities = model.mask_probability(CUBE, masks[None], policy=policy)
+    found = leakage(FiniteProblem(CUBE, TARGET), (masks, probabilities), tolerance=1e-5)
     assert not found.label.leaks
     assert not found.feature.leaks
     assert not found.condition.leaks

@@ -31,7 +31,7 @@ def test_invalid_weights(weights):
 
 @pytest.mark.parametrize("verbose", [0, 1, 2])
 def test_verbose_shows_the_progress_of_the_fits(capsys, verbose):
-    X, y = make_classification(40, 3, random_state=0)
+    X, y = make_classification(40, 4, random_state=0)
     model = SUWRClassifier(max_epochs=1, hidden_size=4, random_state=0)
     sparsity_path(model, X, y, [0.1, 0.2], verbose=verbose)
     shown = capsys.readouterr().err

@@ -115,11 +115,8 @@ def sparsity_path(
             results.append(result)
             bar()
             if verbose > 1:
-                model, score, _, cost = result
-                weight = f"sparsity_weight {model.sparsity_weight:g}"
-                line = (
-                    f"[{len(results)}/{len(weights)}] {weight}: score {score:.4f}, cost {cost:.4g}"
-                )
+                weight, found = weights[len(results) - 1], f"score {result[1]:.4f}"
+                line = f"[{len(results)}/{len(weights)}] sparsity_weight {weight:g}: {found}"
                 print(line, file=sys.stderr, flush=True)
     fitted, score, n_selected, cost = zip(*results, strict=True)
     return SparsityPath(

@@ -5,6 +5,9 @@
 policy, and ``gap`` compares a fitted model with the optimum.
 """
 
+from typing import Any
+
+from suwr._utils.deprecation import DeprecatedName, deprecated_attribute
 from suwr.exact.certificate import LeakCertificate, RayCertificate
 from suwr.exact.datasets import cube, five_blocks, leaky_pair, one_hot_rows, toy_problem
 from suwr.exact.front import ParetoFront, pareto_front
@@ -45,3 +48,16 @@ __all__ = [
     "solve",
     "toy_problem",
 ]
+
+_DEPRECATED = {
+    "Gap": DeprecatedName(
+        "suwr.exact.gap:OptimalityGap", "Use suwr.exact.OptimalityGap", removal="0.3.0"
+    ),
+    "Witness": DeprecatedName(
+        "suwr.exact.leakage:LeakageWitness", "Use suwr.exact.LeakageWitness", removal="0.3.0"
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    return deprecated_attribute("suwr.exact", name, _DEPRECATED)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -84,6 +86,7 @@ def gap(
     problem: FiniteProblem,
     sparsity_weight: float,
     *,
+    policy: str | None = None,
     lp: bool = True,
     max_steps: int | None = None,
     units_per_step: int = 1,
@@ -101,6 +104,8 @@ def gap(
         Support rows, labels and probabilities.
     sparsity_weight : float
         λ in the paper, for the model and the optimal policies.
+    policy : {'greedy', 'sampled'}, optional
+        The policy of an estimator that has both. None is the default of its ``mask_probability``.
     lp : bool, default=True
         Whether to solve the linear program as well, which is slow beyond 8 features.
     max_steps, units_per_step : int
@@ -118,7 +123,11 @@ def gap(
     0.284375
     """
     weight = check_real(sparsity_weight, "sparsity_weight", "gap", SPARSITY_WEIGHT)
-    table = as_table(problem, estimator)
+    source = estimator
+    if policy is not None:
+        probability = partial(estimator.mask_probability, policy=policy)
+        source = SimpleNamespace(mask_probability=probability)
+    table = as_table(problem, source)
     rows, columns = np.nonzero(table.probabilities > 0)
     share = problem.p[rows] * table.probabilities[rows, columns]
     share = share / share.sum()  # probabilities in single precision sum to 1 only approximately

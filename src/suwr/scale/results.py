@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from suwr._utils.files import atomic_file, remove_stale, write_atomic
 from suwr._utils.optional import require
-from suwr.estimators.scoring import Scores
+from suwr.estimators.results import Scores
 
 __all__ = ["MANIFEST", "open_folder", "part_path", "to_arrow", "write_part"]
 
