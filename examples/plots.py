@@ -19,8 +19,7 @@ from sklearn.model_selection import train_test_split
 import suwr
 from suwr import Patches, SUWRClassifier, SUWRRegressor, sparsity_path
 from suwr.exact import FiniteProblem, cube, pareto_front
-from suwr.plots import plot_path
-from suwr_experiments.figures import draw_figures
+from suwr.plots import draw_figures, plot_path
 
 DPI = 100
 

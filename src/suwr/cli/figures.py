@@ -11,20 +11,14 @@ from rich.console import Console
 from suwr.cli.files import model_columns, read_frame
 from suwr.estimators.persistence import load
 from suwr.exceptions import TableError
-from suwr_experiments.figures import draw_figures
-from suwr_experiments.images import IMAGE_SETS, load_images
+from suwr.plots.model_figures import draw_figures
 
 __all__ = ["write_figures"]
 
 
-# The classes of the paper's examples: sandal and boot, and '3 or 8?'.
-PAPER_PAIR = {"fashion-mnist": "5,9"}
-PAPER_FLIP = {"mnist": "3,8"}
-
-
 def write_figures(
     model_path: Path,
-    data: str,
+    data: Path,
     target: str | None,
     out: Path,
     pair: str | None,
@@ -42,22 +36,19 @@ def write_figures(
     with console.status("Drawing"):
         written = draw_figures(
             model, X, y, out,
-            pair=_two_classes(pair or PAPER_PAIR.get(data), model, "--pair"),
-            flip=_two_classes(flip or PAPER_FLIP.get(data), model, "--flip"),
+            pair=_two_classes(pair, model, "--pair"),
+            flip=_two_classes(flip, model, "--flip"),
             others={str(path): load(path) for path in also}, references=beside,
         )  # fmt: skip
     for path in written:
         console.print(f"Wrote {path}", markup=False, soft_wrap=True)
 
 
-def _rows(model: Any, data: str, target: str | None) -> tuple[Any, Any]:
-    """Rows and their truth: of a file, or the test images of a set that has a name."""
-    if data in IMAGE_SETS:
-        images = load_images(data)
-        return images.X_test, images.y_test
-    frame = read_frame(Path(data))
+def _rows(model: Any, data: Path, target: str | None) -> tuple[Any, Any]:
+    """Read the features and the target column of a file."""
+    frame = read_frame(data)
     if target is None or target not in frame.columns:
-        raise TableError(f"--target must be a column of {Path(data).name}. Got {target!r}.")
+        raise TableError(f"--target must be a column of {data.name}. Got {target!r}.")
     X = model_columns(model, frame.drop(columns=[target]))
     # Trained without names, a model would warn about them.
     return X if hasattr(model, "feature_names_in_") else X.to_numpy(), frame[target].to_numpy()

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from suwr import __version__
-from suwr_experiments.cli_reproduce import reproduce_command
 
 __all__ = ["app"]
 
@@ -254,11 +253,9 @@ def ask(
 @_plainly
 def figures(
     model: Model,
-    data: Annotated[
-        str, typer.Argument(help="A CSV, TSV or Parquet file; or 'mnist' or 'fashion-mnist'.")
-    ],
+    data: Data,
     target: Annotated[
-        str | None, typer.Option(help="The column of true classes or values, in a file.")
+        str | None, typer.Option(help="The column of true classes or values.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("suwr-figures"),
     pair: Annotated[
@@ -279,6 +276,3 @@ def figures(
     from suwr.cli.figures import write_figures
 
     write_figures(model, data, target, out, pair, flip, also or [], references)
-
-
-app.command("reproduce")(_plainly(reproduce_command))

@@ -16,12 +16,15 @@ from suwr.plots.images import (
     plot_prediction,
 )
 from suwr.plots.lengths import plot_lengths
+from suwr.plots.model_figures import draw_figures, find_flip
 from suwr.plots.narrative import plot_narrative
 from suwr.plots.path import plot_path
 from suwr.plots.usage import plot_usage
 
 __all__ = [
     "budget_curve",
+    "draw_figures",
+    "find_flip",
     "plot_audit",
     "plot_budget",
     "plot_counterfactual",

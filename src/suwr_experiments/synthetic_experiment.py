@@ -1,21 +1,25 @@
-"""Experiment 2: Syn1 to Syn6, training and test rows apart (the paper's Table 2)."""
+"""Experiment 2: the synthetic benchmark Syn1 to Syn6 (the paper's Table 2)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from suwr_experiments.cells import Cell
-from suwr_experiments.data import Task
-from suwr_experiments.fitting import constant_loss, validation_rows
-from suwr_experiments.measuring import classification_scores, leakage_verdict, reveal_steps
-from suwr_experiments.options import Options
-from suwr_experiments.registry import Experiment
+from suwr_experiments.config import Cell, RunConfig
+from suwr_experiments.experiment import (
+    Experiment,
+    Task,
+    audit_report,
+    classification_scores,
+    constant_loss,
+    reveal_steps,
+    validation_rows,
+)
+from suwr_experiments.presets import preset
 from suwr_experiments.synthetic import (
     BRANCHES,
     CONTROL,
@@ -24,7 +28,7 @@ from suwr_experiments.synthetic import (
     synthetic,
 )
 
-__all__ = ["BUDGETS", "EXPERIMENT", "METHODS", "SHARES", "SyntheticExperiment"]
+__all__ = ["BUDGETS", "METHODS", "SHARES", "SyntheticExperiment", "is_branched"]
 
 METHODS = (
     "SUWR", "AllFeatures", "Oracle", "L2X", "INVASE", "REALX", "TabNet", "CAE", "GDFS", "DIME",
@@ -32,18 +36,18 @@ METHODS = (
 NARROW = tuple(f"Syn{number}" for number in range(1, 7))
 WIDE = tuple(f"{name}x100" for name in NARROW)
 
-#: λ of SUWR's path, as shares of the loss of the best constant prediction.
+#: λ of SUWR's path, relative to the loss of the best constant prediction.
 SHARES = (0.004, 0.0063, 0.01, 0.016, 0.025)
-#: Most steps in the figure of budget against sparsity, with and without a price.
+#: Values of ``max_steps`` in the figure of budget against cost, with λ = 0 and λ > 0.
 BUDGETS, BUDGET_SHARES, BUDGET_DATA = (2, 4, 7, 11), (0.0, 0.01), "Syn1"
-# Nobody tells SUWR how many features matter.
+# One step per column: SUWR does not receive the number of relevant features.
 MAX_STEPS = 11
 TRAIN_SEED, TEST_SEED = 0, 100
 
 
 @dataclass(frozen=True)
 class _Scale:
-    """How large a preset is."""
+    """Size of a preset."""
 
     data: tuple[str, ...]
     seeds: int = 5
@@ -57,50 +61,49 @@ class _Scale:
 _SCALES = {
     "mini": _Scale(("Syn4",), 2, 300, 2, (0.01, 0.1)),
     "quick": _Scale(("Syn2", "Syn4"), 1, 3000, 25, (0.004, 0.01, 0.025)),
-    # Twice the default number of predictors, and a little longer: what the authors' code takes
-    # more than 400 epochs for.
+    # Twice the default number of predictors, and 20 epochs more than the default.
     "full": _Scale(NARROW, budgets=BUDGETS, suwr={"n_predictors": 4, "max_epochs": 120}),
     "wide": _Scale(WIDE),
 }
 
 
 class SyntheticExperiment(Experiment):
-    """Cells, rows and measurements of Syn1 to Syn6."""
+    """Grid, data and evaluation of Syn1 to Syn6."""
 
-    def cells(self, options: Options) -> list[Cell]:
-        """Every method on every set; for SUWR the whole λ path, and the budgets on one set."""
-        scale = _SCALES[options.preset]
-        names = options.pick("data", NARROW + WIDE) if options.data else scale.data
-        methods = options.pick("methods", METHODS)
+    def cells(self, config: RunConfig) -> list[Cell]:
+        """Every method on every data set; for SUWR a λ path, and the budgets on one data set."""
+        scale = _SCALES[config.preset]
+        names = config.restrict("datasets", NARROW + WIDE) if config.datasets else scale.data
+        methods = config.restrict("methods", METHODS)
         grid: dict[str, Cell] = {}
-        # Seeds outermost: an unfinished run has every method once before any twice.
-        for seed in range(options.seeds or scale.seeds):
+        # Seeds in the outer loop: an interrupted run has one seed of every method first.
+        for seed in range(config.seeds or scale.seeds):
             for method in methods:
                 for data in names:
-                    for cell in _variants(scale, data, method, seed, options.audit and seed == 0):
+                    for cell in _variants(scale, data, method, seed, config.audit and seed == 0):
                         grid[cell.key] = cell
         return list(grid.values())
 
     def shape(self, cell: Cell) -> str:
-        """See `Experiment`; the number of columns counts too."""
+        """Key of the cells that can train as one stack, including the number of columns."""
         return f"{_columns(cell.data)} {cell.shape()}"
 
     def load(self, cell: Cell) -> Task:
-        """Rows of a set: seed 0 to train on, seed 100 to test on."""
+        """Training rows (seed 0) and test rows (seed 100) of a data set."""
         number, n_columns = _number(cell.data), _columns(cell.data)
         train = synthetic(number, cell.n_train or 10_000, TRAIN_SEED, n_columns)
         test = synthetic(number, cell.n_test or 10_000, TEST_SEED, n_columns)
         return Task(
             train.X, train.y, test.X, test.y,
-            told={"relevant": partial(relevant_columns, number)},
+            oracle_params={"relevant": partial(relevant_columns, number)},
             facts={"relevant": test.relevant},
         )  # fmt: skip
 
     def measure(self, cell: Cell, model: Any, task: Task) -> dict[str, Any]:
-        """Scores on test rows and on the model's own validation rows, and what is selected when."""
+        """Scores on test and validation rows, and which columns are selected at which step."""
         masks = model.select(task.X_test)
-        held = validation_rows(model, task)
-        X_held, y_held = task.X[held], task.y[held]
+        held_out = validation_rows(model, task)
+        X_held, y_held = task.X[held_out], task.y[held_out]
         metrics: dict[str, Any] = {
             "test": {
                 **classification_scores(task.y_test, model.predict_proba(task.X_test)),
@@ -116,31 +119,19 @@ class SyntheticExperiment(Experiment):
         }
         if hasattr(model, "sparsity_weight_"):
             metrics["sparsity_weight"] = float(model.sparsity_weight_)
-        if _number(cell.data) in BRANCHES:
+        if is_branched(cell.data):
             low = task.X_test[:, CONTROL] < 0
             below = masks[low, : CONTROL + 1].mean(axis=0)
             metrics["column_share_low"] = below.round(5).tolist()
         steps = reveal_steps(model, task.X_test)
         if steps is not None:
-            # Share of the rows by the step that shows x11; the first entry is 'never'.
+            # Fraction of rows by the step that reveals x11; the first entry is 'never'.
             metrics["control_step"] = _shares(steps[:, CONTROL], masks.shape[1])
-        return metrics | leakage_verdict(cell, model, task)
-
-    def write_tables(self, records: list[dict[str, Any]], folder: Path) -> list[Path]:
-        """See `suwr_experiments.benchmark_tables`."""
-        from suwr_experiments.benchmark_tables import write_tables
-
-        return write_tables(records, folder)
-
-    def write_figures(self, records: list[dict[str, Any]], folder: Path) -> list[Path]:
-        """See `suwr_experiments.benchmark_figures`."""
-        from suwr_experiments.benchmark_figures import write_figures
-
-        return write_figures(records, folder)
+        return metrics | audit_report(cell, model, task)
 
 
 def _variants(scale: _Scale, data: str, method: str, seed: int, audit: bool) -> list[Cell]:
-    """The cells of one method on one set: one, or SUWR's path."""
+    """The cells of one method on one data set; for SUWR its λ path."""
 
     def cell(share: float | None = None, **params: Any) -> Cell:
         return Cell(
@@ -160,9 +151,18 @@ def _variants(scale: _Scale, data: str, method: str, seed: int, audit: bool) -> 
                 for share in BUDGET_SHARES
             ]
         return found
-    from suwr_experiments.presets import preset
-
     return [cell(**(preset(f"syn{_number(data)}", method) | epochs))]
+
+
+def is_branched(data: str) -> bool:
+    """Whether x11 selects between two functions in a data set: Syn4 to Syn6.
+
+    Examples
+    --------
+    >>> is_branched("Syn1"), is_branched("Syn4x100")
+    (False, True)
+    """
+    return _number(data) in BRANCHES
 
 
 def _number(data: str) -> int:
@@ -174,9 +174,6 @@ def _columns(data: str) -> int:
 
 
 def _shares(values: Any, most: int) -> list[float]:
-    """Share of 0, 1, …, most among whole numbers."""
+    """Relative frequencies of 0, 1, …, ``most`` among integers."""
     counts = np.bincount(values, minlength=most + 1)
     return (counts / counts.sum()).round(6).tolist()
-
-
-EXPERIMENT = SyntheticExperiment()
