@@ -170,7 +170,7 @@ class Cell:
     --------
     >>> cell = Cell("synthetic", "Syn4", "L2X", seed=1, params={"n_units": 5})
     >>> cell.key
-    'Syn4-L2X-1-5a43d4de'
+    'Syn4-L2X-1-f481df4e'
     >>> Cell.from_dict(cell.to_dict()) == cell
     True
     """

@@ -1,4 +1,4 @@
-"""Figures of the paper's experiments, from plain numbers."""
+"""Figures of the paper's experiments."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ __all__ = [
 ]
 
 _KINDS = ("png", "svg")
-# One colour and marker for each method in every figure (after Okabe and Ito; told apart without
-# colour by their markers).
+# Colour (after Okabe and Ito) and marker of each method, the same in every figure.
 _STYLES = {
     "SUWR": ("#D55E00", "o"),
     "SUWR, convolutions": ("#8C2D04", "o"),
@@ -60,14 +59,14 @@ def _axes(n: int, width: float = 4.0, height: float = 3.4, **kwargs: Any) -> lis
 
 
 def save_figure(ax: Any, folder: Path, name: str) -> list[Path]:
-    """Write the figure that axes belong to as PNG and SVG, and close it.
+    """Write the figure of an Axes as PNG and SVG, and close it.
 
     Parameters
     ----------
     ax : matplotlib Axes
     folder : Path
     name : str
-        Without a suffix.
+        File name without suffix.
     """
     plt = require("matplotlib.pyplot", "plots", "Plotting")
     paths = [write_figure(ax.figure, folder / f"{name}.{kind}", dpi=200) for kind in _KINDS]
@@ -81,7 +80,7 @@ def plot_policies(
     *,
     ax: Any = None,
 ) -> Any:
-    """Policies of several methods among exact fronts.
+    """Plot policies of several methods and exact Pareto fronts.
 
     Parameters
     ----------
@@ -96,7 +95,7 @@ def plot_policies(
     if ax is None:
         ax = _axes(1, 7.4, 4.8)[0]
     plot_fronts(fronts, ax=ax, ylabel="Expected squared error")
-    # Colours belong to the methods; fronts are told apart by their dashes.
+    # Fronts differ by line style, since colours denote methods.
     for line, dashes in zip(ax.get_lines(), ("-", "--", ":"), strict=False):
         line.set(color="#333333", linestyle=dashes, linewidth=1.6, markersize=3.5)
     for name, points in policies.items():
@@ -113,17 +112,17 @@ def plot_policies(
 
 
 def plot_control_steps(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Any:
-    """At which step the control-flow feature is shown, for each data set and method.
+    """Plot the step that reveals the control-flow feature, for each data set and method.
 
     Parameters
     ----------
     panels : mapping from data set to mapping from method to array of shape (seeds, steps + 1)
-        Shares of the rows; the first column is 'never'.
+        Fractions of rows by step; the first column is 'never'.
 
     Returns
     -------
     matplotlib Axes
-        The first of them.
+        The first panel.
     """
     axes = _axes(len(panels), 4.2, 3.2, sharey=True)
     for ax, (data, methods) in zip(axes, panels.items(), strict=True):
@@ -135,19 +134,19 @@ def plot_control_steps(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Any:
         width = 0.84 / len(methods)
         for number, (name, values) in enumerate(methods.items()):
             shares = np.asarray(values, dtype=float)
-            # 'never' comes last.
+            # Move 'never' to the end.
             shares = np.hstack([shares[:, 1 : longest + 1], shares[:, :1]])
             x = places + (number - (len(methods) - 1) / 2) * width
             colour, _ = _style(name)
             ax.bar(x, 100 * shares.mean(axis=0), width * 0.94, color=colour, label=name)
             for one in shares:
-                seen = one > 0.005
+                visible = one > 0.005
                 ax.scatter(
-                    x[seen], 100 * one[seen], s=9, color="white", edgecolors="black",
+                    x[visible], 100 * one[visible], s=9, color="white", edgecolors="black",
                     linewidths=0.5, zorder=3, clip_on=False,
                 )  # fmt: skip
         ax.set_xticks(places, [*(str(i + 1) for i in range(longest)), "never"])
-        ax.set_xlabel("Step that shows x11")
+        ax.set_xlabel("Step that reveals x11")
         ax.set_title(data, fontsize="medium")
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("Test rows, %")
@@ -159,16 +158,16 @@ def plot_control_steps(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Any:
 def plot_trained_budgets(
     curves: Mapping[str, Mapping[int, Sequence[float]]], *, n_relevant: int, title: str = ""
 ) -> Any:
-    """Features that are taken against the most that may be taken, each budget a model of its own.
+    """Plot the number of selected features against ``max_steps``, one model per value.
 
-    `suwr.plots.plot_budget` cuts the narratives of a single model instead.
+    `suwr.plots.plot_budget` truncates the narratives of a single model instead.
 
     Parameters
     ----------
     curves : mapping from a name to mapping from budget to the mean features of each seed
     n_relevant : int
-        Features that matter.
-    title : str
+        Number of relevant features.
+    title : str, default=""
 
     Returns
     -------
@@ -176,8 +175,8 @@ def plot_trained_budgets(
     """
     ax = _axes(1, 5.2, 3.8)[0]
     budgets = sorted({b for curve in curves.values() for b in curve})
-    ax.plot(budgets, budgets, color="#BBBBBB", linestyle=":", label="everything allowed", zorder=1)
-    ax.axhline(n_relevant, color="#BBBBBB", linestyle="--", label=f"{n_relevant} features matter")
+    ax.plot(budgets, budgets, color="#BBBBBB", linestyle=":", label="whole budget", zorder=1)
+    ax.axhline(n_relevant, color="#BBBBBB", linestyle="--", label=f"{n_relevant} relevant features")
     for (name, curve), (colour, marker) in zip(
         curves.items(), [("#0072B2", "s"), ("#D55E00", "o"), ("#009E73", "^")], strict=False
     ):
@@ -187,7 +186,7 @@ def plot_trained_budgets(
         ax.errorbar(
             x, mean, spread, color=colour, marker=marker, capsize=2, linewidth=1.8, label=name
         )
-    ax.set_xlabel("Budget: most steps, T")
+    ax.set_xlabel("Budget: maximum number of steps, T")
     ax.set_ylabel("Mean features selected")
     ax.set_xticks(budgets)
     ax.set_ylim(0)
@@ -209,25 +208,29 @@ def plot_curves(
     notes: Mapping[str, str] | None = None,
     bottom: float | None = None,
 ) -> Any:
-    """Quality against the number of features, every method in one figure.
+    """Plot a score against the number of features for several methods.
 
     Parameters
     ----------
     panels : mapping from data set to mapping from method to points (features, mean, deviation)
     ylabel, xlabel : str
-    chosen : mapping from data set to the features of SUWR's chosen point, default=None
-    limits : mapping from data set to the best that is possible, default=None
+    chosen : mapping from data set to float, default=None
+        Number of features of SUWR at its chosen λ.
+    limits : mapping from data set to float, default=None
+        Reference score, drawn as a horizontal line.
     limit_name : str
+        Name of the reference in the legend.
     lines : sequence of str, default=("SUWR",)
-        Methods whose points are joined.
-    notes : mapping from method to what the legend says of it, default=None
+        Methods whose points are connected.
+    notes : mapping from method to str, default=None
+        Text in brackets after the name of the method in the legend.
     bottom : float, default=None
-        Lowest quality that is shown; all of it where None, or where nothing is above.
+        Lowest score shown, unless all scores are below it.
 
     Returns
     -------
     matplotlib Axes
-        The first of them.
+        The first panel.
     """
     axes = _axes(len(panels))
     notes = notes or {}
@@ -261,7 +264,7 @@ def plot_curves(
 
 
 def _legend_below(axes: Sequence[Any]) -> None:
-    """One legend for all panels, in as few rows as the figure is wide enough for."""
+    """Add one legend for all panels, with as few rows as the width of the figure allows."""
     handles: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):

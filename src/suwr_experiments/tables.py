@@ -129,7 +129,7 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
     Examples
     --------
     >>> csv_text([{"data": "Syn1", "auroc": 0.7}])
-    'data,auroc\\n Syn1,0.7\\n'.replace(' ', '')
+    'data,auroc\\nSyn1,0.7\\n'
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     file = io.StringIO()

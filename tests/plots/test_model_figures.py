@@ -1,4 +1,4 @@
-"""The figures of a model: rows are chosen by rules, and everything that suits it is drawn."""
+"""All figures of a model, and the selection of the rows that they show."""
 
 import matplotlib as mpl
 import numpy as np
@@ -9,15 +9,13 @@ from typer.testing import CliRunner
 from suwr import Explanation, Patches, SUWRClassifier
 from suwr.cli import app
 from suwr.explanation import Narrative, Step
-from suwr_experiments.examples import find_flip, most_confused, typical_row
-from suwr_experiments.figures import draw_figures
-from suwr_experiments.images import FILES
+from suwr.plots.model_figures import draw_figures, find_flip, most_confused, typical_row
 
 mpl.use("Agg")
 
-# Images of 6 × 6 pixels: the brightness of this patch is the class, all else is noise.
+# Images of 6 × 6 pixels: the brightness of one patch determines the class, the rest is noise.
 PATCHES = Patches((6, 6), size=2, stride=2)
-TELLING = "patch (2, 2)"
+INFORMATIVE = "patch (2, 2)"
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +23,7 @@ def images():
     rng = np.random.RandomState(0)
     X = rng.randint(0, 256, size=(240, 36)).astype(float)
     y = np.where(rng.rand(240) < 0.5, "dark", "light")
-    inside = PATCHES.membership()[PATCHES.names.index(TELLING)]
+    inside = PATCHES.membership()[PATCHES.names.index(INFORMATIVE)]
     X[:, inside] = np.where(y == "dark", 30.0, 220.0)[:, None] + rng.randint(-20, 20, (240, 4))
     return pd.DataFrame(X, columns=[f"pixel{i}" for i in range(36)]), y
 
@@ -38,49 +36,57 @@ def model(images):
     return clf.fit(*images)
 
 
-def told(label, n_steps):
-    sure = {"a": (0.9, 0.1), "b": (0.1, 0.9)}[label]
-    steps = tuple(Step({str(t): {str(t): 0}}, 0.5, sure, sure) for t in range(n_steps))
+def narrative(label, n_steps):
+    prediction = {"a": (0.9, 0.1), "b": (0.1, 0.9)}[label]
+    steps = tuple(Step({str(t): {str(t): 0}}, 0.5, prediction, prediction) for t in range(n_steps))
     return Narrative(0, (0.5, 0.5), 0.0, steps, "decision", ("a", "b"), 5)
 
 
-def test_a_typical_row_is_right_and_of_median_length():
-    rows = Explanation([told("b", 2), told("a", 3), told("a", 1), told("a", 2), told("a", 2)])
+def test_typical_row_is_correct_and_of_median_length():
+    rows = Explanation(
+        [
+            narrative("b", 2),
+            narrative("a", 3),
+            narrative("a", 1),
+            narrative("a", 2),
+            narrative("a", 2),
+        ]
+    )
     y = ["a", "a", "a", "a", "a"]
     assert typical_row(rows, y, "a") == 3
     assert typical_row(rows, y, "b") is None
 
 
-def test_the_most_confused_classes():
-    rows = Explanation([told("b", 1), told("a", 1), told("b", 1)])
+def test_most_confused_classes():
+    rows = Explanation([narrative("b", 1), narrative("a", 1), narrative("b", 1)])
     assert most_confused(rows, ["a", "b", "a"]) == ("a", "b")
-    assert most_confused(rows, ["b", "a", "b"]) == ("a", "b")  # nothing is confused
+    assert most_confused(rows, ["b", "a", "b"]) == ("a", "b")  # no row is misclassified
     with pytest.raises(ValueError, match="classes"):
         most_confused(Explanation([Narrative(0, (1.0,), 0.0, (), "decision", None, 1)]), [1.0])
 
 
-def test_the_patch_that_tells_the_class_flips_it(model, images):
+def test_informative_patch_flips_the_class(model, images):
     X, y = images
     assert model.score(X, y) > 0.95
     flip = find_flip(model, X, y, "dark", "light", fills=[1.0])
-    assert flip.unit == TELLING
+    assert flip.unit == INFORMATIVE
     assert y[flip.row] == "dark"
     assert (flip.before.label, flip.after.label) == ("dark", "light")
-    # Nothing else was changed, and nothing happened before the patch was seen.
-    inside = PATCHES.membership()[PATCHES.names.index(TELLING)]
+    # Only the patch is changed, and the narratives agree until it is revealed.
+    inside = PATCHES.membership()[PATCHES.names.index(INFORMATIVE)]
     np.testing.assert_array_equal(flip.image[~inside], flip.changed[~inside])
     assert (flip.changed[inside] == X.to_numpy().max()).all()
     assert flip.before.steps[: flip.step - 1] == flip.after.steps[: flip.step - 1]
     assert model.predict(X.iloc[[flip.row]])[0] == "dark"
 
 
-def test_no_flip_where_there_is_none(model, images):
+def test_no_flip(model, images):
     X, y = images
     assert find_flip(model, X, y, "dark", "light", fills=[0.0]) is None
     assert find_flip(model, X, y, "green", "light") is None
 
 
-def test_the_command_draws_everything_for_images(model, images, tmp_path):
+def test_command_draws_all_figures_of_images(model, images, tmp_path):
     X, y = images
     model.save(tmp_path / "m.suwr")
     X.iloc[:60].assign(kind=y[:60]).to_csv(tmp_path / "test.csv", index=False)
@@ -99,19 +105,6 @@ def test_the_command_draws_everything_for_images(model, images, tmp_path):
     assert done.output.count("Wrote ") == 9
 
 
-def test_image_sets_go_by_their_names(model, monkeypatch, tmp_path):
-    monkeypatch.setenv("SUWR_DATA", str(tmp_path))
-    (tmp_path / "fashion-mnist").mkdir()
-    for name in FILES:
-        (tmp_path / "fashion-mnist" / name).write_bytes(b"no images")
-    model.save(tmp_path / "m.suwr")
-    done = CliRunner().invoke(app, ["figures", str(tmp_path / "m.suwr"), "fashion-mnist"])
-    assert done.exit_code == 1
-    # It looked for the images, and found that these are none.
-    assert "fashion-mnist" in done.output
-    assert done.output.startswith("Error: ")
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -123,7 +116,7 @@ def test_image_sets_go_by_their_names(model, monkeypatch, tmp_path):
         (["--target", "kind", "--references", "{}/bad.json"], "--references must be"),
     ],
 )
-def test_bad_words(model, images, tmp_path, words, message):
+def test_invalid_options(model, images, tmp_path, words, message):
     X, y = images
     model.save(tmp_path / "m.suwr")
     X.iloc[:5].assign(kind=y[:5]).to_csv(tmp_path / "test.csv", index=False)
@@ -134,7 +127,7 @@ def test_bad_words(model, images, tmp_path, words, message):
     assert message in done.output
 
 
-def test_tables_have_usage_instead_of_pixels(classifier, regressor, cancer, diabetes, tmp_path):
+def test_figures_of_tables(classifier, regressor, cancer, diabetes, tmp_path):
     X, y = cancer
     paths = draw_figures(classifier, X.iloc[:50, :10], y[:50], tmp_path / "a", dpi=40)
     assert [p.stem for p in paths] == ["narrative", "flow", "lengths", "accuracy", "usage"]
