@@ -38,7 +38,7 @@ from suwr_experiments.zoo import Specimen
 HERE = Path(__file__).parent
 PATH = HERE / "results.json"
 # Modules that only present a verdict, or read what is audited.
-PRESENTING = {"__init__", "_progress", "_report", "_summary", "adapters", "files", "zoo"}
+PRESENTING = {"__init__", "_report", "_summary", "adapters", "files", "zoo"}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 
 

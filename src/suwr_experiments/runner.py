@@ -16,13 +16,13 @@ from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
 
+from suwr._utils.progress import job_progress
 from suwr._utils.validation import check_choice
 from suwr.scale.engine import engine
 from suwr_experiments.config import Cell, RunConfig
 from suwr_experiments.experiment import Experiment, fit_group
 from suwr_experiments.image_experiment import ImageExperiment
 from suwr_experiments.pareto_experiment import ParetoExperiment
-from suwr_experiments.progress import cell_progress
 from suwr_experiments.records import RecordStore, provenance
 from suwr_experiments.synthetic_experiment import SyntheticExperiment
 
@@ -71,7 +71,7 @@ def run(config: RunConfig) -> RecordStore:
     )
     stacked = [c for c in unfinished if config.device.startswith("cuda") and _can_stack(c)]
     single = [c for c in unfinished if c not in stacked]
-    with cell_progress(len(unfinished)) as report:
+    with job_progress(len(unfinished)) as report:
         for group in _groups(stacked, experiment, config.together):
             for outcome in run_group(group, config.folder, config.device):
                 report(*outcome)

@@ -71,6 +71,6 @@ def test_no_probes_no_promise():
 def test_progress_is_shown_when_asked(capsys):
     X = np.random.default_rng(0).normal(size=(120, 3))
     audit(lambda X: np.inf > X, X, random_state=0, verbose=True)
-    assert "Asking the selector" in capsys.readouterr().err
+    assert "Querying the selector" in capsys.readouterr().err
     audit(lambda X: np.inf > X, X, random_state=0, verbose=False)
     assert capsys.readouterr().err == ""

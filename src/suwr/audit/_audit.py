@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from suwr._utils.progress import progress_bars
 from suwr.audit._case import Case
 from suwr.audit._company import affordable_rows, observe
 from suwr.audit._gaps import predictive_gaps
@@ -21,7 +22,6 @@ from suwr.audit._parameters import (
     choose_rows,
     own_groups,
 )
-from suwr.audit._progress import progress
 from suwr.audit._redraw import Deck
 from suwr.audit._report import AuditReport
 from suwr.audit._table import Groups, Table
@@ -136,7 +136,10 @@ def audit(
     budget = n_probes or int(np.clip(16 * table.n_rows, 4096, 32_000))
     classes = None if labels is None else as_classes(labels)
     gaps = gaps and problem is None
-    with progress(verbose) as (asked, measured):
+    with progress_bars(["Querying the selector", "Measuring bits"], verbose=verbose) as (
+        asked,
+        measured,
+    ):
         oracle = Oracle(wrapped, table, rng, batch_size, max_seconds, asked)
         if max_seconds is not None and problem is None:
             n_affordable = affordable_rows(oracle, max_seconds)

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from suwr._utils.progress import ProgressCounter
 from suwr.audit._models import MAX_LEVELS, as_classes, bits, fit_predict, masked_inputs
-from suwr.audit._progress import Counter
 from suwr.audit._table import IntArray, Table
 from suwr.selector import BoolArray
 
@@ -164,7 +164,7 @@ def predictive_gaps(
     confidence: float = 0.95,
     false_alarm_rate: float = 0.01,
     n_folds: int = 3,
-    counter: Counter | None = None,
+    counter: ProgressCounter | None = None,
 ) -> Gaps:
     """Measure label leakage and the leakage of each hidden unit.
 
@@ -181,14 +181,14 @@ def predictive_gaps(
     false_alarm_rate : float
         Of the lower bounds, all together.
     n_folds : int
-    counter : Counter, optional
+    counter : ProgressCounter, optional
         Counts the targets.
     """
     most = int(np.clip(_MAX_CELLS // table.n_columns, _FEWEST_TARGETS, _MAX_TARGETS))
     units = _order_of_interest(table, masks)[:most]
     n_targets = table.n_units + (y is not None)
     meter = _Meter(table, masks, confidence, false_alarm_rate / n_targets, n_folds, rng)
-    counter = counter or Counter()
+    counter = counter or ProgressCounter()
     counter.expect(len(units) + (y is not None))
     label = None
     if y is not None:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from suwr._utils.progress import progress_bars
 from suwr.audit._gaps import predictive_gaps
 from suwr.audit._parameters import check_counts, check_fractions, choose_rows
-from suwr.audit._progress import progress
 from suwr.audit._report import LEAKS, NO_LEAK_FOUND, AuditReport
 from suwr.audit._table import Groups, Table
 from suwr.selector import as_masks
@@ -59,7 +59,7 @@ def audit_masks(
     table = Table(X, feature_names, groups, rows)
     chosen = as_masks(masks, len(X), table.n_columns)
     chosen = chosen if rows is None else chosen[rows]
-    with progress(verbose) as (_, measured):
+    with progress_bars(["Measuring bits"], verbose=verbose) as (measured,):
         found = predictive_gaps(
             table,
             chosen,
