@@ -42,16 +42,16 @@ def narrative():
 def explanation(narrative):
     """Five rows: all reveal the texture, four of them the radius next and two the area last."""
     start, ill, well = (0.6, 0.4), (0.1, 0.9), (0.9, 0.1)
+    three = ["texture", "radius", "area"]
     return Explanation(
         [
             narrative,
             make_narrative(1, ["texture", "radius"], [start, start, well], [0.0, 0.1, 0.9]),
-            make_narrative(2, ["texture", "radius", "area"], [start, ill, ill, ill], [0.0, 0.1, 0.2, 0.8]),
-            make_narrative(3, ["texture", "radius", "area"], [start, ill, ill, well], [0, 0.1, 0.2, 1.0],
-                 ended="budget"),
+            make_narrative(2, three, [start, ill, ill, ill], [0.0, 0.1, 0.2, 0.8]),
+            make_narrative(3, three, [start, ill, ill, well], [0, 0.1, 0.2, 1.0], ended="budget"),
             make_narrative(4, ["texture"], [start, well], [0.0, 0.6]),
         ]
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture
