@@ -2,7 +2,8 @@
 
 The paper conjectures that with full support every leak-free policy is a SUWR policy. This script
 prints a counterexample on three bits, verifies its certificate in exact arithmetic, and measures
-the gap between the two Pareto fronts of random problems. docs/theory/conjecture.md explains the output.
+the gap between the two Pareto fronts of random problems. docs/theory/conjecture.md explains the
+output.
 
     python examples/conjecture.py                          # a quick search, no figure
     python examples/conjecture.py --problems 1000 --output docs/theory/conjecture.png

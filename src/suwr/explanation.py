@@ -12,7 +12,7 @@ from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.text import percent, reading
 
 if TYPE_CHECKING:
-    from suwr.explanation_source import Source
+    from suwr.report.source import Source
 
 __all__ = ["Explanation", "Narrative", "Step"]
 
@@ -178,7 +178,7 @@ class Narrative:
 
     def _repr_html_(self) -> str:
         """The narrative as notebooks show it."""
-        from suwr.report import narrative_html
+        from suwr.report.notebook import narrative_html
 
         return narrative_html(self)
 
@@ -263,7 +263,7 @@ class Explanation(Sequence[Narrative]):
 
     def _repr_html_(self) -> str:
         """The narratives as notebooks show them."""
-        from suwr.report import explanation_html
+        from suwr.report.notebook import explanation_html
 
         return explanation_html(self)
 
@@ -286,10 +286,10 @@ class Explanation(Sequence[Narrative]):
         self,
         path: str | os.PathLike[str],
         *,
-        title: str = "Predictions, step by step",
+        title: str = "How these predictions came about",
         y: Sequence[Any] | None = None,
         model: bool | Literal["auto"] = "auto",
-        hidden_values: bool = False,
+        hidden_values: bool = True,
     ) -> None:
         """Write one self-contained page: no network, no server, nothing else to install.
 
@@ -307,10 +307,10 @@ class Explanation(Sequence[Narrative]):
             Put the model's weights into the page. 'auto' does so where the explanation came from a
             model that a page can run and its weights take at most 3 MB; True raises an error where
             that is not possible.
-        hidden_values : bool, default=False
-            Also embed the values that were *not* revealed, which the model needs when a reader
-            changes a value, and which images show faintly. Without them, the page asks the reader
-            for such values. Embed them only if every reader may see complete rows.
+        hidden_values : bool, default=True
+            Put the values that were *not* revealed into the page too, where the model or an image
+            can use them. Without them a changed story may ask its reader for values. Leave them
+            out where readers must not see them.
         """
         from suwr.report import page_html
 

@@ -163,7 +163,7 @@ def test_invalid_files(folder):
     assert "cannot be read" in one_line(run("fit", folder / "empty.csv", *out))
     assert "must end in .csv" in one_line(run("fit", folder / "table.txt", *out))
     assert "cannot be read" in one_line(run("fit", folder / "broken.parquet", *out))
-    assert "does not exist" in one_line(run("fit", folder / "gone.csv", *out))
+    assert "gone.csv" in one_line(run("fit", folder / "gone.csv", *out))
     words = ["predict", folder / "data.csv", folder / "data.csv", "--out", folder / "p.csv"]
     assert "not a model file" in one_line(run(*words))
 

@@ -253,7 +253,7 @@ def test_page_without_hidden_values_asks_for_them(pages, open_page, tmp_path):
     model, X, _ = page_data.cancer()
     explanation = model.explain(X[:40])
     path = tmp_path / "page.html"
-    explanation.to_html(path)
+    explanation.to_html(path, hidden_values=False)
     # Halving the first value changes the features that some row reveals.
     changed = X[:40].copy()
     first = explanation[0].steps[0].unit

@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from suwr.data.encoding import BOUND, ColumnCode
 from suwr.exceptions import UnsupportedModelError
-from suwr.explanation_source import PageModel
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
 from suwr.nn.losses import CrossEntropy, Loss, SquaredError
 from suwr.nn.networks import (
@@ -28,6 +27,7 @@ from suwr.nn.networks import (
     SharedNetwork,
 )
 from suwr.nn.rollout import Policy
+from suwr.report.source import PageModel
 
 if TYPE_CHECKING:
     from suwr.estimators.sequential import SequentialModel

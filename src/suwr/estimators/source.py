@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from suwr.data.tables import Table
 from suwr.data.units import Patches
 from suwr.estimators.export import export_model
-from suwr.explanation_source import Layout, PageModel
 from suwr.nn.rollout import Policy
+from suwr.report.source import Layout, PageModel
 
 if TYPE_CHECKING:
     from suwr.estimators.sequential import SequentialModel
@@ -19,7 +19,7 @@ __all__ = ["ModelSource"]
 class ModelSource:
     """A fitted model, the table it explained and the policy it did so by.
 
-    See `suwr.explanation_source.Source`.
+    See `suwr.report.Source`.
     """
 
     def __init__(self, model: SequentialModel, table: Table, policy: Policy) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import suwr
 from suwr.exceptions import UnsupportedModelError
 from suwr.explanation import ENDINGS
-from suwr.explanation_source import Layout, PageModel
+from suwr.report.source import Layout, PageModel
 
 if TYPE_CHECKING:
     from suwr.explanation import Explanation, Narrative
