@@ -38,18 +38,18 @@ LOADING = """() => ({
 })"""
 RETELLING = """() => {
   const start = performance.now();
-  for (let i = 0; i < 100; i++) suwr.liveStory(i);
+  for (let i = 0; i < 100; i++) suwr.computedNarrative(i);
   return (performance.now() - start) / 100;
 }"""
 AGREEMENT = """(tolerance) => {
   const found = { rows: 0, steps: 0, different: 0, near_ties: 0, largest_difference: 0 };
   suwr.data.rows.forEach((row, i) => {
-    const story = suwr.liveStory(i);
-    const { same, difference } = suwr.compareStories(suwr.recordedStory(row), story);
+    const narrative = suwr.computedNarrative(i);
+    const { same, difference } = suwr.compareNarratives(suwr.recordedNarrative(row), narrative);
     found.rows += 1;
-    found.steps += story.steps.length;
+    found.steps += narrative.steps.length;
     found.different += same ? 0 : 1;
-    found.near_ties += story.margin < tolerance ? 1 : 0;
+    found.near_ties += narrative.margin < tolerance ? 1 : 0;
     found.largest_difference = Math.max(found.largest_difference, difference);
   });
   return found;

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suwr._utils.optional import require
-from suwr.plots.files import write_figure
-from suwr.plots.fronts import plot_fronts
+from suwr.plots import plot_fronts
+from suwr.plots._style import write_figure
 
 if TYPE_CHECKING:
     from suwr.exact.front import ParetoFront

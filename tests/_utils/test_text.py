@@ -5,7 +5,7 @@ import importlib
 
 import pytest
 
-MODULES = ["_words", "narrative", "plots._style", "report.notebook", "cli.answers"]
+MODULES = ["_words", "narrative", "plots._style", "report.notebook", "cli.ask"]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -13,11 +13,11 @@ FOLDER = Path(__file__).parents[2] / "examples"
 # Script → arguments and a word of its output.
 EXAMPLES = {
     "audit_others": (["--quick"], "leaks"),
-    "credit": (["--quick"], "spent a row"),
+    "credit": (["--quick"], "per row"),
     "exact_fronts": (["--output", "out.png"], "wrote out.png"),
     "front_picture": (["--quick", "--output", "out.png"], "leak-free by construction"),
     "images": (["--quick", "--output", "out.png"], "wrote out.png"),
-    "panel": (["--quick"], "Enough"),
+    "panel": (["--quick"], "Prediction: "),
     "path": (["--quick", "--output", "out.png"], "wrote out.png"),
     "pipeline": (["--quick"], "Before anything is revealed"),
 }

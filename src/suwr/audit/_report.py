@@ -211,8 +211,8 @@ class AuditReport:
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False, ensure_ascii=False)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
-        """Draw the report; see :func:`suwr.plots.audit.plot_audit`."""
-        from suwr.plots.audit import plot_audit
+        """Draw the report; see :func:`suwr.plots.plot_audit`."""
+        from suwr.plots import plot_audit
 
         return plot_audit(self, ax)
 

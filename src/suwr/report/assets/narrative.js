@@ -1,12 +1,12 @@
-// The parts of the panel that tells one story.
+// The parts of the panel that shows one narrative.
 
-const FEW_FIELDS = 4;
+const MAX_OPEN_FIELDS = 4;
 
-/** Fields for the columns of a unit, or their values as text where there is no model to ask. */
-function unitFields(data, model, story, unit, onEdit, original) {
+/** Input fields for the columns of a unit; without a model, their values as text. */
+function unitFields(data, model, narrative, unit, onEdit, original) {
   const { name, columns } = data.units[unit];
   const fields = columns.map((column) => {
-    const value = story.cell(column);
+    const value = narrative.cell(column);
     const label = data.columns[column];
     const single = columns.length === 1 && label === name;
     if (!model) return el("span", { class: "cell" }, single ? "" : `${label}: `, valueText(value));
@@ -29,11 +29,11 @@ function unitFields(data, model, story, unit, onEdit, original) {
     );
   });
   const group = cellGroup(data, unit, fields);
-  if (columns.length <= FEW_FIELDS) return group;
+  if (columns.length <= MAX_OPEN_FIELDS) return group;
   return el("details", { "data-open": unit }, el("summary", {}, `${columns.length} values`), group);
 }
 
-/** Fields side by side; those of a patch stand where its pixels do. */
+/** Fields side by side; those of a patch are arranged like its pixels. */
 function cellGroup(data, unit, fields) {
   if (!data.image) return el("div", { class: "cells" }, fields);
   const { width } = unitFrame(data, unit);
@@ -41,8 +41,8 @@ function cellGroup(data, unit, fields) {
 }
 
 /** One line of the list of steps. */
-function stepItem(data, model, story, number, now, actions) {
-  const step = story.steps[number - 1];
+function stepItem(data, model, narrative, number, now, actions) {
+  const step = narrative.steps[number - 1];
   const current = number === now;
   const best = ranking(step.prediction)[0];
   return el(
@@ -61,7 +61,7 @@ function stepItem(data, model, story, number, now, actions) {
       { class: "what" },
       step.units.map((unit) => [
         el("span", { class: "unit" }, data.units[unit].name),
-        unitFields(data, model, story, unit, actions.edit, actions.original),
+        unitFields(data, model, narrative, unit, actions.edit, actions.original),
       ])
     ),
     el(
@@ -74,9 +74,9 @@ function stepItem(data, model, story, number, now, actions) {
   );
 }
 
-/** The question form: what the policy wants to know next. */
-function questionForm(data, model, story, actions) {
-  const { units, columns } = story.asking;
+/** The form that asks for the units that the policy selects next. */
+function questionForm(data, model, narrative, actions) {
+  const { units, columns } = narrative.asking;
   const names = units.map((unit) => data.units[unit].name).join(" and ");
   const fields = columns.map((column) => cellField(data.columns[column], model.codes[column], undefined, {}));
   const plain = columns.length === 1 && data.columns[columns[0]] === names;
@@ -87,8 +87,8 @@ function questionForm(data, model, story, actions) {
     const open = values.findIndex((value) => value === undefined);
     if (open >= 0) {
       hint.textContent = fields[open].node.matches("select")
-        ? "Please choose one; 'unknown' is an answer too."
-        : "Please give a number, or leave it empty if it is unknown.";
+        ? "Please choose a value, or 'unknown'."
+        : "Please enter a number, or leave empty if unknown.";
       fields[open].node.focus();
       return;
     }
@@ -97,7 +97,7 @@ function questionForm(data, model, story, actions) {
   return el(
     "form",
     { class: "card question", onsubmit: submit, "aria-label": "Question" },
-    el("p", {}, `Question ${story.steps.length + 1}. What is `, el("strong", {}, names), "?"),
+    el("p", {}, `Question ${narrative.steps.length + 1}. What is `, el("strong", {}, names), "?"),
     cellGroup(data, units[0], fields.map((field, i) =>
       el("span", { class: "cell" },
         plain ? null : el("span", { class: "column", "aria-hidden": "true" }, data.columns[columns[i]]),
@@ -115,13 +115,13 @@ function questionForm(data, model, story, actions) {
   );
 }
 
-/** What the reader changed, and what came of it. */
-function changesNote(data, story, recorded, changes, actions) {
+/** The reader's changes and their effect on the prediction. */
+function changesNote(data, narrative, recorded, changes, actions) {
   const name = (column) => data.columns[column];
-  const said = [...changes].slice(0, 3).map(([column, value]) =>
+  const listed = [...changes].slice(0, 3).map(([column, value]) =>
     `${name(column)} ${valueText(recorded.cell(column))} → ${valueText(value)}`);
-  if (changes.size > 3) said.push(`and ${changes.size - 3} more`);
-  const tell = (s) => {
+  if (changes.size > 3) listed.push(`and ${changes.size - 3} more`);
+  const result = (s) => {
     const { prediction } = lastState(s);
     const n = s.steps.length;
     return tidy(`${predictionText(prediction, data.classes)} after ${n} ${n === 1 ? "step" : "steps"}`);
@@ -129,19 +129,19 @@ function changesNote(data, story, recorded, changes, actions) {
   return el(
     "div",
     { class: "card note" },
-    el("p", {}, el("strong", {}, "You changed "), said.join("; "), "."),
-    el("p", {}, `Recorded: ${tell(recorded)}. `, el("strong", {}, `Now: ${tell(story)}.`)),
+    el("p", {}, el("strong", {}, "You changed "), listed.join("; "), "."),
+    el("p", {}, `Recorded: ${result(recorded)}. `, el("strong", {}, `Now: ${result(narrative)}.`)),
     el(
       "div",
       { class: "buttons" },
       el("button", { type: "button", onclick: actions.undo }, "Undo"),
-      el("button", { type: "button", onclick: actions.reset }, "Back to the recorded row")
+      el("button", { type: "button", onclick: actions.reset }, "Restore the recorded row")
     )
   );
 }
 
-function stepperButtons(story, step, go) {
-  const last = story.steps.length;
+function stepperButtons(narrative, step, go) {
+  const last = narrative.steps.length;
   const button = (text, label, target, disabled) =>
     el("button", { type: "button", "aria-label": label, title: label, disabled, onclick: () => go(target) }, text);
   return el(
@@ -155,7 +155,7 @@ function stepperButtons(story, step, go) {
   );
 }
 
-/** Drawing on the image: how bright the brush is. */
+/** The brightness of the brush for drawing on the image. */
 function brushControls(brush, range, onChange) {
   const slider = el("input", {
     type: "range", min: range.low, max: range.high, step: (range.high - range.low) / 16, value: brush,

@@ -1,4 +1,4 @@
-"""What ``fit`` does."""
+"""``suwr fit``: train a model on a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from suwr._utils.files import check_writable
-from suwr.cli.files import read_frame
+from suwr.cli.tables import read_frame
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.regressor import SUWRRegressor
@@ -20,8 +20,8 @@ from suwr.scale import ParquetTable
 
 __all__ = ["fit_table"]
 
-# A numeric target with more distinct values than this is a quantity, not a class.
-MOST_CLASSES = 20
+# With --task auto, a numeric target with more distinct values than this is a regression target.
+MAX_CLASSES = 20
 
 
 def fit_table(
@@ -36,21 +36,21 @@ def fit_table(
     scratch: Path | None,
     **params: Any,
 ) -> None:
-    """Train on files and write the model; under ``torchrun``, by all of its processes."""
+    """Train on files and write the model; under ``torchrun``, with all of its processes."""
     check_writable(out)
     read = _read_stored if stream or not Path(data).is_file() else _read_whole
     X, y, sample = read(data, target, scratch)
     if task not in ("auto", "classification", "regression"):
         raise ValueError(f"--task must be 'auto', 'classification' or 'regression'. Got {task!r}.")
     if task == "auto":
-        task = "regression" if _is_quantity(y) else "classification"
+        task = "regression" if _is_regression_target(y) else "classification"
     kind: type[BaseSUWR] = SUWRRegressor if task == "regression" else SUWRClassifier
     named = {name: [c.strip() for c in columns.split(",")] for name, columns in _pairs(groups)}
-    priced = {name: _number(value, f"--cost {name}") for name, value in _pairs(costs)}
+    unit_costs = {name: _number(value, f"--cost {name}") for name, value in _pairs(costs)}
     model = kind(
-        sparsity_weight=_price(sparsity_weight),
+        sparsity_weight=_sparsity_weight(sparsity_weight),
         groups=named or None,
-        costs=priced or None,
+        costs=unit_costs or None,
         verbose=1,
         **params,
     )
@@ -65,13 +65,13 @@ def fit_table(
     used = model.select(sample).sum(axis=1).mean()
     console.print(
         f"Trained a {task} model on {len(X)} rows and {sample.shape[1]} columns; "
-        f"it uses {used:.1f} columns on average."
+        f"it selects {used:.1f} columns per row on average."
     )
     console.print(f"Wrote {out}", soft_wrap=True)
 
 
 def _read_whole(data: str, target: str, scratch: Path | None) -> tuple[Any, NDArray[Any], Any]:
-    """Features, target, and the rows that the closing words are about: all of them."""
+    """Return features, target, and the rows that the final message summarises: all of them."""
     frame = read_frame(Path(data))
     if target not in frame.columns:
         known = ", ".join(str(c) for c in list(frame.columns)[:12])
@@ -85,24 +85,24 @@ def _read_whole(data: str, target: str, scratch: Path | None) -> tuple[Any, NDAr
 
 
 def _read_stored(data: str, target: str, scratch: Path | None) -> tuple[Any, NDArray[Any], Any]:
-    """The same of files that are read piece by piece; the closing words are about the first."""
+    """Like `_read_whole`, for files read in chunks; the summary is of the first rows only."""
     table = ParquetTable(data, [target], scratch)
     return table, table.beside(target), table.head()
 
 
-def _is_quantity(y: NDArray[Any]) -> bool:
-    return y.dtype.kind in "iuf" and len(np.unique(y)) > MOST_CLASSES
+def _is_regression_target(y: NDArray[Any]) -> bool:
+    return y.dtype.kind in "iuf" and len(np.unique(y)) > MAX_CLASSES
 
 
 def _pairs(texts: list[str]) -> list[tuple[str, str]]:
     for text in texts:
         if "=" not in text:
-            raise ValueError(f"Write NAME=VALUE. Got {text!r}.")
+            raise ValueError(f"--group and --cost must be NAME=VALUE. Got {text!r}.")
     return [(t.split("=", 1)[0].strip(), t.split("=", 1)[1]) for t in texts]
 
 
-def _price(text: str) -> float | Literal["auto"] | tuple[float, float]:
-    """``--sparsity-weight``: a number, 'auto', or LOW:HIGH."""
+def _sparsity_weight(text: str) -> float | Literal["auto"] | tuple[float, float]:
+    """Parse a number, 'auto', or LOW:HIGH."""
     if text == "auto":
         return "auto"
     if ":" not in text:

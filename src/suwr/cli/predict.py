@@ -1,4 +1,4 @@
-"""What ``predict``, ``explain`` and ``audit`` do."""
+"""``suwr predict`` and ``suwr explain``: apply a model file to tables."""
 
 from __future__ import annotations
 
@@ -11,24 +11,20 @@ from rich.console import Console
 
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.optional import require
-from suwr.audit import audit_files
-from suwr.cli.files import check_table_path, model_columns, read_frame, write_frame
+from suwr.cli.tables import check_table_path, model_columns, read_frame, write_frame
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.persistence import load
 from suwr.exceptions import TableError
-from suwr.plots.files import write_figure
 from suwr.scale import score_partitions
 from suwr.scale.engine import engine
 
-__all__ = [
-    "PageOptions", "audit_table", "explain_rows", "predict_folder", "predict_table",
-]  # fmt: skip
+__all__ = ["PageOptions", "explain_rows", "predict_folder", "predict_table"]
 
 
 def predict_table(
     model_path: Path, data: Path, out: Path, mean_features: float | None = None
 ) -> None:
-    """Write predictions, and what they were made of, beside the number of the row."""
+    """Write the prediction and the selected columns of every row to one file."""
     check_table_path(out)
     pandas = require("pandas", "tables", "Writing predictions")
     model = load(model_path)
@@ -52,25 +48,35 @@ def predict_table(
 def predict_folder(
     model_path: Path, data: str, out: Path, jobs: int, scheduler: str | None
 ) -> None:
-    """Write the predictions of any number of files, partition by partition."""
+    """Write the predictions of any number of files, one partition at a time."""
     with engine(scheduler):
         scored = score_partitions(
             load(model_path), data, out, n_jobs=None if scheduler else jobs, verbose=1
         )
-    before = f"; {scored.n_resumed} of them were there before" if scored.n_resumed else ""
+    resumed = f"; {scored.n_resumed} of them already existed" if scored.n_resumed else ""
     Console().print(
-        f"{scored.n_rows:,} predictions in {len(scored.paths)} files in {out}{before}",
+        f"Wrote {scored.n_rows:,} predictions to {len(scored.paths)} files in {out}{resumed}",
         soft_wrap=True,
     )
 
 
 @dataclass(frozen=True)
 class PageOptions:
-    """What goes into the page of ``suwr explain --html`` beside the narratives."""
+    """Options of the page that ``suwr explain --html`` writes.
+
+    Attributes
+    ----------
+    target : str or None
+        Column with the true classes or values.
+    model : bool or None
+        Whether to embed the model; None embeds models of at most 3 MB.
+    hidden_values : bool
+        Whether to embed values that were not revealed.
+    """
 
     target: str | None = None
     model: bool | None = None
-    hidden_values: bool = True
+    hidden_values: bool = False
 
 
 def explain_rows(
@@ -82,22 +88,21 @@ def explain_rows(
     options: PageOptions,
     mean_features: float | None = None,
 ) -> None:
-    """Print the narratives of some rows; all rows go to the files if none is named."""
+    """Print the narratives of the given rows; without any, write those of all rows to files."""
     for path in (json, html):
         if path is not None:
             check_writable(path)
     if not rows and json is None and html is None:
-        raise ValueError(
-            "Say which rows to explain with --row, or where to write with --json or --html."
-        )
+        raise ValueError("Give the rows to explain with --row, or an output file with --json or "
+                         "--html.")  # fmt: skip
     model = load(model_path)
     frame = read_frame(data)
     X = model_columns(model, frame)
     if options.target is not None and options.target not in frame.columns:
         raise TableError(f"--target must be a column of {data.name}. Got {options.target!r}.")
-    wrong = [r for r in rows if not 0 <= r < len(X)]
-    if wrong:
-        raise ValueError(f"--row must be from 0 to {len(X) - 1}. Got {wrong[0]}.")
+    invalid = [r for r in rows if not 0 <= r < len(X)]
+    if invalid:
+        raise ValueError(f"--row must be between 0 and {len(X) - 1}. Got {invalid[0]}.")
     explanation = model.explain(X.iloc[rows] if rows else X, mean_features=mean_features)
     if rows:
         Console(highlight=False).print(explanation.text(), markup=False, soft_wrap=True)
@@ -105,39 +110,12 @@ def explain_rows(
         write_atomic(json, explanation.to_json().encode())
         Console().print(f"Wrote {len(explanation)} narratives to {json}", soft_wrap=True)
     if html is not None:
-        truth = None if options.target is None else frame[options.target]
+        y = None if options.target is None else frame[options.target]
         explanation.to_html(
             html,
-            title=f"How the predictions for {data.name} came about",
-            y=truth if truth is None or not rows else truth.iloc[rows],
+            title=f"Predictions for {data.name}, step by step",
+            y=y if y is None or not rows else y.iloc[rows],
             model="auto" if options.model is None else options.model,
             hidden_values=options.hidden_values,
         )
-        Console().print(f"Wrote a page of {len(explanation)} rows to {html}", soft_wrap=True)
-
-
-def audit_table(
-    data: Path,
-    model: Path | None,
-    masks: Path | None,
-    target: str | None,
-    json: Path | None,
-    plot: Path | None,
-    seed: int,
-) -> None:
-    """Print the report of an audit; exit with status 2 where there is a leak."""
-    for path in (json, plot):
-        if path is not None:
-            check_writable(path)
-    report = audit_files(data, model=model, masks=masks, label=target, random_state=seed)
-    console = Console(highlight=False)
-    console.print(report.summary(), markup=False, soft_wrap=True)
-    if json is not None:
-        write_atomic(json, report.to_json().encode())
-        console.print(f"Wrote {json}", soft_wrap=True)
-    if plot is not None:
-        axes: Any = report.plot()
-        write_figure(axes.figure, plot, dpi=150, bbox_inches="tight")
-        console.print(f"Wrote {plot}", soft_wrap=True)
-    if report.leaks:
-        raise SystemExit(2)
+        Console().print(f"Wrote a page with {len(explanation)} rows to {html}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Tables in files, through pandas."""
+"""Reading and writing tables as files, with pandas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PARQUET = (".parquet", ".pq")
 def read_frame(path: Path) -> Any:
     """Read a CSV, TSV or Parquet file."""
     if not path.is_file():
-        raise FileNotFoundError(f"There is no file {str(path)!r}.")
+        raise FileNotFoundError(f"The file {str(path)!r} does not exist.")
     pandas = require("pandas", "tables", "Reading tables")
     suffix = path.suffix.lower()
     try:
@@ -40,28 +40,28 @@ def read_frame(path: Path) -> Any:
 
 
 def model_columns(model: Any, frame: Any) -> Any:
-    """The columns that the model knows; others, such as the target, are left aside."""
+    """Return the columns that the model was fitted on; others, such as the target, are dropped."""
     if not hasattr(model, "feature_names_in_"):
         return frame.set_axis(range(frame.shape[1]), axis=1)
     names = list(model.feature_names_in_)
     missing = [n for n in names if n not in frame.columns]
     if missing:
         raise TableError(
-            f"The table lacks {len(missing)} column(s) of the model: "
+            f"The table lacks {len(missing)} column(s) that the model was fitted on: "
             + ", ".join(repr(n) for n in missing[:8])
         )
     return frame[names]
 
 
 def check_table_path(path: Path) -> None:
-    """Refuse an output file before any work is done for it."""
+    """Raise an error if a table cannot be written to ``path``."""
     if path.suffix.lower() not in (*_READERS, *_PARQUET):
         raise TableError(f"{str(path)!r} must end in .csv, .tsv, .parquet or .pq.")
     check_writable(path)
 
 
 def write_frame(frame: Any, path: Path) -> None:
-    """Write a CSV, TSV or Parquet file, whole or not at all."""
+    """Write a CSV, TSV or Parquet file atomically."""
     suffix = path.suffix.lower()
     if suffix in _PARQUET:
         buffer = io.BytesIO()

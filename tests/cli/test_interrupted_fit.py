@@ -1,6 +1,6 @@
-"""``suwr fit --checkpoint`` killed where a file is about to be put in place, and called again.
+"""``suwr fit --checkpoint`` killed just before a file is renamed into place, and resumed.
 
-`benchmarks/reliability/kills.py` does it at random moments, to more commands.
+`benchmarks/reliability/kills.py` kills more commands, at random times.
 """
 
 import json
@@ -9,12 +9,12 @@ import sys
 
 from sklearn.datasets import load_iris
 
-# For each pair of a folder and n: a process that dies with its n-th file written but not yet in
-# place; n = 0 goes on to the end. Forks, so that the libraries are imported once.
+# For each (folder, n): a process that is killed after its n-th file is written but before it is
+# renamed; n = 0 runs to the end. Processes are forked, so that libraries are imported once.
 DRIVER = """
 import json, os, signal, sys
 from suwr.cli import app
-import suwr.cli.commands, torch._dynamo
+import suwr.cli.fit, torch._dynamo
 real = os.replace
 def fit(folder, left):
     os.chdir(folder)
@@ -36,26 +36,26 @@ for folder, moment in json.loads(sys.argv[1]):
 """
 
 
-def test_a_killed_fit_ends_at_the_same_file(tmp_path):
+def test_resumed_fit_writes_the_same_file(tmp_path):
     load_iris(as_frame=True).frame.to_csv(tmp_path / "iris.csv", index=False)
-    for name in ("calm", "harsh"):
+    for name in ("uninterrupted", "killed"):
         (tmp_path / name).mkdir()
-    # One epoch of pretraining, three of the policy, one of fine-tuning. Killed in the third of
-    # them, in the first after what was kept, and in the model itself.
-    plan = [("calm", 0), ("harsh", 3), ("harsh", 1), ("harsh", 4), ("harsh", 0)]
+    # One epoch of pretraining, three of the policy, one of fine-tuning. Killed in the third epoch,
+    # in the first one after resuming, and while writing the model.
+    plan = [("uninterrupted", 0), ("killed", 3), ("killed", 1), ("killed", 4), ("killed", 0)]
     words = [sys.executable, "-c", DRIVER, json.dumps(plan)]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("DONE")]
     ends = [json.loads(line.removeprefix("DONE")) for line in lines]
     assert [code for code, _ in ends] == [0, -9, -9, -9, 0]
-    # What was under way when it was killed; the next call sweeps it away.
+    # Temporary files of the killed process; the next call removes them.
     parts = [[n for n in names if n.startswith(".")] for _, names in ends]
     assert [len(part) for part in parts] == [0, 1, 1, 1, 0]
     assert parts[1][0].startswith(".fit.checkpoint.")
     assert parts[3][0].startswith(".m.suwr.")
-    # The checkpoint outlives the fit until the model is in its file.
+    # The checkpoint is kept until the model file exists.
     assert "fit.checkpoint" in ends[3][1]
     assert ends[1][1][1:] == ["fit.checkpoint"]
     assert ends[0][1] == ends[4][1] == ["m.suwr"]
-    results = [(tmp_path / name / "m.suwr").read_bytes() for name in ("calm", "harsh")]
+    results = [(tmp_path / name / "m.suwr").read_bytes() for name in ("uninterrupted", "killed")]
     assert results[0] == results[1]
