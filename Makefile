@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test docs lint types minimal audit format clean
+.PHONY: help setup demo test docs lint types minimal reproduce audit format clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -37,6 +37,9 @@ types: $(STAMP)  ## static types
 
 minimal: $(STAMP)  ## smoke test with the oldest versions and no extras, in a scratch environment
 	$(BIN)/python benchmarks/reliability/minimal.py
+
+reproduce: $(STAMP)  ## list the commands that reproduce the paper's experiments
+	@$(BIN)/python -m suwr_experiments --help
 
 audit: $(STAMP)  ## known vulnerabilities of the pinned versions, where the advisories can be reached
 	$(BIN)/python -m pip install --quiet pip-audit
