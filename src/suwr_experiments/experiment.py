@@ -49,9 +49,9 @@ class Task:
         Ground truth that the evaluation needs.
     """
 
-    X: NDArray[np.float64]
+    X: NDArray[np.floating[Any]]
     y: NDArray[Any]
-    X_test: NDArray[np.float64]
+    X_test: NDArray[np.floating[Any]]
     y_test: NDArray[Any]
     kind: Literal["Classifier", "Regressor"] = "Classifier"
     oracle_params: dict[str, Any] = field(default_factory=dict)
@@ -180,7 +180,7 @@ def classification_scores(y: NDArray[Any], probability: NDArray[np.float64]) -> 
     return scores
 
 
-def reveal_steps(model: Any, X: NDArray[np.float64]) -> NDArray[np.intp] | None:
+def reveal_steps(model: Any, X: NDArray[np.floating[Any]]) -> NDArray[np.intp] | None:
     """Step, from 1, that reveals each unit of each row; 0 if none does.
 
     Returns

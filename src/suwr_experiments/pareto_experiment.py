@@ -93,7 +93,7 @@ class ParetoExperiment(Experiment):
         """SUWR at each λ, every baseline over its grid, and the linear program at each break."""
         check_choice(config.preset, "preset", "ParetoExperiment", tuple(_SCALES))
         scale = _SCALES[config.preset]
-        names = (scale.data,)
+        names: tuple[str, ...] = (scale.data,)
         if config.datasets:
             names = config.restrict("datasets", ("toy", "toy4", "toy6"))
         methods = config.restrict("methods", METHODS)
