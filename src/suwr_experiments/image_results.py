@@ -225,7 +225,7 @@ def page(records: list[Record], link: str) -> str:
         "MNIST by single pixels and Fashion-MNIST by 3×3 patches, which may overlap; the published",
         "60,000 training and 10,000 test images. A tenth of the training images is held out to",
         "choose the epoch and, for a model with a range of λ, the λ of every point. Networks have",
-        "two layers of 512 units unless a row says convolutions.", "",
+        'two layers of 512 units unless a row is marked "convolutions".', "",
         f"![Accuracy against units]({link}/curves.png)", "",
         "## Accuracy within a budget", "",
         "Highest accuracy in percent among the settings of a method with at most so many units on",
