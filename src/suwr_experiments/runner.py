@@ -20,11 +20,11 @@ from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
 
+from suwr._utils.progress import job_progress
 from suwr.scale.engine import engine
 from suwr_experiments.cells import Cell
 from suwr_experiments.fitting import fit_group
 from suwr_experiments.options import Options
-from suwr_experiments.progress import cell_progress
 from suwr_experiments.registry import Experiment, find_experiment
 from suwr_experiments.store import Store
 
@@ -80,7 +80,7 @@ def run(options: Options) -> Store:
     together = options.device.startswith("cuda")
     grouped = [cell for cell in todo if together and _can_join(cell)]
     single = [cell for cell in todo if not (together and _can_join(cell))]
-    with cell_progress(len(todo)) as report:
+    with job_progress(len(todo)) as report:
         for group in _groups(grouped, experiment, options.together):
             for outcome in run_group(group, options.folder, options.device):
                 report(*outcome)

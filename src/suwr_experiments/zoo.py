@@ -11,10 +11,10 @@ Examples
 (True, True)
 """
 
-from suwr.audit._specimen import Specimen, Zoo, gaussian_rows
 from suwr_experiments.zoo_clean import CLEAN
 from suwr_experiments.zoo_leaky import LEAKY
 from suwr_experiments.zoo_policies import TreeWalker
+from suwr_experiments.zoo_specimen import Specimen, Zoo, gaussian_rows
 
 __all__ = ["SPECIMENS", "Specimen", "TreeWalker", "gaussian_rows", "register"]
 

@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr.audit._specimen import (
+from suwr.selector import BoolArray
+from suwr_experiments.zoo_policies import TreeWalker, WithProbability
+from suwr_experiments.zoo_specimen import (
     N_COLUMNS,
     N_ROWS,
     FloatArray,
@@ -14,8 +16,6 @@ from suwr.audit._specimen import (
     gaussian_rows,
     nothing,
 )
-from suwr.selector import BoolArray
-from suwr_experiments.zoo_policies import TreeWalker, WithProbability
 
 CLEAN = Zoo()
 

@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr.audit._specimen import FloatArray, Made, Zoo, first, gaussian_rows, nothing
 from suwr.audit.adapters import TopK
 from suwr.selector import BoolArray
 from suwr_experiments.zoo_policies import TreeWalker, WithProbability
+from suwr_experiments.zoo_specimen import FloatArray, Made, Zoo, first, gaussian_rows, nothing
 
 LEAKY = Zoo()
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from suwr.audit._specimen import FloatArray, nothing
 from suwr.selector import BoolArray
+from suwr_experiments.zoo_specimen import FloatArray, nothing
 
 
 class TreeWalker:

@@ -12,7 +12,6 @@ import pytest
 
 from suwr_experiments.cells import Cell
 from suwr_experiments.options import Options
-from suwr_experiments.progress import time_left
 from suwr_experiments.registry import find_experiment
 from suwr_experiments.runner import run, run_group
 from suwr_experiments.store import Store
@@ -145,8 +144,3 @@ def test_a_group_that_fails_is_recorded_cell_by_cell(tmp_path):
 def test_bad_options(tmp_path, kwargs):
     with pytest.raises(ValueError, match=f"'{next(iter(kwargs))}' parameter must"):
         find_experiment("synthetic").cells(mini(tmp_path, **kwargs))
-
-
-def test_time_left():
-    assert time_left(10.0, 0, 5) == "-:--:--"
-    assert time_left(7200.0, 2, 3) == "1:00:00"

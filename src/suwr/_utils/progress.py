@@ -1,46 +1,199 @@
-"""A progress bar for training, shown when ``verbose`` is set."""
+"""Progress bars on the standard error stream, drawn by rich.
+
+`progress_bars` is the only place that configures rich; the other functions are its uses.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from itertools import count
+from typing import Any, Protocol
 
-from suwr.training.config import Epoch, Progress
+__all__ = [
+    "ProgressCounter",
+    "job_progress",
+    "progress_bars",
+    "time_left",
+    "training_progress",
+]
 
-__all__ = ["training_progress"]
+
+class ProgressCounter:
+    """Counts towards a total; does nothing if progress is not shown.
+
+    Parameters
+    ----------
+    update : callable, optional
+        Receives the changes as keyword arguments of ``rich.progress.Progress.update``.
+    """
+
+    def __init__(self, update: Callable[..., None] | None = None) -> None:
+        self._update = update
+
+    def __call__(
+        self, n: int = 1, *, description: str | None = None, status: str | None = None
+    ) -> None:
+        """Advance by ``n``, optionally with a new description and status text."""
+        if self._update is not None:
+            changes = {"description": description, "status": status}
+            known = {name: text for name, text in changes.items() if text is not None}
+            self._update(advance=n, **known)
+
+    def expect(self, total: int) -> None:
+        """Set the total once it is known; a total of 0 hides the bar."""
+        if self._update is not None:
+            self._update(total=total, visible=total > 0)
 
 
 @contextmanager
-def training_progress(n_epochs: int, verbose: int) -> Iterator[Progress]:
-    """Yield the function that training calls after every epoch.
+def progress_bars(
+    descriptions: Sequence[str],
+    *,
+    verbose: bool | int | None,
+    total: int | None = None,
+    completed: int = 0,
+    unit: str = "",
+) -> Iterator[list[ProgressCounter]]:
+    """Show one progress bar per description.
+
+    Parameters
+    ----------
+    descriptions : sequence of str
+        Initial text of each bar.
+    verbose : bool, int or None
+        0 and False show nothing; None shows the bars only on a terminal and removes them at the
+        end.
+    total : int or None, default=None
+        What the bars count to. With None, a bar appears once `ProgressCounter.expect` is called.
+    completed : int, default=0
+        Initial count.
+    unit : str, default=""
+        What is counted, such as ``"epoch"``.
+
+    Yields
+    ------
+    list of ProgressCounter
+        One per description.
+    """
+    if not (sys.stderr.isatty() if verbose is None else verbose):
+        yield [ProgressCounter() for _ in descriptions]
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    with Progress(
+        TextColumn("{task.description:<12}"),
+        BarColumn(),
+        *([TextColumn(unit)] if unit else []),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[status]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=verbose is None,
+        # Average over the whole run: single epochs and experiments vary in duration.
+        speed_estimate_period=3600,
+    ) as bar:
+        options: dict[str, Any] = {"total": total, "completed": completed, "status": ""}
+        tasks = [bar.add_task(text, visible=total is not None, **options) for text in descriptions]
+        yield [ProgressCounter(partial(bar.update, task)) for task in tasks]
+
+
+class EpochReport(Protocol):
+    """What `training_progress` reads of an epoch."""
+
+    @property
+    def phase(self) -> str:
+        """Name of the training phase."""
+
+    @property
+    def value(self) -> float:
+        """Validation objective or training loss."""
+
+
+@contextmanager
+def training_progress(n_epochs: int, verbose: int) -> Iterator[Callable[[EpochReport], None]]:
+    """Show the epochs of a fit with their phase and validation objective.
 
     Parameters
     ----------
     n_epochs : int
-        Of all phases together.
+        Epochs of all phases together.
     verbose : int
-        0 shows nothing.
+        0 shows nothing, 1 a progress bar, 2 one line per epoch.
+
+    Yields
+    ------
+    callable
+        To be called after every epoch.
     """
-    if not verbose:
-        yield lambda epoch: None
+    if verbose > 1:
+        numbers = count(1)
+
+        def print_line(epoch: EpochReport) -> None:
+            number = f"{next(numbers):{len(str(n_epochs))}d}/{n_epochs}"
+            line = f"[{number}] {epoch.phase}: validation objective {epoch.value:.4f}"
+            print(line, file=sys.stderr, flush=True)
+
+        yield print_line
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    with progress_bars(["starting"], verbose=verbose, total=n_epochs, unit="epoch") as (bar,):
+        yield lambda epoch: bar(description=epoch.phase, status=f"validation {epoch.value:.4f}")
 
-    with Bar(
-        TextColumn("{task.description:<12}"),
-        BarColumn(),
-        TextColumn("epoch {task.completed}/{task.total}"),
-        TextColumn("validation {task.fields[value]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=Console(file=sys.stderr),
-    ) as bar:
-        task = bar.add_task("starting", total=n_epochs, value="")
 
-        def report(epoch: Epoch) -> None:
-            bar.update(task, advance=1, description=epoch.phase, value=f"{epoch.value:.4f}")
+def time_left(elapsed: float, done: int, total: int) -> str:
+    """Estimate the remaining time as hours, minutes and seconds.
+
+    Examples
+    --------
+    >>> time_left(60.0, 3, 12)
+    '0:03:00'
+    """
+    if done == 0:
+        return "-:--:--"
+    minutes, seconds = divmod(round(elapsed / done * (total - done)), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{seconds:02d}"
+
+
+@contextmanager
+def job_progress(total: int) -> Iterator[Callable[[str, float, str | None], None]]:
+    """Show the progress of long jobs: a bar on a terminal, one line per job elsewhere.
+
+    Parameters
+    ----------
+    total : int
+        Number of jobs.
+
+    Yields
+    ------
+    callable
+        To be called after every job with its title, its duration in seconds, and its error
+        message or None.
+    """
+    start, done, terminal = time.monotonic(), 0, sys.stderr.isatty()
+    with progress_bars(["jobs"], verbose=terminal, total=total) as (bar,):
+
+        def report(title: str, seconds: float, error: str | None) -> None:
+            nonlocal done
+            done += 1
+            bar(description=title)
+            if terminal and error is None:
+                return
+            left = time_left(time.monotonic() - start, done, total)
+            state = f"{seconds:.0f} s" if error is None else f"FAILED: {error}"
+            print(f"[{done}/{total}, {left} left] {title}: {state}", file=sys.stderr, flush=True)
 
         yield report
