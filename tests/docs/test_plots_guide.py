@@ -29,14 +29,12 @@ def namespace():
     small = {"hidden_size": 8, "n_layers": 1, "random_state": 0}
     clf = SUWRClassifier(groups=Patches((4, 4), size=2, stride=2), max_epochs=10, **small)
     bits = np.tile(cube(2), (10, 1))
-    epoch = {"phase": "policy", "training_loss": 1.0, "validation_objective": 1.1, "mean_cost": 2.0}
     return {
         "clf": clf.fit(images, labels),
         "X_test": images[:40],
         "y_test": labels[:40],
         "problem": FiniteProblem(cube(2), [0, 0, 0, 1]),
         "reg": SUWRRegressor(max_epochs=1, **small),
-        "history": [{"epoch": number, **epoch} for number in (1, 2)],
         "X": bits,
         "y": bits.prod(axis=1).astype(float),
     }
