@@ -27,13 +27,13 @@ def test_a_narrative_without_steps():
     assert "Predicted a from 0 of 3 features." in text
 
 
-def test_many_classes_are_shortened():
+def test_text_shows_at_most_three_classes():
     narrative = Narrative(0, (0.1, 0.4, 0.3, 0.2), 0.9, (), "decision", (10, 20, 30, 40), 3)
     assert "20 40 %, 30 30 %, 40 20 %, …" in narrative.text()
     assert narrative.label == 20
 
 
-def test_steps_know_their_units_columns_and_values():
+def test_units_columns_and_values_of_a_step():
     step = Step({"a": {"a": 1}, "g": {"b": 2, "c": 3}}, 0.5, (0.0,), (1.0,))
     assert step.unit == "a + g"
     assert step.units == ("a", "g")
@@ -59,7 +59,7 @@ def test_frame_has_a_line_per_revealed_column():
     assert frame["prediction"].tolist() == [1.0, 2.0, 2.0]
 
 
-def test_round_trips_of_a_real_model(classifier, cancer):
+def test_round_trips_of_a_fitted_model(classifier, cancer):
     X = cancer[0].iloc[:40, :10]
     explanation = classifier.explain(X)
     assert Explanation.from_json(explanation.to_json()) == explanation
@@ -67,3 +67,26 @@ def test_round_trips_of_a_real_model(classifier, cancer):
     np.testing.assert_allclose(
         [n.prediction for n in explanation], classifier.predict_proba(X), atol=1e-6
     )
+
+
+def test_a_page_contains_hidden_values_only_on_request(classifier, cancer, tmp_path):
+    X = cancer[0].iloc[:3, :10].copy()
+    # Distinct from every other number on the page.
+    X.iloc[:, :] = np.arange(30).reshape(3, 10) + 123456.0
+    explanation = classifier.explain(X)
+    revealed = [set(step.columns) for n in explanation for step in n.steps]
+    hidden = set(X.columns) - set().union(*revealed)
+    assert hidden
+    cells = [f"{X[name].iloc[i]:.0f}" for name in hidden for i in range(3)]
+    explanation.to_html(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert not any(cell in page for cell in cells)
+    explanation.to_html(tmp_path / "page.html", hidden_values=True)
+    page = (tmp_path / "page.html").read_text()
+    assert all(cell in page for cell in cells)
+
+
+def test_an_empty_explanation_has_an_empty_frame():
+    empty = Explanation([])
+    assert len(empty.to_frame()) == 0
+    assert Explanation.from_frame(empty.to_frame()) == empty

@@ -1,11 +1,11 @@
-"""The auditor on trained models: the published baselines, and those that decide step by step.
+"""Audits of trained models: published selectors, sequential ones and SUWR.
 
     python benchmarks/audit/published.py            # about 15 minutes on two cores
-    python benchmarks/audit/published.py --table    # only remake the table from the JSON
+    python benchmarks/audit/published.py --table    # only regenerate the table from the JSON file
 
-Every model is trained on 10,000 rows of Syn4, Syn5 or Syn6 (or on the breast-cancer table) with the
-paper's settings and a few epochs, then audited on 1,000 fresh rows. A witness is checked again by
-asking the model itself. A finished cell is never repeated.
+Every model is trained on 10,000 rows of Syn4, Syn5 or Syn6 (or on the breast-cancer data) with the
+paper's settings and few epochs, then audited on 1,000 new rows. Witnesses are verified by querying
+the model directly. Existing results are reused.
 """
 
 from __future__ import annotations
@@ -45,53 +45,54 @@ METHODS = {
 
 
 def tables() -> dict:
-    """Name → training rows, labels, fresh rows and their labels."""
+    """Map a name to training rows, training labels, test rows and test labels."""
     found = {}
     for number in (4, 5, 6):
-        train, fresh = synthetic(number, seed=0), synthetic(number, 1000, seed=200)
-        found[f"Syn{number}"] = (train.X, train.y, fresh.X, fresh.y)
+        train, test = synthetic(number, seed=0), synthetic(number, 1000, seed=200)
+        found[f"Syn{number}"] = (train.X, train.y, test.X, test.y)
     X, y = load_breast_cancer(return_X_y=True)
     found["breast cancer"] = (X, y, X, y)
     return found
 
 
 def verified(model, witness) -> bool:
-    """Whether two rows agree on all that the first mask reveals and are yet treated differently."""
+    """Whether the rows agree on all values that the first mask reveals but have different masks."""
     x, other = (np.asarray(v, dtype=float) for v in (witness.x, witness.x_other))
     masks = np.vstack([model.select(x[None]), model.select(other[None])])
     return bool((x[masks[0]] == other[masks[0]]).all() and (masks[0] != masks[1]).any())
 
 
-def cell(data: str, method: str, X, y, fresh, labels) -> dict:
+def cell(data: str, method: str, X, y, X_test, y_test) -> dict:
+    """Train and audit one model."""
     make, leaks = METHODS[method]
     start = time.process_time()
     model = make().fit(X, y)
     trained = time.process_time()
-    report = suwr.audit(model, fresh, labels, random_state=0, gaps=False)
+    report = suwr.audit(model, X_test, y_test, random_state=0, gaps=False)
     return {
         "data": data,
         "method": method,
-        "expected": "leaks" if leaks else "clean",
+        "expected": "leaks" if leaks else "leak-free",
         "verdict": report.verdict,
         "leaks": bool(report.leaks),
         "witness": None if report.witness is None else verified(model, report.witness),
-        "selected": float(model.select(fresh).sum(axis=1).mean()),
-        "accuracy": float(model.score(fresh, labels)),
+        "selected": float(model.select(X_test).sum(axis=1).mean()),
+        "accuracy": float(model.score(X_test, y_test)),
         "train_seconds": round(trained - start, 1),
         "audit_seconds": round(time.process_time() - trained, 2),
     }
 
 
 def table(stored: dict) -> str:
-    """The Markdown page."""
+    """The results page."""
     about = stored["about"]
     lines = [
-        "# The auditor on trained models",
+        "# Audits of trained models",
         "",
-        f"`{about['command']}`, {about['date']}, {about['machine']}. {EPOCHS} epochs; the",
-        "witness of a leak was checked again by asking the model.",
+        f"`{about['command']}`, {about['date']}, {about['machine']}. {EPOCHS} epochs; every",
+        "witness was verified by querying the model directly.",
         "",
-        "| data | method | verdict | witness checked | features | accuracy | audit |",
+        "| data | method | verdict | witness verified | features | accuracy | audit |",
         "| --- | --- | --- | --- | ---: | ---: | ---: |",
     ]
     for r in stored["cells"]:
@@ -104,6 +105,7 @@ def table(stored: dict) -> str:
 
 
 def main() -> None:
+    """Run the benchmark and write its results."""
     stored = json.loads(PATH.read_text()) if PATH.exists() else {"cells": []}
     known = {(r["data"], r["method"]) for r in stored["cells"]}
     if "--table" not in sys.argv:

@@ -1,12 +1,12 @@
-"""How often the auditor is right, on selectors whose truth is known.
+"""Detection and false-alarm rates of the audit on selectors with known ground truth.
 
-Run from the repository's root::
+Run from the root of the repository::
 
-    python benchmarks/audit/run.py                 # 50 seeds each, 100 for random clean selectors
-    python benchmarks/audit/run.py --table         # only remake the table
+    python benchmarks/audit/run.py             # 50 seeds, 100 for stochastic leak-free selectors
+    python benchmarks/audit/run.py --table     # only regenerate the table
 
-Writes ``results.json`` and ``results.md`` beside this file after every selector. What is there
-already is not measured again, unless the auditor's code or the number of seeds is another.
+Writes ``results.json`` and ``results.md`` beside this file after every selector. Existing results
+are reused unless the code of the audit or the number of seeds has changed.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from suwr_experiments.zoo import Specimen
 
 HERE = Path(__file__).parent
 PATH = HERE / "results.json"
-# Modules that only present a verdict, or read what is audited.
-PRESENTING = {"__init__", "_report", "_summary", "adapters", "files", "zoo"}
+# Modules that do not affect verdicts.
+PRESENTATION = {"__init__", "adapters", "files", "report"}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 
 
 def fingerprint() -> str:
-    """Changes with the code that comes to a verdict, but not with its comments and docstrings."""
+    """Hash of the code that determines verdicts, without comments and docstrings."""
     digest = hashlib.sha256()
     for path in sorted(Path(suwr.audit.__file__).parent.glob("*.py")):
-        if path.stem not in PRESENTING:
+        if path.stem not in PRESENTATION:
             tree = ast.parse(path.read_text(encoding="utf-8"))
             for node in ast.walk(tree):
                 if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
@@ -56,30 +56,30 @@ def fingerprint() -> str:
 
 
 def probe_once(specimen: Specimen, seed: int) -> dict[str, Any]:
-    """One default audit, without the predictive gaps, which do not enter the verdict."""
+    """Run a default audit without predictive gaps, which do not affect the verdict."""
     selector, X, y = specimen.make(seed)
     report = audit(selector, X, y, random_state=seed, gaps=False, verbose=False)
-    again = True
+    valid = True
     if report.evidence == "proof" and not report.stochastic:
-        again = reverify(selector, report.witness)
+        valid = is_valid(selector, report.witness)
     return {
         "leaks": report.leaks,
         "verdict": report.verdict,
-        "asked": report.n_asked,
+        "queries": report.n_queries,
         "seconds": report.seconds,
-        "witness_holds": again,
+        "witness_valid": valid,
     }
 
 
-def reverify(selector: Any, witness: Any) -> bool:
-    """Ask the selector about the witness once more, without the auditor's help."""
+def is_valid(selector: Any, witness: Any) -> bool:
+    """Verify a witness by querying the selector directly."""
     first, second = as_selector(selector).select(witness.rows)
     x, x_other = np.asarray(witness.x), np.asarray(witness.x_other)
     return bool((x[first] == x_other[first]).all() and (first != second).any())
 
 
 def masks_once(specimen: Specimen, seed: int) -> dict[str, Any]:
-    """The predictive gaps alone, as for rows and masks from a file."""
+    """Measure the predictive gaps from rows and masks alone."""
     selector, X, y = specimen.make(seed)
     masks = as_selector(selector).sample(X, np.random.default_rng(seed))
     report = audit_masks(X, masks, y, random_state=seed, verbose=False)
@@ -94,61 +94,61 @@ def masks_once(specimen: Specimen, seed: int) -> dict[str, Any]:
 
 
 def interval(hits: int, n: int) -> list[float]:
-    """Exact 95 % interval of a rate."""
+    """Exact (Clopper–Pearson) 95 % confidence interval of a rate."""
     low = 0.0 if hits == 0 else float(beta.ppf(0.025, hits, n - hits + 1))
     high = 1.0 if hits == n else float(beta.ppf(0.975, hits + 1, n - hits))
     return [low, high]
 
 
 def summarise(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the seeds of one selector come to: rates and means."""
+    """Rates and means over the seeds of one selector."""
     hits = sum(run["leaks"] for run in runs)
     means = {
         f"mean_{key}": float(np.mean([run[key] for run in runs]))
-        for key in ("asked", "seconds", "label_bits", "feature_bits")
+        for key in ("queries", "seconds", "label_bits", "feature_bits")
         if key in runs[0]
     }
     return {
         "seeds": len(runs),
-        "called_leaky": hits,
+        "n_leaks": hits,
         "rate": hits / len(runs),
         "interval": interval(hits, len(runs)),
         "verdicts": sorted({run["verdict"] for run in runs if "verdict" in run}),
-        "witnesses_hold": all(run.get("witness_holds", True) for run in runs),
+        "witnesses_valid": all(run.get("witness_valid", True) for run in runs),
         **means,
     }
 
 
 def markdown(stored: dict[str, Any]) -> str:
-    """The tables, for people."""
+    """The results page."""
     about, code = stored["about"], fingerprint()
     lines = [
-        "# The auditor on selectors whose truth is known",
+        "# Audits of selectors with known ground truth",
         "",
         f"`{about['command']}`, {about['date']}, {about['machine']}, suwr "
-        f"{about['versions']['suwr']}. Default budget, 1,000 rows (200 for Table 1). The trained "
-        "models are three of each kind; every seed audits one of them on fresh rows.",
+        f"{about['versions']['suwr']}. Default query budget, 1,000 rows (200 for Table 1). Three "
+        "models of each kind were trained; every seed audits one of them on new rows.",
         "",
-        "**Probes**: share of seeds in which `audit` said *leaks*. For leaky selectors this is "
-        "the detection rate, for clean ones the false-alarm rate (nominal: 1 % for selectors that "
-        "draw their masks, 0 for the others). **Masks only**: the same for `audit_masks`, which "
-        "sees rows, masks and labels but cannot ask (nominal: 1 %); with the mean bits it measured "
-        "about the label and about the most leaked hidden feature.",
+        "**audit**: share of seeds with the verdict *leaks*. This is the detection rate of leaky "
+        "selectors and the false-alarm rate of leak-free ones (nominal: 1 % for stochastic "
+        "selectors, 0 for deterministic ones). **audit_masks**: the same for `audit_masks`, which "
+        "receives rows, masks and labels but cannot query the selector (nominal: 1 %), with the "
+        "mean leaked bits about the label and about the most leaked hidden feature.",
         "",
-        "| selector | truth | draws | seeds | probes say leaks | 95 % interval | rows asked | "
-        "seconds | seeds | masks only say leaks | 95 % interval | label bits | feature bits |",
+        "| selector | ground truth | stochastic | seeds | audit: leaks | 95 % CI | rows queried | "
+        "seconds | seeds | audit_masks: leaks | 95 % CI | label bits | feature bits |",
         "| --- | --- | --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | --- | ---: | ---: |",
     ]
     for name, specimen in SPECIMENS.items():
         probes, masks = (part.get(name) for part in (stored["probes"], stored["masks"]))
         cells = [
             name,
-            "leaks" if specimen.leaks else "clean",
+            "leaks" if specimen.leaks else "leak-free",
             "yes" if specimen.stochastic else "no",
         ]
         cells += _rate(probes, code)
         cells += (
-            [f"{probes['mean_asked']:,.0f}", f"{probes['mean_seconds']:.2f}"]
+            [f"{probes['mean_queries']:,.0f}", f"{probes['mean_seconds']:.2f}"]
             if probes
             else 2 * ["–"]
         )
@@ -156,17 +156,17 @@ def markdown(stored: dict[str, Any]) -> str:
         bits = ("mean_label_bits", "mean_feature_bits")
         cells += [f"{masks[key]:.2f}" for key in bits] if masks else 2 * ["–"]
         lines.append("| " + " | ".join(cells) + " |")
-    lines += ["", "Together:", ""]
+    lines += ["", "Pooled over selectors:", ""]
     lines += [f"- {line}" for line in pooled(stored)]
     if any(_stale(cell, code) for part in ("probes", "masks") for cell in stored[part].values()):
-        lines += ["", "(*) measured before the last change of the auditor's code"]
+        lines += ["", "(*) measured with an earlier version of the code"]
     return "\n".join(lines) + "\n"
 
 
 def pooled(stored: dict[str, Any]) -> list[str]:
-    """Rates over all selectors of a kind: single rows have few seeds for a rate of 1 %."""
+    """Rates pooled over all selectors of a kind."""
     found = []
-    for part, title in (("probes", "probes"), ("masks", "masks only")):
+    for part, title in (("probes", "audit"), ("masks", "audit_masks")):
         for leaks, stochastic in ((False, False), (False, True), (True, False), (True, True)):
             cells = [
                 stored[part][name]
@@ -174,13 +174,13 @@ def pooled(stored: dict[str, Any]) -> list[str]:
                 if (specimen.leaks, specimen.stochastic) == (leaks, stochastic)
                 and name in stored[part]
             ]
-            n, hits = (sum(cell[key] for cell in cells) for key in ("seeds", "called_leaky"))
+            n, hits = (sum(cell[key] for cell in cells) for key in ("seeds", "n_leaks"))
             if n:
                 low, high = (100 * bound for bound in interval(hits, n))
                 found.append(
-                    f"{title}, {'leaky' if leaks else 'clean'}, "
-                    f"{'drawing their masks' if stochastic else 'deterministic'}: "
-                    f"{hits:,} of {n:,} called leaky ({100 * hits / n:.1f} %, 95 % interval "
+                    f"{title}, {'leaky' if leaks else 'leak-free'}, "
+                    f"{'stochastic' if stochastic else 'deterministic'}: "
+                    f"{hits:,} of {n:,} reported to leak ({100 * hits / n:.1f} %, 95 % CI "
                     f"{low:.1f} to {high:.1f} %)"
                 )
     return found
@@ -203,15 +203,15 @@ def _rate(cell: dict[str, Any] | None, code: str) -> list[str]:
 
 
 def plan(args: argparse.Namespace) -> list[tuple[str, str, range]]:
-    """What to measure, in order: part, selector, seeds. What matters most comes first."""
+    """Measurements in order: part, selector and seeds."""
     cells = []
     for name, specimen in SPECIMENS.items():
-        often = specimen.stochastic and not specimen.leaks and name not in TRAINED
-        cells.append(("probes", name, range(args.clean_seeds if often else args.seeds)))
-    # Other seeds than above: the bounds for masks alone were set with those in view.
-    fresh = range(1000, 1000 + args.mask_seeds)
-    by_truth = sorted(SPECIMENS, key=lambda name: SPECIMENS[name].leaks)
-    return cells + [("masks", name, fresh) for name in by_truth]
+        more = specimen.stochastic and not specimen.leaks and name not in TRAINED
+        cells.append(("probes", name, range(args.leak_free_seeds if more else args.seeds)))
+    # The minimum significant gaps were chosen on the seeds above: evaluate them on different ones.
+    mask_seeds = range(1000, 1000 + args.mask_seeds)
+    leak_free_first = sorted(SPECIMENS, key=lambda name: SPECIMENS[name].leaks)
+    return cells + [("masks", name, mask_seeds) for name in leak_free_first]
 
 
 def main() -> None:
@@ -219,11 +219,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument(
-        "--clean-seeds", type=int, default=100, help="for clean selectors that draw their masks"
+        "--leak-free-seeds", type=int, default=100, help="for stochastic leak-free selectors"
     )
-    parser.add_argument("--mask-seeds", type=int, default=50, help="for audits of masks alone")
+    parser.add_argument("--mask-seeds", type=int, default=50, help="for audit_masks")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--table", action="store_true", help="only remake the table")
+    parser.add_argument("--table", action="store_true", help="only regenerate the table")
     parser.add_argument("--output", type=Path, default=PATH)
     args = parser.parse_args()
     stored: dict[str, Any] = {"about": machine(), "probes": {}, "masks": {}}

@@ -1,7 +1,8 @@
-"""How long a default audit takes: 30 columns, 1,000 rows, a clean selector, predictive gaps.
+"""Duration of a default audit, with predictive gaps, of 1,000 rows and 30 columns.
 
-A clean selector is the slowest case, since the whole budget is spent. Run from the repository's
-root: ``python benchmarks/audit/time_default.py``. Writes ``timing.json`` beside this file.
+The selectors are leak-free, which is the slowest case because the whole query budget is used. Run
+``python benchmarks/audit/time_default.py`` from the root of the repository. Writes ``timing.json``
+beside this file.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from suwr_experiments.zoo import TreeWalker, gaussian_rows
 
 
 def main() -> None:
-    """Time one audit of each kind; a busy machine shows in the difference of the two clocks."""
+    """Time one audit of each kind; wall and CPU time differ on a busy machine."""
     X, y = gaussian_rows(0, n_columns=30)
     rows = {}
     for name, walker in (
         ("deterministic", TreeWalker(6, 30, 0)),
-        ("drawing its masks", TreeWalker(6, 30, 0, sampled=True)),
+        ("stochastic", TreeWalker(6, 30, 0, sampled=True)),
     ):
         started = time.process_time()
         report = audit(walker, X, y, random_state=0, verbose=False)
@@ -32,7 +33,7 @@ def main() -> None:
             "seconds": round(report.seconds, 1),
             "processor_seconds": round(time.process_time() - started, 1),
             "calls": report.n_calls,
-            "rows_asked": report.n_asked,
+            "queries": report.n_queries,
             "verdict": report.verdict,
         }
         print(name, rows[name])

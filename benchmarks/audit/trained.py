@@ -1,8 +1,8 @@
-"""Trained models as specimens of the auditor's zoo: they live in a higher layer than the zoo.
+"""Trained models as further selectors with known ground truth.
 
-Three models of each kind are trained once, on small data; every seed audits one of them on fresh
-rows. The label depends on x1 where x0 is positive and on x2 elsewhere, so that their selections
-differ from row to row.
+Three models of each kind are trained once, on small data; every seed audits one of them on new
+rows. The label depends on x1 if x0 is positive and on x2 otherwise, so that the selections differ
+between rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SMALL = {"hidden_size": 32, "n_layers": 2}
 
 
 def switch(seed: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of ten columns, of which two or three matter for each."""
+    """Rows of ten columns; the label depends on x0 and one of x1 and x2."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, 10))
     signal = np.where(X[:, 0] > 0, X[:, 1], X[:, 2])
@@ -32,7 +32,7 @@ def switch(seed: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def suwr_model(number: int) -> SUWRClassifier:
-    """A small SUWR model; a low price of features keeps a short training from selecting nothing."""
+    """A small SUWR model; the low sparsity weight keeps a short fit from selecting nothing."""
     model = SUWRClassifier(
         max_steps=5, max_epochs=15, sparsity_weight=0.001, random_state=number, **SMALL
     )
@@ -41,25 +41,25 @@ def suwr_model(number: int) -> SUWRClassifier:
 
 @cache
 def gdfs_model(number: int) -> GDFSClassifier:
-    """A small model of greedy dynamic selection."""
+    """A small GDFS model."""
     model = GDFSClassifier(max_steps=3, max_epochs=8, random_state=number, **SMALL)
     return model.fit(*switch(10_000 + number, 3000))
 
 
-@register("trained SUWR, greedy", leaks=False, note="SUWRClassifier, as it predicts")
+@register("trained SUWR, greedy", leaks=False, note="SUWRClassifier, greedy policy")
 def greedy(seed):
     return suwr_model(seed % N_MODELS), *switch(seed, 1000)
 
 
-@register("trained SUWR, sampled", leaks=False, stochastic=True, note="tells its probabilities")
+@register("trained SUWR, sampled", leaks=False, stochastic=True, note="states its probabilities")
 def sampled(seed):
     return as_selector(suwr_model(seed % N_MODELS), "sampled"), *switch(seed, 1000)
 
 
 @register(
-    "trained SUWR, sampled, silent", leaks=False, stochastic=True, note="the same, draws only"
+    "trained SUWR, draws only", leaks=False, stochastic=True, note="without stated probabilities"
 )
-def silent(seed):
+def draws_only(seed):
     model = suwr_model(seed % N_MODELS)
 
     def select(X, random_state=None):

@@ -29,7 +29,6 @@ from common import machine, write_json
 from suwr import Patches, SUWRClassifier
 from suwr.data.tables import read_table
 from suwr.nn.rollout import BLOCK, Policy
-from suwr.training.graphs import WARM_UP
 from suwr_experiments.images import load_images
 from suwr_experiments.together import fit_together
 
@@ -55,15 +54,15 @@ def time_batches(n_models: int, mixed: bool, how: str) -> dict[str, Any]:
         for seed in range(n_models)
     ]  # fmt: skip
     taken: list[float] = []
-    train_batch, recorded = lookahead.LookAhead.train_batch, lookahead.Recorded
+    train_batch, recorded = lookahead.LookaheadPhase.train_batch, lookahead.CapturedFunction
 
-    def timed(self: Any, index: torch.Tensor, share: float) -> None:
+    def timed(self: Any, index: torch.Tensor, progress: float) -> None:
         torch.cuda.synchronize()
         start = time.perf_counter()
-        train_batch(self, index, share)
+        train_batch(self, index, progress)
         torch.cuda.synchronize()
         taken.append(time.perf_counter() - start)
-        if len(taken) == WARM_UP + 1 + BATCHES:
+        if len(taken) == lookahead.WARM_UP_CALLS + 1 + BATCHES:
             raise _Timed
 
     def prepare(self: Any) -> Any:
@@ -72,26 +71,26 @@ def time_batches(n_models: int, mixed: bool, how: str) -> dict[str, Any]:
             ensemble.evaluate = torch.compile(ensemble.evaluate)
         return state
 
-    prepare_before = lookahead.LookAhead.prepare
-    lookahead.LookAhead.train_batch = timed
+    prepare_before = lookahead.LookaheadPhase.prepare
+    lookahead.LookaheadPhase.train_batch = timed
     if "recorded" not in how:
-        lookahead.Recorded = lambda function, generator: function
+        lookahead.CapturedFunction = lambda function, generator: function
     if "compiled" in how:
-        lookahead.LookAhead.prepare = prepare
+        lookahead.LookaheadPhase.prepare = prepare
     torch.cuda.reset_peak_memory_stats()
     try:
         fit_together(models, [(data.X_train, data.y_train)] * n_models)
     except _Timed:
         pass
     finally:
-        lookahead.LookAhead.train_batch, lookahead.Recorded = train_batch, recorded
-        lookahead.LookAhead.prepare = prepare_before
+        lookahead.LookaheadPhase.train_batch, lookahead.CapturedFunction = train_batch, recorded
+        lookahead.LookaheadPhase.prepare = prepare_before
     return {
         "models": n_models,
         "mixed": mixed,
         "how": how,
-        "milliseconds": 1000 * statistics.median(taken[WARM_UP + 1 :]),
-        "first_seconds": sum(taken[: WARM_UP + 1]),
+        "milliseconds": 1000 * statistics.median(taken[lookahead.WARM_UP_CALLS + 1 :]),
+        "first_seconds": sum(taken[: lookahead.WARM_UP_CALLS + 1]),
         "peak_mb": torch.cuda.max_memory_allocated() / 2**20,
     }
 

@@ -39,10 +39,10 @@ def plain_loop(policy: Policy, x: torch.Tensor) -> torch.Tensor:
     """Algorithm 1 for one row, greedy."""
     h = torch.zeros(x.shape[0], dtype=torch.bool)
     for _ in range(T):
-        stop, logits = policy.network.decide(policy.inputs.reveal(x[None], h[None]))
+        stop, outputs = policy.network.decide(policy.inputs.reveal(x[None], h[None]))
         if torch.sigmoid(stop[0]) >= 0.5:
             return h
-        unit = logits[0].masked_fill(h, -torch.inf).argmax()
+        unit = outputs.logits[0].masked_fill(h, -torch.inf).argmax()
         h = h | policy.inputs.membership[unit]
     return h
 

@@ -62,7 +62,7 @@ def large_page(path: Path) -> dict:
     model.fit(X[:ROWS], y[:ROWS])
     explanation = model.explain(X[ROWS:])
     start = time.perf_counter()
-    explanation.to_html(path, y=y[ROWS:])
+    explanation.to_html(path, y=y[ROWS:], hidden_values=True)
     return {
         "rows": ROWS,
         "columns": COLUMNS,
@@ -114,7 +114,7 @@ def measure() -> dict:
         for name in ("cancer", "mixed", "digits"):
             model, X, _ = getattr(page_data, name)()
             path = Path(folder) / f"{name}.html"
-            model.explain(X).to_html(path)
+            model.explain(X).to_html(path, hidden_values=True)
             agreement[name] = open_page(path).evaluate(AGREEMENT, TOLERANCE)
         return result | {"agreement": agreement}
 

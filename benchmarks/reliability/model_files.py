@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from common import machine, write_json
-from suwr.estimators.persistence import from_bytes, to_bytes
+from suwr.estimators.io import from_bytes, to_bytes
 from suwr.exceptions import ModelFileError
 
 HERE = Path(__file__).parent

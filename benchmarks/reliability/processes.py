@@ -23,7 +23,7 @@ import torch
 
 from common import machine, write_json
 from suwr import SUWRClassifier
-from suwr.nn.distributed import launched
+from suwr.nn.distributed import torchrun_process_group
 
 HERE = Path(__file__).parent
 CASES = {
@@ -45,7 +45,7 @@ def problem(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 def work(folder: Path, name: str) -> None:
     """Fit every case in this process; the leading process saves the results."""
-    with launched("cpu") as leads:
+    with torchrun_process_group("cpu") as leads:
         # Warm-up: exclude the initialisation of torch from the times.
         SUWRClassifier(random_state=0, device="cpu", max_epochs=1).fit(*problem(50, 4))
         for number, (n, d, params) in enumerate(CASES.values()):

@@ -1,23 +1,25 @@
-"""suwr: feature selection for each prediction that provably tells nothing else."""
+"""suwr: instance-wise feature selection, provably leakage-free."""
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from suwr._utils.deprecation import DeprecatedName, deprecated_attribute
 
-# Public name → module. Imported on first use: `import suwr` stays fast and needs no torch.
+__version__ = "0.2.0"
+
+# Public name → module. Imported on first use: `import suwr` stays fast and does not import torch.
 _EXPORTS = {
     "Explanation": "suwr.explanation",
     "Narrative": "suwr.explanation",
     "Patches": "suwr.data.units",
     "SUWRClassifier": "suwr.estimators.classifier",
     "SUWRRegressor": "suwr.estimators.regressor",
+    "TrainingConfig": "suwr.training.config",
     "engine": "suwr.scale.engine",
     "fit_partitions": "suwr.scale.training",
-    "load": "suwr.estimators.persistence",
-    "reveal": "suwr.data.units",
+    "load": "suwr.estimators.io",
     "score_partitions": "suwr.scale.scoring",
     "sparsity_path": "suwr.estimators.sparsity_path",
 }
@@ -25,12 +27,21 @@ _EXPORTS = {
 # `suwr.audit` is a package that can be called: suwr.audit(selector, X).
 _MODULES = ("audit", "baselines", "exact", "exceptions", "plots")
 
+_DEPRECATED = {
+    "reveal": DeprecatedName(
+        "suwr.data.units:reveal",
+        "Use predict_masked(X, masks) for predictions from masked rows",
+        removal="0.3.0",
+    ),
+}
+
 __all__ = [
     "Explanation",
     "Narrative",
     "Patches",
     "SUWRClassifier",
     "SUWRRegressor",
+    "TrainingConfig",
     "audit",
     "baselines",
     "engine",
@@ -39,22 +50,22 @@ __all__ = [
     "fit_partitions",
     "load",
     "plots",
-    "reveal",
     "score_partitions",
     "sparsity_path",
 ]
 
 if TYPE_CHECKING:
     from suwr import audit, baselines, exact, exceptions, plots
-    from suwr.data.units import Patches, reveal
+    from suwr.data.units import Patches
     from suwr.estimators.classifier import SUWRClassifier
-    from suwr.estimators.persistence import load
+    from suwr.estimators.io import load
     from suwr.estimators.regressor import SUWRRegressor
     from suwr.estimators.sparsity_path import sparsity_path
     from suwr.explanation import Explanation, Narrative
     from suwr.scale.engine import engine
     from suwr.scale.scoring import score_partitions
     from suwr.scale.training import fit_partitions
+    from suwr.training.config import TrainingConfig
 
 
 def __getattr__(name: str) -> Any:
@@ -63,7 +74,8 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = importlib.import_module(f"suwr.{name}")
     else:
-        raise AttributeError(f"module 'suwr' has no attribute {name!r}")
+        # Not cached in the module's globals: every use warns.
+        return deprecated_attribute("suwr", name, _DEPRECATED)
     globals()[name] = value
     return value
 

@@ -1,4 +1,7 @@
-"""The story of a prediction: what was revealed, in which order, and what it changed."""
+"""Explanations: the ordered steps of each prediction, as objects, text, JSON, frames and pages.
+
+The imports of `suwr.plots` and `suwr.report` inside methods are the only ones of higher layers.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,15 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from suwr._utils.files import check_writable, write_atomic
-from suwr._utils.text import percent, reading
-
-if TYPE_CHECKING:
-    from suwr.report.source import Source
+from suwr._utils.optional import require
+from suwr._utils.text import format_revealed, percent
 
 __all__ = ["Explanation", "Narrative", "Step"]
 
-# A prediction: one probability per class, or a single value.
+# One probability per class, or a single value.
 Prediction = tuple[float, ...]
 
 ENDINGS = {
@@ -34,12 +35,12 @@ class Step:
     Attributes
     ----------
     revealed : dict of dict
-        Unit → column → value, in the user's own units; None is 'missing'. One unit, unless several
-        per step were asked for.
+        Unit → column → value, in the user's own scale; None is a missing value. Several units if
+        ``units_per_step > 1``.
     stop_probability : float
-        ζ_stop once these values are known.
+        ζ_stop after the step.
     prediction_before, prediction : tuple of float
-        *f* before and after the step: a probability per class, or one value.
+        The predictor *f* before and after the step: a probability per class, or one value.
 
     Examples
     --------
@@ -61,12 +62,12 @@ class Step:
 
     @property
     def unit(self) -> str:
-        """The revealed unit; several are joined by ' + '."""
+        """The revealed unit; several units are joined by ' + '."""
         return " + ".join(self.revealed)
 
     @property
     def values(self) -> dict[str, Any]:
-        """The revealed columns with their values."""
+        """The revealed values by column."""
         return {name: value for part in self.revealed.values() for name, value in part.items()}
 
     @property
@@ -77,30 +78,31 @@ class Step:
 
 @dataclass(frozen=True)
 class Narrative:
-    """How the prediction of one row came about.
+    """The ordered steps that lead to the prediction of one row.
 
     Attributes
     ----------
     row : int or str
-        Which row this is.
+        Position or name of the row.
     start : tuple of float
-        The blind prediction, before anything is revealed.
+        The prediction before any unit is revealed.
     start_stop_probability : float
         ζ_stop(∅).
     steps : tuple of Step
     ended : {'decision', 'budget', 'everything', 'open'}
-        Why it stopped; 'open' where somebody is still being asked.
+        Why the rollout ended: by the stopping policy, by ``max_steps``, because all units are
+        revealed, or not yet (an acquisition session in progress).
     classes : tuple or None
         Class labels; None for regression.
     n_units : int
-        Units there were to choose from.
+        Number of units of the table.
 
     Examples
     --------
     >>> from suwr.explanation import Narrative, Step
     >>> step = Step({"bmi": {"bmi": 32.1}}, 0.9, (152.1,), (206.0,))
-    >>> story = Narrative(0, (152.1,), 0.1, (step,), "decision", None, 10)
-    >>> print(story.text())
+    >>> narrative = Narrative(0, (152.1,), 0.1, (step,), "decision", None, 10)
+    >>> print(narrative.text())
     Row 0. Before anything is revealed: 152.1.
     1. bmi is 32.1. Prediction: 152.1 → 206.
     It stopped here (stop probability 90%): more was not worth its price.
@@ -122,17 +124,17 @@ class Narrative:
 
     @property
     def predictions(self) -> tuple[Prediction, ...]:
-        """The blind prediction, then the one after each step."""
+        """The predictions before the first step and after each step."""
         return (self.start, *(step.prediction for step in self.steps))
 
     @property
     def stop_probabilities(self) -> tuple[float, ...]:
-        """ζ_stop with nothing revealed, then after each step."""
+        """ζ_stop before the first step and after each step."""
         return (self.start_stop_probability, *(step.stop_probability for step in self.steps))
 
     @property
     def n_used(self) -> int:
-        """Units that were revealed."""
+        """Number of revealed units."""
         return sum(len(step.units) for step in self.steps)
 
     @property
@@ -145,7 +147,7 @@ class Narrative:
             return prediction[0]
         return self.classes[prediction.index(max(prediction))]
 
-    def _say(self, prediction: Prediction) -> str:
+    def _format(self, prediction: Prediction) -> str:
         if self.classes is None:
             return f"{prediction[0]:.4g}"
         ranked = sorted(zip(prediction, self.classes, strict=True), key=lambda pair: -pair[0])
@@ -154,30 +156,30 @@ class Narrative:
 
     @property
     def ending(self) -> str:
-        """Why it stopped, in words."""
+        """Why the rollout ended, as a sentence."""
         return ENDINGS[self.ended].format(stop=self.stop_probabilities[-1])
 
     def text(self) -> str:
-        """The narrative in plain sentences."""
-        lines = [f"Row {self.row}. Before anything is revealed: {self._say(self.start)}."]
+        """Return the narrative as plain text."""
+        lines = [f"Row {self.row}. Before anything is revealed: {self._format(self.start)}."]
         for number, step in enumerate(self.steps, start=1):
             lines.append(
-                f"{number}. {reading(step.revealed)}. Prediction: "
-                f"{self._say(step.prediction_before)} → {self._say(step.prediction)}."
+                f"{number}. {format_revealed(step.revealed)}. Prediction: "
+                f"{self._format(step.prediction_before)} → {self._format(step.prediction)}."
             )
-        final = self.label if self.classes is not None else self._say(self.prediction)
+        final = self.label if self.classes is not None else self._format(self.prediction)
         lines.append(self.ending)
         lines.append(f"Predicted {final} from {self.n_used} of {self.n_units} features.")
         return "\n".join(lines)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw the narrative; see :func:`suwr.plots.plot_narrative`."""
+        """Plot the narrative; see :func:`suwr.plots.plot_narrative`."""
         from suwr.plots import plot_narrative
 
         return plot_narrative(self, ax)
 
     def _repr_html_(self) -> str:
-        """The narrative as notebooks show it."""
+        """Representation in notebooks."""
         from suwr.report.notebook import narrative_html
 
         return narrative_html(self)
@@ -186,12 +188,12 @@ class Narrative:
         return self.text()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values that JSON can hold."""
+        """Return plain values that JSON can represent."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Narrative:
-        """Undo `to_dict`."""
+        """Create a narrative from the output of `to_dict`."""
         steps = tuple(
             Step(
                 {unit: dict(values) for unit, values in s["revealed"].items()},
@@ -219,10 +221,9 @@ class Explanation(Sequence[Narrative]):
     Parameters
     ----------
     narratives : sequence of Narrative
-        Another `Explanation` hands on its source.
-    source : Source, optional
-        The model that told them and its rows, for pages that carry them. JSON and frames do not
-        keep it.
+        An `Explanation` passes on its source.
+    source : suwr.report.source.Source, optional
+        The model and the rows, for HTML pages that contain them. JSON and frames do not.
 
     Examples
     --------
@@ -238,10 +239,10 @@ class Explanation(Sequence[Narrative]):
     True
     """
 
-    def __init__(self, narratives: Sequence[Narrative], source: Source | None = None) -> None:
+    def __init__(self, narratives: Sequence[Narrative], source: Any = None) -> None:
         self._narratives = list(narratives)
-        handed_on = narratives.source if isinstance(narratives, Explanation) else None
-        self.source: Source | None = source or handed_on
+        inherited = narratives.source if isinstance(narratives, Explanation) else None
+        self.source = source or inherited
 
     def __len__(self) -> int:
         return len(self._narratives)
@@ -262,55 +263,54 @@ class Explanation(Sequence[Narrative]):
         return f"Explanation of {len(self)} rows"
 
     def _repr_html_(self) -> str:
-        """The narratives as notebooks show them."""
+        """Representation in notebooks."""
         from suwr.report.notebook import explanation_html
 
         return explanation_html(self)
 
     def text(self) -> str:
-        """All narratives, with an empty line in between."""
+        """Return all narratives as plain text, separated by blank lines."""
         return "\n\n".join(n.text() for n in self)
 
     def to_json(self) -> str:
-        """All narratives as JSON; `from_json` reads them back."""
+        """Return all narratives as JSON, for `from_json`."""
         return json.dumps(
             {"format": 1, "narratives": [n.to_dict() for n in self]}, ensure_ascii=False
         )
 
     @classmethod
     def from_json(cls, text: str) -> Explanation:
-        """Undo `to_json`."""
+        """Create an explanation from the output of `to_json`."""
         return cls([Narrative.from_dict(n) for n in json.loads(text)["narratives"]])
 
     def to_html(
         self,
         path: str | os.PathLike[str],
         *,
-        title: str = "How these predictions came about",
+        title: str = "Predictions, step by step",
         y: Sequence[Any] | None = None,
         model: bool | Literal["auto"] = "auto",
-        hidden_values: bool = True,
+        hidden_values: bool = False,
     ) -> None:
-        """Write one self-contained page: no network, no server, nothing else to install.
+        """Write a self-contained HTML page, which needs neither a server nor a network.
 
-        Rows can be searched and filtered, and each narrative stepped through. With the model
-        inside, readers can change values and be asked for features one by one.
+        Readers can search and filter the rows and go through each narrative step by step. If the
+        page contains the model, they can also change values and enter new rows.
 
         Parameters
         ----------
         path : path
-            The HTML file; an existing one is replaced in one step or not at all.
+            The HTML file; an existing file is replaced atomically.
         title : str
         y : sequence, optional
-            The true class or value of each row, shown beside the prediction.
+            The true class or value of each row, shown next to the prediction.
         model : bool or 'auto', default='auto'
-            Put the model's weights into the page. 'auto' does so where the explanation came from a
-            model that a page can run and its weights take at most 3 MB; True raises an error where
-            that is not possible.
-        hidden_values : bool, default=True
-            Put the values that were *not* revealed into the page too, where the model or an image
-            can use them. Without them a changed story may ask its reader for values. Leave them
-            out where readers must not see them.
+            Whether the page contains the weights of the model. 'auto' includes them if the page
+            can run the model and they take at most 3 MB; True raises an error if it cannot.
+        hidden_values : bool, default=False
+            Whether the page also contains the values that the model did *not* reveal, for use by
+            the model or an image. Without them, a page with the model asks its reader for a value
+            that the changed narrative reveals. Only set this if readers may see whole rows.
         """
         from suwr.report import page_html
 
@@ -319,18 +319,80 @@ class Explanation(Sequence[Narrative]):
         write_atomic(path, page.encode(errors="replace"))
 
     def to_frame(self) -> Any:
-        """A pandas frame with a line for every revealed column of every step.
+        """Return a pandas frame with one line per revealed column, for `from_frame`.
 
-        Step 0 is the blind start. Predictions are repeated on the lines of one step. Facts about
-        the whole narrative are in ``frame.attrs``; `from_frame` reads it all back.
+        Step 0 is the prediction before the first step. Predictions are repeated on all lines of a
+        step. ``frame.attrs["suwr"]`` holds the class labels and the number of units.
         """
-        from suwr.explanation_frame import to_frame
-
-        return to_frame(self)
+        pandas = require("pandas", "tables", "Explanation.to_frame")
+        first = self[0] if len(self) else None
+        classes = None if first is None else first.classes
+        names = [*_FRAME_COLUMNS, *_prediction_columns(classes), "ended"]
+        lines = [line for narrative in self for line in _frame_lines(narrative)]
+        frame = pandas.DataFrame(lines, columns=names)
+        frame["value"] = pandas.Series([line["value"] for line in lines], dtype=object)
+        frame.attrs["suwr"] = {
+            "classes": None if classes is None else list(classes),
+            "n_units": 0 if first is None else first.n_units,
+        }
+        return frame
 
     @classmethod
     def from_frame(cls, frame: Any) -> Explanation:
-        """Undo `to_frame`."""
-        from suwr.explanation_frame import from_frame
+        """Create an explanation from the output of `to_frame`."""
+        facts = frame.attrs["suwr"]
+        classes = None if facts["classes"] is None else tuple(facts["classes"])
+        narratives = []
+        for row, lines in frame.groupby("row", sort=False):
+            (_, start), *parts = lines.groupby("step", sort=True)
+            predictions = [_frame_prediction(start, classes)]
+            steps = []
+            for _, part in parts:
+                revealed: dict[str, dict[str, Any]] = {}
+                for unit, column, value in zip(
+                    part["unit"], part["column"], part["value"], strict=True
+                ):
+                    revealed.setdefault(unit, {})[column] = value
+                predictions.append(_frame_prediction(part, classes))
+                stop = float(part["stop_probability"].iloc[0])
+                steps.append(Step(revealed, stop, *predictions[-2:]))
+            narratives.append(
+                Narrative(
+                    row.item() if hasattr(row, "item") else row,
+                    predictions[0],
+                    float(start["stop_probability"].iloc[0]),
+                    tuple(steps),
+                    str(start["ended"].iloc[0]),
+                    classes,
+                    facts["n_units"],
+                )
+            )
+        return cls(narratives)
 
-        return from_frame(frame)
+
+_FRAME_COLUMNS = ("row", "step", "unit", "column", "value", "stop_probability")
+
+
+def _prediction_columns(classes: tuple[Any, ...] | None) -> list[str]:
+    return ["prediction"] if classes is None else [f"probability of {c}" for c in classes]
+
+
+def _frame_prediction(lines: Any, classes: tuple[Any, ...] | None) -> Prediction:
+    return tuple(float(lines[name].iloc[0]) for name in _prediction_columns(classes))
+
+
+def _frame_lines(narrative: Narrative) -> Iterator[dict[str, Any]]:
+    names = _prediction_columns(narrative.classes)
+    cells: Iterator[tuple[Any, Any, Any]]
+    for number, (stop, prediction) in enumerate(
+        zip(narrative.stop_probabilities, narrative.predictions, strict=True)
+    ):
+        if number == 0:
+            cells = iter([(None, None, None)])
+        else:
+            revealed = narrative.steps[number - 1].revealed
+            cells = ((u, c, v) for u, values in revealed.items() for c, v in values.items())
+        facts = dict(zip(names, prediction, strict=True)) | {"ended": narrative.ended}
+        for cell in cells:
+            line = (narrative.row, number, *cell, stop)
+            yield dict(zip(_FRAME_COLUMNS, line, strict=True)) | facts

@@ -16,7 +16,6 @@ from suwr.estimators.table_model import TrainingData, seeded
 from suwr.nn.losses import CrossEntropy, Loss
 from suwr.nn.networks import SeparateNetwork
 from suwr.training.data import Rows
-from suwr.training.train import train
 
 __all__ = ["fit_together"]
 
@@ -64,19 +63,19 @@ def fit_together(
     settings = replace(
         first._settings(parts[0]), sparsity_weight=_weights(models, units, first.device_)
     )
-    epochs = settings.max_epochs + settings.pretrain_epochs + settings.finetune_epochs
+    trainer = first._trainer()
     with (
         seeded(first.device_, parts[0].seed) as generator,
-        training_progress(epochs, verbose) as progress,
+        training_progress(trainer.n_epochs(settings), verbose) as progress,
     ):
-        network = train(
+        network, history = trainer.train(
             architectures.pop(), parts[0].inputs, loss,
             _stacked([d.rows for d in parts]), _stacked([d.validation for d in parts]), settings,
-            generator, progress, trainer=first._trainer(), n_models=len(models),
+            generator, progress, n_models=len(models),
         )  # fmt: skip
     assert isinstance(network, SeparateNetwork)
     for model, data, part in zip(models, parts, network.split(), strict=True):
-        model._finish(data, part)
+        model._finish(data, part, history)
 
 
 def _check_equal(models: Sequence[BaseSUWR]) -> None:

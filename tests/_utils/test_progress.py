@@ -35,6 +35,16 @@ def test_training_shows_phase_epochs_and_validation_objective(capsys):
     assert "validation 0.1250" in err
 
 
+def test_verbose_training_prints_one_line_per_epoch(capsys):
+    with training_progress(10, verbose=2) as report:
+        report(SimpleNamespace(phase="predictor", value=0.5))
+        report(SimpleNamespace(phase="policy", value=0.25))
+    assert capsys.readouterr().err.splitlines() == [
+        "[ 1/10] predictor: validation objective 0.5000",
+        "[ 2/10] policy: validation objective 0.2500",
+    ]
+
+
 def test_jobs_are_lines_where_there_is_no_terminal(capsys):
     with job_progress(2) as report:
         report("first", 1.4, None)

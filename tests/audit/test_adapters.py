@@ -1,4 +1,4 @@
-"""Selectors made of what other libraries compute."""
+"""Adapters for the attributions of other libraries."""
 
 from types import SimpleNamespace
 
@@ -20,7 +20,7 @@ W = np.array([1.0, -2.0, 0.5, 0.1])
     arrays(float, st.tuples(st.integers(1, 6), st.integers(1, 6)), elements=st.floats(-9, 9)),
     st.integers(0, 6),
 )
-def test_top_k_takes_the_largest(scores, k):
+def test_top_k_selects_the_largest(scores, k):
     k = min(k, scores.shape[1])
     masks = top_k(scores, k)
     assert (masks.sum(axis=1) == k).all()
@@ -29,8 +29,10 @@ def test_top_k_takes_the_largest(scores, k):
             assert row[mask].min() >= row[~mask].max()
 
 
-def test_top_k_refuses_nonsense():
-    with pytest.raises(ValueError, match="'k' parameter of top_k must be an int between 0 and 2"):
+def test_top_k_rejects_invalid_parameters():
+    with pytest.raises(
+        ValueError, match=r"'k' parameter of top_k must be an int in the range \[0, 2\]"
+    ):
         top_k([[1.0, 2.0]], 3)
     with pytest.raises(ValueError, match=r"Got 1\.5 instead"):
         top_k([[1.0, 2.0]], 1.5)
@@ -63,7 +65,7 @@ def test_lime_weights():
 
     selector = from_lime(lambda X: X, k=2, explainer=Explainer())
     np.testing.assert_array_equal(selector.select(X[:5]), top_k(abs(X[:5] * W), 2))
-    with pytest.raises(ValueError, match="needs either"):
+    with pytest.raises(ValueError, match="requires either"):
         from_lime(lambda X: X, k=2)
 
 

@@ -1,4 +1,4 @@
-"""What users give to the audit, and what they get."""
+"""Parameters, containers and verdicts of audits."""
 
 import json
 import subprocess
@@ -22,15 +22,16 @@ RNG = np.random.default_rng(0)
 X, Y = gaussian_rows(0)
 
 
-def sly(X):
-    """Shows x0, and x1 if the hidden x5 is high."""
+def leaky(X):
+    """Reveals x0, and x1 if the hidden x5 is large."""
     masks = np.zeros(X.shape, dtype=bool)
     masks[:, 0] = True
     masks[:, 1] = X[:, 5] > 0.5
     return masks
 
 
-def honest(X):
+def leak_free(X):
+    """Reveals x0, and x1 if the revealed x0 is positive."""
     masks = np.zeros(X.shape, dtype=bool)
     masks[:, 0] = True
     masks[:, 1] = X[:, 0] > 0
@@ -41,69 +42,79 @@ def quick(selector, X, y=None, **options):
     return audit(selector, X, y, **{"random_state": 0, "gaps": False, **options})
 
 
-def test_the_package_is_the_function():
-    assert suwr.audit(honest, X[:50], gaps=False).verdict == "no leak found"
+def test_the_package_is_callable():
+    assert suwr.audit(leak_free, X[:50], gaps=False).verdict == "no leak found"
 
 
-def test_witness_is_as_small_as_it_can_be():
-    witness = quick(sly, X).witness
+def test_deprecated_names():
+    with pytest.warns(FutureWarning, match=r"Use suwr\.audit\.PredictiveGap\b"):
+        assert suwr.audit.Gap is suwr.audit.PredictiveGap
+    report = quick(leak_free, X[:50], n_probes=50)
+    with pytest.warns(FutureWarning, match=r"Use AuditReport\.n_queries"):
+        assert report.n_asked == report.n_queries
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        suwr.audit.nothing  # noqa: B018
+
+
+def test_the_witness_changes_a_single_unit():
+    witness = quick(leaky, X).witness
     assert witness.changed == ["x5"]
     assert witness.revealed[0] == "x0"
     assert witness.support == "product"
     np.testing.assert_array_equal(witness.x, X[witness.row])
 
 
-def test_same_seed_same_report():
-    first, second = (quick(sly, X, random_state=5).to_dict() for _ in range(2))
+def test_reports_are_reproducible():
+    first, second = (quick(leaky, X, random_state=5).to_dict() for _ in range(2))
     first.pop("cost"), second.pop("cost")
     assert first == second
 
 
-def test_cost_is_counted():
-    asked = []
+def test_queries_are_counted():
+    batch_sizes = []
 
     def counted(X):
-        asked.append(len(X))
-        return honest(X)
+        batch_sizes.append(len(X))
+        return leak_free(X)
 
     report = quick(counted, X)
-    assert report.n_calls == len(asked)
-    assert report.n_asked == sum(asked)
+    assert report.n_calls == len(batch_sizes)
+    assert report.n_queries == sum(batch_sizes)
     assert report.n_probes <= 16 * len(X)
 
 
-def test_budget_is_kept():
-    report = quick(honest, X, n_probes=100)
+def test_the_query_budget_is_respected():
+    report = quick(leak_free, X, n_probes=100)
     assert report.n_probes <= 100
     assert report.n_uniform == 50
     assert report.detectable_rate == pytest.approx(1 - 0.05 ** (1 / 50))
 
 
 def test_time_limit():
-    report = quick(honest, X, max_seconds=1e-9)
+    report = quick(leak_free, X, max_seconds=1e-9)
     assert report.n_probes == 0
     assert any("time" in caution for caution in report.cautions)
 
 
-def test_time_limit_of_a_random_selector():
+def test_time_limit_of_a_stochastic_selector():
     report = quick(lambda X, rng: rng.random(X.shape) < 0.5, X, max_seconds=1e-9)
     assert report.verdict == "no leak found"
     assert report.p_value is None
     assert any("time" in caution for caution in report.cautions)
 
 
-def test_selected_rows_of_large_data():
-    report = quick(sly, X, max_rows=100)
+def test_large_data_are_subsampled():
+    report = quick(leaky, X, max_rows=100)
     assert report.n_rows == 100
     np.testing.assert_array_equal(X[report.witness.row], report.witness.x)
-    assert any("random part" in caution for caution in report.cautions)
+    assert any("random subset" in caution for caution in report.cautions)
 
 
 # Support -------------------------------------------------------------------------------------
 
 
-def copied(X):
-    """Leaks on the product support only: x1 always equals x0 in the data."""
+def leaks_on_product_support(X):
+    """Depends on the hidden x1, which equals the revealed x0 in the data."""
     masks = np.zeros(X.shape, dtype=bool)
     masks[:, 0] = True
     masks[:, 2] = X[:, 1] > 0
@@ -111,40 +122,40 @@ def copied(X):
 
 
 @pytest.fixture
-def twins():
+def duplicated():
     first = RNG.integers(-1, 2, size=600)
     return np.stack([first, first, RNG.integers(3, size=600), RNG.integers(3, size=600)], axis=1)
 
 
-def test_empirical_support_believes_the_data(twins):
-    report = quick(copied, twins, support="empirical")
+def test_no_leak_on_the_empirical_support(duplicated):
+    report = quick(leaks_on_product_support, duplicated, support="empirical")
     assert report.verdict == "no leak found"
     assert report.exact
     assert report.support == "empirical"
 
 
-def test_product_support_does_not(twins):
-    report = quick(copied, twins, support="product")
+def test_leak_on_the_product_support(duplicated):
+    report = quick(leaks_on_product_support, duplicated, support="product")
     assert report.leaks
     assert report.witness.support == "product"
     assert report.witness.row_other is None
 
 
-def test_real_rows_come_first(twins):
-    report = quick(lambda X: np.stack([X[:, 2] > 0] + [X[:, 0] > 9] * 3, axis=1), twins)
+def test_observed_rows_are_compared_first(duplicated):
+    report = quick(lambda X: np.stack([X[:, 2] > 0] + [X[:, 0] > 9] * 3, axis=1), duplicated)
     assert report.leaks
-    wide = np.concatenate([X[:, :1], twins[: len(X)].repeat(2, axis=0)[: len(X)]], axis=1)
+    wide = np.concatenate([X[:, :1], duplicated[: len(X)].repeat(2, axis=0)[: len(X)]], axis=1)
     report = quick(lambda X: np.stack([X[:, 3] > 9] * 4 + [X[:, 3] > 0], axis=1), wide)
     assert report.witness.support == "empirical"
     assert report.witness.row_other is not None
     np.testing.assert_array_equal(report.witness.x_other, wide[report.witness.row_other])
 
 
-def test_empirical_support_says_when_it_can_test_nothing():
-    report = quick(honest, X, support="empirical")
+def test_caution_if_few_rows_can_be_compared():
+    report = quick(leak_free, X, support="empirical")
     assert not report.leaks
     assert not report.exact
-    assert any("little could be tested" in caution for caution in report.cautions)
+    assert any("little power" in caution for caution in report.cautions)
 
 
 # Containers ----------------------------------------------------------------------------------
@@ -198,12 +209,12 @@ def test_categories_and_missing_values():
     json.loads(report.to_json())
 
 
-def test_groups_are_columns_revealed_together():
+def test_groups_are_resampled_together():
     kind = RNG.integers(3, size=500)
     X = np.column_stack([RNG.normal(size=500), np.eye(3)[kind], RNG.normal(size=500)])
 
     def selector(X):
-        assert (X[:, 1:4].sum(axis=1) == 1).all()  # never an impossible one-hot code
+        assert (X[:, 1:4].sum(axis=1) == 1).all()  # a valid one-hot code
         masks = np.zeros(X.shape, dtype=bool)
         masks[:, 4] = X[:, 2] == 1
         return masks
@@ -216,7 +227,7 @@ def test_groups_are_columns_revealed_together():
     assert list(report.influence) == ["ward"]
 
 
-def test_answers_over_groups():
+def test_masks_over_groups():
     def selector(X):
         return np.column_stack([X[:, 2] > 0, np.zeros(len(X), dtype=bool)])
 
@@ -236,40 +247,40 @@ def test_images():
 
     assert quick(selector, images, n_probes=3000).leaks
     fixed = RNG.random(144) < 0.1
-    clean = quick(lambda X: np.repeat(fixed[None], len(X), axis=0), images, n_probes=3000)
-    assert not clean.leaks
+    report = quick(lambda X: np.repeat(fixed[None], len(X), axis=0), images, n_probes=3000)
+    assert not report.leaks
 
 
 # Behaviour -----------------------------------------------------------------------------------
 
 
-def test_a_claim_is_no_proof():
+def test_claims_of_leak_freeness_are_tested():
     walker = TreeWalker(3, 10, 0)
     assert quick(walker, X).verdict == "leak-free by construction"
 
-    class Liar:
+    class FalseClaim:
         leak_free_by_construction = True
-        select = staticmethod(sly)
+        select = staticmethod(leaky)
 
-    report = quick(Liar(), X)
+    report = quick(FalseClaim(), X)
     assert report.verdict == "leaks"
     assert any("refute" in caution for caution in report.cautions)
 
 
-def test_dependence_on_the_batch_is_no_proof_but_is_told():
+def test_batch_dependence_is_a_caution_but_no_leak():
     def standardised(X):
-        return X.mean(axis=0) < X  # its own column only, but compared with the other rows
+        return X.mean(axis=0) < X  # depends on the other rows, but on no hidden column
 
     report = quick(standardised, X[:150], n_probes=300)
-    assert any("depends on more than the row" in caution for caution in report.cautions)
+    assert any("depend on the batch" in caution for caution in report.cautions)
     assert not report.leaks
 
 
-def test_noise_from_the_batch_size_is_no_proof():
+def test_numerical_noise_from_the_batch_size_is_no_leak():
     def noisy(X):
-        # As a network on another batch size: an exact tie falls either way.
+        # Like a network whose rounding errors depend on the batch size.
         tie = np.zeros(len(X), dtype=bool) if len(X) % 2 else X[:, 0] > 2.3
-        masks = honest(X)
+        masks = leak_free(X)
         masks[:, 2] = tie
         return masks
 
@@ -277,20 +288,20 @@ def test_noise_from_the_batch_size_is_no_proof():
     assert not report.leaks
 
 
-def test_rare_chance_is_no_proof():
+def test_rare_random_masks_are_no_leak():
     rng = np.random.default_rng(1)
 
-    def nearly_fixed(X):
-        masks = honest(X)
+    def nearly_deterministic(X):
+        masks = leak_free(X)
         masks[:, 2] = rng.random(len(X)) < 2e-4
         return masks
 
     for seed in range(5):
-        assert not quick(nearly_fixed, X, random_state=seed, n_draws=20_000).leaks
+        assert not quick(nearly_deterministic, X, random_state=seed, n_draws=20_000).leaks
 
 
 def test_stated_probabilities_are_compared_with_samples():
-    class Pretender:
+    class Misstated:
         def select(self, X, random_state=None):
             masks = np.zeros(X.shape, dtype=bool)
             masks[:, 0] = np.random.default_rng(random_state).random(len(X)) < 0.2 + 0.6 * (
@@ -301,9 +312,9 @@ def test_stated_probabilities_are_compared_with_samples():
         def mask_probability(self, X, masks):
             return 0.5 * np.broadcast_to(~masks[..., 1:].any(axis=-1), (len(X), *masks.shape[1:-1]))
 
-    bits = RNG.integers(-1, 1, size=(300, 3))  # few enough for an exact verdict
-    for data in (X, bits):
-        report = quick(Pretender(), data)
+    discrete = RNG.integers(-1, 1, size=(300, 3))  # few enough rows for an exact verdict
+    for data in (X, discrete):
+        report = quick(Misstated(), data)
         assert report.leaks
         assert not report.exact
         assert report.evidence == "test"
@@ -321,22 +332,22 @@ def test_stochastic_on_the_empirical_support():
     report = quick(selector, data, support="empirical", n_draws=40_000)
     assert report.leaks
     assert report.witness.support == "empirical"
-    clean = quick(
+    report = quick(
         lambda X, rng: rng.random(X.shape) < 0.1, data, support="empirical", n_draws=40_000
     )
-    assert not clean.leaks
+    assert not report.leaks
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6))
-def test_no_tree_walker_is_ever_accused(seed):
+def test_sequential_policies_do_not_leak(seed):
     report = quick(TreeWalker(4, 10, seed), X[:150], n_probes=600, random_state=seed)
     assert report.verdict == "leak-free by construction"
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6))
-def test_every_witness_holds(seed):
+def test_witnesses_are_valid(seed):
     rng = np.random.default_rng(seed)
     weights = rng.normal(size=(10, 10))
 
@@ -351,7 +362,7 @@ def test_every_witness_holds(seed):
     assert (first != second).any()
 
 
-# Bad input -----------------------------------------------------------------------------------
+# Invalid input -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -360,9 +371,15 @@ def test_every_witness_holds(seed):
         ({"support": "other"}, "'support' parameter of audit must be one of"),
         ({"false_alarm_rate": 0.0}, "'false_alarm_rate' parameter of audit must be a float"),
         ({"confidence": 95}, "'confidence' parameter"),
-        ({"n_probes": 0}, "'n_probes' parameter of audit must be an int of at least 1"),
-        ({"n_draws": 10}, "'n_draws' parameter of audit must be an int of at least 500"),
-        ({"max_seconds": 0}, "'max_seconds' parameter of audit must be None or a positive number"),
+        (
+            {"n_probes": 0},
+            r"'n_probes' parameter of audit must be None or an int in the range \[1, inf\)",
+        ),
+        ({"n_draws": 10}, r"'n_draws' parameter of audit must be an int in the range \[500, inf\)"),
+        (
+            {"max_seconds": 0},
+            r"'max_seconds' parameter of audit must be None or a float in the range \(0, inf\)",
+        ),
         ({"confidence": "high"}, "'confidence' parameter of audit must be a float"),
         ({"max_rows": 1.5}, "'max_rows' parameter"),
         ({"y": [1, 2]}, "one label per row"),
@@ -370,14 +387,14 @@ def test_every_witness_holds(seed):
         ({"groups": {"g": ["nope"]}}, "must name columns of X"),
     ],
 )
-def test_bad_parameters(options, message):
+def test_invalid_parameters(options, message):
     with pytest.raises(ValueError, match=message):
-        audit(honest, X, **options)
+        audit(leak_free, X, **options)
 
 
-def test_bad_rows():
+def test_one_dimensional_data():
     with pytest.raises(TableError, match="Expected 2D array"):
-        audit(honest, X[0])
+        audit(leak_free, X[0])
 
 
 def test_unfitted_estimators():
@@ -392,7 +409,7 @@ def test_unfitted_estimators():
         audit(Unfitted(), X)
 
 
-def test_groups_of_the_estimator_are_used():
+def test_groups_of_the_selector_are_used():
     class Grouped:
         groups = [[0, 1], [2, 3]]
 
@@ -408,7 +425,7 @@ def test_groups_of_the_estimator_are_used():
     assert list(report.influence) == ["0 + 1"]
 
 
-def test_no_torch_and_no_matplotlib_on_import():
+def test_import_loads_neither_torch_nor_matplotlib():
     code = "import sys, suwr.audit; print({'torch', 'matplotlib'} & set(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "set()"

@@ -1,4 +1,4 @@
-"""The exact verdict agrees with suwr.exact, and with the search."""
+"""Exact verdicts agree with suwr.exact."""
 
 import numpy as np
 import pytest
@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suwr.audit import audit
-from suwr.audit._exact import product_rows
-from suwr.audit._table import Table
+from suwr.audit.background import BackgroundData
+from suwr.audit.exact import product_rows
 from suwr.exact import FiniteProblem, cube, five_blocks, leakage, leaky_pair, solve, toy_problem
 
 
 class Lookup:
-    """The policy that gives each row of a table its mask."""
+    """A selector that looks up the mask of each row."""
 
     def __init__(self, X, masks):
         self.masks = {tuple(x): m for x, m in zip(np.asarray(X).tolist(), masks, strict=True)}
@@ -21,7 +21,7 @@ class Lookup:
         return np.array([self.masks[tuple(x)] for x in np.asarray(X).tolist()])
 
 
-def test_table_1():
+def test_leak_of_table_1_of_the_paper():
     problem, masks = leaky_pair()
     report = audit(Lookup(problem.X, masks), problem)
     assert report.leaks
@@ -31,15 +31,15 @@ def test_table_1():
     assert "exactly 1.250 bits" in report.summary()
 
 
-def test_five_blocks():
+def test_five_blocks_are_leak_free():
     problem, masks = five_blocks()
     report = audit(Lookup(problem.X, masks), problem)
     assert report.verdict == "no leak found"
     assert report.exact
-    assert "final" in report.summary()
+    assert "conclusive" in report.summary()
 
 
-def test_solutions_are_clean():
+def test_optimal_policies_are_leak_free():
     problem = toy_problem(6)
     assert not audit(solve(problem, 0.3), problem).leaks
 
@@ -63,7 +63,7 @@ def test_agrees_with_the_definitions(seed, share):
 
 
 class Coin:
-    """Reveals x0 with a probability that may depend on x1; nothing else."""
+    """Reveals x0 with a probability that may depend on the hidden x1."""
 
     def __init__(self, leak):
         self.leak = leak
@@ -91,13 +91,13 @@ def test_stated_probabilities(leak):
         )
 
 
-def test_all_combinations_or_none():
-    table = Table(np.array([[0, 0, 5], [1, 1, 6]]), groups=[[0, 1]])
-    assert len(product_rows(table)) == 4
-    assert product_rows(table, most=3) is None
+def test_product_rows_are_all_combinations_or_none():
+    background = BackgroundData(np.array([[0, 0, 5], [1, 1, 6]]), groups=[[0, 1]])
+    assert len(product_rows(background)) == 4
+    assert product_rows(background, max_rows=3) is None
 
 
-def test_the_budget_and_the_cost_hold_for_exact_verdicts():
+def test_exact_verdicts_respect_the_budget_and_count_queries():
     X = np.repeat(cube(4), 4, axis=0)
 
     def select(X):
@@ -107,19 +107,19 @@ def test_the_budget_and_the_cost_hold_for_exact_verdicts():
     assert not audit(select, X, random_state=0, gaps=False, n_probes=15).exact
 
     class Stated:
-        n_asked = 0
+        n_queries = 0
 
         def select(self, X, random_state=None):
-            self.n_asked += len(X)
+            self.n_queries += len(X)
             masks = np.zeros(X.shape, dtype=bool)
             masks[:, 0] = np.random.default_rng(random_state).random(len(X)) < 0.5
             return masks
 
         def mask_probability(self, X, masks):
-            self.n_asked += len(X)
+            self.n_queries += len(X)
             return np.broadcast_to(0.5 * ~masks[..., 1:].any(axis=-1), (len(X), *masks.shape[1:-1]))
 
     stated = Stated()
     report = audit(stated, X, random_state=0, gaps=False)
     assert report.exact
-    assert report.n_asked == stated.n_asked
+    assert report.n_queries == stated.n_queries

@@ -1,4 +1,4 @@
-"""Audits of files, as the command line makes them."""
+"""Audits of CSV files."""
 
 import numpy as np
 import pandas as pd
@@ -30,10 +30,10 @@ def test_rows_and_masks(files):
     assert report.verdict == "leaks"
     assert report.support == "masks only"
     assert report.gaps.features[0].target == "sex"
-    assert "verdict rests on predictive gaps alone" in report.summary()
+    assert "verdict is based on predictive gaps alone" in report.summary()
 
 
-def test_a_model(files):
+def test_model_receives_its_columns(files):
     class Model:
         feature_names_in_ = np.array(["sex", "age"])
 
@@ -53,11 +53,16 @@ def test_either_model_or_masks(files):
         audit_files(files / "rows.csv")
 
 
-def test_one_clear_line(files):
+def test_the_path_of_a_model_is_not_a_model(files):
+    with pytest.raises(ValueError, match=r"must be a selector, such as the result of suwr\.load"):
+        audit_files(files / "rows.csv", model="model.suwr")
+
+
+def test_invalid_files(files):
     rows, masks = files / "rows.csv", files / "masks.csv"
     with pytest.raises(TableError, match="There is no file"):
         audit_files(files / "other.csv", masks=masks)
-    with pytest.raises(TableError, match="no column 'sick'"):
+    with pytest.raises(TableError, match="no label column 'sick'"):
         audit_files(rows, masks=masks, label="sick")
     with pytest.raises(TableError, match="missing: ill"):
         audit_files(rows, masks=masks)

@@ -1,7 +1,7 @@
-"""The published selectors are caught, and those that decide step by step are not accused.
+"""Published selectors are detected, and sequential ones are not reported to leak.
 
-Fits are tiny: how well a model predicts does not matter here, only whether it reads what it hides.
-A witness is verified by asking the model itself about two rows, with no help of the auditor.
+The fits are small: the accuracy of a model does not matter here, only whether its masks depend on
+hidden values. Witnesses are verified by querying the model directly.
 """
 
 from itertools import product
@@ -22,7 +22,7 @@ LEAKY = {
     "REALX": {**SMALL, "sparsity_weight": 0.01},
     "TabNet": QUICK,
 }
-CLEAN = {
+LEAK_FREE = {
     "GDFS": {**SMALL, "max_steps": 2},
     "DIME": {**SMALL, "max_steps": 2},
     "CAE": {**SMALL, "n_units": 2},
@@ -31,7 +31,7 @@ CLEAN = {
 
 
 def toy():
-    """All binary rows of six columns, many times: the first says which of two others matters."""
+    """All binary rows of six columns, repeated; x0 determines whether x1 or x2 is the label."""
     cube = np.array(list(product([0.0, 1.0], repeat=6)))
     X = np.repeat(cube, 8, axis=0)
     return X, np.where(X[:, 0] > 0, X[:, 1], X[:, 2]).astype(int)
@@ -55,7 +55,7 @@ def model_of(method, params, X, y):
 
 @pytest.mark.parametrize("method", LEAKY)
 @pytest.mark.parametrize("data", ["toy", "Syn4", "Syn5", "Syn6", "breast cancer"])
-def test_published_selectors_are_caught(data, method):
+def test_leaks_of_published_selectors_are_detected(data, method):
     X, y = rows_of(data)
     model = model_of(method, LEAKY[method], X, y)
     report = audit(model, X, y, random_state=0, gaps=False)
@@ -66,23 +66,23 @@ def test_published_selectors_are_caught(data, method):
     np.testing.assert_array_equal(x[mask], other[mask])
     assert (mask != mask_other).any()
     assert not np.array_equal(x, other)
-    # Nothing but values that occur, and the first row is a row of the data.
+    # x is a row of the data, and x_other combines observed values.
     np.testing.assert_array_equal(x, X[report.witness.row])
     assert all(value in X[:, j] for j, value in enumerate(other))
 
 
-@pytest.mark.parametrize("method", CLEAN)
+@pytest.mark.parametrize("method", LEAK_FREE)
 @pytest.mark.parametrize("data", ["toy", "Syn4"])
-def test_the_others_are_not_accused(data, method):
+def test_sequential_and_global_selectors_do_not_leak(data, method):
     X, y = rows_of(data)
-    model = model_of(method, CLEAN[method], X, y)
+    model = model_of(method, LEAK_FREE[method], X, y)
     report = audit(model, X, y, random_state=0, gaps=False)
     assert report.verdict == "leak-free by construction"
     assert report.n_probes > 0
     assert report.exact == (data == "toy")
 
 
-def test_the_best_fixed_set_is_not_accused():
+def test_the_global_optimum_does_not_leak():
     X, y = rows_of("toy")
     model = baselines.GlobalOptimumClassifier(**SMALL).fit(X, y)
     report = audit(model, X, y, random_state=0, gaps=False)
@@ -99,7 +99,7 @@ def trained():
 
 
 @pytest.mark.parametrize("policy", ["greedy", "sampled"])
-def test_suwr_is_not_accused(trained, policy):
+def test_suwr_does_not_leak(trained, policy):
     model, X, y = trained
     report = audit(model, X, y, random_state=0, gaps=False, policy=policy)
     assert report.verdict == "leak-free by construction"

@@ -108,7 +108,10 @@ def test_explain_writes_a_page(folder):
     assert "Wrote a page with 150 rows" in " ".join(done.output.split())
     assert page_data(out)["model"] is not None
     assert page_data(out)["rows"][3]["truth"] in ("yes", "no")
-    assert run(*words, "--row", 5, "--without-model", "--hidden-values").exit_code == 0
+    assert not page_data(out)["hidden_values"]
+    assert run(*words, "--row", 5, "--hidden-values").exit_code == 0
+    assert page_data(out)["hidden_values"]
+    assert run(*words, "--row", 5, "--without-model", "--no-hidden-values").exit_code == 0
     data = page_data(out)
     assert [row["label"] for row in data["rows"]] == [5]
     assert data["model"] is None

@@ -23,7 +23,7 @@ def test_numbers_are_centred_scaled_and_bounded():
 
 @pytest.mark.parametrize("joint", [False, True])
 @given(st.lists(st.floats(allow_infinity=False), min_size=1, max_size=6))
-def test_all_numbers_are_encoded_as_finite_ones(joint, values):
+def test_extreme_numbers_are_encoded_as_bounded_numbers(joint, values):
     encoder = TableEncoder.fit(table(values, values[::-1]), ["a", "b"], joint=joint)
     ends = [*values, 1.7e308, -1.7e308, 5e-324]
     out = encoder.encode(table(ends, ends))
@@ -31,7 +31,7 @@ def test_all_numbers_are_encoded_as_finite_ones(joint, values):
     assert all(np.isfinite([c.center, c.scale]).all() and c.scale > 0 for c in encoder.codes)
 
 
-def test_missing_has_a_code_of_its_own_where_it_was_seen():
+def test_missing_values_seen_in_fit_have_an_indicator():
     encoder = TableEncoder.fit(table([1.0, np.nan, 2.0], [1.0, 2.0, 3.0]), ["a", "b"])
     assert encoder.column_of.tolist() == [0, 0, 1]
     out = encoder.encode(table([np.nan, 1.5], [np.nan, 2.0]))
@@ -39,21 +39,21 @@ def test_missing_has_a_code_of_its_own_where_it_was_seen():
     assert np.isfinite(out).all()
 
 
-def test_categories():
+def test_categories_are_one_hot_encoded():
     encoder = TableEncoder.fit(table(["b", "a", None, "b"]), ["c"])
     assert encoder.codes[0].categories == ("a", "b")
     out = encoder.encode(table(["a", "b", None, "new"]))
     assert out.tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]]
 
 
-def test_rare_categories_share_a_code():
+def test_only_frequent_categories_have_an_indicator():
     values = [f"v{i}" for i in range(200)] + ["v0"] * 5
     encoder = TableEncoder.fit(table(values), ["c"])
     assert len(encoder.codes[0].categories) == MAX_CATEGORIES
     assert "v0" in encoder.codes[0].categories
 
 
-def test_constant_and_empty_columns():
+def test_constant_and_all_missing_columns():
     encoder = TableEncoder.fit(table([3.0] * 4, [np.nan] * 4), ["a", "b"])
     assert np.isfinite(encoder.encode(table([3.0, 4.0], [np.nan, 1.0]))).all()
 
@@ -63,7 +63,7 @@ def test_pixels_share_one_scale():
     assert encoder.codes[0] == encoder.codes[1]
 
 
-def test_plain_values_and_back():
+def test_dict_round_trip():
     encoder = TableEncoder.fit(table([1.0, np.nan], ["x", None]), ["a", "b"])
     assert TableEncoder.from_dict(encoder.to_dict()).codes == encoder.codes
 
@@ -72,7 +72,7 @@ def test_plain_values_and_back():
     st.lists(st.floats(-1e300, 1e300), min_size=2, max_size=20),
     st.lists(st.one_of(st.floats(-1e308, 1e308), st.just(float("nan"))), min_size=1, max_size=5),
 )
-def test_every_number_gets_a_finite_code(fitted, new):
+def test_every_number_has_a_finite_encoding(fitted, new):
     encoder = TableEncoder.fit(table(fitted), ["a"])
     with np.errstate(over="ignore"):
         out = encoder.encode(table(new))

@@ -3,7 +3,17 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from suwr.data.tables import column_names, read_table
+from suwr.data.tables import (
+    as_rows,
+    column_names,
+    column_values,
+    gather_rows,
+    is_frame,
+    is_missing,
+    read_table,
+    select_columns,
+    take_rows,
+)
 from suwr.exceptions import TableError
 
 DATA = {
@@ -14,10 +24,13 @@ DATA = {
 }
 
 
-@pytest.mark.parametrize(
-    "frame", [pd.DataFrame(DATA), pl.DataFrame(DATA)], ids=["pandas", "polars"]
+both = pytest.mark.parametrize(
+    "frame", [pd.DataFrame(DATA, index=[7, 7, 2]), pl.DataFrame(DATA)], ids=["pandas", "polars"]
 )
-def test_frames_read_alike(frame):
+
+
+@both
+def test_frames_are_read_alike(frame):
     table = read_table(frame)
     assert table.n_rows == 3
     np.testing.assert_array_equal(table.columns[0], [1.5, np.nan, 3.0])
@@ -28,7 +41,7 @@ def test_frames_read_alike(frame):
     assert isinstance(table.value(0, 1), int)
 
 
-def test_categories_stay_categories_even_when_they_are_numbers():
+def test_categorical_numbers_stay_categories():
     frame = pd.DataFrame({"code": pd.Categorical([3, 1, 3])})
     assert read_table(frame).columns[0].tolist() == [3, 1, 3]
     assert read_table(frame).columns[0].dtype == object
@@ -39,7 +52,7 @@ def test_nullable_numbers_become_floats():
     np.testing.assert_array_equal(read_table(frame).columns[0], [1, np.nan, 3])
 
 
-def test_objects_that_are_numbers_are_numbers():
+def test_numbers_stored_as_objects_become_floats():
     np.testing.assert_array_equal(
         read_table(np.array([[1, None]], dtype=object)).columns, [[1.0], [np.nan]]
     )
@@ -53,14 +66,65 @@ def test_objects_that_are_numbers_are_numbers():
         (pd.to_datetime(["2020-01-01"] * 3), "datetime64"),
     ],
 )
-def test_columns_that_cannot_be_read_are_named(column, message):
+def test_unsupported_columns_are_named_in_the_error(column, message):
     frame = pd.DataFrame({"bad one": pd.Series(column)})
     with pytest.raises(TableError, match="'bad one'") as error:
         read_table(frame)
     assert message in str(error.value)
 
 
-def test_double_names():
+@pytest.mark.parametrize("function", [column_names, read_table, as_rows])
+def test_duplicate_column_names_are_an_error(function):
     frame = pd.DataFrame(np.ones((2, 2)), columns=["a", "a"])
     with pytest.raises(TableError, match="'a' twice"):
-        column_names(frame)
+        function(frame)
+
+
+@both
+def test_raw_columns_and_rows(frame):
+    assert is_frame(frame)
+    assert as_rows(frame) is frame
+    assert column_names(frame) == list(DATA)
+    assert column_values(frame, 1).tolist() == [1, 2, 3]
+    assert [is_missing(v) for v in column_values(frame, 2)] == [False, True, False]
+    chosen = take_rows(select_columns(frame, ["text", "whole"]), np.array([2, 0]))
+    assert type(chosen) is type(frame)
+    assert column_names(chosen) == ["text", "whole"]
+    assert column_values(chosen, 1).tolist() == [3, 1]
+
+
+@both
+def test_gathered_rows_keep_container_and_types(frame):
+    sources = np.array([[0, 1, 2, 0], [2, 0, 0, 1]])
+    rows = gather_rows(frame, sources)
+    assert type(rows) is type(frame)
+    assert list(rows.dtypes) == list(frame.dtypes)
+    assert [column_values(rows, j).tolist() for j in range(4)] == [
+        [1.5, 3.0],
+        [2, 1],
+        ["b", "a"],
+        [True, False],
+    ]
+    if hasattr(rows, "index"):
+        # The index of the source rows would reveal where the hidden values come from.
+        assert rows.index.tolist() == [0, 1]
+
+
+def test_arrays_are_read_by_the_same_functions():
+    X = [[1, 10], [2, 20]]
+    assert not is_frame(X)
+    assert column_names(X) is None
+    assert column_values(X, 1).tolist() == [10, 20]
+    assert take_rows(X, np.array([1])).tolist() == [[2, 20]]
+    assert gather_rows(X, np.array([[0, 1]])).tolist() == [[1, 20]]
+    with pytest.raises(TableError, match="Expected 2D array, got 1D array"):
+        as_rows([1, 2])
+
+
+@pytest.mark.parametrize(
+    ("value", "missing"),
+    [(None, True), (np.nan, True), (pd.NA, True), (pd.NaT, True), (0, False), ("", False),
+     (np.ones(2), False)],
+)  # fmt: skip
+def test_missing_values(value, missing):
+    assert is_missing(value) is missing

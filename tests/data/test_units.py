@@ -3,13 +3,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suwr import Patches, reveal
-from suwr.data.units import resolve_units
+from suwr.data.units import Patches, resolve_units, reveal
 
 COLUMNS = ["age", "height", "width", "sex"]
 
 
-def test_reveal_keeps_nothing_apart_from_every_value():
+def test_revealed_values_differ_from_hidden_ones():
     X = [[0.0, np.nan, -1.0, 5.0]] * 2
     shown = reveal(X, [[True, True, True, False], [False] * 4])
     triples = shown.reshape(2, 3, 4).transpose(0, 2, 1)
@@ -21,13 +20,13 @@ def test_reveal_keeps_nothing_apart_from_every_value():
     hidden=st.sampled_from([np.nan, np.inf, -np.inf, 1e300, -1.0, 0.0]),
     mask=st.lists(st.booleans(), min_size=3, max_size=3),
 )
-def test_reveal_never_reads_what_is_hidden(hidden, mask):
+def test_reveal_does_not_read_hidden_values(hidden, mask):
     X = np.array([[1.0, 2.0, 3.0]])
     poisoned = np.where(mask, X, hidden)
     np.testing.assert_array_equal(reveal(X, [mask]), reveal(poisoned, [mask]))
 
 
-def test_reveal_wants_one_shape():
+def test_reveal_validates_shapes():
     with pytest.raises(ValueError, match=r"'mask' must have the shape of 'X'"):
         reveal(np.ones((2, 3)), np.ones((2, 2), dtype=bool))
 
@@ -49,7 +48,7 @@ def test_groups_by_name_and_number(groups):
     assert units.costs.tolist() == [1, 2.5, 1]
 
 
-def test_a_list_of_lists_names_its_groups():
+def test_unnamed_groups_are_named_after_their_columns():
     assert resolve_units([["height", "width"]], None, COLUMNS).names[1] == "height + width"
 
 
@@ -69,7 +68,7 @@ def test_a_list_of_lists_names_its_groups():
         (Patches((3, 3)), "need 9 columns"),
     ],
 )
-def test_bad_groups(groups, message):
+def test_invalid_groups(groups, message):
     with pytest.raises(ValueError, match="The 'groups' parameter of C must") as error:
         resolve_units(groups, None, COLUMNS, "C")
     assert message in str(error.value)
@@ -86,13 +85,13 @@ def test_bad_groups(groups, message):
         (["a"] * 4, "must hold numbers"),
     ],
 )
-def test_bad_costs(costs, message):
+def test_invalid_costs(costs, message):
     with pytest.raises(ValueError, match="The 'costs' parameter of C must") as error:
         resolve_units(None, costs, COLUMNS, "C")
     assert message in str(error.value)
 
 
-def test_patches_overlap_and_are_cut_at_the_border():
+def test_patches_overlap_and_are_truncated_at_the_border():
     patches = Patches((4, 5), size=3)
     members = patches.membership().reshape(-1, 4, 5)
     assert members.shape[0] == 20
@@ -103,13 +102,13 @@ def test_patches_overlap_and_are_cut_at_the_border():
     assert patches.names[6] == "patch (1, 1)"
 
 
-def test_tiles_do_not_overlap():
+def test_patches_with_stride_equal_to_size_do_not_overlap():
     members = Patches((6, 6), size=3, stride=3).membership()
     assert members.shape == (4, 36)
     assert (members.sum(axis=0) == 1).all()
 
 
-def test_channels_come_together():
+def test_a_patch_contains_all_channels():
     members = Patches((2, 2, 3), size=1).membership()
     assert members.shape == (4, 12)
     assert members[1].nonzero()[0].tolist() == [3, 4, 5]
@@ -140,10 +139,10 @@ def test_every_pixel_belongs_to_a_patch(height, width, size, data):
         ({"shape": (3, 3), "stride": 4}, "stride"),
     ],
 )
-def test_bad_patches(kwargs, parameter):
+def test_invalid_patches(kwargs, parameter):
     with pytest.raises(ValueError, match=f"The '{parameter}' parameter of Patches must"):
         Patches(**kwargs)
 
 
-def test_pixels_beyond_64_bits_are_counted():
+def test_number_of_columns_does_not_overflow():
     assert Patches((2**62 + 1, 4)).n_columns == 2**64 + 4

@@ -1,6 +1,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from suwr import SUWRClassifier
 
@@ -13,7 +15,7 @@ def model():
     return SUWRClassifier(max_epochs=40, hidden_size=32, random_state=0).fit(X, y)
 
 
-def test_asks_names_and_stops(model):
+def test_units_are_requested_until_the_policy_stops(model):
     session = model.acquire()
     assert session.next_unit == session.next_columns[0]
     assert session.prediction.shape == (2,)
@@ -25,9 +27,9 @@ def test_asks_names_and_stops(model):
         session.observe({"age": 1})
 
 
-def test_undo_goes_back_exactly(model):
+def test_undo_restores_the_previous_state(model):
     session = model.acquire()
-    with pytest.raises(ValueError, match="Nothing was observed"):
+    with pytest.raises(ValueError, match="no observation to undo"):
         session.undo()
     unit, before = session.next_unit, session.prediction
     session.observe({unit: "red" if unit == "colour" else 2.0})
@@ -38,24 +40,24 @@ def test_undo_goes_back_exactly(model):
     assert session.known == {}
 
 
-def test_answers_are_checked(model):
+def test_observed_values_are_validated(model):
     session = model.acquire()
     unit = session.next_unit
-    with pytest.raises(ValueError, match="must hold exactly"):
+    with pytest.raises(ValueError, match="must have exactly the columns"):
         session.observe({})
-    with pytest.raises(ValueError, match="must hold exactly"):
+    with pytest.raises(ValueError, match="must have exactly the columns"):
         session.observe({unit: 1, "size": 2})
     while session.next_unit != "age":
         session.observe({session.next_unit: "blue"})
         if session.done:
-            pytest.fail("the model never asked for the age")
+            pytest.fail("the model never requested the age")
     for bad in ("old", np.inf, [1]):
         with pytest.raises(ValueError, match="'age' must be a finite number"):
             session.observe({"age": bad})
     assert "age" not in session.known
 
 
-def test_going_on_after_the_stop(model):
+def test_a_further_unit_can_be_requested_after_the_stop(model):
     session = model.acquire()
     with pytest.raises(ValueError, match="has not stopped"):
         session.go_on()
@@ -72,7 +74,24 @@ def test_going_on_after_the_stop(model):
         session.observe({left: "blue" if left == "colour" else 0.0})
         assert session.narrative().steps[:-1] == stopped.steps
     assert session.done
-    with pytest.raises(ValueError, match="nothing left to ask for"):
+    with pytest.raises(ValueError, match="No unit is left to request"):
         session.go_on()
     session.undo()
     assert len(session.known) == 1
+
+
+@given(data=st.data())
+@settings(max_examples=20, deadline=None)
+def test_the_decisions_are_those_of_explain(classifier, regressor, cancer, diabetes, data):
+    models = [(classifier, cancer[0].iloc[:, :10]), (regressor, diabetes[0])]
+    fitted, X = data.draw(st.sampled_from(models))
+    row = data.draw(st.integers(0, len(X) - 1))
+    expected = fitted.explain(X.iloc[[row]])[0]
+    session = fitted.acquire()
+    while not session.done:
+        session.observe({c: X.iloc[row][c] for c in session.next_columns})
+    found = session.narrative(row)
+    assert [s.units for s in found.steps] == [s.units for s in expected.steps]
+    assert [s.stop_probability for s in found.steps] == [s.stop_probability for s in expected.steps]
+    assert found.prediction == expected.prediction
+    assert found.ended == expected.ended

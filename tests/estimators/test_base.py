@@ -1,212 +1,266 @@
-"""What the estimators promise about selections, probabilities and narratives."""
+"""Parameters and fitting: scikit-learn's checks, data frames, invalid input, training settings."""
 
-from itertools import product
+import json
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from suwr import Patches, SUWRClassifier, SUWRRegressor
-from suwr.estimators.poison import POISONS, poison_check, poisoned
+from suwr import SUWRClassifier, SUWRRegressor, TrainingConfig
 
-SMALL = {"max_epochs": 6, "hidden_size": 16, "random_state": 0}
+SMALL = {"max_epochs": 4, "hidden_size": 16, "random_state": 0}
 
 
-@pytest.fixture(scope="module")
-def models(classifier, regressor, cancer, diabetes):
+def expected_failures(estimator):
     return {
-        "classifier": (classifier, cancer[0].iloc[:, :10]),
-        "regressor": (regressor, diabetes[0]),
+        "check_sample_weight_equivalence_on_dense_data": (
+            "training samples batches and masks, so repeating a row is not bit for bit equivalent "
+            "to doubling its weight"
+        )
     }
 
 
-@pytest.mark.parametrize("name", ["classifier", "regressor"])
-def test_nothing_hidden_is_read_on_real_data(models, name):
-    model, X = models[name]
-    report = poison_check(model, X, random_state=0)
-    assert report.passed
-    assert report.n_rows == len(X)
-    assert report.n_cells > len(X)
+@parametrize_with_checks(
+    [SUWRClassifier(max_epochs=6, hidden_size=32), SUWRRegressor(max_epochs=14, hidden_size=32)],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
 
 
-@pytest.mark.parametrize("name", ["classifier", "regressor"])
-@pytest.mark.parametrize("poison", POISONS)
-@pytest.mark.parametrize("size", [1, 7])
-def test_poisoned_rows_are_treated_alike_in_small_batches(models, name, poison, size):
-    model, X = models[name]
-    table = model._read(X)
-    whole = model.policy_.rollout(model._encode(table))
-    bad = poisoned(table, whole.mask, poison, np.random.RandomState(1))
-    for start in range(0, 140, 20):
-        rows = slice(start, start + size)
-        part = model.policy_.rollout(model._encode(bad.take(rows)))
-        np.testing.assert_array_equal(part.mask, whole.mask[rows])
-        np.testing.assert_array_equal(part.order, whole.order[rows, : part.order.shape[1]])
+def test_pipeline_cross_validation_and_grid_search():
+    X, y = make_classification(120, 5, random_state=0)
+    pipeline = make_pipeline(StandardScaler(), SUWRClassifier(**SMALL))
+    assert cross_val_score(pipeline, X, y, cv=2).shape == (2,)
+    grid = {"suwrclassifier__sparsity_weight": [0.001, 10.0]}
+    search = GridSearchCV(pipeline, grid, cv=2).fit(X, y)
+    assert search.best_estimator_.predict(X).shape == (120,)
+    assert clone(pipeline).get_params()["suwrclassifier__max_epochs"] == 4
 
 
-def test_the_poison_check_finds_a_leak(models):
-    """A policy that peeks must not pass."""
-    model, X = models["classifier"]
-    table = model._read(X)
-    inputs = model.policy_.inputs
-
-    class Peeking(type(inputs)):
-        def reveal(self, values, mask):
-            shown = super().reveal(values, mask)
-            return shown + 0.01 * values.nan_to_num()[:, :1]
-
-    leaking = Peeking(**vars(inputs))
-    try:
-        model.policy_.inputs = leaking
-        report = poison_check(model, X, random_state=0)
-    finally:
-        model.policy_.inputs = inputs
-    assert report.n_changed > 0
-    assert table.n_rows == report.n_rows
+@pytest.mark.parametrize("kind", [SUWRClassifier, SUWRRegressor])
+def test_reproducible_from_random_state(kind):
+    X, y = make_classification(80, 4, n_redundant=0, random_state=0)
+    one, two = (kind(**SMALL).fit(X, y) for _ in range(2))
+    other = kind(**SMALL | {"random_state": 1}).fit(X, y)
+    np.testing.assert_array_equal(
+        one.mask_probability(X, one.select(X)), two.mask_probability(X, one.select(X))
+    )
+    masks = np.ones_like(X, dtype=bool)
+    assert (one.predict_masked(X, masks) == two.predict_masked(X, masks)).all()
+    assert (one.predict_masked(X, masks) != other.predict_masked(X, masks)).any()
 
 
-def test_selection_and_prediction_agree(models):
-    model, X = models["classifier"]
-    masks = model.select(X)
-    assert masks.dtype == bool
-    assert masks.shape == X.shape
-    probability = model.predict_proba(X)
-    np.testing.assert_allclose(probability.sum(axis=1), 1)
-    np.testing.assert_allclose(model.predict_masked(X, masks), probability, atol=1e-6)
-    np.testing.assert_array_equal(model.predict(X), model.classes_[probability.argmax(axis=1)])
-    np.testing.assert_array_equal(model.cost(X), masks.sum(axis=1))
+def test_fit_does_not_change_the_global_generator():
+    import torch
+
+    X, y = make_classification(60, 4, random_state=0)
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    SUWRClassifier(**SMALL).fit(X, y)
+    assert (torch.get_rng_state() == before).all()
 
 
-def test_models_learn_something(models, cancer, diabetes):
-    model, X = models["classifier"]
-    assert model.score(X, cancer[1]) > 0.9
-    assert 0 < model.select(X).sum(axis=1).mean() < 8
-    model, X = models["regressor"]
-    assert model.score(X, diabetes[1]) > 0.3
-    assert 0 < model.select(X).sum(axis=1).mean() < 8
+def frame(n=150):
+    rng = np.random.RandomState(0)
+    colour = rng.choice(["red", "green", "blue"], n)
+    data = {
+        "age": rng.randint(20, 80, n).astype(float),
+        "colour": colour.tolist(),
+        "smoker": (rng.rand(n) < 0.5).tolist(),
+        "noise": rng.randn(n),
+    }
+    data["age"][:10] = np.nan
+    y = np.where((colour == "red") ^ (rng.rand(n) < 0.05), "yes", "no")
+    return data, y
 
 
-@pytest.fixture(scope="module")
-def binary():
-    """A small model on {0, 1}⁴, where everything can be enumerated."""
-    cube = np.array(list(product([0.0, 1.0], repeat=4)))
-    X = np.repeat(cube, 12, axis=0)
-    y = (X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3]).astype(int)
-    return SUWRClassifier(max_epochs=15, hidden_size=16, random_state=0).fit(X, y), cube
+@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+def test_frames_with_categories_flags_and_missing_values(library):
+    data, y = frame()
+    X = library.DataFrame(data)
+    model = SUWRClassifier(max_epochs=40, hidden_size=32, random_state=0).fit(X, y)
+    assert model.feature_names_in_.tolist() == list(data)
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.score(X, y) > 0.85
+    # A categorical column is one unit; here it is the informative one.
+    assert model.units_.names == tuple(data)
+    assert model.select(X).mean(axis=0).argmax() == 1
+    narrative = model.explain(X)[20]
+    assert narrative.steps[0].values["colour"] in ("red", "green", "blue")
 
 
-@pytest.mark.parametrize("policy", ["greedy", "sampled"])
-def test_mask_probability_is_a_distribution(binary, policy):
-    model, cube = binary
-    masks = cube.astype(bool)
-    table = model.mask_probability(cube, masks[None], policy=policy)
-    assert table.shape == (16, 16)
-    np.testing.assert_allclose(table.sum(axis=1), 1, atol=1e-6)
-    pairs = model.mask_probability(cube, masks, policy=policy)
-    np.testing.assert_array_equal(pairs, table.diagonal())
-    np.testing.assert_array_equal(model.mask_probability(cube[:1], masks, policy=policy), table[0])
-    if policy == "greedy":
-        np.testing.assert_array_equal(
-            table.argmax(axis=1), (model.select(cube) @ [8, 4, 2, 1]).astype(int)
-        )
+def test_columns_are_reordered_by_name_and_wrong_ones_are_named():
+    data, y = frame()
+    X = pd.DataFrame(data)
+    model = SUWRClassifier(**SMALL).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), model.predict_proba(X[X.columns[::-1]]))
+    with pytest.raises(ValueError, match=r"unseen at fit time:\n- years"):
+        model.predict(X.rename(columns={"age": "years"}))
+    with pytest.raises(ValueError, match=r"now missing:\n- age"):
+        model.predict(X.drop(columns="age"))
+    with (
+        pytest.warns(UserWarning, match="does not have valid feature names"),
+        pytest.raises(ValueError, match="2 features"),
+    ):
+        model.predict(np.ones((3, 2)))
 
 
-def test_sampled_selections_follow_mask_probability(binary):
-    model, cube = binary
-    row = np.repeat(cube[5:6], 20_000, axis=0)
-    sampled = model.select(row, policy="sampled", random_state=0)
-    frequency = np.bincount(sampled @ [8, 4, 2, 1], minlength=16) / len(row)
-    exact = model.mask_probability(cube[5:6], cube.astype(bool))
-    assert np.abs(frequency - exact).max() < 0.02
-    again = model.select(row, policy="sampled", random_state=0)
-    np.testing.assert_array_equal(sampled, again)
+def test_unknown_categories_and_new_missing_values_are_accepted():
+    data, y = frame()
+    X = pd.DataFrame(data)
+    model = SUWRClassifier(**SMALL).fit(X, y)
+    unseen = X.assign(colour=["purple"] * 75 + [None] * 75, noise=np.nan)
+    assert np.isfinite(model.predict_proba(unseen)).all()
+
+
+def test_sample_weight_is_used():
+    X, y = make_regression(100, 3, random_state=0)
+    weight = np.where(y > 0, 1.0, 0.0)
+    weighted = SUWRRegressor(**SMALL).fit(X, y, sample_weight=weight)
+    assert weighted.target_mean_ == pytest.approx(y[y > 0].mean())
+
+
+def test_the_weight_of_a_regressor_is_in_units_of_the_squared_error():
+    X, y = make_regression(100, 3, random_state=0)
+    small, large = (
+        SUWRRegressor(**SMALL, sparsity_weight=0.01 * np.var(y) * s**2).fit(X, s * y)
+        for s in (1.0, 1000.0)
+    )
+    np.testing.assert_array_equal(small.select(X), large.select(X))
+    np.testing.assert_allclose(1000 * small.predict(X), large.predict(X), rtol=1e-3)
+
+
+def test_the_auto_weight_is_one_percent_of_the_best_constant_loss():
+    X, y = make_classification(100, 4, weights=[0.5], flip_y=0, random_state=0)
+    model = SUWRClassifier(**SMALL).fit(X, y)
+    assert model.sparsity_weight_ == pytest.approx(0.01 * np.log(2), rel=1e-3)
+    model = SUWRRegressor(**SMALL).fit(X, y * 10.0)
+    assert model.sparsity_weight_ == pytest.approx(0.01 * np.var(y * 10.0))
 
 
 @pytest.mark.parametrize(
-    ("masks", "message"),
+    ("params", "message"),
     [
-        (np.ones((16, 3)), "4 columns"),
-        (np.ones((5, 4)), "each of the 16 rows"),
-        (np.full((16, 4), 2), "boolean"),
-        (np.ones(4), "4 columns"),
+        ({"sparsity_weight": -1}, "'sparsity_weight' parameter of SUWRClassifier must be"),
+        ({"sparsity_weight": np.nan}, "'sparsity_weight' parameter of SUWRClassifier must be"),
+        ({"sparsity_weight": np.inf}, "'sparsity_weight' parameter of SUWRClassifier must be"),
+        ({"sparsity_weight": "much"}, "'sparsity_weight' parameter of SUWRClassifier must be"),
+        ({"max_steps": 0}, "'max_steps' parameter of SUWRClassifier must be"),
+        ({"units_per_step": 0}, "'units_per_step' parameter of SUWRClassifier must be"),
+        ({"max_epochs": 0}, "'max_epochs' parameter of SUWRClassifier must be"),
+        ({"trainer": "magic"}, "'trainer' parameter of SUWRClassifier must be"),
+        ({"sparsity_weight": True}, "'sparsity_weight' parameter of SUWRClassifier must be"),
+        ({"random_state": -1}, "'random_state' parameter of SUWRClassifier must be"),
+        ({"verbose": -1}, "'verbose' parameter of SUWRClassifier must be"),
+        ({"n_predictors": 3}, "'n_predictors' parameter of SUWRClassifier must be an even"),
+        ({"network": "conv"}, "'network' parameter must be 'mlp' unless 'groups'"),
+        ({"training": 3}, "'training' parameter of SUWRClassifier must be"),
+        ({"training": {"magic": 1}}, "'training' parameter .* 'magic'"),
+        ({"training": {"max_steps": 3}}, "'training' parameter .* 'max_steps'"),
+        ({"training": {"rollouts": "two"}}, "'rollouts' .*'two'"),
+        ({"training": {"dropout": np.nan}}, "'dropout' .*nan"),
+        ({"device": "abacus"}, "'device' parameter of SUWRClassifier must be"),
+        ({"costs": [1, 2, 3, -1]}, "'costs' parameter of SUWRClassifier must"),
+        ({"groups": {"a": ["x9"]}}, "'groups' parameter of SUWRClassifier must"),
     ],
 )
-def test_bad_masks(binary, masks, message):
-    model, cube = binary
+def test_invalid_parameters_are_named(params, message):
+    X, y = make_classification(50, 4, random_state=0)
+    model = SUWRClassifier(**SMALL | params)
     with pytest.raises(ValueError, match=message):
-        model.mask_probability(cube, masks)
+        model.fit(X, y)
+    assert not hasattr(model, "policy_")
 
 
-def test_bad_policy(binary):
-    with pytest.raises(ValueError, match="'policy' parameter must be"):
-        binary[0].select(binary[1], policy="best")
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (np.ones((0, 3)), [], "0 sample"),
+        (np.ones((1, 3)), [1], "1 sample"),
+        (pd.DataFrame({"a": [1.0]}), [1], "1 sample"),
+        (np.ones((5, 0)), [0, 1, 0, 1, 0], "0 feature"),
+        (pd.DataFrame(index=range(5)), [0, 1, 0, 1, 0], "0 feature"),
+        ([[1.0], [np.inf]], [0, 1], "infinity in column 'x0'"),
+        (pd.DataFrame({"a": [1.0, np.inf]}), [0, 1], "infinity in column 'a'"),
+        ([[1.0], [2.0]], ["a", "a"], "one class: 'a'|one class: np.str_"),
+        ([[1.0], [2.0]], ["a", None], "contains NaN"),
+        ([[1.0], [2.0]], [0, 1, 1], "inconsistent"),
+        (pd.DataFrame({"a": [1, "x"]}), [0, 1], "'a' mixes numbers and text"),
+        (pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), [0, 1], "'a' twice"),
+    ],
+)
+def test_invalid_tables(X, y, message):
+    with pytest.raises(ValueError, match=message):
+        SUWRClassifier(**SMALL).fit(X, y)
 
 
-def test_groups_are_revealed_whole_and_costs_matter():
-    X, y = make_classification(200, 6, n_informative=6, n_redundant=0, random_state=0)
-    groups = {"panel": [0, 1, 2]}
-    model = SUWRClassifier(**SMALL | {"max_epochs": 20}, groups=groups, costs={"panel": 0.0})
-    model.fit(X, y)
-    masks = model.select(X)
-    assert (masks[:, :3] == masks[:, :1]).all()
-    # What is free is taken.
-    assert masks[:, 0].mean() > 0.9
-    dear = SUWRClassifier(**SMALL | {"max_epochs": 20}, groups=groups, costs={"panel": 1e4})
-    assert not dear.fit(X, y).select(X)[:, 0].any()
+def test_text_in_a_numeric_column_is_refused():
+    data, y = frame()
+    X = pd.DataFrame(data)
+    model = SUWRClassifier(**SMALL).fit(X, y)
+    with pytest.raises(ValueError, match="'noise' held numbers in fit"):
+        model.predict(X.assign(noise="loud"))
 
 
-def test_patches_of_real_digits():
-    from sklearn.datasets import load_digits
-
-    X, y = load_digits(return_X_y=True)
-    model = SUWRClassifier(
-        **SMALL | {"max_epochs": 2}, groups=Patches((8, 8), size=3, stride=2), max_steps=4
-    ).fit(X[:400], y[:400])
-    masks = model.select(X[:50])
-    assert masks.shape == (50, 64)
-    assert poison_check(model, X[:50], random_state=0).passed
-    assert model.explain(X[:2])[0].n_units == len(model.units_) == 16
-
-
-def test_several_units_per_step():
-    X, y = make_regression(100, 6, random_state=0)
-    model = SUWRRegressor(**SMALL, units_per_step=2, sparsity_weight=0.0).fit(X, y)
-    assert model.max_steps_ == 3
-    assert model.policy_.rollout(model._encode(model._read(X))).order.shape[2] == 2
-    assert poison_check(model, X, random_state=0).passed
+def test_history_has_one_record_per_epoch():
+    X, y = make_classification(60, 4, random_state=0)
+    model = SUWRClassifier(**SMALL | {"max_epochs": 10}).fit(X, y)
+    history = model.history_
+    assert [record["epoch"] for record in history] == list(range(1, len(history) + 1))
+    phases = list(dict.fromkeys(record["phase"] for record in history))
+    assert len(phases) == 3
+    assert [sum(r["phase"] == phase for r in history) for phase in phases] == [3, 10, 2]
+    keys = {"epoch", "phase", "training_loss", "validation_objective", "mean_cost"}
+    assert all(set(record) == keys for record in history)
+    policy = [record for record in history if record["phase"] == phases[1]]
+    assert all(np.isfinite(record["validation_objective"]) for record in policy)
+    assert all(0 <= record["mean_cost"] <= 4 for record in policy)
+    assert json.loads(json.dumps(history)) == history
 
 
-def test_max_steps_limits_the_selection(cancer):
-    X, y = cancer
-    model = SUWRClassifier(**SMALL, max_steps=2).fit(X, y)
-    assert model.select(X).sum(axis=1).max() <= 2
+@pytest.mark.parametrize("training", [TrainingConfig(rollouts=3), {"rollouts": 3}])
+def test_training_settings_reach_the_trainer(training):
+    X, y = make_classification(60, 4, random_state=0)
+    model = SUWRClassifier(**SMALL | {"max_epochs": 1}, training=training)
+    assert model.get_params()["training"] is training
+    copy = clone(model)
+    assert copy.training == training
+    data = copy._prepare(X, y, None)
+    assert copy._settings(data).rollouts == 3
+    copy.set_params(training=None)
+    assert copy._settings(data).rollouts == 2
 
 
-def test_the_published_trainer_runs_and_does_not_leak():
-    X, y = make_classification(200, 5, random_state=0)
-    model = SUWRClassifier(**SMALL | {"max_epochs": 30}, trainer="reinforce").fit(X, y)
-    assert model.score(X, y) > 0.7
-    assert poison_check(model, X, random_state=0).passed
+def test_former_names_of_training_settings_warn():
+    X, y = make_classification(60, 4, random_state=0)
+    model = SUWRClassifier(**SMALL, training={"least_continuation": 0.2})
+    with pytest.warns(FutureWarning, match="'least_continuation' .* Use 'min_continuation'"):
+        data = model._prepare(X, y, None)
+    with pytest.warns(FutureWarning, match="'least_continuation'"):
+        assert model._settings(data).min_continuation == 0.2
 
 
-def test_a_constant_target_needs_no_features():
-    model = SUWRRegressor(**SMALL).fit(np.random.RandomState(0).randn(40, 3), np.full(40, 7.0))
-    np.testing.assert_allclose(model.predict(np.zeros((2, 3))), 7.0, atol=0.5)
+def test_equal_training_settings_give_equal_models():
+    X, y = make_classification(60, 4, random_state=0)
+    settings = {"rollouts": 1, "dropout": 0.0}
+    one, two = (
+        SUWRClassifier(**SMALL, training=training).fit(X, y)
+        for training in (settings, TrainingConfig(**settings))
+    )
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
 
 
-@given(data=st.data())
-@settings(max_examples=20, deadline=None)
-def test_acquire_takes_the_same_decisions_as_explain(models, data):
-    model, X = models[data.draw(st.sampled_from(["classifier", "regressor"]))]
-    row = data.draw(st.integers(0, len(X) - 1))
-    narrative = model.explain(X.iloc[[row]])[0]
-    session = model.acquire()
-    while not session.done:
-        session.observe({c: X.iloc[row][c] for c in session.next_columns})
-    told = session.narrative(row)
-    assert [s.units for s in told.steps] == [s.units for s in narrative.steps]
-    assert [s.stop_probability for s in told.steps] == [s.stop_probability for s in narrative.steps]
-    assert told.prediction == narrative.prediction
-    assert told.ended == narrative.ended
+@pytest.mark.parametrize(("verbose", "expected"), [(0, 0), (1, None), (2, 3)])
+def test_verbose_is_silent_or_a_bar_or_one_line_per_epoch(capsys, verbose, expected):
+    X, y = make_classification(60, 4, random_state=0)
+    SUWRClassifier(**SMALL | {"max_epochs": 1}, verbose=verbose).fit(X, y)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines if expected is None else len(lines) == expected

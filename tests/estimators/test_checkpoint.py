@@ -1,4 +1,4 @@
-"""A fit that is stopped goes on, to the same result."""
+"""An interrupted fit resumes from its checkpoint, with the same result."""
 
 import numpy as np
 import pytest
@@ -16,8 +16,8 @@ class Killed(BaseException):
     pass
 
 
-def fit_and_die(path, monkeypatch, after, **changes):
-    """Stop the fit right after its ``after``-th checkpoint."""
+def interrupted_fit(path, monkeypatch, after, **changes):
+    """Interrupt the fit right after its ``after``-th checkpoint."""
     write, count = module.FileCheckpoint.write, 0
 
     def writing(self, phase, state):
@@ -45,21 +45,22 @@ def fit_and_die(path, monkeypatch, after, **changes):
         (3, {"sparsity_weight": (0.001, 0.1)}),
     ],
 )
-def test_a_resumed_fit_equals_an_unbroken_one(tmp_path, monkeypatch, after, changes):
-    """Pretraining has one epoch here, the policy three, fine-tuning one."""
+def test_a_resumed_fit_equals_an_uninterrupted_one(tmp_path, monkeypatch, after, changes):
+    """Pretraining has one epoch, policy training three, fine-tuning one."""
     path = tmp_path / "fit.checkpoint"
     whole = SUWRClassifier(**(SMALL | changes)).fit(X, y)
-    fit_and_die(path, monkeypatch, after, **changes)
+    interrupted_fit(path, monkeypatch, after, **changes)
     assert path.exists()
     resumed = SUWRClassifier(checkpoint=path, **(SMALL | changes)).fit(X, y)
     np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
     np.testing.assert_array_equal(resumed.select(X), whole.select(X))
+    assert resumed.history_ == whole.history_
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_fit_is_refused(tmp_path, monkeypatch):
+def test_the_checkpoint_of_another_fit_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "fit.checkpoint"
-    fit_and_die(path, monkeypatch, 2)
+    interrupted_fit(path, monkeypatch, 2)
     with pytest.raises(ModelFileError, match="other data or parameters"):
         SUWRClassifier(checkpoint=path, **(SMALL | {"hidden_size": 9})).fit(X, y)
     with pytest.raises(ModelFileError, match="other data or parameters"):
@@ -70,12 +71,12 @@ def test_another_fit_is_refused(tmp_path, monkeypatch):
 def test_a_damaged_file_is_refused(tmp_path, content):
     path = tmp_path / "fit.checkpoint"
     path.write_bytes(content)
-    with pytest.raises(ModelFileError, match="damaged or not a checkpoint"):
+    with pytest.raises(ModelFileError, match="damaged or not a suwr checkpoint"):
         SUWRClassifier(checkpoint=path, **SMALL).fit(X, y)
     assert path.read_bytes() == content
 
 
-def test_a_checkpoint_needs_a_seed_and_a_folder(tmp_path):
+def test_a_checkpoint_requires_a_seed_and_an_existing_folder(tmp_path):
     with pytest.raises(ValueError, match="'random_state' to be an int"):
         SUWRClassifier(checkpoint=tmp_path / "c", max_epochs=1).fit(X, y)
     with pytest.raises(FileNotFoundError, match="does not exist"):

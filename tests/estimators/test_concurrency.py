@@ -1,4 +1,4 @@
-"""One model in many threads, and fits in threads, forked and spawned processes."""
+"""Predictions in many threads; fits in threads and in forked and spawned processes."""
 
 import json
 import multiprocessing
@@ -16,7 +16,7 @@ import suwr
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
-def test_16_threads_predict_as_one():
+def test_threads_predict_the_same():
     model = suwr.load(FIXTURES / "classifier-1.suwr")
     rows = json.loads((FIXTURES / "classifier-1.json").read_text())["rows"]
     X = pd.DataFrame(rows * 40)
@@ -27,13 +27,13 @@ def test_16_threads_predict_as_one():
         return model.predict_proba(X[part]), model.select(X[part]), model.explain(X[:12])
 
     with ThreadPoolExecutor(16) as pool:
-        for number, (probability, mask, story) in enumerate(pool.map(work, range(48))):
+        for number, (probability, mask, explanation) in enumerate(pool.map(work, range(48))):
             np.testing.assert_array_equal(probability, expected[0][: 480 - number])
             np.testing.assert_array_equal(mask, expected[1][: 480 - number])
-            assert story == expected[2]
+            assert explanation == expected[2]
 
 
-def test_fits_in_threads_do_not_disturb_each_other():
+def test_fits_in_threads_are_independent():
     X, y, _ = one_column(60)
     expected = [fit_and_predict(X, y, seed) for seed in range(3)]
     with ThreadPoolExecutor(3) as pool:
@@ -41,12 +41,12 @@ def test_fits_in_threads_do_not_disturb_each_other():
     np.testing.assert_array_equal(found, expected)
 
 
-# Newer Pythons warn of forks beside threads; the point is that it works all the same.
+# Newer Python versions warn about forking a multi-threaded process; it must work regardless.
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_fits_in_other_processes(method):
     X, y, _ = one_column(60)
-    expected = fit_and_predict(X, y, 0)  # torch is in use here before the fork
+    expected = fit_and_predict(X, y, 0)  # torch is initialized before the fork
     context = multiprocessing.get_context(method)
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         found = pool.submit(fit_and_predict, X, y, 0).result(timeout=300)

@@ -1,4 +1,4 @@
-"""Trained models beside the exact optimum of an enumerated problem."""
+"""Trained models compared with the exact optimum of an enumerated problem."""
 
 from itertools import product
 
@@ -10,26 +10,26 @@ from suwr.exact import FiniteProblem, gap, leakage
 
 CUBE = np.array(list(product([0.0, 1.0], repeat=4)))
 TARGET = (CUBE[:, 0] * CUBE[:, 1] + CUBE[:, 2] * CUBE[:, 3]) ** 2
-PRICE = 0.05
+WEIGHT = 0.05
 
 
 @pytest.fixture(scope="module")
 def model():
     X, y = np.repeat(CUBE, 30, axis=0), np.repeat(TARGET, 30)
-    return SUWRRegressor(max_epochs=40, hidden_size=64, sparsity_weight=PRICE, random_state=0).fit(
+    return SUWRRegressor(max_epochs=40, hidden_size=64, sparsity_weight=WEIGHT, random_state=0).fit(
         X, y
     )
 
 
-def test_close_to_the_optimum_and_never_beyond_it(model):
+def test_the_objective_is_close_to_the_optimum_and_not_below_it(model):
     problem = FiniteProblem(CUBE, TARGET)
-    result = gap(model, problem, PRICE)
+    result = gap(model, problem, WEIGHT)
     assert result.to_lp >= -1e-6
     # Without features the objective is the variance of y, 0.98; the optimum is 0.15.
     assert -1e-6 <= result.to_suwr <= 0.1
 
 
-def test_no_leakage_by_any_of_the_definitions(model):
+def test_no_leakage_by_any_definition(model):
     found = leakage(FiniteProblem(CUBE, TARGET), model, tolerance=1e-5)
     assert not found.label.leaks
     assert not found.feature.leaks

@@ -1,4 +1,4 @@
-"""One model for a range of λ."""
+"""Models that are fitted for a range of λ."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def model(data):
     ).fit(*data)
 
 
-def test_a_dearer_unit_is_asked_for_less(model, data):
+def test_a_larger_weight_reveals_fewer_units(model, data):
     costs = [model.cost(data[0], sparsity_weight=w).mean() for w in (0.002, 0.02, 0.2)]
     assert costs[0] > costs[1] > costs[2]
     assert model.sparsity_weight_ == pytest.approx(0.02)
@@ -30,7 +30,7 @@ def test_a_dearer_unit_is_asked_for_less(model, data):
     )
 
 
-def test_the_number_of_features_finds_the_place(model, data):
+def test_mean_features_selects_the_weight(model, data):
     most, least = model.weight_range_.n_units[[0, -1]]
     wanted = (most + least) / 2
     taken = model.cost(data[0], mean_features=wanted).mean()
@@ -38,7 +38,7 @@ def test_the_number_of_features_finds_the_place(model, data):
     assert model.predict(data[0], mean_features=wanted).shape == data[1].shape
 
 
-def test_nothing_hidden_is_read_at_any_place(model, data):
+def test_unrevealed_cells_are_not_read_at_any_weight(model, data):
     X = data[0][:60]
     for weight in (0.002, 0.03, 0.2):
         kept = model.select(X, sparsity_weight=weight)
@@ -51,15 +51,20 @@ def test_nothing_hidden_is_read_at_any_place(model, data):
             )
 
 
-def test_all_that_decides_can_be_told(model, data):
-    X = data[0][:5]
-    told = {"sparsity_weight": 0.1}
-    masks = model.select(X, **told)
-    assert (model.mask_probability(X, masks, policy="greedy", **told) == 1).all()
-    stories = model.explain(X, **told)
-    assert [sum(len(s.columns) for s in n.steps) for n in stories] == masks.sum(axis=1).tolist()
-    session = model.acquire(**told)
-    assert session.next_unit == (stories[0].steps[0].unit if stories[0].steps else None)
+def test_every_method_takes_the_weight(model, data):
+    X, y = data[0][:5], data[1][:5]
+    at = {"sparsity_weight": 0.1}
+    masks = model.select(X, **at)
+    assert (model.mask_probability(X, masks, policy="greedy", **at) == 1).all()
+    explanation = model.explain(X, **at)
+    counts = [sum(len(s.columns) for s in narrative.steps) for narrative in explanation]
+    assert counts == masks.sum(axis=1).tolist()
+    session = model.acquire(**at)
+    steps = explanation[0].steps
+    assert session.next_unit == (steps[0].unit if steps else None)
+    probability = model.predict_proba(X, **at)
+    np.testing.assert_allclose(model.predict_masked(X, masks, **at), probability, atol=1e-6)
+    assert model.score(X, y, **at) == (model.predict(X, **at) == y).mean()
 
 
 def test_a_saved_model_keeps_its_range(model, data, tmp_path):
@@ -74,30 +79,51 @@ def test_a_saved_model_keeps_its_range(model, data, tmp_path):
 @pytest.mark.parametrize(
     ("point", "message"),
     [
-        ({"sparsity_weight": 1.0}, "'sparsity_weight' parameter must lie in"),
-        ({"mean_features": 1000}, "'mean_features' parameter must lie in"),
+        ({"sparsity_weight": 1.0}, "'sparsity_weight' parameter must be in"),
+        ({"mean_features": 1000}, "'mean_features' parameter must be in"),
         ({"mean_features": 3, "sparsity_weight": 0.1}, "not both"),
     ],
 )
-def test_places_outside_are_refused(model, data, point, message):
+def test_values_outside_the_range_are_refused(model, data, point, message):
     with pytest.raises(ValueError, match=message):
         model.predict(data[0], **point)
 
 
-def test_a_model_of_one_weight_has_no_other(data):
+def test_a_model_for_a_single_weight_refuses_others(data):
     plain = SUWRClassifier(max_epochs=1, hidden_size=8, random_state=0).fit(*data)
+    for method in (plain.predict, plain.select, plain.cost, plain.explain):
+        with pytest.raises(ValueError, match="fitted for a range"):
+            method(data[0], mean_features=3)
     with pytest.raises(ValueError, match="fitted for a range"):
-        plain.predict(data[0], mean_features=3)
+        plain.score(*data, sparsity_weight=0.1)
+    with pytest.raises(ValueError, match="fitted for a range"):
+        plain.predict_masked(data[0], np.ones_like(data[0]), sparsity_weight=0.1)
 
 
 @pytest.mark.parametrize("given", [(0.1,), (0.1, 0.01), (0, 1), (0.1, np.inf), (0.1, "b")])
-def test_bad_ranges_are_refused(data, given):
+def test_invalid_ranges_are_refused(data, given):
     with pytest.raises(ValueError, match="'sparsity_weight' parameter of SUWRRegressor"):
         SUWRRegressor(sparsity_weight=given).fit(*data)
 
 
-def test_the_middle_is_found_between_grid_points():
-    spans = WeightRange(0.01, 1.0, np.linspace(10, 2, 33))
-    assert spans.condition(None, 6.0) == pytest.approx(0.0)
-    assert spans.condition(0.1, None) == pytest.approx(0.0)
-    assert spans.condition(None, 10.0) == -1.0
+def test_the_grid_is_interpolated():
+    weights = WeightRange(0.01, 1.0, np.linspace(10, 2, 33))
+    assert weights.condition(None, 6.0) == pytest.approx(0.0)
+    assert weights.condition(0.1, None) == pytest.approx(0.0)
+    assert weights.condition(None, 10.0) == -1.0
+
+
+def test_mean_features_counts_units_not_columns_or_costs(data):
+    """Three groups of ten columns: at most three units, whatever the costs."""
+    X, y = data
+    groups = {name: list(range(10 * i, 10 * i + 10)) for i, name in enumerate("abc")}
+    model = SUWRClassifier(
+        sparsity_weight=(0.0001, 0.05), groups=groups, costs={"a": 5.0, "b": 2.0, "c": 1.0},
+        max_epochs=8, hidden_size=16, validation_fraction=0.5, random_state=0,
+    ).fit(X, y)  # fmt: skip
+    assert model.weight_range_.n_units.max() <= 3
+    most = model.weight_range_.n_units[0]
+    masks = model.select(X, mean_features=most)
+    n_units = masks[:, ::10].sum(axis=1).mean()
+    assert n_units == pytest.approx(most, rel=0.25)
+    assert masks.sum(axis=1).mean() == pytest.approx(10 * n_units)

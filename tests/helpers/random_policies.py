@@ -1,4 +1,4 @@
-"""Policies with random networks: what they do makes no sense, but they must not leak."""
+"""Policies with random networks, for tests of properties that hold for any weights."""
 
 import numpy as np
 import torch
@@ -15,17 +15,16 @@ UNITS = {
     "patches": Patches((2, 3), size=2),
 }
 
-
-# Everything that changes what a network is made of or told.
+# Architectures by name.
 NETWORKS = {
     "separate": {},
     "shared": {"n_members": 1, "shared": True},
-    "told": {"conditioned": True},
+    "conditioned": {"conditioned": True},
     "images": {"image_shape": (2, 3)},
-    "told images": {"image_shape": (2, 3), "conditioned": True},
-    "informed": {"informed": True},
-    "told and informed": {"informed": True, "conditioned": True},
-    "told and informed images": {
+    "conditioned images": {"image_shape": (2, 3), "conditioned": True},
+    "uncertainty": {"informed": True},
+    "conditioned uncertainty": {"informed": True, "conditioned": True},
+    "conditioned uncertainty images": {
         "image_shape": (2, 3),
         "informed": True,
         "conditioned": True,
@@ -42,7 +41,7 @@ def make_policy(
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         network = build(Architecture(n_columns, n_columns, len(units), 2, 8, 2, **changes))
-    # Soft enough for stop and select to stay uncertain.
+    # Keeps stop probabilities away from 0 and 1.
     network.stop_temperature.fill_(0.5)
     inputs = MaskedInputs.build(units, np.arange(n_columns), "cpu")
     most = -(-len(units) // units_per_step)

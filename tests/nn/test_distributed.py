@@ -1,4 +1,4 @@
-"""Two processes train the model that one would train."""
+"""Two processes train the same model as one."""
 
 import json
 import os
@@ -8,51 +8,51 @@ import sys
 
 import numpy as np
 import pytest
-import team_of_two
 import torch
+import two_processes
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
-from team_of_two import MODELS, SMALL, outcome, table
+from two_processes import MODELS, SMALL, outcome, table
 from typer.testing import CliRunner
 
 import suwr.estimators.checkpoint as checkpoint
 from suwr import SUWRClassifier, load
 from suwr.cli import app
-from suwr.nn.distributed import Share, Team, launched
+from suwr.nn.distributed import ProcessGroup, Shard, torchrun_process_group
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
 
 
 def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return str(found.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """What two processes left, which began one of their fits from a checkpoint of a single one."""
-    path = tmp_path_factory.mktemp("team")
+    """Output of two processes, which resume one of their fits from a checkpoint of one process."""
+    path = tmp_path_factory.mktemp("processes")
     leave_checkpoint(path / "stopped")
     common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "WORLD_SIZE": "2"}
-    words = [sys.executable, "-W", "error", team_of_two.__file__, str(path)]
+    command = [sys.executable, "-W", "error", two_processes.__file__, str(path)]
     pair = [
-        subprocess.Popen(words, env=os.environ | common | {"RANK": str(rank)}, stderr=-1)
+        subprocess.Popen(command, env=os.environ | common | {"RANK": str(rank)}, stderr=-1)
         for rank in range(2)
     ]
-    ended = [process.communicate(timeout=300)[1].decode() for process in pair]
-    assert [process.returncode for process in pair] == [0, 3], "\n".join(ended)
+    errors = [process.communicate(timeout=300)[1].decode() for process in pair]
+    assert [process.returncode for process in pair] == [0, 3], "\n".join(errors)
     return path
 
 
 @pytest.fixture(scope="module")
 def facts(folder):
-    """What each of the two noted down."""
+    """Observations recorded by each process."""
     return [json.loads((folder / f"facts-{rank}.json").read_text()) for rank in range(2)]
 
 
 def leave_checkpoint(path):
-    """A fit that is stopped in its second phase."""
+    """Interrupt a fit in its second phase."""
 
     class Stopped(BaseException):
         pass
@@ -83,35 +83,35 @@ def test_two_processes_train_as_one(folder, name):
         np.testing.assert_allclose(first[key], value, atol=1e-4, err_msg=key)
 
 
-def test_one_process_writes(folder, facts):
-    # Two epochs were left to do.
+def test_only_the_main_process_writes_checkpoints(folder, facts):
+    # The interrupted fit had two epochs left.
     assert [f["checkpoints written"] for f in facts] == [2, 0]
     assert not (folder / "stopped").exists()
 
 
-def test_disagreement_is_told_to_everyone(facts):
-    for told in facts:
-        assert "same data and parameters" in told["other data"]
-        assert "same data and parameters" in told["other parameters"]
-        assert "needs 'random_state' to be an int" in told["no seed"]
+def test_every_process_reports_different_data_or_parameters(facts):
+    for own in facts:
+        assert "same data and parameters" in own["other data"]
+        assert "same data and parameters" in own["other parameters"]
+        assert "'random_state' to be an int" in own["no seed"]
 
 
-def test_nobody_waits_for_a_process_that_ended(facts):
-    assert facts[0]["the other failed"]
+def test_failure_of_one_process_ends_the_others(facts):
+    assert facts[0]["failure of the other process"]
 
 
 @given(st.integers(0, 200), st.integers(1, 40))
-def test_shares_are_all_rows_once(n_rows, size):
-    shares = [Share.cut(n_rows, rank, size) for rank in range(size)]
-    covered = [row for share in shares for row in range(share.start, share.stop)]
+def test_shards_partition_the_rows(n_rows, size):
+    shards = [Shard.of_rank(n_rows, rank, size) for rank in range(size)]
+    covered = [row for shard in shards for row in range(shard.start, shard.stop)]
     assert covered == list(range(n_rows))
-    lengths = [share.stop - share.start for share in shares]
-    # Joined shares may be padded at the end, not in between.
+    lengths = [shard.stop - shard.start for shard in shards]
+    # `ProcessGroup.gather` assumes that only the last shards are smaller.
     assert sorted(lengths, reverse=True) == lengths
     assert len(set(lengths) - {0, lengths[0]}) <= 1
 
 
-def test_noise_of_a_share_is_that_of_all_rows():
+def test_dropout_of_a_shard_equals_that_of_all_rows():
     torch.manual_seed(0)
     for ensemble, x in [
         (EnsembleMLP(3, 5, 8, 2, 2, dropout=0.4), torch.rand(3, 7, 5)),
@@ -119,20 +119,20 @@ def test_noise_of_a_share_is_that_of_all_rows():
     ]:
         torch.manual_seed(0)
         expected = ensemble(x)
-        for share in [Share(0, 4, 7), Share(4, 7, 7), Share(7, 7, 7)]:
+        for shard in [Shard(0, 4, 7), Shard(4, 7, 7), Shard(7, 7, 7)]:
             torch.manual_seed(0)
-            found = ensemble.evaluate(share.of(x), share=share)
-            torch.testing.assert_close(found, share.of(expected))
+            outputs = ensemble.evaluate(shard.slice(x), shard=shard)
+            torch.testing.assert_close(outputs, shard.slice(expected))
 
 
-def test_alone_there_is_no_team():
-    assert Team.current() is None
-    with launched() as leads:
-        assert leads
-        assert Team.current() is None
+def test_a_single_process_has_no_process_group():
+    assert ProcessGroup.current() is None
+    with torchrun_process_group() as is_main:
+        assert is_main
+        assert ProcessGroup.current() is None
 
 
-def test_the_command_under_torchrun(tmp_path, monkeypatch):
+def test_fit_command_under_torchrun(tmp_path, monkeypatch):
     pandas = pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     X, y = table(MODELS["actor"])

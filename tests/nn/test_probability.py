@@ -25,7 +25,7 @@ def test_sums_to_one_and_agrees_with_sampling(groups, width, max_steps):
     sampled = policy.rollout(row.expand(n, -1), generator=torch.Generator().manual_seed(0)).mask
     weights = 1 << np.arange(5, -1, -1)
     frequency = np.bincount(sampled @ weights, minlength=64) / n
-    # Five standard errors of a binomial share, over 64 masks.
+    # Five standard errors of a binomial proportion, for each of 64 masks.
     assert (np.abs(frequency - exact) <= 5 * np.sqrt(exact * (1 - exact) / n) + 1e-4).all()
 
 
@@ -45,7 +45,7 @@ def test_main_corollary_holds_exactly(groups):
     assert n_compared > 1000
 
 
-def test_pairs_and_tables_agree():
+def test_single_masks_and_all_masks_agree():
     policy = make_policy(6)
     rows = torch.randn(5, 6)
     table = mask_probability(policy, rows, np.broadcast_to(ALL, (5, 64, 6)))
@@ -53,10 +53,10 @@ def test_pairs_and_tables_agree():
     np.testing.assert_array_equal(pairs[:, 0], table[np.arange(5), np.arange(10, 15)])
 
 
-def test_too_many_states(monkeypatch):
+def test_too_many_states_are_refused(monkeypatch):
     monkeypatch.setattr(probability, "MAX_STATES", 32)
     policy = make_policy(0)
-    with pytest.raises(ProblemTooLargeError, match=r"Got 6 units .* 64 masks"):
+    with pytest.raises(ProblemTooLargeError, match=r"6 units and has 64 subsets"):
         mask_probability(policy, torch.zeros(1, 6), np.ones((1, 1, 6), dtype=bool))
     assert mask_probability(policy, torch.zeros(1, 6), np.zeros((1, 1, 6), dtype=bool)).shape == (
         1,

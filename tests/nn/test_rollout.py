@@ -33,7 +33,7 @@ def assert_same(one, two, rows=slice(None)):
     network=st.sampled_from(sorted(NETWORKS)),
 )
 @settings(max_examples=80, deadline=None)
-def test_what_is_hidden_is_never_read(seed, groups, poison, width, sample, network):
+def test_hidden_values_are_never_read(seed, groups, poison, width, sample, network):
     policy = make_policy(seed, UNITS[groups], units_per_step=width, network=network)
     values = torch.randn(30, 6, generator=torch.Generator().manual_seed(seed))
     before = policy.rollout(values, generator=generator(sample), record=True)
@@ -46,8 +46,8 @@ def test_what_is_hidden_is_never_read(seed, groups, poison, width, sample, netwo
 @pytest.mark.parametrize("poison", POISONS)
 @pytest.mark.parametrize("sample", [None, 1])
 def test_hidden_pixels_of_an_image_are_never_read(poison, sample):
-    # An image so large that patches are looked up by their pixels.
-    policy = make_policy(1, Patches((9, 9), 3), 8, network="informed", n_columns=81)
+    # Large enough for availability to be computed from the pixels of each patch.
+    policy = make_policy(1, Patches((9, 9), 3), 8, network="uncertainty", n_columns=81)
     assert policy.inputs.members is not None
     values = torch.randn(30, 81, generator=torch.Generator().manual_seed(0))
     before = policy.rollout(values, generator=generator(sample), record=True)
@@ -60,19 +60,19 @@ def test_hidden_pixels_of_an_image_are_never_read(poison, sample):
     assert_same(before, policy.rollout(values, generator=generator(sample), record=True))
 
 
-@pytest.mark.parametrize(("network", "most"), [("informed", 1024), ("told images", 64)])
-def test_one_row_waits_for_few_empty_ones(monkeypatch, network, most):
+@pytest.mark.parametrize(("network", "block"), [("uncertainty", 1024), ("conditioned images", 64)])
+def test_block_size_depends_on_the_network(monkeypatch, network, block):
     made = make_policy(0, network=network)
     policy = Policy(made.network, made.inputs, made.loss, 3, condition=made.condition)
-    asked, decide = [], policy.network.decide
+    sizes, decide = [], policy.network.decide
 
-    def counted(seen, where):
-        asked.append(len(seen))
-        return decide(seen, where)
+    def counted(seen, condition):
+        sizes.append(len(seen))
+        return decide(seen, condition)
 
     monkeypatch.setattr(policy.network, "decide", counted)
     policy.rollout(random_values(1))
-    assert set(asked) == {most}
+    assert set(sizes) == {block}
 
 
 @given(
@@ -81,7 +81,7 @@ def test_one_row_waits_for_few_empty_ones(monkeypatch, network, most):
     network=st.sampled_from(sorted(NETWORKS)),
 )
 @settings(max_examples=30, deadline=None)
-def test_a_row_is_treated_alike_in_any_batch(seed, groups, network):
+def test_decisions_do_not_depend_on_the_batch(seed, groups, network):
     policy = make_policy(seed, UNITS[groups], network=network)
     values = torch.randn(150, 6, generator=torch.Generator().manual_seed(seed))
     whole = policy.rollout(values, record=True)
@@ -98,14 +98,14 @@ def test_a_row_is_treated_alike_in_any_batch(seed, groups, network):
 
 
 def plain_loop(policy, row):
-    """Algorithm 1, word for word."""
+    """Algorithm 1 for a single row."""
     mask = torch.zeros(1, row.shape[1], dtype=torch.bool)
     order = []
     for _ in range(policy.max_steps):
-        stop, logits = policy.decide(row, mask)
-        if stop.item() >= 0.5:
+        decision = policy.decide(row, mask)
+        if decision.stop_probability.item() >= 0.5:
             break
-        unit = int(logits.argmax())
+        unit = int(decision.logits.argmax())
         order.append(unit)
         mask = mask | policy.inputs.membership[unit]
     return mask[0].numpy(), order
@@ -113,7 +113,7 @@ def plain_loop(policy, row):
 
 @pytest.mark.parametrize("groups", UNITS)
 @pytest.mark.parametrize("max_steps", [1, 3, None])
-def test_agrees_with_the_plain_loop(groups, max_steps):
+def test_rollout_agrees_with_the_plain_loop(groups, max_steps):
     values = random_values()
     policy = make_policy(3, UNITS[groups], max_steps=max_steps)
     trace = policy.rollout(values)
@@ -127,7 +127,7 @@ def test_agrees_with_the_plain_loop(groups, max_steps):
     assert max(lengths) <= policy.max_steps
 
 
-def test_some_random_network_takes_several_steps():
+def test_random_networks_take_different_numbers_of_steps():
     lengths = {
         int(n)
         for seed in range(5)
@@ -136,7 +136,7 @@ def test_some_random_network_takes_several_steps():
     assert len(lengths) > 3
 
 
-def test_recorded_states():
+def test_recorded_stop_probabilities_and_predictions():
     values = random_values()
     policy = make_policy(1)
     trace = policy.rollout(values, record=True, generator=generator(0))
@@ -149,15 +149,16 @@ def test_recorded_states():
     np.testing.assert_allclose(np.nansum(trace.prediction, axis=2)[:, 0], 1, atol=1e-6)
 
 
-def test_a_full_mask_stops():
+def test_full_mask_stops():
     values = random_values()
     policy = make_policy(0)
-    stop, logits = policy.decide(values, torch.ones(40, 6, dtype=torch.bool))
-    assert (stop == 1).all()
-    assert torch.isneginf(logits).all()
+    decision = policy.decide(values, torch.ones(40, 6, dtype=torch.bool))
+    assert (decision.stop_probability == 1).all()
+    assert torch.isneginf(decision.logits).all()
+    assert torch.isfinite(decision.finite_logits).all()
 
 
-def test_several_units_at_once_reveal_the_best():
+def test_several_units_per_step():
     values = random_values()
     policy = make_policy(2, units_per_step=4)
     policy.network.stop_temperature.fill_(1e9)
@@ -174,6 +175,6 @@ def test_best_units_pad_with_minus_one():
     assert best_units(scores, 4).tolist() == [[2, 0, -1, -1]]
 
 
-def test_no_rows():
+def test_rollout_of_no_rows():
     trace = make_policy(0).rollout(torch.zeros(0, 6))
     assert trace.mask.shape == (0, 6)

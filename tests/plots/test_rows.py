@@ -111,6 +111,12 @@ def test_usage_by_true_class_with_similar_names(explanation):
         plot_usage(explanation, ["a"])
 
 
+def test_usage_without_any_revealed_feature():
+    ax = plot_usage(Explanation([Narrative(0, (1.0,), 0.9, (), "decision", None, 2)]))
+    assert [text.get_text() for text in ax.texts] == ["No row reveals a feature."]
+    ax.figure.canvas.draw()
+
+
 def test_lengths_by_reason_for_stopping(explanation):
     ax = plot_lengths(explanation)
     stopped, truncated = ax.containers

@@ -112,6 +112,7 @@ def test_contents_of_the_page_of_a_model():
     assert data["rows"][0]["correct"] == (explanation[0].label == y[0])
 
     some = read(page_html(explanation[10:20:3]))
+    assert not some["hidden_values"]
     assert [row["label"] for row in some["rows"]] == [10, 13, 16, 19]
     revealed = {c for step in explanation[10].steps for c in step.columns}
     assert {data["columns"][int(c)] for c in some["rows"][0]["cells"]} == revealed

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import suwr.training.data
 from suwr import Patches, SUWRClassifier, SUWRRegressor, fit_partitions, load
 from suwr.cli import app
-from suwr.data.stored import mapped_tensor
+from suwr.data.stored import mapped_array
 from suwr.exceptions import TableError
 from suwr.scale import ParquetTable, partitions
 
@@ -153,7 +153,9 @@ def test_other_files_and_columns_are_refused(tmp_path):
         fit_partitions(SUWRClassifier(), tmp_path / "a.parquet", "z")
     with pytest.raises(ValueError, match="must not be Patches"):
         fit_partitions(SUWRClassifier(groups=Patches((1, 1), 1)), tmp_path / "a.parquet", "y")
-    with pytest.raises(FileNotFoundError, match="'scratch' parameter must be an existing folder"):
+    with pytest.raises(
+        FileNotFoundError, match="'scratch' parameter must be an existing directory"
+    ):
         fit_partitions(SUWRClassifier(), tmp_path / "a.parquet", "y", scratch=tmp_path / "no")
     with pytest.raises(FileNotFoundError, match="nor does any file match"):
         fit_partitions(SUWRClassifier(), tmp_path / "no-*.parquet", "y")
@@ -161,8 +163,8 @@ def test_other_files_and_columns_are_refused(tmp_path):
 
 def test_a_full_disk_is_an_error_not_a_crash(tmp_path):
     with pytest.raises(OSError, match="training needs 4000000"):
-        mapped_tensor((10**9, 10**6), tmp_path)
+        mapped_array((10**9, 10**6), tmp_path)
     assert list(tmp_path.iterdir()) == []
-    tensor = mapped_tensor((3, 2), tmp_path)
-    assert tensor.tolist() == [[0.0, 0.0]] * 3
+    array = mapped_array((3, 2), tmp_path)
+    assert array.tolist() == [[0.0, 0.0]] * 3
     assert list(tmp_path.iterdir()) == []

@@ -1,84 +1,85 @@
-"""The look-ahead trainer, on a problem whose answer is known."""
+"""The look-ahead trainer."""
 
 import numpy as np
 import pytest
 import torch
 from random_policies import make_policy, random_values
+from sklearn.datasets import load_digits
 
+import suwr.estimators.checkpoint as checkpoint
 from suwr import Patches, SUWRClassifier
 from suwr.nn.losses import CrossEntropy
-from suwr.nn.networks import doubts
+from suwr.nn.networks import uncertainty_features
+from suwr.training import lookahead
 from suwr.training.config import Settings
-from suwr.training.data import Folds, Rows, by_model
-from suwr.training.lookahead import LookAhead
-from suwr.training.sparsity import Prices
+from suwr.training.data import Folds, Rows, to_models
+from suwr.training.lookahead import LookaheadPhase
+from suwr.training.sparsity import SparsityWeights
+
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
 
 
 def make_phase(**changes):
     policy, loss = make_policy(3), CrossEntropy(2)
     rows = Rows(random_values(40), loss.targets(torch.arange(40) % 2), torch.ones(40))
     settings = Settings(sparsity_weight=0.1, max_steps=4, batch_size=20, max_epochs=1, **changes)
-    prices = Prices.of(settings, 1, torch.device("cpu"))
+    weights = SparsityWeights.of(settings, 1, torch.device("cpu"))
     folds = Folds(rows, torch.Generator().manual_seed(0))
-    return LookAhead(policy.network, policy.inputs, loss, folds, rows, settings, prices)
+    return LookaheadPhase(policy.network, policy.inputs, loss, folds, rows, settings, weights)
 
 
-def test_a_walk_reveals_one_unit_a_step_and_its_gains_add_up():
+def test_rollout_reveals_one_unit_per_step_and_its_gains_add_up():
     phase = make_phase(reward_scale=1.0)
     index = next(iter(phase.folds.batches(20)))
     rows = phase.folds.rows[index]
-    weight, _ = phase.prices.draw(20, phase.folds.generator)
-    walk = phase._walk(rows, weight, None)
+    weight, _ = phase.weights.draw(20, phase.folds.generator)
+    rollout = phase._roll_out(rows, weight, None)
     for state in range(5):
-        assert ((walk.revealed_at < state).sum(-1) == state).all()
-    # The last gain: loss before the last step, minus its price and the loss after it.
-    lost = []
+        assert ((rollout.revealed_at < state).sum(-1) == state).all()
+    # The last gain: loss before the last step, minus its cost and the loss after it.
+    losses = []
     for state in (3, 4):
-        seen = phase.inputs.reveal(by_model(rows.values), walk.revealed_at < state)
-        said = phase.network.eval().other_half(seen.unflatten(1, (2, -1))[0], phase.loss)
-        lost.append(phase.loss.of_prediction(said, rows.targets).flatten())
-    torch.testing.assert_close(walk.gain[0, :, 3], lost[0] - 0.1 - lost[1])
+        seen = phase.inputs.reveal(to_models(rows.values), rollout.revealed_at < state)
+        prediction = phase.network.eval().cross_fitted(seen.unflatten(1, (2, -1))[0], phase.loss)
+        losses.append(phase.loss.of_prediction(prediction, rows.targets).flatten())
+    torch.testing.assert_close(rollout.gain[0, :, 3], losses[0] - 0.1 - losses[1])
 
 
-def test_doubts_of_probabilities():
+def test_uncertainty_features_by_hand():
     mask = torch.tensor([[0.0, 0.0], [1.0, 0.0]])
-    sure, torn = doubts(torch.tensor([[1.0, 0.0, 0.0], [0.4, 0.4, 0.2]]), mask)
-    torch.testing.assert_close(sure, torch.tensor([0.0, 1.0, 0.0, 1.0, 0.0]))
+    probability = torch.tensor([[1.0, 0.0, 0.0], [0.4, 0.4, 0.2]])
+    certain, uncertain = uncertainty_features(probability, mask)
+    torch.testing.assert_close(certain, torch.tensor([0.0, 1.0, 0.0, 1.0, 0.0]))
     entropy = -(0.8 * np.log(0.4) + 0.2 * np.log(0.2)) / np.log(3)
     left = np.log(0.6) / np.log(1e-4)
-    torch.testing.assert_close(torn, torch.tensor([entropy, 0.4, 0.4, left, 0.5]).float())
+    torch.testing.assert_close(uncertain, torch.tensor([entropy, 0.4, 0.4, left, 0.5]).float())
 
 
-def test_doubts_of_the_sure_are_exact():
+def test_uncertainty_features_of_confident_predictions_are_accurate():
     logits = 3 * torch.randn(
         500, 10, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
     )
-    said, mask = (4 * logits).softmax(dim=-1), torch.zeros(500, 1)
-    # Some are so sure that 1 - p would keep three digits of what is left over.
-    assert (said.amax(dim=-1) > 0.9995).sum() > 50
+    probability, mask = (4 * logits).softmax(dim=-1), torch.zeros(500, 1)
+    # For some of them, 1 - p in float32 would keep three significant digits.
+    assert (probability.amax(dim=-1) > 0.9995).sum() > 50
     torch.testing.assert_close(
-        doubts(said.float(), mask).double(), doubts(said, mask), rtol=0.0, atol=3e-7
+        uncertainty_features(probability.float(), mask).double(),
+        uncertainty_features(probability, mask),
+        rtol=0.0,
+        atol=3e-7,
     )
 
 
-def test_the_stop_decision_hears_the_predictors():
-    policy = make_policy(0, network="informed")
+def test_stop_probability_depends_on_the_predictors():
+    policy = make_policy(0, network="uncertainty")
     values, mask = random_values(20), torch.ones(20, 6, dtype=torch.bool)
     mask[:, 5] = False
     before = policy.decide(values, mask)
     for bias in policy.network.predictor.biases:
         bias.data += 1.0
-    stop, logits = policy.decide(values, mask)
-    assert (stop != before[0]).any()
-    assert torch.equal(logits, before[1])
-
-
-def test_settings_of_training_can_be_given():
-    X = np.random.RandomState(0).randn(60, 4)
-    clf = SUWRClassifier(max_epochs=1, hidden_size=4, random_state=0, training={"rollouts": 3})
-    settings = clf._settings(clf._prepare(X, X[:, 0] > 0, None))
-    assert settings.rollouts == 3
-    assert settings.dropout == Settings(sparsity_weight=1.0, max_steps=1).dropout
+    after = policy.decide(values, mask)
+    assert (after.stop_probability != before.stop_probability).any()
+    assert torch.equal(after.logits, before.logits)
 
 
 @pytest.mark.parametrize(
@@ -91,15 +92,15 @@ def test_settings_of_training_can_be_given():
         (36, Patches((6, 6), 1), "lookahead"),
     ],
 )
-def test_auto_looks_ahead_for_images_and_very_wide_tables(n_columns, groups, trainer):
+def test_automatic_choice_of_the_trainer(n_columns, groups, trainer):
     X = np.random.RandomState(0).randn(30, n_columns)
     clf = SUWRClassifier(groups=groups, max_epochs=1, hidden_size=4, max_steps=2, random_state=0)
     clf.fit(X, X[:, 0] > 0)
-    assert clf._trainer() == trainer
+    assert clf._trainer().name == trainer
     assert clf.policy_.network.architecture.informed == (trainer == "lookahead")
 
 
-def test_the_informative_columns_of_many_are_found():
+def test_informative_columns_are_found():
     rng = np.random.RandomState(0)
     X = rng.randn(1200, 80)
     y = (X[:, 17] + X[:, 60] > 0).astype(int)
@@ -109,3 +110,68 @@ def test_the_informative_columns_of_many_are_found():
     used = clf.select(X[800:]).mean(axis=0)
     assert set(np.argsort(used)[-2:]) == {17, 60}
     assert clf.score(X[800:], y[800:]) > 0.85
+
+
+@needs_cuda
+def test_captured_fit_is_as_accurate_as_a_plain_one(monkeypatch):
+    X, y = load_digits(return_X_y=True)
+    scores = []
+    for plain in (False, True):
+        if plain:
+            monkeypatch.setattr(lookahead, "CapturedFunction", lambda function, generator: function)
+        model = SUWRClassifier(
+            groups=Patches((8, 8), 1), trainer="lookahead", max_steps=10, max_epochs=10,
+            random_state=0, device="cuda",
+        ).fit(X[:1400], y[:1400])  # fmt: skip
+        scores.append(model.score(X[1400:], y[1400:]))
+    assert min(scores) > 0.8
+    assert abs(scores[0] - scores[1]) < 0.04
+
+
+@needs_cuda
+@pytest.mark.parametrize("changes", [{}, {"network": "conv"}, {"sparsity_weight": (0.001, 0.1)}])
+def test_captured_fit_resumes_to_the_same_result(tmp_path, monkeypatch, changes):
+    X, y = load_digits(return_X_y=True)
+
+    def fit(**more):
+        model = SUWRClassifier(
+            groups=Patches((8, 8), 1), trainer="lookahead", max_steps=8, max_epochs=6,
+            hidden_size=32, random_state=0, device="cuda", **changes, **more,
+        )  # fmt: skip
+        return model.fit(X[:1400], y[:1400])
+
+    write, written = checkpoint.FileCheckpoint.write, []
+
+    def writing(self, phase, state):
+        write(self, phase, state)
+        written.append(phase)
+        if len(written) == 5:  # in the middle of look-ahead
+            raise KeyboardInterrupt
+
+    path = tmp_path / "fit.checkpoint"
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint.FileCheckpoint, "write", writing)
+        with pytest.raises(KeyboardInterrupt):
+            fit(checkpoint=path)
+    assert path.exists()
+    resumed, whole = fit(checkpoint=path), fit()
+    np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
+    np.testing.assert_array_equal(resumed.select(X), whole.select(X))
+
+
+@needs_cuda
+def test_replays_draw_new_numbers_and_read_their_arguments():
+    generator = torch.Generator("cuda").manual_seed(0)
+    drawn = torch.zeros(5, device="cuda")
+
+    def step(given: torch.Tensor) -> None:
+        drawn.copy_(given + torch.rand(5, generator=generator, device="cuda"))
+
+    captured = lookahead.CapturedFunction(step, generator)
+    seen = []
+    for number in range(lookahead.WARM_UP_CALLS + 4):
+        captured(torch.full((5,), 10.0 * number, device="cuda"))
+        seen.append(drawn.clone())
+    noise = torch.stack([value - 10.0 * number for number, value in enumerate(seen)])
+    assert bool(((noise >= 0) & (noise <= 1.001)).all())
+    assert len(noise.round(decimals=3).unique()) > 4 * lookahead.WARM_UP_CALLS

@@ -1,1 +1,1 @@
-"""Helpers without a subject of their own."""
+"""Helpers that every layer may import: files, optional dependencies, text, validation, progress."""

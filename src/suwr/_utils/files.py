@@ -1,4 +1,4 @@
-"""Writing files so that a reader sees the old one or the new one, never a part."""
+"""Atomic writes: readers see the old file or the complete new one."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["atomic_file", "check_writable", "sweep", "write_atomic"]
+__all__ = ["atomic_file", "check_writable", "remove_stale", "write_atomic"]
 
 _SUFFIX = ".part"
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
-    """Say at once, before any work, when a file cannot be written."""
+    """Raise an error if a file cannot be written, before any work is done."""
     target = Path(path)
     folder = target.parent
     if not folder.is_dir():
@@ -31,23 +31,24 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
 def atomic_file(
     path: str | os.PathLike[str], *, folder: str | os.PathLike[str] | None = None
 ) -> Iterator[Path]:
-    """A temporary file to write to; it takes the place of ``path`` when the block ends well.
+    """Yield a temporary file that replaces ``path`` if the block succeeds.
 
     Parameters
     ----------
     path : path
     folder : path, optional
-        Where the temporary file lives, on the same disk; beside ``path`` unless said.
+        Directory of the temporary file, on the same file system as ``path``; by default the
+        directory of ``path``.
     """
     target = check_writable(path)
-    place = Path(folder or target.parent)
-    sweep(place, target.name)
-    handle, name = _temporary(place, target.name)
+    directory = Path(folder or target.parent)
+    remove_stale(directory, target.name)
+    handle, name = _temporary(directory, target.name)
     try:
         yield Path(name)
         with open(name, "rb") as file:
             os.fsync(file.fileno())
-        # A temporary file is private; the finished one follows the usual rules.
+        # mkstemp creates private files; apply the permissions of the umask instead.
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(name, 0o666 & ~umask)
@@ -55,15 +56,15 @@ def atomic_file(
     except BaseException as error:
         os.unlink(name)
         if isinstance(error, OSError) and error.errno and error.filename is None:
-            # A full disk does not say by itself what could not be written.
+            # The error of a full disk does not name the file.
             raise OSError(error.errno, os.strerror(error.errno), str(target)) from error
         raise
     finally:
         os.close(handle)
 
 
-def sweep(folder: Path, name: str) -> None:
-    """Remove temporary files of a target whose writers are dead."""
+def remove_stale(folder: Path, name: str) -> None:
+    """Remove the temporary files of a target whose writers no longer run."""
     for path in folder.iterdir():
         if path.name.startswith(f".{name}.") and path.name.endswith(_SUFFIX):
             with suppress(OSError):
@@ -76,20 +77,20 @@ def sweep(folder: Path, name: str) -> None:
 
 
 def _temporary(folder: Path, name: str) -> tuple[int, str]:
-    """A new file that is locked for as long as this process has it open."""
+    """Create a file that stays locked while this process has it open."""
     while True:
         handle, path = tempfile.mkstemp(dir=folder, prefix=f".{name}.", suffix=_SUFFIX)
         _lock(handle, wait=True)
         if os.path.exists(path):
             return handle, path
-        os.close(handle)  # swept away by another process before it was locked
+        os.close(handle)  # removed by another process before it was locked
 
 
 def _lock(handle: int, *, wait: bool) -> None:
-    """Lock a file; the system lets go of it however the process ends."""
+    """Lock a file; the operating system releases the lock when the process ends."""
     if sys.platform == "win32":
         if not wait:
-            raise OSError("Nobody can tell whether the writer is alive.")
+            raise OSError("Cannot determine whether the writer still runs.")
         return
     import fcntl
 
@@ -97,6 +98,6 @@ def _lock(handle: int, *, wait: bool) -> None:
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write to a temporary file beside ``path``, then put it in place."""
+    """Replace the content of ``path`` in one step."""
     with atomic_file(path) as temporary:
         temporary.write_bytes(data)

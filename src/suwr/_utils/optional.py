@@ -1,4 +1,4 @@
-"""Imports of optional dependencies, with an error that says how to install them."""
+"""Imports of optional dependencies."""
 
 import importlib
 from types import ModuleType
@@ -7,16 +7,16 @@ from suwr.exceptions import MissingExtraError
 
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import ``module`` or say which extra brings it.
+    """Import a module, or raise an error that names the extra which installs it.
 
     Parameters
     ----------
     module : str
         Name of the module, such as ``"matplotlib.pyplot"``.
     extra : str
-        The extra of suwr that installs it.
+        The extra of suwr that installs the module.
     purpose : str
-        What the caller needs it for, as the subject of a sentence: ``"Plotting"``.
+        Subject of the error message, such as ``"Plotting"``.
     """
     try:
         return importlib.import_module(module)

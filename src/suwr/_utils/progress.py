@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import count
 from typing import Any, Protocol
 
 __all__ = [
@@ -131,15 +132,25 @@ def training_progress(n_epochs: int, verbose: int) -> Iterator[Callable[[EpochRe
     n_epochs : int
         Epochs of all phases together.
     verbose : int
-        0 shows nothing.
+        0 shows nothing, 1 a progress bar, 2 one line per epoch.
 
     Yields
     ------
     callable
         To be called after every epoch.
     """
-    with progress_bars(["starting"], verbose=verbose, total=n_epochs, unit="epoch") as (count,):
-        yield lambda epoch: count(description=epoch.phase, status=f"validation {epoch.value:.4f}")
+    if verbose > 1:
+        numbers = count(1)
+
+        def print_line(epoch: EpochReport) -> None:
+            number = f"{next(numbers):{len(str(n_epochs))}d}/{n_epochs}"
+            line = f"[{number}] {epoch.phase}: validation objective {epoch.value:.4f}"
+            print(line, file=sys.stderr, flush=True)
+
+        yield print_line
+        return
+    with progress_bars(["starting"], verbose=verbose, total=n_epochs, unit="epoch") as (bar,):
+        yield lambda epoch: bar(description=epoch.phase, status=f"validation {epoch.value:.4f}")
 
 
 def time_left(elapsed: float, done: int, total: int) -> str:
@@ -173,12 +184,12 @@ def job_progress(total: int) -> Iterator[Callable[[str, float, str | None], None
         message or None.
     """
     start, done, terminal = time.monotonic(), 0, sys.stderr.isatty()
-    with progress_bars(["jobs"], verbose=terminal, total=total) as (count,):
+    with progress_bars(["jobs"], verbose=terminal, total=total) as (bar,):
 
         def report(title: str, seconds: float, error: str | None) -> None:
             nonlocal done
             done += 1
-            count(description=title)
+            bar(description=title)
             if terminal and error is None:
                 return
             left = time_left(time.monotonic() - start, done, total)

@@ -1,4 +1,4 @@
-"""Validation of parameters: one vocabulary of constraints and one error message.
+"""Validation of parameters in the style of scikit-learn.
 
 Estimators declare ``_parameter_constraints``, a dict from parameter name to the constraints of
 which a value must satisfy one; functions call the ``check_*`` helpers.
@@ -32,9 +32,9 @@ def parameter_error(name: str, owner: str, expected: str, value: object) -> Valu
     owner : str
         The class or function that the parameter belongs to.
     expected : str
-        What the parameter must be, as the rest of the sentence.
+        Description of the valid values.
     value : object
-        What was passed.
+        The invalid value.
 
     Examples
     --------

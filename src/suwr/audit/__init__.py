@@ -1,30 +1,47 @@
-"""The leakage auditor: does a feature selector tell more than it shows?
+"""Audits of feature selectors for information leakage.
 
-``audit`` asks a selector questions whose answers would differ only if it leaks, and reports a
-proof, or how hard it looked. ``audit_masks`` does what can be done with masks alone. ``adapters``
-makes selectors of what other libraries compute, and ``zoo`` holds selectors whose truth is known.
+`audit` queries a selector with counterfactual rows and reports either a witness of leakage or the
+size of leak that would have been detected. `audit_masks` measures leakage from masks alone.
+`suwr.audit.adapters` makes selectors of the attributions of other libraries.
 
-The package can be called itself: ``suwr.audit(selector, X)`` is ``suwr.audit.audit(selector, X)``.
+The package is callable: ``suwr.audit(selector, X)`` is ``suwr.audit.audit(selector, X)``.
 """
 
 import sys
 from types import ModuleType
 from typing import Any
 
-from suwr.audit._audit import audit
-from suwr.audit._gaps import Gap, Gaps
-from suwr.audit._masks import audit_masks
-from suwr.audit._report import AuditReport
-from suwr.audit._witness import Witness
+from suwr._utils.deprecation import DeprecatedName, deprecated_attribute
 from suwr.audit.adapters import top_k
+from suwr.audit.entry import audit, audit_masks
 from suwr.audit.files import audit_files
+from suwr.audit.gaps import PredictiveGap, PredictiveGaps
+from suwr.audit.report import AuditReport
+from suwr.audit.witness import Witness
 
-__all__ = ["AuditReport", "Gap", "Gaps", "Witness", "audit", "audit_files", "audit_masks", "top_k"]
+__all__ = [
+    "AuditReport",
+    "PredictiveGap",
+    "PredictiveGaps",
+    "Witness",
+    "audit",
+    "audit_files",
+    "audit_masks",
+    "top_k",
+]
+
+_DEPRECATED = {
+    old: DeprecatedName(f"suwr.audit.gaps:{new}", f"Use suwr.audit.{new}", removal="0.3")
+    for old, new in (("Gap", "PredictiveGap"), ("Gaps", "PredictiveGaps"))
+}
+
+
+def __getattr__(name: str) -> Any:
+    return deprecated_attribute(__name__, name, _DEPRECATED)
 
 
 class _CallableModule(ModuleType):
-    # `suwr.audit` names both this package and the function; importing the first must not hide
-    # the second.
+    # `suwr.audit` is both this package and, in the public API, the function.
     def __call__(self, *args: Any, **kwargs: Any) -> AuditReport:
         return audit(*args, **kwargs)
 

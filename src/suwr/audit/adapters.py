@@ -1,8 +1,9 @@
-"""Selectors made of what other libraries compute.
+"""Adapters that make selectors of the attributions of other libraries.
 
-Attributions become selections by keeping the k features with the largest scores. That is how
-they are shown to people, and it is what leaks: the score of a feature may depend on all others.
-Each function here returns an object with ``select(X)``, ready for :func:`suwr.audit.audit`.
+An attribution becomes a selection by keeping the k features with the largest scores, as is common
+when explanations are displayed. Such a selection can leak, because the score of a feature may
+depend on all other features. Each function returns an object with ``select(X)`` that
+`suwr.audit.audit` accepts.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suwr._utils.optional import require
+from suwr._utils.validation import Interval, check_parameters
 from suwr.selector import BoolArray
 
 __all__ = ["Attended", "TopK", "from_captum", "from_lime", "from_shap", "from_tabnet", "top_k"]
@@ -21,12 +23,16 @@ Scores = Callable[[Any], ArrayLike]
 
 
 def top_k(scores: ArrayLike, k: int) -> BoolArray:
-    """Masks of the ``k`` largest entries of each row; the first of equal ones is taken.
+    """Select the ``k`` largest scores of each row; ties go to the first column.
 
     Parameters
     ----------
     scores : array-like of shape (n_rows, n_columns)
     k : int
+
+    Returns
+    -------
+    bool array of shape (n_rows, n_columns)
 
     Examples
     --------
@@ -36,11 +42,8 @@ def top_k(scores: ArrayLike, k: int) -> BoolArray:
     array = np.asarray(scores, dtype=float)
     if array.ndim != 2:
         raise ValueError(f"Scores must have one row per row of X. Got shape {array.shape} instead.")
-    if not isinstance(k, Integral) or not 0 <= int(k) <= array.shape[1]:
-        raise ValueError(
-            f"The 'k' parameter of top_k must be an int between 0 and {array.shape[1]}. "
-            f"Got {k!r} instead."
-        )
+    valid_k = Interval(Integral, 0, array.shape[1], closed="both")
+    check_parameters("top_k", {"k": [valid_k]}, {"k": k})
     best = np.argsort(-array, axis=1, kind="stable")[:, :k]
     masks = np.zeros(array.shape, dtype=bool)
     np.put_along_axis(masks, best, True, axis=1)
@@ -48,7 +51,7 @@ def top_k(scores: ArrayLike, k: int) -> BoolArray:
 
 
 class TopK:
-    """The ``k`` features with the largest scores, by absolute value unless told otherwise.
+    """Selects the ``k`` features with the largest scores.
 
     Parameters
     ----------
@@ -56,6 +59,7 @@ class TopK:
         ``X -> scores`` of shape (n_rows, n_columns).
     k : int
     absolute : bool
+        Whether to rank by absolute value.
 
     Examples
     --------
@@ -69,13 +73,13 @@ class TopK:
         self.absolute = absolute
 
     def select(self, X: Any) -> BoolArray:
-        """Masks for the rows of ``X``."""
+        """Return one boolean mask per row of ``X``."""
         scores = np.asarray(self.scores(X), dtype=float)
         return top_k(abs(scores) if self.absolute else scores, self.k)
 
 
 def from_shap(model: Any, k: int, background: Any | None = None, output: int | None = None) -> TopK:
-    """The top ``k`` of SHAP values.
+    """Select the ``k`` features with the largest absolute SHAP values.
 
     Parameters
     ----------
@@ -83,9 +87,14 @@ def from_shap(model: Any, k: int, background: Any | None = None, output: int | N
         A shap explainer; or, with ``background``, the model or prediction function to explain.
     k : int
     background : array or data frame, optional
-        Rows for ``shap.Explainer``.
+        Background rows for ``shap.Explainer``.
     output : int, optional
-        Which output counts, if there are several; by default all, by the sum of absolute values.
+        Output to explain, if the model has several; by default, absolute values are summed over
+        all outputs.
+
+    Returns
+    -------
+    TopK
 
     Examples
     --------
@@ -119,22 +128,26 @@ def from_lime(
     random_state: int | None = 0,
     **options: Any,
 ) -> TopK:
-    """The top ``k`` of LIME's local weights.
+    """Select the ``k`` features with the largest absolute LIME weights.
 
     Parameters
     ----------
     predict : callable
-        Class probabilities, as LIME wants them.
+        Function that returns class probabilities.
     k : int
     background : array of shape (n_rows, n_columns), optional
-        Training rows for ``LimeTabularExplainer``; needed if there is no ``explainer``.
+        Training rows for ``LimeTabularExplainer``; required without ``explainer``.
     explainer : object, optional
         A tabular explainer of LIME.
     random_state : int or None
-        LIME perturbs at random. With an int every row gets the same perturbations, so that the
-        selector is deterministic; with None it is audited as one that draws its masks.
+        Seed of the perturbations. An int is used for every row, which makes the selector
+        deterministic; with None it is stochastic.
     **options
-        For ``explain_instance``, such as ``num_samples=500``.
+        Passed to ``explain_instance``, for example ``num_samples=500``.
+
+    Returns
+    -------
+    TopK
 
     Examples
     --------
@@ -148,24 +161,25 @@ def from_lime(
     """
     if explainer is None:
         if background is None:
-            raise ValueError("from_lime needs either 'background' rows or an 'explainer'.")
+            raise ValueError("from_lime requires either 'background' rows or an 'explainer'.")
         lime = require("lime.lime_tabular", extra="audit", purpose="LIME")
         explainer = lime.LimeTabularExplainer(np.asarray(background))
 
-    parts = ("base", "discretizer")  # each draws from a state of its own
+    parts = ("base", "discretizer")  # components with their own random state
 
     def scores(X: Any) -> NDArray[np.float64]:
         rows = np.asarray(X)
         out = np.zeros(rows.shape)
         for i, row in enumerate(rows):
             if random_state is not None:
-                fresh = np.random.RandomState(random_state)
+                generator = np.random.RandomState(random_state)
                 for part in (explainer, *(getattr(explainer, p, None) for p in parts)):
                     if part is not None:
-                        part.random_state = fresh
-            told = explainer.explain_instance(row, predict, num_features=rows.shape[1], **options)
-            weights = next(iter(told.as_map().values()))
-            for column, weight in weights:
+                        part.random_state = generator
+            explanation = explainer.explain_instance(
+                row, predict, num_features=rows.shape[1], **options
+            )
+            for column, weight in next(iter(explanation.as_map().values())):
                 out[i, column] = weight
         return out
 
@@ -180,7 +194,7 @@ def from_captum(
     dtype: str = "float32",
     **options: Any,
 ) -> TopK:
-    """The top ``k`` of captum's attributions, by gradients or by permutation.
+    """Select the ``k`` features with the largest absolute captum attributions.
 
     Parameters
     ----------
@@ -190,11 +204,15 @@ def from_captum(
     k : int
     model : torch module, optional
     target : int, "predicted" or None
-        Which output is explained. None for a model with one output.
+        Output to explain; None for a model with a single output.
     dtype : str
-        Kind of tensor that the model takes.
+        Data type of the model's inputs.
     **options
-        For ``attribute``, such as ``baselines``.
+        Passed to ``attribute``, for example ``baselines``.
+
+    Returns
+    -------
+    TopK
 
     Examples
     --------
@@ -216,21 +234,25 @@ def from_captum(
         if target == "predicted":
             with torch.no_grad():
                 chosen = method.forward_func(inputs).argmax(dim=1)
-        told = method.attribute(inputs, target=chosen, **options)
-        return np.asarray(told.detach().cpu().numpy(), dtype=float)
+        attributions = method.attribute(inputs, target=chosen, **options)
+        return np.asarray(attributions.detach().cpu().numpy(), dtype=float)
 
     return TopK(scores, k)
 
 
 def from_tabnet(model: Any, k: int | None = None) -> "TopK | Attended":
-    """The features that pytorch-tabnet's attention takes.
+    """Select features by the attention masks of pytorch-tabnet.
 
     Parameters
     ----------
     model : object
         A fitted ``TabNetClassifier`` or ``TabNetRegressor`` of pytorch-tabnet.
     k : int, optional
-        Take the ``k`` largest; by default all that get any attention.
+        Number of features to select; by default all with positive attention.
+
+    Returns
+    -------
+    TopK or Attended
 
     Examples
     --------
@@ -251,7 +273,12 @@ def from_tabnet(model: Any, k: int | None = None) -> "TopK | Attended":
 
 
 class Attended:
-    """All features with a score above zero.
+    """Selects all features with a positive score.
+
+    Parameters
+    ----------
+    scores : callable
+        ``X -> scores`` of shape (n_rows, n_columns).
 
     Examples
     --------
@@ -263,5 +290,5 @@ class Attended:
         self.scores = scores
 
     def select(self, X: Any) -> BoolArray:
-        """Masks for the rows of ``X``."""
+        """Return one boolean mask per row of ``X``."""
         return np.asarray(self.scores(X), dtype=float) > 0

@@ -1,16 +1,16 @@
-"""Audits of files, for the command line."""
+"""Audits of CSV files, for the command line."""
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from suwr._utils.optional import require
-from suwr.audit._audit import audit
-from suwr.audit._masks import audit_masks
-from suwr.audit._report import AuditReport
+from suwr._utils.validation import parameter_error
+from suwr.audit.entry import audit, audit_masks
+from suwr.audit.report import AuditReport
 from suwr.exceptions import TableError
+from suwr.selector import BoolArray
 
 __all__ = ["audit_files"]
 
@@ -24,22 +24,26 @@ def audit_files(
     random_state: int | None = 0,
     **options: Any,
 ) -> AuditReport:
-    """Audit a model on the rows of a CSV file, or masks from a second one.
+    """Audit a selector on the rows of a CSV file, or masks from a second file.
 
     Parameters
     ----------
     table : path
-        CSV of rows, with a header.
-    model : selector or path, optional
-        A selector, or the path of a model that ``suwr.load`` reads.
+        CSV file with a header.
+    model : selector, optional
+        A selector, for example a model that ``suwr.load`` returned.
     masks : path, optional
-        CSV of masks: the columns of ``table`` (without the label), one row each, 0 or 1 (or
-        false and true). Only predictive gaps can be measured then, and the report says so.
+        CSV file of masks, one row per row of ``table``, with the same columns except for the
+        label, and values 0 and 1 (or false and true).
     label : str, optional
-        Column of ``table`` with the labels.
+        Column of ``table`` that contains the labels.
     random_state : int or None
     **options
-        For :func:`suwr.audit.audit` or :func:`suwr.audit.audit_masks`.
+        Further parameters of `audit` or `audit_masks`.
+
+    Returns
+    -------
+    AuditReport
 
     Examples
     --------
@@ -57,25 +61,26 @@ def audit_files(
     'leaks'
     """
     if (model is None) == (masks is None):
-        raise ValueError("Give either a model or a file of masks to audit, and not both.")
-    rows = _read(table)
+        raise ValueError("Pass either a model or a file of masks to audit, not both.")
+    rows = _read_csv(table)
+    if isinstance(model, str | Path):
+        raise parameter_error(
+            "model", "audit_files", "a selector, such as the result of suwr.load(path)", model
+        )
     labels = None
     if label is not None:
         if label not in rows.columns:
-            raise TableError(f"{table} has no column {label!r} for the labels.")
+            raise TableError(f"{table} has no label column {label!r}.")
         labels = rows[label].to_numpy()
         rows = rows.drop(columns=label)
     if masks is not None:
-        chosen = _read_masks(masks, list(rows.columns), label)
-        if len(chosen) != len(rows):
+        selected = _read_masks(masks, list(rows.columns), label)
+        if len(selected) != len(rows):
             raise TableError(
                 f"{masks} must have one mask per row of {table} ({len(rows)}). "
-                f"Got {len(chosen)} instead."
+                f"Got {len(selected)} instead."
             )
-        return audit_masks(rows, chosen, labels, random_state, **options)
-    if isinstance(model, str | Path):
-        # Only this case needs the estimators, and with them torch.
-        model = import_module("suwr").load(model)
+        return audit_masks(rows, selected, labels, random_state, **options)
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         missing = [str(name) for name in names if name not in rows.columns]
@@ -85,7 +90,7 @@ def audit_files(
     return audit(model, rows, labels, random_state, **options)
 
 
-def _read(path: str | Path) -> Any:
+def _read_csv(path: str | Path) -> Any:
     pandas = require("pandas", extra="tables", purpose="Reading CSV files")
     try:
         return pandas.read_csv(path)
@@ -95,16 +100,16 @@ def _read(path: str | Path) -> Any:
         raise TableError(f"{path} cannot be read as CSV: {error}") from error
 
 
-def _read_masks(path: str | Path, columns: list[Any], label: str | None) -> np.ndarray:
-    masks = _read(path)
+def _read_masks(path: str | Path, columns: list[Any], label: str | None) -> BoolArray:
+    masks = _read_csv(path)
     masks = masks.drop(columns=label) if label in masks.columns else masks
     unknown = [str(name) for name in masks.columns if name not in columns]
     missing = [str(name) for name in columns if name not in masks.columns]
     if unknown or missing:
-        wrong = [f"unknown: {', '.join(unknown)}"] if unknown else []
-        wrong += [f"missing: {', '.join(missing)}"] if missing else []
-        raise TableError(f"{path} must have the columns of the rows ({'; '.join(wrong)}).")
+        problems = [f"unknown: {', '.join(unknown)}"] if unknown else []
+        problems += [f"missing: {', '.join(missing)}"] if missing else []
+        raise TableError(f"{path} must have the columns of the rows ({'; '.join(problems)}).")
     values = masks[columns].to_numpy()
     if not np.isin(values, (0, 1)).all():
-        raise TableError(f"{path} must hold only 0 and 1, or false and true.")
+        raise TableError(f"{path} must contain only 0 and 1, or false and true.")
     return values.astype(bool)

@@ -18,7 +18,7 @@ from suwr.baselines.method import METHOD_CONSTRAINTS, BaseMethod
 from suwr.baselines.networks import SelectorNetwork, in_blocks
 from suwr.baselines.training import Schedule
 from suwr.estimators.table_model import TrainingData, read_masks
-from suwr.training.config import Progress
+from suwr.training.loop import Progress
 
 __all__ = [
     "COMMON_CONSTRAINTS",

@@ -25,11 +25,9 @@ from suwr.baselines.training import adam, fit_predictor, run_epochs
 from suwr.data.units import Patches, Units
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.nn.inputs import MaskedInputs
-from suwr.nn.relaxed import gumbel, soft_columns, soft_reveal
-from suwr.training.config import Progress
+from suwr.nn.inputs import MaskedInputs, gumbel, soft_columns, soft_reveal
 from suwr.training.data import Folds, Rows
-from suwr.training.optim import step
+from suwr.training.loop import Progress, optimizer_step
 
 __all__ = ["CAEClassifier", "CAERegressor", "distinct_choices"]
 
@@ -124,7 +122,7 @@ class BaseCAE(BaseGlobal):
         def update(index: Tensor, share: float) -> None:
             value = lost(data.rows[index], share)
             selectors.zero_grad(set_to_none=True)
-            step(predictor, value)
+            optimizer_step(predictor, value)
             selectors.step()
 
         # The layer is what its last, coldest epoch made of it.

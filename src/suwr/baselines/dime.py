@@ -25,7 +25,7 @@ from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy, Loss
-from suwr.nn.networks import Architecture, SeparateNetwork
+from suwr.nn.networks import Architecture, PolicyOutputs, SeparateNetwork
 from suwr.training.data import Rows
 
 __all__ = ["DIMEClassifier", "DIMENetwork", "DIMERegressor", "bounded_gain"]
@@ -103,7 +103,9 @@ class DIMENetwork(SeparateNetwork):
         prediction = self.loss.predict(self.predict(inputs)).mean(dim=0)
         return bounded_gain(self.policy_outputs(inputs)[1], prediction, self.loss), prediction
 
-    def decide(self, inputs: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def decide(
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
+    ) -> tuple[Tensor, PolicyOutputs]:
         """See `suwr.nn.networks.Network`."""
         gain, prediction = self.gains(inputs)
         ratio = gain / self.units.costs.clamp_min(LEAST_COST)
@@ -118,7 +120,8 @@ class DIMENetwork(SeparateNetwork):
         if self.stopping.budget is not None:
             spent = torch.where(free, 0.0, self.units.costs).sum(dim=1)
             stop |= spent + self.units.costs[best.indices] > self.stopping.budget
-        return torch.where(stop, torch.inf, -torch.inf), ratio / SOFTNESS
+        stop_logit = torch.where(stop, torch.inf, -torch.inf)
+        return stop_logit, PolicyOutputs(-stop_logit, ratio / SOFTNESS)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from suwr.nn.inputs import MaskedInputs
+from suwr.nn.inputs import MaskedInputs, soft_columns
 from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
-from suwr.nn.relaxed import soft_columns
 from suwr.nn.rollout import Policy
-from suwr.training.config import Epoch, Progress, Settings
-from suwr.training.data import LEAST_BATCHES, Folds
-from suwr.training.optim import cosine, set_rate, step
+from suwr.training.config import Settings
+from suwr.training.data import MIN_BATCHES, Folds
+from suwr.training.loop import Epoch, Metrics, Progress, cosine_decay, optimizer_step, set_rate
 from suwr.training.predictor import weighted_loss
 
 __all__ = ["finetune_along", "prefix_masks"]
@@ -60,7 +59,7 @@ def finetune_along(
         network.predictor.parameters(), weight_decay=settings.weight_decay
     )
     batch = min(settings.batch_size, len(rows))
-    n_batches, epochs = max(LEAST_BATCHES, len(rows) // batch), settings.finetune_epochs
+    n_batches, epochs = max(MIN_BATCHES, len(rows) // batch), settings.finetune_epochs
     network.train()
     network.predictor.dropout = settings.finetune_dropout
     for epoch in range(epochs):
@@ -69,7 +68,7 @@ def finetune_along(
         summed = torch.zeros((), device=device)
         for number in range(n_batches):
             share = (epoch + number / n_batches) / epochs
-            set_rate(optimizer, settings.finetune_rate * cosine(share))
+            set_rate(optimizer, settings.finetune_rate * cosine_decay(share))
             place = torch.arange(number * batch, (number + 1) * batch, device=device) % len(rows)
             index = shuffled[:, place].repeat(1, 2)
             length = torch.full_like(index, n_steps)
@@ -78,7 +77,7 @@ def finetune_along(
             )
             mask = prefix_masks(inputs, order[index], length)
             value = weighted_loss(network, inputs, loss, rows[index], mask)
-            step(optimizer, value)
+            optimizer_step(optimizer, value)
             summed += value.detach()
-        progress(Epoch("fine-tuning", epoch + 1, epochs, float(summed) / n_batches))
+        progress(Epoch("fine-tuning", epoch + 1, epochs, Metrics(float(summed) / n_batches)))
     network.eval()

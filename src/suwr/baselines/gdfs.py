@@ -24,8 +24,8 @@ from torch import Tensor
 from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, Step
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.nn.networks import Architecture, SeparateNetwork
-from suwr.nn.relaxed import gumbel, soft_columns, soft_reveal
+from suwr.nn.inputs import gumbel, soft_columns, soft_reveal
+from suwr.nn.networks import Architecture, PolicyOutputs, SeparateNetwork
 from suwr.nn.rollout import Policy
 from suwr.training.config import Settings
 from suwr.training.data import Rows
@@ -48,10 +48,12 @@ def staged_temperature(share: float, start: float, end: float, stages: int) -> f
 class GDFSNetwork(SeparateNetwork):
     """A select head that never stops before the budget is spent, beside predictors."""
 
-    def decide(self, inputs: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def decide(
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
+    ) -> tuple[Tensor, PolicyOutputs]:
         """See `suwr.nn.networks.Network`."""
-        _, logits = self.policy_outputs(inputs)
-        return torch.full_like(logits[:, 0], -torch.inf), logits
+        found = self.policy_outputs(inputs)
+        return torch.full_like(found.gain, -torch.inf), found
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -21,8 +21,8 @@ from suwr.baselines.base import COMMON_CONSTRAINTS, BaseGlobal
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.exceptions import ProblemTooLargeError
-from suwr.training.config import Epoch, Progress
 from suwr.training.data import Rows
+from suwr.training.loop import Epoch, Metrics, Progress
 
 __all__ = ["GlobalOptimumClassifier", "GlobalOptimumRegressor"]
 
@@ -103,7 +103,7 @@ class BaseGlobalOptimum(BaseGlobal):
             if value < best - 1e-9:
                 best, found, self.selected_units_ = value, model, np.array(subset, dtype=np.intp)
         assert found is not None
-        progress(Epoch("subsets", 1, 1, best))
+        progress(Epoch("subsets", 1, 1, Metrics(None, best)))
         return found
 
     def _shown(self, data: TrainingData, subset: tuple[int, ...]) -> Tensor:

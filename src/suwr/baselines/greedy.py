@@ -24,12 +24,20 @@ from suwr.estimators.sequential import SequentialModel
 from suwr.estimators.table_model import TrainingData
 from suwr.nn.networks import Architecture, SeparateNetwork
 from suwr.nn.rollout import BLOCK, Policy
-from suwr.training.config import Epoch, Progress, Settings
+from suwr.training.config import Settings, linear_decay
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import run_phases
-from suwr.training.optim import cosine, fade, set_rate, step, update_average
+from suwr.training.loop import (
+    Epoch,
+    Metrics,
+    Progress,
+    cosine_decay,
+    optimizer_step,
+    run_phases,
+    set_rate,
+    update_average,
+)
 from suwr.training.predictor import Pretraining, weighted_loss
-from suwr.training.validation import objective
+from suwr.training.validation import validation_objective
 
 __all__ = ["GREEDY_CONSTRAINTS", "BaseGreedy", "Step"]
 
@@ -176,7 +184,8 @@ class BaseGreedy(BaseMethod, SequentialModel):
 
     def _validation_value(self, judge: Policy, data: TrainingData, settings: Settings) -> float:
         """What the best epoch is chosen by: ``L(f(x ⊙ h), y) + λ ‖h‖`` on validation rows."""
-        return objective(judge, data.loss, data.validation, self._objective_weight())
+        found = validation_objective(judge, data.loss, data.validation, self._objective_weight())
+        return float(found.value)
 
     def _improve(
         self,
@@ -198,7 +207,9 @@ class BaseGreedy(BaseMethod, SequentialModel):
         drawn = [_draw_step(steps, generator) for _ in range(min(STEPS_PER_ROW, self.max_steps_))]
         joined = Step(*(torch.cat(parts, dim=1) for parts in zip(*drawn, strict=True)))
         repeated = Rows(*(torch.cat([part] * len(drawn), dim=1) for part in vars(rows).values()))
-        step(optimizer, self._step_loss(network, data, repeated, joined, share, generator))
+        optimizer_step(
+            optimizer, self._step_loss(network, data, repeated, joined, share, generator)
+        )
         network.predictor.requires_grad_(True).train()
         return drawn[0].after
 
@@ -256,15 +267,15 @@ class BaseGreedy(BaseMethod, SequentialModel):
                 share = done / total
                 done += 1
                 rows = folds.rows[index]
-                set_rate(select, settings.policy_rate * cosine(share, floor=0.05))
-                softness = fade(share, settings.soft_until, settings.hard_from)
+                set_rate(select, settings.policy_rate * cosine_decay(share, floor=0.05))
+                softness = linear_decay(share, settings.soft_until, settings.hard_from)
                 judged = _softened(network, data, rows, softness)
                 visited = self._improve(network, data, judged, share, select, folds.generator)
                 update_average(average, network.policy, settings.average_decay)
                 masks = [inputs.random_masks(tuple(index.shape), folds.generator)]
                 masks.append(visited)
                 twice = Rows(*(torch.cat([part, part], dim=1) for part in vars(rows).values()))
-                step(
+                optimizer_step(
                     predictor,
                     weighted_loss(network, inputs, loss, twice, torch.cat(masks, dim=1)),
                 )
@@ -274,7 +285,7 @@ class BaseGreedy(BaseMethod, SequentialModel):
             # While temperature or exploration is high, a good epoch is a lucky one.
             if now < best and share >= 0.5:
                 best, best_state = now, copy.deepcopy(network.state_dict())
-            progress(Epoch(phase, epoch + 1, settings.max_epochs, now, judge))
+            progress(Epoch(phase, epoch + 1, settings.max_epochs, Metrics(None, now, policy=judge)))
             network.policy = current
         if best < float("inf"):
             network.load_state_dict(best_state)

@@ -20,7 +20,7 @@ from suwr.baselines.networks import SelectorNetwork
 from suwr.baselines.penalised import BasePenalised, log_probability
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.nn.relaxed import soft_columns
+from suwr.nn.inputs import soft_columns
 from suwr.training.data import Rows
 
 __all__ = ["INVASEClassifier", "INVASERegressor"]

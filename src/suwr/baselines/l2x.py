@@ -21,10 +21,9 @@ from suwr.baselines.networks import SelectorNetwork, top_units
 from suwr.baselines.training import adam, masked_loss, run_epochs
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.nn.relaxed import gumbel, soft_columns, soft_reveal
-from suwr.training.config import Progress
+from suwr.nn.inputs import gumbel, soft_columns, soft_reveal
 from suwr.training.data import Folds
-from suwr.training.optim import step
+from suwr.training.loop import Progress, optimizer_step
 
 __all__ = ["L2XClassifier", "L2XRegressor", "relaxed_subset"]
 
@@ -73,7 +72,7 @@ class BaseL2X(MaskedPredictions):
             )
             shown = soft_reveal(inputs, rows.values, soft_columns(inputs, weight))
             lost = loss.per_row(network.outputs(shown), rows.targets)
-            step(optimizer, (lost * rows.weight).mean())
+            optimizer_step(optimizer, (lost * rows.weight).mean())
 
         def validate() -> float:
             rows = data.validation

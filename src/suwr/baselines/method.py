@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from suwr._utils.progress import training_progress
 from suwr.data.units import Patches
 from suwr.estimators.table_model import TableModel, TrainingData, seeded
-from suwr.training.config import Progress
+from suwr.training.loop import Progress
 
 __all__ = ["METHOD_CONSTRAINTS", "BaseMethod"]
 

@@ -20,11 +20,9 @@ from suwr.baselines.base import COMMON_CONSTRAINTS, MaskedPredictions
 from suwr.baselines.networks import SelectorNetwork
 from suwr.baselines.training import Schedule, adam, fit_predictor, run_epochs
 from suwr.estimators.table_model import TrainingData
-from suwr.nn.inputs import MaskedInputs
-from suwr.nn.relaxed import soft_columns
-from suwr.training.config import Progress
+from suwr.nn.inputs import MaskedInputs, soft_columns
 from suwr.training.data import Folds, Rows
-from suwr.training.optim import step
+from suwr.training.loop import Progress, optimizer_step
 
 __all__ = ["BasePenalised", "coin_masks", "fit_on_coins", "log_probability"]
 
@@ -127,10 +125,10 @@ class BasePenalised(MaskedPredictions):
             # Dropout is for learning; its noise would drown what one unit is worth.
             network.eval()
             value = self._selector_loss(network, data, rows, price, generator)
-            step(selector, (value * rows.weight).mean())
+            optimizer_step(selector, (value * rows.weight).mean())
             network.train()
             value = self._predictor_loss(network, data, rows, generator)
-            step(predictors, (value * rows.weight).mean())
+            optimizer_step(predictors, (value * rows.weight).mean())
 
         run_epochs(
             network, folds, schedule, [selector, predictors], update,

@@ -26,9 +26,9 @@ from suwr.baselines.networks import SelectorNetwork
 from suwr.baselines.penalised import BasePenalised, coin_masks, fit_on_coins, log_probability
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.nn.relaxed import soft_columns, soft_reveal
-from suwr.training.config import Progress
+from suwr.nn.inputs import soft_columns, soft_reveal
 from suwr.training.data import Folds, Rows
+from suwr.training.loop import Progress
 
 __all__ = [
     "EVALXClassifier",

@@ -19,8 +19,8 @@ from suwr.baselines.training import fit_predictor
 from suwr.data.input import name_columns
 from suwr.estimators.table_model import TrainingData, image_shape
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.training.config import Progress
 from suwr.training.data import Folds
+from suwr.training.loop import Progress
 
 __all__ = [
     "AllFeaturesClassifier",

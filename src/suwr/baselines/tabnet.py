@@ -23,9 +23,8 @@ from suwr.baselines.training import run_epochs
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs
-from suwr.training.config import Progress
 from suwr.training.data import Folds, Rows
-from suwr.training.optim import step
+from suwr.training.loop import Progress, optimizer_step
 
 __all__ = ["TabNetClassifier", "TabNetRegressor", "attention_matrix"]
 
@@ -94,7 +93,7 @@ class BaseTabNet(BaseSelector):
 
         def update(index: Tensor, share: float) -> None:
             value, negative_entropy = lost(data.rows[index])
-            step(optimizer, value - penalty * negative_entropy)
+            optimizer_step(optimizer, value - penalty * negative_entropy)
 
         run_epochs(
             network, Folds(data.rows, generator), schedule, [optimizer], update,

@@ -13,9 +13,8 @@ from suwr.baselines.networks import SelectorNetwork
 from suwr.estimators.table_model import TrainingData
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
-from suwr.training.config import Epoch, Progress
 from suwr.training.data import Folds, Rows
-from suwr.training.optim import cosine, set_rate, step
+from suwr.training.loop import Epoch, Metrics, Progress, cosine_decay, optimizer_step, set_rate
 
 __all__ = ["Schedule", "adam", "fit_predictor", "masked_loss", "run_epochs"]
 
@@ -89,7 +88,7 @@ def run_epochs(
         for number, index in enumerate(folds.batches(schedule.batch_size)):
             share = (epoch + number / n_batches) / schedule.max_epochs
             for optimizer in optimizers:
-                set_rate(optimizer, schedule.learning_rate * cosine(share, floor=0.1))
+                set_rate(optimizer, schedule.learning_rate * cosine_decay(share, floor=0.1))
             update(index.flatten(), share)
         network.eval()
         with torch.no_grad():
@@ -99,7 +98,7 @@ def run_epochs(
             best, best_state, waited = value, copy.deepcopy(network.state_dict()), 0
         elif useful:
             waited += 1
-        progress(Epoch(phase, epoch + 1, schedule.max_epochs, value))
+        progress(Epoch(phase, epoch + 1, schedule.max_epochs, Metrics(None, value)))
         if schedule.patience is not None and waited >= schedule.patience:
             break
     network.load_state_dict(best_state)
@@ -135,7 +134,7 @@ def fit_predictor(
 
     def update(index: Tensor, share: float) -> None:
         rows = folds.rows[index]
-        step(optimizer, masked_loss(network.outputs, inputs, loss, rows, masks(index)))
+        optimizer_step(optimizer, masked_loss(network.outputs, inputs, loss, rows, masks(index)))
 
     def validate() -> float:
         rows = data.validation

@@ -16,7 +16,7 @@ from suwr import __version__
 from suwr._utils.files import check_writable, write_atomic
 from suwr.data.encoding import ColumnCode
 from suwr.estimators.acquisition import Acquisition
-from suwr.estimators.persistence import load
+from suwr.estimators.io import load
 from suwr.explanation import Explanation
 
 __all__ = [
@@ -195,7 +195,7 @@ class Interview:
                 return
         self.session.observe(dict(zip(columns, values, strict=True)))
         narrative = self.session.narrative()
-        prediction = narrative._say(narrative.prediction)
+        prediction = narrative._format(narrative.prediction)
         self.console.print(f"  → {prediction}", style="cyan", markup=False)
 
     def _ask(self, name: str) -> Answer:

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from suwr._utils.files import check_writable, write_atomic
 from suwr.audit import audit_files
+from suwr.estimators.io import load
 from suwr.plots._style import write_figure
 
 __all__ = ["audit_table"]
@@ -27,7 +28,8 @@ def audit_table(
     for path in (json, plot):
         if path is not None:
             check_writable(path)
-    report = audit_files(data, model=model, masks=masks, label=target, random_state=seed)
+    selector = None if model is None else load(model)
+    report = audit_files(data, model=selector, masks=masks, label=target, random_state=seed)
     console = Console(highlight=False)
     console.print(report.summary(), markup=False, soft_wrap=True)
     if json is not None:

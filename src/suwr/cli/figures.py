@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from suwr.cli.tables import model_columns, read_frame
-from suwr.estimators.persistence import load
+from suwr.estimators.io import load
 from suwr.exceptions import TableError
 from suwr.plots import draw_figures
 

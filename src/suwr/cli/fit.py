@@ -15,7 +15,7 @@ from suwr.estimators.base import BaseSUWR
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.exceptions import TableError
-from suwr.nn.distributed import launched
+from suwr.nn.distributed import torchrun_process_group
 from suwr.scale import ParquetTable
 
 __all__ = ["fit_table"]
@@ -54,7 +54,7 @@ def fit_table(
         verbose=1,
         **params,
     )
-    with launched(str(params["device"])) as leads:
+    with torchrun_process_group(str(params["device"])) as leads:
         checkpoint = model._fit(X, y)
     if not leads:
         return

@@ -13,7 +13,7 @@ from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.optional import require
 from suwr.cli.tables import check_table_path, model_columns, read_frame, write_frame
 from suwr.estimators.classifier import SUWRClassifier
-from suwr.estimators.persistence import load
+from suwr.estimators.io import load
 from suwr.exceptions import TableError
 from suwr.scale import score_partitions
 from suwr.scale.engine import engine

@@ -1,1 +1,1 @@
-"""Tables: reading, encoding, units and costs, tables larger than memory."""
+"""Tables: reading, encoding, units with their costs, and data larger than memory."""

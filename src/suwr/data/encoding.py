@@ -1,7 +1,7 @@
-"""From the user's columns to the numbers that networks read.
+"""Encoding of tables as the numeric inputs of the networks.
 
-Every step works on one cell at a time with constants fixed in ``fit``, so encoding a table tells
-nothing about one column through another.
+Each cell is encoded by itself, with constants of its column that are fixed in ``fit``. Hence the
+encoding of a cell contains no information about any other cell of its row.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from suwr.exceptions import TableError
 
 __all__ = ["ColumnCode", "TableEncoder", "category_code", "number_code"]
 
-# Scaled values are squeezed smoothly into (-10, 10): an outlier stays large, never absurd.
+# Scaled values are mapped smoothly into (-10, 10), which bounds outliers.
 BOUND = 10.0
-# Rarer categories than these share the code of 'any other'.
+# Number of most frequent categories with an indicator of their own.
 MAX_CATEGORIES = 64
 
 
 @dataclass(frozen=True)
 class ColumnCode:
-    """How one column is encoded.
+    """The encoding of one column: a scaled number or one-hot indicators.
 
     Attributes
     ----------
     center, scale : float
-        Of a numeric column; unused for a categorical one.
+        Location and scale of a numeric column; unused for a categorical one.
     categories : tuple or None
-        None for a numeric column. A value outside them is encoded as 'any other'.
+        One indicator each; None for a numeric column. All indicators of any other value are 0.
     has_missing : bool
-        Whether 'missing' was seen in ``fit`` and has a code of its own.
+        Whether ``fit`` saw missing values; if so, they have an indicator.
     """
 
     center: float = 0.0
@@ -45,24 +45,24 @@ class ColumnCode:
 
     @property
     def width(self) -> int:
-        """Encoded numbers of this column."""
+        """Number of encoded values."""
         return (1 if self.categories is None else len(self.categories)) + self.has_missing
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for model files."""
+        """Return plain values, for model files."""
         return asdict(self)
 
 
 def number_code(values: NDArray[np.float64]) -> ColumnCode:
-    """How to encode a column of numbers."""
+    """Fit the encoding of a numeric column: median and interquartile range."""
     present = values[~np.isnan(values)]
     missing = len(present) < len(values)
     if len(present) == 0:
         return ColumnCode(has_missing=missing)
-    # Columns that reach from one end of the numbers to the other have no finite spread.
+    # The range of extreme values may overflow.
     with np.errstate(over="ignore", invalid="ignore"):
         low, middle, high = np.percentile(present, [25, 50, 75])
-        # The interquartile range ignores outliers; columns that are mostly one value have none.
+        # The interquartile range is robust to outliers, but 0 for a mostly constant column.
         scale = (high - low) / 1.349
         if not np.isfinite(scale) or scale <= 0:
             scale = float(np.std(present))
@@ -74,8 +74,8 @@ def number_code(values: NDArray[np.float64]) -> ColumnCode:
 
 
 def category_code(counts: Counter[Any], has_missing: bool) -> ColumnCode:
-    """How to encode a column whose values occur so often."""
-    # Ties are broken by text, so that the order of rows does not matter.
+    """Fit the encoding of a categorical column from the counts of its values."""
+    # Break ties by the string value, so that the order of rows does not matter.
     ranked = sorted(counts, key=lambda v: (-counts[v], str(v)))[:MAX_CATEGORIES]
     kept = tuple(sorted(ranked, key=lambda v: (str(type(v)), v)))
     return ColumnCode(categories=kept, has_missing=has_missing)
@@ -87,13 +87,14 @@ def _fit_category(values: NDArray[Any]) -> ColumnCode:
 
 
 class TableEncoder:
-    """Encodes tables, column by column.
+    """Encodes tables column by column.
 
     Parameters
     ----------
-    names : sequence of str
-        Column names, for errors.
-    codes : sequence of ColumnCode
+    names : list of str
+        Column names, for error messages.
+    codes : list of ColumnCode
+        The encoding of each column.
     """
 
     def __init__(self, names: list[str], codes: list[ColumnCode]) -> None:
@@ -102,14 +103,14 @@ class TableEncoder:
 
     @classmethod
     def fit(cls, table: Table, names: list[str], *, joint: bool = False) -> TableEncoder:
-        """Learn the constants of every column.
+        """Fit the encoding of every column.
 
         Parameters
         ----------
         table : Table
         names : list of str
         joint : bool, default=False
-            Scale all columns alike, as the pixels of an image should be.
+            Use one location and scale for all columns, as appropriate for the pixels of images.
         """
         numeric = [c.dtype.kind == "f" for c in table.columns]
         if joint and all(numeric):
@@ -134,11 +135,11 @@ class TableEncoder:
 
     @property
     def column_of(self) -> NDArray[np.intp]:
-        """The column that each encoded number belongs to."""
+        """The column that each encoded value belongs to, shape (n_values,)."""
         return np.repeat(np.arange(len(self.codes)), [c.width for c in self.codes])
 
     def encode(self, table: Table) -> NDArray[np.float32]:
-        """Encode every row, (n_rows, n_values). Nothing in it is NaN or infinite."""
+        """Return finite encoded values of shape (n_rows, n_values)."""
         out = np.zeros((table.n_rows, sum(c.width for c in self.codes)), dtype=np.float32)
         start = 0
         for name, code, column in zip(self.names, self.codes, table.columns, strict=True):
@@ -160,14 +161,14 @@ class TableEncoder:
             except ValueError:
                 text = next(v for v in column if isinstance(v, str))
                 raise TableError(
-                    f"Column {name!r} held numbers in fit and must do so now. Got {text!r} instead."
+                    f"Column {name!r} must be numeric, as in fit. Got {text!r} instead."
                 ) from None
-        # The squares of larger numbers than this would not be finite, nor would their ratio.
+        # Clip so that the squares below stay finite.
         with np.errstate(over="ignore"):
             scaled = np.clip((column - code.center) / code.scale, -1e150, 1e150)
-        squeezed = scaled / np.hypot(1.0, scaled / BOUND)
+        bounded = scaled / np.hypot(1.0, scaled / BOUND)
         missing = np.isnan(column)
-        block[:, 0] = np.where(missing, 0.0, squeezed)
+        block[:, 0] = np.where(missing, 0.0, bounded)
         if code.has_missing:
             block[:, -1] = missing
 
@@ -178,20 +179,20 @@ class TableEncoder:
         assert code.categories is not None
         if column.dtype.kind == "f":
             column = np.array([None if v != v else v for v in column.tolist()], dtype=object)
-        place = {value: i for i, value in enumerate(code.categories)}
-        places = np.array([place.get(v, -1) for v in column], dtype=np.intp)
-        rows = np.flatnonzero(places >= 0)
-        block[rows, places[rows]] = 1.0
+        index = {value: i for i, value in enumerate(code.categories)}
+        indices = np.array([index.get(v, -1) for v in column], dtype=np.intp)
+        rows = np.flatnonzero(indices >= 0)
+        block[rows, indices[rows]] = 1.0
         if code.has_missing:
             block[:, -1] = [v is None for v in column]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for model files."""
+        """Return plain values, for model files."""
         return {"names": self.names, "codes": [c.to_dict() for c in self.codes]}
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> TableEncoder:
-        """Undo `to_dict`."""
+        """Create an encoder from the output of `to_dict`."""
         codes = [
             ColumnCode(
                 float(c["center"]),

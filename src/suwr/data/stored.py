@@ -1,4 +1,4 @@
-"""Tables that need not fit into memory: read piece by piece, trained on from a mapped file."""
+"""Tables larger than memory: read in batches, encoded into a memory-mapped file."""
 
 from __future__ import annotations
 
@@ -10,30 +10,29 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from suwr.data.encoding import ColumnCode, TableEncoder, category_code, number_code
 from suwr.data.tables import Table
 from suwr.exceptions import TableError
 
-__all__ = ["StoredTable", "mapped_tensor"]
+__all__ = ["StoredTable", "mapped_array"]
 
 
 class StoredTable(ABC):
-    """A table on disk that ``fit`` takes in place of one in memory, to the same result.
+    """A table on disk that ``fit`` accepts in place of a data frame, with the same result.
 
-    Memory holds one column, or some ten thousand rows, at a time.
+    At any time, memory holds a single column or a batch of rows.
 
     Parameters
     ----------
     names : list of str
-        Columns.
+        Names of the columns.
     n_rows : int
+        Number of rows.
     scratch : path, optional
-        Folder on a disk with room for 4 bytes per encoded number; that of temporary files
-        unless said.
+        Directory for the encoded rows, which take 4 bytes per encoded value; by default the
+        system's directory for temporary files.
     """
 
     def __init__(
@@ -41,7 +40,8 @@ class StoredTable(ABC):
     ) -> None:
         if scratch is not None and not os.path.isdir(scratch):
             raise FileNotFoundError(
-                f"The 'scratch' parameter must be an existing folder. Got {str(scratch)!r} instead."
+                "The 'scratch' parameter must be an existing directory. "
+                f"Got {str(scratch)!r} instead."
             )
         self.names = names
         self.n_rows = n_rows
@@ -52,22 +52,22 @@ class StoredTable(ABC):
 
     @abstractmethod
     def header(self) -> Any:
-        """The columns as a data frame without rows."""
+        """Return the columns as a data frame without rows."""
 
     @abstractmethod
     def column(self, name: str) -> Iterator[NDArray[Any]]:
-        """A column in pieces, as `suwr.data.tables.Table` holds it."""
+        """Iterate over a column in pieces, in the representation of `suwr.data.tables.Table`."""
 
     @abstractmethod
     def batches(self) -> Iterator[Table]:
-        """All columns, some rows at a time, in order."""
+        """Iterate over the rows in order, a batch at a time, with all columns."""
 
     def fit_encoder(self, *, joint: bool = False) -> TableEncoder:
-        """As `TableEncoder.fit`, one column at a time."""
+        """Fit an encoder one column at a time; equal to `TableEncoder.fit` on the whole table."""
         if joint:
             raise ValueError(
-                "The 'groups' parameter must not be Patches for data that are read piece by piece: "
-                "the scale of an image is that of all its columns."
+                "The 'groups' parameter must not be Patches for data that is read in batches: "
+                "pixels share one scale, which requires all columns at once."
             )
         return TableEncoder(self.names, [self._fit_column(name) for name in self.names])
 
@@ -83,45 +83,57 @@ class StoredTable(ABC):
             raise TableError(
                 f"Input X contains infinity in column {name!r}. Use NaN for missing values."
             )
-        # A piece of a text column with nothing in it looks like numbers that are missing.
+        # A piece of a text column with only missing values is read as numbers that are all NaN.
         if not counts:
             return number_code(numbers)
         if not np.isnan(numbers).all():
-            raise TableError(f"Column {name!r} mixes numbers and text. Give it one type.")
+            raise TableError(
+                f"Column {name!r} mixes numbers and text. Convert it to a single type."
+            )
         return category_code(counts, counts.total() < self.n_rows)
 
-    def encode(self, encoder: TableEncoder, parts: Sequence[NDArray[np.intp]]) -> list[Tensor]:
-        """The encoded rows of every part, in its order, in mapped files.
+    def encode(
+        self, encoder: TableEncoder, parts: Sequence[NDArray[np.intp]]
+    ) -> list[NDArray[np.float32]]:
+        """Encode subsets of the rows into memory-mapped arrays.
 
         Parameters
         ----------
         encoder : TableEncoder
         parts : sequence of ndarray of int
-            Row numbers, each at most once in a part.
+            Row numbers, unique within a part.
+
+        Returns
+        -------
+        list of ndarray of shape (len(part), n_values)
+            One array per part, with the rows in the order of the part.
         """
         width = len(encoder.column_of)
-        tensors = [mapped_tensor((len(rows), width), self.scratch) for rows in parts]
-        places = [_inverse(rows, self.n_rows) for rows in parts]
+        arrays = [mapped_array((len(rows), width), self.scratch) for rows in parts]
+        positions = [_inverse(rows, self.n_rows) for rows in parts]
         start = 0
         for batch in self.batches():
-            encoded = torch.from_numpy(encoder.encode(batch))
-            for tensor, place in zip(tensors, places, strict=True):
-                here = torch.from_numpy(place[start : start + batch.n_rows])
-                chosen = here >= 0
-                tensor[here[chosen]] = encoded[chosen]
+            encoded = encoder.encode(batch)
+            for array, position in zip(arrays, positions, strict=True):
+                target = position[start : start + batch.n_rows]
+                chosen = target >= 0
+                array[target[chosen]] = encoded[chosen]
             start += batch.n_rows
-        return tensors
+        return arrays
 
 
-def mapped_tensor(shape: tuple[int, int], folder: str | os.PathLike[str] | None = None) -> Tensor:
-    """A tensor of float32 zeros whose memory is a nameless file: it cannot be left behind.
+def mapped_array(
+    shape: tuple[int, int], folder: str | os.PathLike[str] | None = None
+) -> NDArray[np.float32]:
+    """Allocate a float32 array of zeros in an unnamed temporary file.
 
-    Room for it is taken at once, so that a full disk is an error here and not a crash later.
+    The file disappears with the process, however it ends. Disk space is allocated immediately, so
+    that a full disk raises an error here instead of a bus error later.
     """
     size = 4 * shape[0] * shape[1]
     with tempfile.TemporaryFile(dir=folder) as file:
         if size == 0:
-            return torch.zeros(shape)
+            return np.zeros(shape, dtype=np.float32)
         if hasattr(os, "posix_fallocate"):
             try:
                 os.posix_fallocate(file.fileno(), 0, size)
@@ -129,12 +141,12 @@ def mapped_tensor(shape: tuple[int, int], folder: str | os.PathLike[str] | None 
                 where = os.fspath(folder or tempfile.gettempdir())
                 what = f"{error.strerror}: training needs {size / 1e9:.1f} GB here"
                 raise OSError(error.errno, what, where) from error
-        # The map outlives the file object.
-        return torch.from_numpy(np.memmap(file, dtype=np.float32, mode="w+", shape=shape))
+        # The mapping stays valid after the file object is closed.
+        return np.memmap(file, dtype=np.float32, mode="w+", shape=shape)
 
 
 def _inverse(rows: NDArray[np.intp], n: int) -> NDArray[np.int64]:
-    """The place of each of ``n`` rows among ``rows``; -1 where it has none."""
-    place = np.full(n, -1, dtype=np.int64)
-    place[rows] = np.arange(len(rows))
-    return place
+    """Return the position of each of ``n`` rows within ``rows``; -1 if absent."""
+    position = np.full(n, -1, dtype=np.int64)
+    position[rows] = np.arange(len(rows))
+    return position

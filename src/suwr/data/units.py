@@ -1,7 +1,7 @@
-"""What one step reveals: columns, groups of columns, image patches; and what they cost.
+"""Units: the columns, groups of columns or image patches that one step reveals, with their costs.
 
-A *unit* is what a single step reveals (the paper's feature index *i*). A *mask* (*h*) is boolean
-over columns: the union of the revealed units.
+A *unit* corresponds to the paper's feature index *i*. A *mask* (*h*) is boolean over columns: the
+union of the revealed units.
 """
 
 from __future__ import annotations
@@ -15,25 +15,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Patches", "Units", "resolve_units", "reveal"]
+__all__ = ["Patches", "Units", "resolve_units"]
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 
 
 def reveal(X: ArrayLike, mask: ArrayLike) -> FloatArray:
-    """Return *x ⊙ h*: the revealed values with the mask beside them.
+    """Return *x ⊙ h*: the revealed values, concatenated with the mask.
 
-    Every column becomes three numbers: its value (0 where there is none), whether it was revealed
-    *and missing*, and whether it was revealed. So the empty symbol ∅ is ``(0, 0, 0)`` and differs
+    Each column becomes three numbers: its value (0 if hidden or missing), whether it is revealed
+    *and missing*, and whether it is revealed. Thus the hidden symbol ∅ is ``(0, 0, 0)``, different
     from a revealed 0, ``(0, 0, 1)``, and from a revealed NaN, ``(0, 1, 1)``.
+
+    .. deprecated:: 0.2.0
+       Estimators mask their inputs themselves; use ``predict_masked(X, masks)``.
 
     Parameters
     ----------
     X : array-like of shape (n, d)
-        Numbers; NaN means 'missing'. What the mask hides is never read.
+        Numbers; NaN is a missing value. Hidden values are never read.
     mask : array-like of bool, shape (n, d)
-        The revealed columns of each row.
+        True for the revealed columns of each row.
 
     Returns
     -------
@@ -57,18 +60,18 @@ def reveal(X: ArrayLike, mask: ArrayLike) -> FloatArray:
 
 
 def _pair(value: Any, name: str) -> tuple[int, int]:
-    """Read one whole number, or two, as (rows, columns)."""
+    """Convert an integer or a pair of integers to (rows, columns)."""
     pair = (value, value) if isinstance(value, Integral) else tuple(value)
     if len(pair) != 2 or not all(isinstance(v, Integral) and int(v) >= 1 for v in pair):
         raise ValueError(
-            f"The {name!r} parameter of Patches must be a positive whole number or a pair of them. "
+            f"The {name!r} parameter of Patches must be a positive integer or a pair of them. "
             f"Got {value!r} instead."
         )
     return int(pair[0]), int(pair[1])
 
 
 def _spans(length: int, size: int, stride: int) -> list[tuple[int, int, int]]:
-    """Centres along one axis with the [start, stop) they cover, cut at the borders."""
+    """Return (centre, start, stop) of the patches along one axis, truncated at the borders."""
     before = (size - 1) // 2
     centres = list(range(min(before, stride // 2), length, stride))
     while not centres or centres[-1] - before + size < length:
@@ -78,19 +81,19 @@ def _spans(length: int, size: int, stride: int) -> list[tuple[int, int, int]]:
 
 @dataclass(frozen=True)
 class Patches:
-    """Square patches of an image as units; columns are its pixels, row by row.
+    """Rectangular patches of an image as units; the columns of ``X`` are its pixels, row by row.
 
-    Patches sit around centres that are ``stride`` apart. They overlap where ``stride < size`` and
-    are cut at the borders.
+    The centres of adjacent patches are ``stride`` apart. Patches overlap if ``stride < size`` and
+    are truncated at the borders.
 
     Parameters
     ----------
     shape : tuple of int
-        ``(height, width)``, or ``(height, width, channels)``; a patch holds all channels.
+        ``(height, width)`` or ``(height, width, channels)``; a patch contains all channels.
     size : int or (int, int), default=3
         Height and width of a patch.
     stride : int or (int, int), default=1
-        Distance between centres, at most ``size`` so that every pixel belongs to a patch.
+        Distance between centres; at most ``size``, so that every pixel belongs to a patch.
 
     Examples
     --------
@@ -109,7 +112,7 @@ class Patches:
         if len(shape) not in (2, 3) or not all(isinstance(v, Integral) and v >= 1 for v in shape):
             raise ValueError(
                 "The 'shape' parameter of Patches must be (height, width) or "
-                f"(height, width, channels), positive whole numbers. Got {self.shape!r} instead."
+                f"(height, width, channels), positive integers. Got {self.shape!r} instead."
             )
         sizes, strides = _pair(self.size, "size"), _pair(self.stride, "stride")
         if strides[0] > sizes[0] or strides[1] > sizes[1]:
@@ -134,12 +137,12 @@ class Patches:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """One name per patch: the row and column of its centre."""
+        """One name per patch, with the row and column of its centre."""
         kind = "pixel" if _pair(self.size, "size") == (1, 1) else "patch"
         return tuple(f"{kind} ({r[0]}, {c[0]})" for r, c in self._grid())
 
     def membership(self) -> BoolArray:
-        """Which columns belong to which patch, (n_units, n_columns)."""
+        """Return the columns of each patch as a boolean array of shape (n_units, n_columns)."""
         grid = self._grid()
         image = np.zeros((len(grid), *self.shape[:2], *self.shape[2:]), dtype=bool)
         for unit, ((_, top, bottom), (_, left, right)) in enumerate(grid):
@@ -147,7 +150,7 @@ class Patches:
         return image.reshape(len(grid), -1)
 
     def tiles(self) -> NDArray[np.intp]:
-        """For each column, the patch whose centre is nearest: patches without their overlaps.
+        """Return the nearest patch of each column: a partition of the pixels without overlaps.
 
         Examples
         --------
@@ -171,14 +174,15 @@ class Patches:
 
 @dataclass(frozen=True)
 class Units:
-    """The units of a table: their names, their columns and their costs.
+    """The units of a table.
 
     Attributes
     ----------
     names : tuple of str
     membership : ndarray of bool, shape (n_units, n_columns)
+        The columns that each unit reveals.
     costs : ndarray of float, shape (n_units,)
-        Price of each unit, in units of ‖h‖.
+        Contribution of each unit to the cost ‖h‖.
     """
 
     names: tuple[str, ...]
@@ -189,7 +193,7 @@ class Units:
         return len(self.names)
 
     def columns_of(self, unit: int) -> NDArray[np.intp]:
-        """Column numbers of one unit."""
+        """Return the column indices of one unit."""
         return np.flatnonzero(self.membership[unit])
 
 
@@ -199,9 +203,24 @@ def resolve_units(
     columns: Sequence[str],
     owner: str = "SUWRClassifier",
 ) -> Units:
-    """Turn the ``groups`` and ``costs`` parameters into `Units`.
+    """Resolve the ``groups`` and ``costs`` parameters of an estimator.
 
-    Columns that no group names are units of their own. Groups share no column; `Patches` may.
+    Each column that belongs to no group is a unit. Groups must be disjoint; `Patches` may overlap.
+
+    Parameters
+    ----------
+    groups : Patches, mapping, sequence of sequences, or None
+        Groups of columns, by name or index.
+    costs : mapping, array-like of shape (n_units,), or None
+        Cost of each unit; 1 by default.
+    columns : sequence of str
+        Column names.
+    owner : str
+        Class or function with these parameters, for error messages.
+
+    Returns
+    -------
+    Units
 
     Examples
     --------
@@ -234,7 +253,7 @@ def _members(groups: Any, columns: list[str], owner: str) -> tuple[tuple[str, ..
                     f"Got column {columns[column]!r} in {owner_of[column]!r} and {name!r} instead."
                 )
             owner_of[column] = name
-    # A unit stands where its first column stands, so that the order of the table is kept.
+    # A unit takes the position of its first column, which preserves the order of the table.
     first = {min(members): name for name, members in named.items()}
     names, rows = [], []
     for column, label in enumerate(columns):
@@ -247,7 +266,7 @@ def _members(groups: Any, columns: list[str], owner: str) -> tuple[tuple[str, ..
     if len(set(names)) != len(names):
         double = next(n for n in names if names.count(n) > 1)
         raise ValueError(
-            f"The 'groups' parameter of {owner} must name groups unlike the columns outside them. "
+            f"The 'groups' parameter of {owner} must not name a group like a column outside it. "
             f"Got {double!r} for both instead."
         )
     membership = np.zeros((len(rows), len(columns)), dtype=bool)
@@ -257,7 +276,7 @@ def _members(groups: Any, columns: list[str], owner: str) -> tuple[tuple[str, ..
 
 
 def _named_groups(groups: Any, columns: list[str], owner: str) -> dict[str, list[int]]:
-    """Read a mapping or a list of lists as ``{name: [column number, ...]}``."""
+    """Convert a mapping or a list of lists to ``{name: [column index, ...]}``."""
     expected = (
         f"The 'groups' parameter of {owner} must be None, Patches, a mapping of names to columns, "
         "or a list of lists of columns."
@@ -329,6 +348,6 @@ def _resolve_costs(costs: Any, names: tuple[str, ...], owner: str) -> FloatArray
 
 
 def _shorten(names: Sequence[str], most: int = 8) -> str:
-    """List a few names; a table may have thousands."""
+    """List the first few names."""
     shown = ", ".join(repr(n) for n in names[:most])
     return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"

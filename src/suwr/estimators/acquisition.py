@@ -1,4 +1,4 @@
-"""The policy where no row exists yet: ask for one unit at a time."""
+"""Active feature acquisition: the policy requests the units of a new row one at a time."""
 
 from __future__ import annotations
 
@@ -11,33 +11,28 @@ from numpy.typing import NDArray
 
 from suwr.data.tables import Table
 from suwr.explanation import Narrative, Step
-from suwr.nn.rollout import Policy, best_units
+from suwr.nn.rollout import Policy
 
 if TYPE_CHECKING:
-    from suwr.estimators.base import BaseSUWR
+    from suwr.estimators.sequential import SequentialModel
 
 __all__ = ["Acquisition"]
 
 
 class Acquisition:
-    """A session that asks for features one by one; `SUWRClassifier.acquire` starts it.
+    """A session that requests features one unit at a time; ``acquire`` starts it.
 
-    It takes exactly the decisions that ``explain`` would report for the finished row.
+    Its decisions are exactly those that ``explain`` reports for the complete row.
 
     Attributes
     ----------
     next_unit : str or None
-        What to ask for next; None when the policy has stopped.
+        The unit to acquire next; None if the policy has stopped.
     next_columns : tuple of str
-        The columns that `observe` needs now.
-    prediction : ndarray or float
-        Class probabilities, or the value, from what is known so far.
-    stop_probability : float
-        ζ_stop in the present state.
-    done : bool
+        The columns that the next call of `observe` must provide.
     """
 
-    def __init__(self, model: BaseSUWR, policy: Policy) -> None:
+    def __init__(self, model: SequentialModel, policy: Policy) -> None:
         self._model = model
         self._policy = policy
         self._known: dict[str, Any] = {}
@@ -52,55 +47,62 @@ class Acquisition:
 
     @property
     def known(self) -> dict[str, Any]:
-        """What was observed so far, by column."""
+        """The observed values by column."""
         return dict(self._known)
 
     @property
     def prediction(self) -> NDArray[np.float64] | float:
-        """Class probabilities, or the value, from what is known so far."""
+        """Class probabilities, or the predicted value, given the observations so far."""
         values = np.array(self._state[1])
         return values if self._model._class_labels() is not None else float(values[0])
 
     @property
     def stop_probability(self) -> float:
-        """ζ_stop in the present state."""
+        """ζ_stop in the current state."""
         return self._state[0]
 
     def observe(self, values: Mapping[str, Any]) -> Acquisition:
-        """Tell what was asked for; None or NaN where it cannot be had.
+        """Provide the values of the requested unit.
 
         Parameters
         ----------
         values : mapping
-            Column → value for every column of ``next_columns``, and for no other.
+            From every column of ``next_columns``, and no other, to its value. None and NaN mean
+            that the value is not available.
 
         Returns
         -------
         self
         """
         if self.done:
-            raise ValueError("The policy has stopped: there is nothing left to observe.")
+            raise ValueError("The policy has stopped: no unit is requested.")
         missing = [name for name in self.next_columns if name not in values]
         extra = [name for name in values if name not in self.next_columns]
         if missing or extra:
             raise ValueError(
-                f"'values' must hold exactly {list(self.next_columns)}. Got {list(values)} instead."
+                f"'values' must have exactly the columns {list(self.next_columns)}. "
+                f"Got {list(values)} instead."
             )
         read = {name: self._read(name, values[name]) for name in self.next_columns}
-        before, asked = self._state[1], self._asked
+        before, requested = self._state[1], self._requested
         self._known.update(read)
         self._evaluate(len(self._steps) + 1)
         revealed = {
             self._model.units_.names[u]: {name: self._known[name] for name in self._columns_of(u)}
-            for u in asked
+            for u in requested
         }
         self._steps.append(Step(revealed, self._state[0], before, self._state[1]))
         return self
 
     def undo(self) -> Acquisition:
-        """Take the last observation back."""
+        """Undo the last observation.
+
+        Returns
+        -------
+        self
+        """
         if not self._steps:
-            raise ValueError("Nothing was observed yet.")
+            raise ValueError("There is no observation to undo.")
         self._steps.pop()
         kept = {name for step in self._steps for name in step.columns}
         self._known = {name: value for name, value in self._known.items() if name in kept}
@@ -108,24 +110,30 @@ class Acquisition:
         return self
 
     def go_on(self) -> Acquisition:
-        """Ask for one more unit although the policy has stopped.
+        """Request one more unit after the policy has stopped.
 
-        Which one is decided from what is known, as if it had not stopped.
+        The selection policy chooses it from the current state.
 
         Returns
         -------
         self
         """
         if not self.done:
-            raise ValueError("The policy has not stopped: it asks by itself.")
+            raise ValueError("The policy has not stopped: it has requested a unit.")
         spent = len(self._steps) >= self._model.max_steps_
         if spent or len(self._known) == len(self._model.encoder_.names):
-            raise ValueError("There is nothing left to ask for within 'max_steps'.")
-        self._ask_for(self._best)
+            raise ValueError("No unit is left to request within 'max_steps'.")
+        self._request(self._best)
         return self
 
     def narrative(self, row: int | str = "asked") -> Narrative:
-        """The story so far."""
+        """Return the steps so far.
+
+        Parameters
+        ----------
+        row : int or str, default="asked"
+            Label of the row.
+        """
         model = self._model
         if not self.done:
             ended = "open"
@@ -143,7 +151,7 @@ class Acquisition:
         return tuple(names[c] for c in self._model.units_.columns_of(unit))
 
     def _read(self, name: str, value: Any) -> Any:
-        """One answer as the table would hold it."""
+        """Convert one value to its type in the table."""
         code = self._model.encoder_.codes[self._model.encoder_.names.index(name)]
         value = value.item() if isinstance(value, np.generic) else value
         if value is None or (isinstance(value, float) and np.isnan(value)):
@@ -156,12 +164,12 @@ class Acquisition:
             number = np.inf
         if not np.isfinite(number):
             raise ValueError(
-                f"The value of {name!r} must be a finite number, or None. Got {value!r} instead."
+                f"The value of {name!r} must be a finite number or None. Got {value!r} instead."
             )
         return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
     def _evaluate(self, n_steps: int) -> None:
-        """Where the policy stands with what is known."""
+        """Evaluate the policy and the predictor in the current state."""
         model = self._model
         policy, names = self._policy, model.encoder_.names
         columns: list[NDArray[Any]] = []
@@ -174,17 +182,17 @@ class Acquisition:
         values = model._encode(Table(columns, 1))
         mask = torch.tensor([[name in self._known for name in names]], device=values.device)
         with torch.inference_mode():
-            stop, logits = policy.decide(values, mask)
+            decision = policy.decide(values, mask)
             prediction = policy.predict(values, mask).cpu().numpy()
-        probability = 1.0 if n_steps >= policy.max_steps else float(stop[0])
+        probability = 1.0 if n_steps >= policy.max_steps else float(decision.stop_probability[0])
         shown = model._in_user_units(prediction)[0]
         self._state = (probability, tuple(float(p) for p in shown))
-        best = best_units(logits, policy.units_per_step)[0].tolist()
+        best = decision.best(policy.units_per_step)[0].tolist()
         self._best = [u for u in best if u >= 0]
-        self._ask_for([] if probability >= 0.5 else self._best)
+        self._request([] if probability >= 0.5 else self._best)
 
-    def _ask_for(self, units: list[int]) -> None:
-        self._asked = units
+    def _request(self, units: list[int]) -> None:
+        self._requested = units
         self.next_unit = " + ".join(self._model.units_.names[u] for u in units) or None
         self.next_columns = tuple(
             dict.fromkeys(

@@ -1,77 +1,66 @@
-"""What `SUWRClassifier` and `SUWRRegressor` have in common."""
+"""`BaseSUWR`: parameters and fitting of `SUWRClassifier` and `SUWRRegressor`."""
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import torch
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from suwr._utils.deprecation import warn_deprecated
 from suwr._utils.files import check_writable
 from suwr._utils.progress import training_progress
+from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.data.encoding import TableEncoder
 from suwr.data.units import Patches, Units
 from suwr.estimators.checkpoint import FileCheckpoint, fingerprint
 from suwr.estimators.sequential import PolicyKind, SequentialModel
-from suwr.estimators.table_model import TrainingData, image_shape, seeded
+from suwr.estimators.table_model import (
+    TABLE_CONSTRAINTS,
+    TrainingData,
+    image_shape,
+    seeded,
+)
 from suwr.estimators.weight_range import WeightRange, check_range
-from suwr.nn.distributed import Team
+from suwr.nn.distributed import ProcessGroup
 from suwr.nn.networks import Architecture, Network
 from suwr.nn.rollout import Policy
-from suwr.training.config import TUNABLE, Settings
-from suwr.training.reinforce import train_reinforce
-from suwr.training.train import train
+from suwr.training.config import Settings, TrainingConfig
+from suwr.training.registry import TRAINERS, Trainer, default_trainer
 
-__all__ = ["BaseSUWR", "PolicyKind"]
+__all__ = ["RENAMED_SETTINGS", "BaseSUWR", "PolicyKind"]
 
-# Without `max_steps`, no more than this many: a longer story is no explanation.
-DEFAULT_MOST_STEPS = 32
-# Units up to which sampled rollouts train better than a look ahead. A patch tells something by
-# itself; columns often do so only together, which a look one step ahead cannot see.
-MOST_SAMPLED = {"patches": 32, "columns": 128}
+# Default limit of `max_steps`: longer narratives are hard to read.
+DEFAULT_MAX_STEPS = 32
+# Former name of a field of `TrainingConfig` → present name.
+RENAMED_SETTINGS = {
+    "least_continuation": "min_continuation",
+    "most_continuation": "max_continuation",
+    "most_units": "max_random_units",
+}
 
 
 class BaseSUWR(SequentialModel):
-    """Sequential unmasking without reversion, behind scikit-learn's interface.
-
-    Every decision of a fitted model reads only what was revealed before it; see
-    `suwr.nn.rollout`.
-    """
+    """Sequential unmasking without reversion (SUWR) as a scikit-learn estimator."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "sparsity_weight": [
-            StrOptions({"auto"}),
-            Interval(Real, 0, None, closed="left"),
-            tuple,
-            list,
-        ],
-        "max_steps": [None, Interval(Integral, 1, None, closed="left")],
-        "groups": "no_validation",
-        "costs": "no_validation",
-        "units_per_step": [Interval(Integral, 1, None, closed="left")],
-        "hidden_size": [Interval(Integral, 1, None, closed="left")],
-        "n_layers": [Interval(Integral, 1, None, closed="left")],
-        "n_predictors": [Interval(Integral, 2, None, closed="left")],
-        "max_epochs": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [StrOptions({"auto"}), Interval(Integral, 2, None, closed="left")],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "trainer": [StrOptions({"auto", "actor", "lookahead", "reinforce"})],
-        "network": [StrOptions({"mlp", "conv"})],
-        "training": [None, dict],
+        **TABLE_CONSTRAINTS,
+        "sparsity_weight": None,
+        "max_steps": [None, Interval(Integral, 1)],
+        "units_per_step": [Interval(Integral, 1)],
+        "n_predictors": [Interval(Integral, 2)],
+        "trainer": [Options("auto", *TRAINERS)],
+        "network": [Options("mlp", "conv")],
+        "training": [None, TrainingConfig, Mapping],
         "checkpoint": [None, str, os.PathLike],
-        "device": [str],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
 
     weight_range_: WeightRange | None
+    history_: list[dict[str, Any]]
 
     def __init__(
         self,
@@ -87,9 +76,9 @@ class BaseSUWR(SequentialModel):
         max_epochs: int = 100,
         batch_size: int | Literal["auto"] = "auto",
         validation_fraction: float = 0.1,
-        trainer: Literal["auto", "actor", "lookahead", "reinforce"] = "auto",
+        trainer: str = "auto",
         network: Literal["mlp", "conv"] = "mlp",
-        training: Mapping[str, Any] | None = None,
+        training: TrainingConfig | Mapping[str, Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         device: str = "auto",
         random_state: Any = None,
@@ -115,19 +104,21 @@ class BaseSUWR(SequentialModel):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
-        """Train policy and predictor.
+        """Train the policy and the predictor.
 
-        Where ``torch.distributed`` was started (by ``torchrun``), its processes train one model
-        together. All of them call `fit` with the same data, parameters and ``random_state``, and
-        all of them end with the same model.
+        If ``torch.distributed`` is initialized (for instance by ``torchrun``), its processes train
+        one model together: all of them must call `fit` with the same data, parameters and
+        ``random_state``, and all of them get the same model.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
-            Numbers, or the columns of a pandas or polars frame: numbers, text, categories,
-            booleans. NaN means 'missing', which is a value like any other.
+            A numeric array, or a pandas or polars frame with numeric, string, categorical or
+            boolean columns. NaN means 'missing', which is treated as a value.
         y : array-like of shape (n,)
+            Class labels, or numbers for regression.
         sample_weight : array-like of shape (n,), optional
+            Non-negative weights of the rows.
 
         Returns
         -------
@@ -139,140 +130,133 @@ class BaseSUWR(SequentialModel):
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> FileCheckpoint | None:
-        """Do what `fit` does, but leave the checkpoint to the caller: it may save the model first.
-
-        Between the end of a fit and the file of its model nothing may be lost.
-        """
+        """Fit and return the checkpoint, so that a caller can save the model before removing it."""
         data = self._prepare(X, y, sample_weight)
-        settings, architecture = self._settings(data), self._architecture(data)
-        team = self._team(data)
-        leads = team is None or team.leads
-        checkpoint = self._checkpoint(data, leads)
-        arguments = (architecture, data.inputs, data.loss, data.rows, data.validation, settings)
-        epochs = self.max_epochs
-        if not architecture.shared:
-            epochs += settings.pretrain_epochs + settings.finetune_epochs
+        trainer, settings = self._trainer(), self._settings(data)
+        process_group = self._process_group(data)
+        is_main = process_group is None or process_group.is_main
+        checkpoint = self._checkpoint(data, is_main)
         with (
             seeded(self.device_, data.seed) as generator,
-            training_progress(epochs, self.verbose if leads else 0) as progress,
+            training_progress(
+                trainer.n_epochs(settings), self.verbose if is_main else 0
+            ) as progress,
         ):
-            network: Network
-            common: dict[str, Any] = {"checkpoint": checkpoint, "team": team}
-            if architecture.shared:
-                network = train_reinforce(*arguments, generator, progress, **common)
-            else:
-                network = train(*arguments, generator, progress, trainer=self._trainer(), **common)
-        self._finish(data, network)
+            network, history = trainer.train(
+                self._architecture(data),
+                data.inputs,
+                data.loss,
+                data.rows,
+                data.validation,
+                settings,
+                generator,
+                progress,
+                checkpoint=checkpoint,
+                process_group=process_group,
+            )
+        self._finish(data, network, history)
         return checkpoint
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> TrainingData:
-        """Check the parameters and read what `fit` was given."""
-        self._validate_params()
-        self._check_sparsity()
-        self._check_training()
+        """Validate the parameters and read the arguments of `fit`."""
+        self._check_parameters()
         if self.checkpoint is not None:
             check_writable(self.checkpoint)
-            self._check_seed("The 'checkpoint' parameter", "a fit that goes on is the same fit")
-        if self.n_predictors % 2:
-            raise ValueError(
-                f"The 'n_predictors' parameter of {type(self).__name__} must be even: half of them "
-                f"learn from each half of the rows. Got {self.n_predictors} instead."
-            )
-        image_shape(self.network, self.groups)
+            self._check_seed("The 'checkpoint' parameter", "a resumed fit draws the same numbers")
         data = self._training_data(X, y, sample_weight)
         self.weight_range_ = None
         self._install(self.encoder_, self.units_, torch.device(self.device_), None)
         return data
 
+    def _check_parameters(self) -> None:
+        """See `TableModel`."""
+        super()._check_parameters()
+        self._check_sparsity_weight()
+        self._training_config()
+        if self.n_predictors % 2:
+            raise parameter_error(
+                "n_predictors", type(self).__name__, "an even number", self.n_predictors
+            )
+        image_shape(self.network, self.groups)
+
+    def _check_sparsity_weight(self) -> None:
+        owner, weight = type(self).__name__, self.sparsity_weight
+        if not isinstance(weight, tuple | list):
+            if weight not in Options("auto") and weight not in Interval(Real, 0):
+                expected = "'auto', a float in the range [0, inf), or a range (low, high)"
+                raise parameter_error("sparsity_weight", owner, expected, weight)
+            return
+        check_range(weight, owner)
+        if self.trainer != "auto" and not TRAINERS[self.trainer].supports_range:
+            expected = f"a float or 'auto' if trainer={self.trainer!r}"
+            raise parameter_error("sparsity_weight", owner, expected, weight)
+
+    def _training_config(self) -> TrainingConfig:
+        """Return the parameter ``training`` as a validated object."""
+        if isinstance(self.training, TrainingConfig):
+            return self.training
+        given, owner = dict(self.training or {}), type(self).__name__
+        for old in sorted(given.keys() & RENAMED_SETTINGS.keys()):
+            new = RENAMED_SETTINGS[old]
+            warn_deprecated(f"The training setting {old!r}", f"Use {new!r} instead", "0.3.0")
+            given[new] = given.pop(old)
+        return TrainingConfig.from_mapping(given, owner)
+
     def _check_seed(self, who: str, why: str) -> None:
         if not isinstance(self.random_state, Integral):
             raise ValueError(
-                f"{who} needs 'random_state' to be an int, so that {why}. "
+                f"{who} requires 'random_state' to be an int, so that {why}. "
                 f"Got {self.random_state!r} instead."
             )
 
-    def _team(self, data: TrainingData) -> Team | None:
-        """The processes that train together, once they agree on what."""
-        team = Team.current(self.device_)
-        if team is not None:
-            self._check_seed("Training by several processes", "all of them draw the same numbers")
-            team.check_same(
+    def _process_group(self, data: TrainingData) -> ProcessGroup | None:
+        """Return the processes that train together, after checking that their inputs agree."""
+        group = ProcessGroup.current(self.device_)
+        if group is not None:
+            self._check_seed("Distributed training", "all processes draw the same numbers")
+            group.check_equal(
                 bytes.fromhex(self._identity(data, "checkpoint", "device", "verbose")),
                 "Every process must call fit with the same data and parameters.",
             )
-        return team
+        return group
 
-    def _check_sparsity(self) -> None:
-        """Refuse a λ, or a range of it, that cannot be meant."""
-        if not isinstance(self.sparsity_weight, tuple | list):
-            self._check_weight(self.sparsity_weight)
-            return
-        check_range(self.sparsity_weight, type(self).__name__)
-        if self.trainer == "reinforce":
-            raise ValueError(
-                "The 'sparsity_weight' parameter must be a number or 'auto' with "
-                "trainer='reinforce', which knows no range."
-            )
-
-    def _check_training(self) -> None:
-        """Refuse settings of training that do not exist or are no numbers."""
-        for name, value in (self.training or {}).items():
-            if name not in TUNABLE:
-                raise ValueError(
-                    f"The 'training' parameter of {type(self).__name__} must name some of "
-                    f"{', '.join(TUNABLE)}. Got {name!r} instead."
-                )
-            if not isinstance(value, Real) or not math.isfinite(value):
-                raise ValueError(
-                    f"The 'training' parameter of {type(self).__name__} must hold finite numbers. "
-                    f"Got {value!r} for {name!r} instead."
-                )
-
-    def _finish(self, data: TrainingData, network: Network) -> None:
-        """Keep what was trained."""
+    def _finish(self, data: TrainingData, network: Network, history: list[dict[str, Any]]) -> None:
+        """Store the result of training."""
         device = torch.device(self.device_)
+        self.history_ = history
         self._install(self.encoder_, self.units_, device, network)
         if isinstance(self.sparsity_weight, tuple | list):
             low, high = check_range(self.sparsity_weight, type(self).__name__)
             self.weight_range_ = WeightRange.measure(low, high, self.policy_, data.validation)
 
-    def _width(self) -> int:
-        """Units of one step; more than all of them are all of them."""
+    def _step_size(self) -> int:
+        """Return the number of units per step, at most all of them."""
         return min(int(self.units_per_step), len(self.units_))
 
-    def _trainer(self) -> str:
+    def _trainer(self) -> Trainer:
         if self.trainer != "auto":
-            return self.trainer
-        most = MOST_SAMPLED["patches" if isinstance(self.groups, Patches) else "columns"]
-        return "actor" if len(self.units_) <= most else "lookahead"
+            return TRAINERS[self.trainer]
+        return default_trainer(len(self.units_), isinstance(self.groups, Patches))
 
     def _settings(self, data: TrainingData) -> Settings:
+        """Return the settings of this fit; λ is in units of the best constant prediction's loss."""
         unit, given = self.constant_loss_, self.sparsity_weight
         weight = (
             (given[0] / unit, given[1] / unit)
             if isinstance(given, tuple | list)
             else self.sparsity_weight_ / unit
         )
-        settings = Settings(
+        return self._trainer().configure(
+            self._training_config(),
             sparsity_weight=weight,
             max_steps=self.max_steps_,
-            units_per_step=self._width(),
+            units_per_step=self._step_size(),
             max_epochs=self.max_epochs,
             batch_size=self._batch_size(len(data.rows)),
         )
-        if self._trainer() == "lookahead":
-            settings = replace(
-                settings,
-                # Masks of far more units than a row ever takes would teach the predictors little.
-                most_units=2 * self.max_steps_ * self._width(),
-                mixed_precision=True,
-                joint_rate=0.3,
-                pretrain_masks=2,
-            )
-        return replace(settings, **(self.training or {}))
 
     def _architecture(self, data: TrainingData) -> Architecture:
-        reinforce = self.trainer == "reinforce"
+        trainer = self._trainer()
         return Architecture(
             n_values=data.rows.values.shape[1],
             n_columns=data.inputs.n_columns,
@@ -280,12 +264,12 @@ class BaseSUWR(SequentialModel):
             n_outputs=self._n_outputs(),
             hidden_size=self.hidden_size,
             n_layers=self.n_layers,
-            n_members=1 if reinforce else self.n_predictors,
-            shared=reinforce,
+            n_members=1 if trainer.shared else self.n_predictors,
+            shared=trainer.shared,
             conditioned=isinstance(self.sparsity_weight, tuple | list),
             image_shape=image_shape(self.network, self.groups),
-            # Only probabilities say how sure they are.
-            informed=self._trainer() == "lookahead" and self._n_outputs() > 1,
+            # The uncertainty features are functions of class probabilities.
+            informed=trainer.informed and self._n_outputs() > 1,
         )
 
     def _checkpoint(self, data: TrainingData, writes: bool) -> FileCheckpoint | None:
@@ -295,7 +279,7 @@ class BaseSUWR(SequentialModel):
         return FileCheckpoint(self.checkpoint, identity, writes=writes)
 
     def _identity(self, data: TrainingData, *ignored: str) -> str:
-        """A digest of the rows and of all parameters but some."""
+        """Return a digest of the rows and of all parameters except the ``ignored`` ones."""
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in ignored}
         rows = [*vars(data.rows).values(), *vars(data.validation).values()]
         return fingerprint(parameters, rows)
@@ -303,13 +287,13 @@ class BaseSUWR(SequentialModel):
     def _install(
         self, encoder: TableEncoder, units: Units, device: torch.device, network: Network | None
     ) -> None:
-        """Store what a fitted model consists of; `suwr.load` calls this too."""
+        """Set the fitted attributes; `suwr.load` calls this too."""
         self.encoder_ = encoder
         self.units_ = units
         self.device_ = str(device)
-        most = -(-len(units) // self._width())
-        limit = min(DEFAULT_MOST_STEPS, most) if self.max_steps is None else self.max_steps
-        self.max_steps_ = min(limit, most)
+        n_steps = -(-len(units) // self._step_size())
+        limit = DEFAULT_MAX_STEPS if self.max_steps is None else self.max_steps
+        self.max_steps_ = min(limit, n_steps)
         if isinstance(self.sparsity_weight, tuple | list):
             low, high = check_range(self.sparsity_weight, type(self).__name__)
             self.sparsity_weight_, middle = (low * high) ** 0.5, 0.0
@@ -318,7 +302,7 @@ class BaseSUWR(SequentialModel):
         if network is not None:
             inputs, loss = self._parts()
             self.policy_ = Policy(
-                network.eval(), inputs, loss, self.max_steps_, self._width(),
+                network.eval(), inputs, loss, self.max_steps_, self._step_size(),
                 condition=middle,
             )  # fmt: skip
 
@@ -331,8 +315,13 @@ class BaseSUWR(SequentialModel):
         return self.policy_.at(self.weight_range_.condition(sparsity_weight, mean_features))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file that `suwr.load` reads: tensors and JSON, no code."""
-        from suwr.estimators.persistence import save
+        """Write the model to one file of tensors and JSON, to be read by `suwr.load`.
+
+        Parameters
+        ----------
+        path : path
+        """
+        from suwr.estimators.io import save
 
         check_is_fitted(self, "policy_")
         save(self, path)

@@ -1,7 +1,7 @@
-"""Checkpoints: the state of a fit in one file that is replaced after every epoch.
+"""Checkpoints of a fit: one file that is replaced after every epoch.
 
-Tensors and JSON, as in model files. A digest of the data and the parameters stands beside the
-state, so that a fit goes on only from a checkpoint of its own.
+The file holds tensors and JSON, like a model file, and a digest of the data and the parameters: a
+fit resumes only from its own checkpoint.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = ["FileCheckpoint", "fingerprint"]
 
 
 def fingerprint(parameters: dict[str, Any], tensors: Iterable[Tensor]) -> str:
-    """A digest of everything that a fit depends on."""
+    """Return a digest of the parameters and the data of a fit."""
     sha = hashlib.sha256(json.dumps(parameters, sort_keys=True, default=repr).encode())
     for tensor in tensors:
         sha.update(str(tuple(tensor.shape)).encode())
-        # As it lies, without a copy: it may be as large as a disk.
+        # Hash the buffer without copying it: the rows may be mapped from a file.
         sha.update(tensor.detach().cpu().contiguous().numpy().ravel().data)
     return sha.hexdigest()
 
@@ -42,9 +42,9 @@ class FileCheckpoint:
     ----------
     path : path
     identity : str
-        What `fingerprint` gave for this fit.
+        The `fingerprint` of this fit.
     writes : bool, default=True
-        Of the processes that train one model together, one writes.
+        Whether this process writes. One of the processes of a distributed fit does.
     """
 
     def __init__(self, path: str | os.PathLike[str], identity: str, *, writes: bool = True) -> None:
@@ -64,13 +64,13 @@ class FileCheckpoint:
             state = read_tensors(data)
         except (SafetensorError, LookupError, RecursionError, TypeError, ValueError) as error:
             raise ModelFileError(
-                f"The 'checkpoint' {self.path} is damaged or not a checkpoint of suwr. "
+                f"The 'checkpoint' {self.path} is damaged or not a suwr checkpoint. "
                 "Delete it to start the fit from the beginning."
             ) from error
         if identity != self.identity:
             raise ModelFileError(
                 f"The 'checkpoint' {self.path} belongs to a fit with other data or parameters. "
-                "Delete it, or choose another path."
+                "Delete it or use another path."
             )
         return phase, state
 
@@ -78,12 +78,12 @@ class FileCheckpoint:
         """See `suwr.training.loop.Checkpoint`."""
         if not self.writes:
             return
-        # Copies: tensors that share memory cannot be written beside each other.
+        # Clone: safetensors refuses tensors that share memory.
         tensors = {k: v.detach().cpu().clone().contiguous() for k, v in state.items()}
         metadata = {"phase": str(phase), "identity": self.identity, "torch": torch.__version__}
         write_atomic(self.path, tensor_bytes(tensors, metadata))
 
     def remove(self) -> None:
-        """The fit is over."""
+        """Delete the file after the fit."""
         if self.writes:
             self.path.unlink(missing_ok=True)

@@ -1,85 +1,103 @@
-"""`SUWRClassifier`: class probabilities from the few features that each row needs."""
+"""`SUWRClassifier`: instance-wise feature selection for classification."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import accuracy_score
 
 from suwr.estimators.base import BaseSUWR
-from suwr.estimators.targets import ClassificationTarget, normalised
+from suwr.estimators.targets import ClassificationTarget, normalize_probabilities
 
 __all__ = ["SUWRClassifier"]
 
 
 class SUWRClassifier(ClassificationTarget, BaseSUWR):
-    """Leak-free, instance-wise feature selection for classification.
+    """Leakage-free, instance-wise feature selection for classification.
 
-    For each row the model starts blind. At each step it stops, or reveals one more unit, decided
-    from what is already revealed; nothing is ever taken back. So the selected features are all that
-    the prediction was made of, and the selection itself tells nothing else.
+    Each row starts with all features masked. At each step the model stops or reveals one more unit;
+    both decisions read only what is already revealed, and nothing revealed is masked again
+    (sequential unmasking without reversion). The prediction is computed from the revealed features
+    only, and the selection itself carries no information about the unrevealed ones.
 
     Parameters
     ----------
     sparsity_weight : float, 'auto' or tuple of two floats, default='auto'
-        λ, the price of one unit of feature cost, in nats of cross-entropy. 'auto' is 1 % of the
+        λ, the price of one unit of cost, in nats of cross-entropy. 'auto' is 1 % of the
         cross-entropy of the best constant prediction. A range ``(low, high)`` trains one model for
-        all of it; `predict` and its like then take ``sparsity_weight`` or ``mean_features``.
+        all λ in it; `predict` and the other methods then take ``sparsity_weight`` or
+        ``mean_features``.
     max_steps : int or None, default=None
-        *T*, most steps of a row. None allows every unit, but no more than 32 steps.
+        *T*, the maximum number of steps per row. None is enough steps for every unit, but at
+        most 32.
     groups : None, Patches, mapping or list of lists, default=None
-        Columns that are revealed together: ``{"panel": ["a", "b"]}``, or image `Patches`. Columns
-        that no group names stand for themselves.
+        Columns that are revealed together: ``{"panel": ["a", "b"]}``, or image `Patches`. Every
+        column that is in no group is a unit of its own.
     costs : None, mapping or array-like, default=None
-        Price of each unit in the penalty λ · cost; 1 unless named.
+        Cost of each unit in the penalty λ · cost; 1 unless given.
     units_per_step : int, default=1
-        Units that one step reveals.
+        Number of units that one step reveals.
     hidden_size, n_layers : int, default=128, 3
-        Width and number of hidden layers of the networks.
+        Width and number of the hidden layers of each network.
     n_predictors : int, default=2
-        Networks whose mean is the prediction, an even number. More of them predict better, and
-        judge the choices of the policy with less noise, at their price in time.
+        Size of the ensemble whose mean is the prediction; an even number, since half of the members
+        are trained on each half of the rows. Larger ensembles predict better and give the policy
+        less noisy rewards, at proportional cost in time.
     max_epochs : int, default=100
-        Epochs of policy training; pretraining and fine-tuning add half as many.
+        Epochs of policy training; pretraining and fine-tuning of the predictors add half as many.
     batch_size : int or 'auto', default='auto'
+        'auto' gives about 18 batches per epoch, of 100 to 4096 rows each.
     validation_fraction : float, default=0.1
-        Share of the rows that chooses the best epoch.
+        Fraction of the rows that is held out to choose the best epoch.
     trainer : {'auto', 'actor', 'lookahead', 'reinforce'}, default='auto'
-        'actor' samples whole rollouts; 'lookahead' differentiates one step ahead and suits images
-        and hundreds of units; 'auto' takes the former up to 128 columns or groups, or 32 patches.
-        'reinforce' is the objective of the paper's Section 4.2, for comparison.
+        'actor' samples whole rollouts (actor-critic); 'lookahead' differentiates through one
+        relaxed step and suits images and hundreds of units; 'auto' is 'actor' up to 128 columns or
+        groups, or 32 patches, and 'lookahead' beyond. 'reinforce' is the objective of the paper's
+        Section 4.2, for comparison.
     network : {'mlp', 'conv'}, default='mlp'
-        'conv' begins with convolutions over the masked image and its mask; ``groups`` must be
-        `Patches`, and ``n_layers`` does not count.
-    training : dict or None, default=None
-        For experts: other values for settings of training, by name, as ``{"rollouts": 4}``; see
-        `suwr.training.config.Settings`.
+        'conv' is a convolutional network over the masked image and its mask; it requires ``groups``
+        to be `Patches` and ignores ``n_layers``.
+    training : TrainingConfig, dict or None, default=None
+        Expert settings of training: a `suwr.TrainingConfig`, or a dict of some of its fields, as in
+        ``{"rollouts": 4}``. None is the default of every setting.
     checkpoint : path or None, default=None
-        File that holds the state of the fit after every epoch. A fit that was stopped or killed
-        goes on from it when called again with the same data and parameters, to the same result;
-        a finished fit removes it. Needs ``random_state`` as an int.
+        File that holds the state of the fit after every epoch. A fit that was interrupted resumes
+        from it when it is called again with the same data and parameters, with the same result; the
+        file is deleted at the end. Requires ``random_state`` to be an int.
     device : str, default='auto'
-        'auto' takes CUDA where there is any.
+        A torch device; 'auto' is CUDA if available.
     random_state : int, RandomState or None, default=None
+        Seed of the initial weights, the splits and the sampling.
     verbose : int, default=0
-        Show a progress bar.
+        0 is silent, 1 shows a progress bar, 2 prints one line per epoch. The same holds for all
+        estimators and functions of suwr.
 
     Attributes
     ----------
-    classes_ : ndarray
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
     n_features_in_ : int
+        Number of columns of ``X``.
     feature_names_in_ : ndarray of str
-        Where X had column names.
+        Column names of ``X``, if it had any.
     units_ : Units
-        What a step can reveal, with costs.
+        The units that a step can reveal, with their costs.
     max_steps_ : int
+        The *T* that was used.
     sparsity_weight_ : float
-        The λ that was used; the middle of a range.
+        The λ that was used; the geometric mean of a range.
     weight_range_ : WeightRange or None
-        The range, with the number of units that each place of it takes.
+        The range of λ, if the model was fitted for one, with the mean number of units that each λ
+        reveals.
     constant_loss_ : float
         Cross-entropy of the best constant prediction.
+    history_ : list of dict
+        One record per epoch: ``epoch`` (counted from 1 over all phases), ``phase``,
+        ``training_loss``, ``validation_objective`` (loss + λ · cost on the validation rows, in
+        units of ``constant_loss_``) and ``mean_cost`` (mean cost per validation row). Values that a
+        phase does not measure are None. Saved in model files.
 
     Examples
     --------
@@ -98,15 +116,19 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
     ) -> NDArray[np.float64]:
-        """Class probabilities from the selected features alone, (n, n_classes).
+        """Predict class probabilities from the selected features.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
-        sparsity_weight, mean_features
+        sparsity_weight, mean_features : float, optional
             As in `select`.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
         """
-        return normalised(self._predict_final(X, sparsity_weight, mean_features))
+        return normalize_probabilities(self._predict_final(X, sparsity_weight, mean_features))
 
     def predict(
         self,
@@ -115,13 +137,43 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
     ) -> NDArray[Any]:
-        """The most probable class of each row, from the selected features alone.
+        """Predict the most probable class of each row from the selected features.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
-        sparsity_weight, mean_features
+        sparsity_weight, mean_features : float, optional
             As in `select`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
         """
         probability = self._predict_final(X, sparsity_weight, mean_features)
         return self.classes_[probability.argmax(axis=1)]
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        sparsity_weight: float | None = None,
+        mean_features: float | None = None,
+    ) -> float:
+        """Return the accuracy of `predict`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+        sparsity_weight, mean_features : float, optional
+            As in `select`.
+
+        Returns
+        -------
+        float
+        """
+        predicted = self.predict(X, sparsity_weight=sparsity_weight, mean_features=mean_features)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))

@@ -1,7 +1,7 @@
-"""A fitted model written down as data: what a program without Python needs to run Algorithm 1.
+"""Export of a fitted model as data, so that an HTML page can run Algorithm 1 without Python.
 
-`describe_network` is the only place that knows how networks are built. A network that it does not
-know is refused: a page must never run something that only resembles the model.
+`describe_network` supports exactly the networks that it knows. Any other network is refused: a page
+must compute what the model computes, not an approximation of it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
 from suwr.nn.losses import CrossEntropy, Loss, SquaredError
 from suwr.nn.networks import (
     Architecture,
-    InformedPolicy,
     Network,
     SeparateNetwork,
     SharedNetwork,
+    UncertaintyStopPolicy,
 )
 from suwr.nn.rollout import Policy
 from suwr.report.source import PageModel
@@ -39,19 +39,19 @@ Weights = list[NDArray[np.float32]]
 
 
 def export_model(model: SequentialModel, policy: Policy) -> PageModel:
-    """Encoding, units, networks and output of a fitted model.
+    """Describe the encoding, the units, the networks and the output of a fitted model.
 
     Parameters
     ----------
     model : SequentialModel
         Fitted.
     policy : Policy
-        What it decides by.
+        The policy to export, at one λ.
 
     Raises
     ------
     UnsupportedModelError
-        It has networks or a loss that have no description here.
+        The model has a network or a loss that cannot be exported.
     """
     weights: Weights = []
     description = {
@@ -67,55 +67,59 @@ def export_model(model: SequentialModel, policy: Policy) -> PageModel:
 
 
 def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:
-    """Networks as lists of layers, and which of their outputs mean what.
+    """Describe the networks as lists of layers, with the meaning of their outputs.
 
-    ``inputs`` names what a network reads, one part after the other: 'values' (the encoded row, 0
-    where it is hidden) and 'mask' (one number per column). Its layers follow, of three kinds:
-    'dense' multiplies by a matrix of ``shape``, adds a bias and applies ``activation``; 'conv' does
-    so with a square window over an ``image`` of (channels, height, width); 'append' adds constant
-    ``values``. The numbers are appended to ``weights``: for each layer its matrix or windows
-    (out, in, size, size), row by row, then the bias.
+    ``inputs`` lists the parts of a network's input, which are concatenated: 'values' (the encoded
+    row, 0 where it is unrevealed) and 'mask' (one number per column). There are three kinds of
+    layers: 'dense' multiplies by a matrix of ``shape``, adds a bias and applies ``activation``;
+    'conv' is a convolution with a square kernel over an ``image`` of (channels, height, width);
+    'append' concatenates constant ``values``. The parameters are appended to ``weights``: for each
+    layer the matrix, or the kernels (out, in, size, size), in row-major order, then the bias.
 
-    ``gain``, ``select`` and each of ``predict`` are ``[network, first output, last + 1]``. The
-    predictions of the members are averaged after the output function. ``stop``, where there is one,
-    is one more network, that tells the gain instead: it reads 'doubts' (see
-    `suwr.nn.networks.doubts`).
+    ``gain``, ``select`` and each of ``predict`` are ``[network, start, stop]``, a slice of the
+    outputs of a network. The predictions of the ensemble members are averaged after the output
+    function. If ``stop`` is not None it is a further network that computes the gain; its input is
+    'uncertainty', the uncertainty features of the prediction (see
+    `suwr.nn.networks.uncertainty_features`).
     """
     network = policy.network
     known = _DESCRIPTIONS.get(type(network))
     if known is None:
         raise UnsupportedModelError(
-            f"A page can run {', '.join(k.__name__ for k in _DESCRIPTIONS)}. "
-            f"This model has a {type(network).__name__}."
+            f"Only {', '.join(k.__name__ for k in _DESCRIPTIONS)} can be exported to a page. "
+            f"Got {type(network).__name__} instead."
         )
-    told = [] if policy.condition is None else [policy.condition]
-    condition = torch.tensor(policy.condition) if told else None
+    constants = [] if policy.condition is None else [policy.condition]
+    condition = torch.tensor(policy.condition) if constants else None
     return {
         "stop_temperature": float(network.temperature(condition)),
-        **known(network, told, weights),
+        **known(network, constants, weights),
     }
 
 
-def _separate(network: SeparateNetwork, told: list[float], weights: Weights) -> dict[str, Any]:
+def _separate(network: SeparateNetwork, constants: list[float], weights: Weights) -> dict[str, Any]:
     a, policy, predictor = network.architecture, network.policy, network.predictor
-    if type(policy) is InformedPolicy:
-        nets = [*_networks(policy.select, a, told, weights), *_networks(predictor, a, [], weights)]
+    if type(policy) is UncertaintyStopPolicy:
+        nets = [
+            *_networks(policy.select, a, constants, weights),
+            *_networks(predictor, a, [], weights),
+        ]
         heads = {
-            "stop": _doubting(policy.stop, told, weights),
+            "stop": _stop_network(policy.stop, constants, weights),
             "gain": None,
             "select": [0, 0, a.n_units],
         }
     else:
-        nets = [*_networks(policy, a, told, weights), *_networks(predictor, a, [], weights)]
+        nets = [*_networks(policy, a, constants, weights), *_networks(predictor, a, [], weights)]
         heads = {"stop": None, "gain": [0, 0, 1], "select": [0, 1, 1 + a.n_units]}
     predict = [[number, 0, a.n_outputs] for number in range(1, len(nets))]
     return {"networks": nets, "predict": predict, **heads}
 
 
-def _shared(network: SharedNetwork, told: list[float], weights: Weights) -> dict[str, Any]:
+def _shared(network: SharedNetwork, constants: list[float], weights: Weights) -> dict[str, Any]:
     a = network.architecture
     return {
-        "networks": _networks(network.encoder, a, told, weights),
+        "networks": _networks(network.encoder, a, constants, weights),
         "stop": None,
         "gain": [0, 0, 1],
         "select": [0, 1, 1 + a.n_units],
@@ -131,14 +135,14 @@ _DESCRIPTIONS: dict[type[Network], Callable[[Any, list[float], Weights], dict[st
 
 
 def _networks(
-    ensemble: nn.Module, a: Architecture, told: list[float], weights: Weights
+    ensemble: nn.Module, a: Architecture, constants: list[float], weights: Weights
 ) -> list[dict[str, Any]]:
-    """Every member of an ensemble as a network of its own; it is ``told`` some constants."""
+    """Describe every member of an ensemble; ``constants`` are appended to its inputs."""
     dense = ensemble.dense if type(ensemble) is EnsembleConv else ensemble
     if type(dense) is not EnsembleMLP:
         raise UnsupportedModelError(
-            "A page can run plain and convolutional networks. "
-            f"This model has a {type(ensemble).__name__}."
+            "Only multilayer perceptrons and convolutional networks can be exported to a page. "
+            f"Got {type(ensemble).__name__} instead."
         )
     described = []
     for member in range(dense.weights[0].shape[0]):
@@ -146,22 +150,22 @@ def _networks(
         width = a.n_inputs
         if type(ensemble) is EnsembleConv:
             layers, width = _convolutions(ensemble, member, weights)
-        if told:
-            layers.append({"kind": "append", "values": told})
-        if dense.weights[0].shape[1] != width + len(told):
+        if constants:
+            layers.append({"kind": "append", "values": constants})
+        if dense.weights[0].shape[1] != width + len(constants):
             raise UnsupportedModelError(
-                "A page can run networks that read the values, the mask and the price. "
-                f"This model has one of {dense.weights[0].shape[1]} inputs."
+                "Only networks with the values, the mask and λ as inputs can be exported to a "
+                f"page. Got a network with {dense.weights[0].shape[1]} inputs instead."
             )
         layers += _dense(dense, member, weights)
         described.append({"inputs": ["values", "mask"], "layers": layers})
     return described
 
 
-def _doubting(stop: nn.Module, told: list[float], weights: Weights) -> dict[str, Any]:
+def _stop_network(stop: nn.Module, constants: list[float], weights: Weights) -> dict[str, Any]:
     assert type(stop) is EnsembleMLP
-    layers = [{"kind": "append", "values": told}] if told else []
-    return {"inputs": ["doubts"], "layers": layers + _dense(stop, 0, weights)}
+    layers = [{"kind": "append", "values": constants}] if constants else []
+    return {"inputs": ["uncertainty"], "layers": layers + _dense(stop, 0, weights)}
 
 
 def _dense(ensemble: EnsembleMLP, member: int, weights: Weights) -> list[dict[str, Any]]:
@@ -177,7 +181,7 @@ def _dense(ensemble: EnsembleMLP, member: int, weights: Weights) -> list[dict[st
 def _convolutions(
     ensemble: EnsembleConv, member: int, weights: Weights
 ) -> tuple[list[dict[str, Any]], int]:
-    """Layers over the image and its mask, and how many numbers come out of them."""
+    """Describe the convolutions over the image and its mask; also return the output size."""
     layers: list[dict[str, Any]] = []
     image = [2, *ensemble.image_shape]
     for part in ensemble.images[member].children():
@@ -202,7 +206,7 @@ def _convolutions(
             layers[-1]["activation"] = "hardswish"
         elif not isinstance(part, nn.Flatten):
             raise UnsupportedModelError(
-                f"A page cannot run the layer {type(part).__name__} of this model."
+                f"The layer {type(part).__name__} cannot be exported to a page."
             )
     return layers, math.prod(image)
 
@@ -218,12 +222,12 @@ def _code(code: ColumnCode) -> dict[str, Any]:
 
 
 def _output(model: SequentialModel, loss: Loss) -> dict[str, Any]:
-    """What turns outputs of a predictor into what the user knows."""
+    """Describe the transformation from predictor outputs to predictions."""
     if isinstance(loss, CrossEntropy):
         return {"kind": "probabilities"}
     if isinstance(loss, SquaredError):
         low, high = model._in_user_units(np.array([[0.0], [1.0]], dtype=np.float32))[:, 0]
         return {"kind": "value", "scale": float(high - low), "mean": float(low)}
     raise UnsupportedModelError(
-        f"A page can show classes and values. This model has a {type(loss).__name__}."
+        f"Models with the loss {type(loss).__name__} cannot be exported to a page."
     )

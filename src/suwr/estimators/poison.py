@@ -1,4 +1,4 @@
-"""The direct test of the one invariant: change what is hidden, and nothing may change."""
+"""Empirical test of the invariant: replacing unrevealed cells must not change anything."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ POISONS = ("missing", "huge", "other rows")
 
 @dataclass(frozen=True)
 class PoisonReport:
-    """What `poison_check` found.
+    """The result of `poison_check`.
 
     Attributes
     ----------
     n_rows, n_cells : int
-        Rows tried and hidden cells replaced, over all poisons.
+        Rows tested, and unrevealed cells replaced over all kinds of replacement.
     n_changed : int
-        Rows in which anything changed: mask, order, a stop probability or a prediction.
+        Rows in which the mask, the order, a stop probability or a prediction changed.
     """
 
     n_rows: int
@@ -38,39 +38,41 @@ class PoisonReport:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing hidden was read."""
+        """Whether no row changed."""
         return self.n_changed == 0
 
 
 def poisoned(
     table: Table, mask: NDArray[np.bool_], poison: str, rng: np.random.RandomState
 ) -> Table:
-    """A table in which every cell that ``mask`` hides is replaced.
+    """Return a table in which every unrevealed cell is replaced.
 
     Parameters
     ----------
     table : Table
     mask : ndarray of bool, shape (n_rows, n_columns)
+        The revealed cells.
     poison : {'missing', 'huge', 'other rows'}
+        Replace by a missing value, by 1e30 or an unknown category, or by values of other rows.
     rng : RandomState
     """
     columns = []
     for number, column in enumerate(table.columns):
-        fresh = column.copy()
+        replaced = column.copy()
         hidden = ~mask[:, number]
         is_number = column.dtype.kind == "f"
         if poison == "missing":
-            fresh[hidden] = np.nan if is_number else None
+            replaced[hidden] = np.nan if is_number else None
         elif poison == "huge":
-            fresh[hidden] = 1e30 if is_number else "a category never seen"
+            replaced[hidden] = 1e30 if is_number else "an unknown category"
         else:
-            fresh[hidden] = rng.permutation(column)[hidden]
-        columns.append(fresh)
+            replaced[hidden] = rng.permutation(column)[hidden]
+        columns.append(replaced)
     return Table(columns, table.n_rows)
 
 
 def poison_check(model: BaseSUWR, X: Any, random_state: Any = None) -> PoisonReport:
-    """Replace everything that each row's narrative did not reveal, and compare bit for bit.
+    """Replace every cell that a row did not reveal, and compare the rollouts bit for bit.
 
     Parameters
     ----------
@@ -95,7 +97,7 @@ def poison_check(model: BaseSUWR, X: Any, random_state: Any = None) -> PoisonRep
 
 
 def _differs(one: Trace, two: Trace) -> NDArray[np.bool_]:
-    """Rows whose traces are not the same, bit for bit."""
+    """Return which rows have traces that differ in any bit."""
     if one.order.shape != two.order.shape:
         return np.ones(len(one.mask), dtype=bool)
     pairs = [

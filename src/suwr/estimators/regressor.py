@@ -1,11 +1,12 @@
-"""`SUWRRegressor`: a value from the few features that each row needs."""
+"""`SUWRRegressor`: instance-wise feature selection for regression."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import r2_score
 
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.targets import RegressionTarget
@@ -14,25 +15,30 @@ __all__ = ["SUWRRegressor"]
 
 
 class SUWRRegressor(RegressionTarget, BaseSUWR):
-    """Leak-free, instance-wise feature selection for regression with squared error.
+    """Leakage-free, instance-wise feature selection for regression with squared error.
 
-    As `SUWRClassifier`, of which it takes all parameters; ``sparsity_weight`` (λ) is in units of
-    the user's own squared error, and 'auto' is 1 % of the variance of ``y``.
+    All parameters are those of `SUWRClassifier`; ``sparsity_weight`` (λ) is in units of the squared
+    error of ``y``, and 'auto' is 1 % of the variance of ``y``.
 
     Attributes
     ----------
     n_features_in_ : int
+        Number of columns of ``X``.
     feature_names_in_ : ndarray of str
-        Where X had column names.
+        Column names of ``X``, if it had any.
     units_ : Units
-        What a step can reveal, with costs.
+        The units that a step can reveal, with their costs.
     max_steps_ : int
+        The *T* that was used.
     sparsity_weight_ : float
-        The λ that was used; the middle of a range.
+        The λ that was used; the geometric mean of a range.
     weight_range_ : WeightRange or None
-        The range, with the number of units that each place of it takes.
+        The range of λ, if the model was fitted for one, with the mean number of units that each λ
+        reveals.
     constant_loss_ : float
         Squared error of the best constant prediction: the variance of ``y``.
+    history_ : list of dict
+        One record per epoch; see `SUWRClassifier`.
 
     Examples
     --------
@@ -51,12 +57,42 @@ class SUWRRegressor(RegressionTarget, BaseSUWR):
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
     ) -> NDArray[np.float64]:
-        """The value of each row, from the selected features alone.
+        """Predict the target of each row from the selected features.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
-        sparsity_weight, mean_features
+        sparsity_weight, mean_features : float, optional
             As in `select`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
         """
         return self._predict_final(X, sparsity_weight, mean_features)[:, 0]
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        sparsity_weight: float | None = None,
+        mean_features: float | None = None,
+    ) -> float:
+        """Return the coefficient of determination R² of `predict`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+        sparsity_weight, mean_features : float, optional
+            As in `select`.
+
+        Returns
+        -------
+        float
+        """
+        predicted = self.predict(X, sparsity_weight=sparsity_weight, mean_features=mean_features)
+        return float(r2_score(y, predicted, sample_weight=sample_weight))

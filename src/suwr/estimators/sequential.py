@@ -1,4 +1,4 @@
-"""Models that reveal one step at a time: everything that needs no more than their policy."""
+"""`SequentialModel`: the methods of estimators that reveal units step by step."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from suwr._utils.validation import check_choice
 from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.table_model import TableModel, read_masks
 from suwr.explanation import Explanation
 from suwr.nn.probability import mask_probability
-from suwr.nn.rollout import Policy, Trace
+from suwr.nn.rollout import Policy
 
 __all__ = ["PolicyKind", "SequentialModel"]
 
@@ -22,9 +23,9 @@ PolicyKind = Literal["greedy", "sampled"]
 
 
 class SequentialModel(TableModel):
-    """A fitted ``policy_`` behind scikit-learn's interface.
+    """An estimator with a fitted ``policy_``.
 
-    Every decision reads only what was revealed before it; see `suwr.nn.rollout`.
+    Every decision reads only what has been revealed before it; see `suwr.nn.rollout`.
     """
 
     leak_free_by_construction: ClassVar[bool] = True
@@ -36,12 +37,12 @@ class SequentialModel(TableModel):
     def _policy_at(
         self, sparsity_weight: float | None = None, mean_features: float | None = None
     ) -> Policy:
-        """The policy at a place of the range of λ that the model was trained for."""
+        """Return the policy for a λ within the range that the model was fitted for."""
         check_is_fitted(self, "policy_")
         for name, value in (("sparsity_weight", sparsity_weight), ("mean_features", mean_features)):
             if value is not None:
                 raise ValueError(
-                    f"The {name!r} parameter can be chosen after training only where a model was "
+                    f"The {name!r} parameter can be chosen after fitting only if the model was "
                     "fitted for a range, with sparsity_weight=(low, high)."
                 )
         return self.policy_
@@ -49,7 +50,7 @@ class SequentialModel(TableModel):
     def _predict_final(
         self, X: Any, sparsity_weight: float | None = None, mean_features: float | None = None
     ) -> NDArray[np.float64]:
-        """Predictions from the features that greedy inference selects."""
+        """Predict from the features that the greedy policy selects."""
         policy, parts = self._policy_at(sparsity_weight, mean_features), []
         for values in self._chunks(self._read(X)):
             mask = torch.as_tensor(policy.rollout(values).mask, device=values.device)
@@ -65,20 +66,24 @@ class SequentialModel(TableModel):
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
     ) -> NDArray[np.bool_]:
-        """The columns that the prediction of each row uses.
+        """Select the columns that the prediction of each row uses.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
         policy : {'greedy', 'sampled'}, default='greedy'
-            Greedy takes the most probable unit and stops where the stop probability is at least one
-            half. Sampled draws both decisions. Both are SUWR policies.
-        random_state : int, RandomState or None
-            Seed of the draws.
+            'greedy' reveals the most probable unit and stops when the stop probability is at least
+            one half; 'sampled' draws both decisions at random. Both are SUWR policies. All methods
+            have the same default.
+        random_state : int, RandomState or None, default=None
+            Seed of the 'sampled' policy.
         sparsity_weight : float, optional
-            Which λ to decide by, for a model that was fitted for a range of it.
+            λ to decide by, for a model that was fitted for a range ``(low, high)``. The geometric
+            mean of the range unless given.
         mean_features : float, optional
-            The same, said as the mean number of units that the validation rows revealed.
+            The same choice as a budget: the mean number of *units* that the validation rows reveal.
+            A group or a patch is one unit, however many columns it has and whatever it costs; units
+            are columns if the model has no ``groups``.
 
         Returns
         -------
@@ -86,7 +91,7 @@ class SequentialModel(TableModel):
             The mask *h* of each row.
         """
         table = self._read(X)
-        generator = _make_generator(policy, random_state)
+        generator = _make_generator(policy, random_state, "select")
         chosen = self._policy_at(sparsity_weight, mean_features)
         return np.concatenate(
             [chosen.rollout(values, generator=generator).mask for values in self._chunks(table)]
@@ -99,33 +104,53 @@ class SequentialModel(TableModel):
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
     ) -> NDArray[np.float64]:
-        """‖h‖ of each row: the number of revealed units, or the sum of their costs.
+        """Return ‖h‖ of each row: the number of revealed units, or the sum of their costs.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
-        sparsity_weight, mean_features
+        sparsity_weight, mean_features : float, optional
             As in `select`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
         """
         policy, parts = self._policy_at(sparsity_weight, mean_features), []
         for values in self._chunks(self._read(X)):
             order = policy.rollout(values).order.reshape(len(values), -1)
-            paid = np.where(order >= 0, self.units_.costs[np.maximum(order, 0)], 0.0)
-            parts.append(paid.sum(axis=1))
+            costs = np.where(order >= 0, self.units_.costs[np.maximum(order, 0)], 0.0)
+            parts.append(costs.sum(axis=1))
         return np.concatenate(parts)
 
-    def predict_masked(self, X: Any, masks: ArrayLike) -> NDArray[np.float64]:
-        """*f(x ⊙ h)* for given masks: probabilities ``(n, n_classes)``, or values ``(n,)``.
+    def predict_masked(
+        self,
+        X: Any,
+        masks: ArrayLike,
+        *,
+        sparsity_weight: float | None = None,
+        mean_features: float | None = None,
+    ) -> NDArray[np.float64]:
+        """Return *f(x ⊙ h)*, the predictions for given masks.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
         masks : array-like of bool, shape (n, d)
+        sparsity_weight, mean_features : float, optional
+            As in `select`. Accepted for symmetry with `predict`: the masks are given, and the
+            predictor does not depend on λ.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes) or (n,)
+            Class probabilities, or values for regression.
         """
         table = self._read(X)
+        policy = self._policy_at(sparsity_weight, mean_features)
         given = read_masks(masks, table.n_rows, self.n_features_in_, (2,))
         values = self._encode(table)
-        prediction = self.policy_.predict(values, torch.as_tensor(given, device=values.device))
+        prediction = policy.predict(values, torch.as_tensor(given, device=values.device))
         result = self._in_user_units(prediction.cpu().numpy())
         return result if self._class_labels() is not None else result[:, 0]
 
@@ -134,21 +159,21 @@ class SequentialModel(TableModel):
         X: Any,
         masks: ArrayLike,
         *,
-        policy: PolicyKind = "sampled",
+        policy: PolicyKind = "greedy",
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
     ) -> NDArray[np.float64]:
-        """ζ(h | x), exactly.
+        """Return ζ(h | x), the exact probability that the policy selects each mask.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
         masks : array-like of bool, shape (n, d) or (n, m, d)
-            One mask for each row, or ``m`` of them. A length of one is repeated for every row, and
-            a single row of ``X`` for every mask.
-        policy : {'sampled', 'greedy'}, default='sampled'
-            For greedy inference the probability is 0 or 1.
-        sparsity_weight, mean_features
+            One mask per row, or ``m`` masks per row. A single mask is used for every row, and a
+            single row of ``X`` for every mask.
+        policy : {'greedy', 'sampled'}, default='greedy'
+            As in `select`. The greedy policy is deterministic: its probabilities are 0 or 1.
+        sparsity_weight, mean_features : float, optional
             As in `select`.
 
         Returns
@@ -162,7 +187,7 @@ class SequentialModel(TableModel):
         given = read_masks(given, table.n_rows, self.n_features_in_, (2, 3))
         flat = given[:, None, :] if given.ndim == 2 else given
         chosen = self._policy_at(sparsity_weight, mean_features)
-        if _make_generator(policy, 0) is None:
+        if _make_generator(policy, 0, "mask_probability") is None:
             final = np.concatenate([chosen.rollout(v).mask for v in self._chunks(table)])
             result = (flat == final[:, None, :]).all(axis=2).astype(np.float64)
         else:
@@ -178,7 +203,7 @@ class SequentialModel(TableModel):
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
     ) -> Explanation:
-        """The narrative of each row: what was revealed, in which order, what it changed.
+        """Return the narrative of each row: revealed units in order, with every prediction.
 
         Parameters
         ----------
@@ -190,26 +215,22 @@ class SequentialModel(TableModel):
         -------
         Explanation
         """
-        from suwr.estimators.narration import narrate
+        from suwr.estimators.results import explain_rows
 
         table = self._read(X)
-        labels = [_plain(i) for i in X.index] if hasattr(X, "iloc") else range(table.n_rows)
-        generator = _make_generator(policy, random_state)
+        labels = [_json_label(i) for i in X.index] if hasattr(X, "iloc") else range(table.n_rows)
+        generator = _make_generator(policy, random_state, "explain")
         chosen = self._policy_at(sparsity_weight, mean_features)
-        traces = [
-            chosen.rollout(values, generator=generator, record=True)
-            for values in self._chunks(table)
-        ]
-        return narrate(self, table, _join(traces), list(labels), chosen)
+        return explain_rows(self, table, list(labels), chosen, generator)
 
     def acquire(
         self, *, sparsity_weight: float | None = None, mean_features: float | None = None
     ) -> Acquisition:
-        """Run the policy where no row exists yet: it names what to ask for next.
+        """Start a session that requests the features of a new row one unit at a time.
 
         Parameters
         ----------
-        sparsity_weight, mean_features
+        sparsity_weight, mean_features : float, optional
             As in `select`.
 
         Returns
@@ -219,38 +240,15 @@ class SequentialModel(TableModel):
         return Acquisition(self, self._policy_at(sparsity_weight, mean_features))
 
 
-def _make_generator(policy: str, random_state: Any) -> torch.Generator | None:
-    if policy not in ("greedy", "sampled"):
-        raise ValueError(
-            f"The 'policy' parameter must be 'greedy' or 'sampled'. Got {policy!r} instead."
-        )
-    if policy == "greedy":
+def _make_generator(policy: str, random_state: Any, owner: str) -> torch.Generator | None:
+    """Return the generator of the sampled policy; None for the greedy one."""
+    if check_choice(policy, "policy", owner, ("greedy", "sampled")) == "greedy":
         return None
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
     return torch.Generator().manual_seed(int(seed))
 
 
-def _join(traces: list[Trace]) -> Trace:
-    """Traces of chunks as one; each is only as long as its longest row."""
-    longest = max(t.order.shape[1] for t in traces)
-
-    def pad(array: NDArray[Any], length: int, fill: float) -> NDArray[Any]:
-        missing = [(0, 0)] * array.ndim
-        missing[1] = (0, length - array.shape[1])
-        return np.pad(array, missing, constant_values=fill)
-
-    stops = [t.stop_probability for t in traces if t.stop_probability is not None]
-    predictions = [t.prediction for t in traces if t.prediction is not None]
-    states = max(s.shape[1] for s in stops)
-    return Trace(
-        np.concatenate([t.mask for t in traces]),
-        np.concatenate([pad(t.order, longest, -1) for t in traces]),
-        np.concatenate([pad(s, states, np.nan) for s in stops]),
-        np.concatenate([pad(p, states, np.nan) for p in predictions]),
-    )
-
-
-def _plain(value: Any) -> Any:
-    """A row label that JSON can hold."""
+def _json_label(value: Any) -> Any:
+    """Convert a row label to a type that JSON can represent."""
     value = value.item() if isinstance(value, np.generic) else value
     return value if isinstance(value, int | str) else str(value)

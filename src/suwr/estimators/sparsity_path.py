@@ -1,8 +1,8 @@
-"""The accuracy/sparsity curve over a grid of λ."""
+"""The trade-off between accuracy and sparsity over a grid of λ."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
 from suwr._utils.optional import require
+from suwr._utils.progress import progress_bars
 from suwr.estimators.base import BaseSUWR
 
 __all__ = ["SparsityPath", "sparsity_path"]
@@ -22,19 +23,19 @@ __all__ = ["SparsityPath", "sparsity_path"]
 
 @dataclass(frozen=True)
 class SparsityPath:
-    """Points of the curve, one per λ, in the order given.
+    """Scores and costs, one per λ, in the order of the given weights.
 
     Attributes
     ----------
     sparsity_weight : ndarray
     score : ndarray
-        Accuracy, or R², on rows that were not trained on.
+        Accuracy, or R² for regression, on the held-out rows.
     n_selected : ndarray
-        Mean number of selected columns of those rows.
+        Mean number of selected columns per held-out row.
     cost : ndarray
-        Mean feature cost of those rows: the number of revealed units, or the sum of their costs.
+        Mean cost per held-out row: the number of revealed units, or the sum of their costs.
     estimators : list
-        The fitted models.
+        The fitted estimators.
     """
 
     sparsity_weight: NDArray[np.float64]
@@ -44,7 +45,7 @@ class SparsityPath:
     estimators: list[BaseSUWR]
 
     def to_frame(self) -> Any:
-        """The points as a pandas frame."""
+        """Return a pandas data frame with one row per λ."""
         pandas = require("pandas", "tables", "SparsityPath.to_frame")
         names = ("sparsity_weight", "score", "n_selected", "cost")
         return pandas.DataFrame({name: getattr(self, name) for name in names})
@@ -60,21 +61,22 @@ def sparsity_path(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> SparsityPath:
-    """Fit one model per λ and score each on the same held-out rows.
+    """Fit one model per λ and score all of them on the same held-out rows.
 
     Parameters
     ----------
     estimator : SUWRClassifier or SUWRRegressor
-        Cloned for every λ; not changed.
+        Cloned for every λ.
     X, y : array-like
     sparsity_weights : array-like of float
     test_size : float, default=0.25
-        Share of rows that is held out for the scores.
+        Fraction of the rows that is held out for the scores.
     n_jobs : int or None, default=None
-        Fits at once, through joblib; None is one, unless a ``joblib.parallel_config`` says
-        otherwise.
+        Number of fits that run in parallel, through joblib. None means 1 unless in a
+        ``joblib.parallel_config`` context.
     verbose : int, default=0
-        As joblib's.
+        0 is silent; 1 shows a progress bar over the fits; 2 prints one line per fit. The fits
+        themselves follow the ``verbose`` parameter of ``estimator``.
 
     Returns
     -------
@@ -90,32 +92,42 @@ def sparsity_path(
     0.0
     """
     weights = np.atleast_1d(np.asarray(sparsity_weights, dtype=np.float64))
-    if weights.ndim != 1 or len(weights) == 0 or not (weights >= 0).all():
+    if weights.ndim != 1 or len(weights) == 0 or not ((weights >= 0) & np.isfinite(weights)).all():
         raise ValueError(
-            "'sparsity_weights' must be a list of numbers of at least 0. "
+            "'sparsity_weights' must be a one-dimensional array of finite floats of at least 0. "
             f"Got {sparsity_weights!r} instead."
         )
     check_consistent_length(X, y)
     labels = np.asarray(y)
     counts = np.unique(labels, return_counts=True)[1]
     stratify = labels if is_classifier(estimator) and counts.min() > 1 else None
-    # One split for all, so that the points of the curve can be compared.
+    # The same split for all fits, so that their scores can be compared.
     seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
-    # In a tuple, since joblib's Dask backend keeps each bare array on one worker alone, and loses
-    # every fit that needs it with that worker.
+    # A tuple, because joblib's Dask backend scatters a bare array to a single worker, and if that
+    # worker dies every fit that needs the array fails.
     parts = tuple(
         train_test_split(X, y, test_size=test_size, stratify=stratify, random_state=int(seed))
     )
-    results: Sequence[Any] = Parallel(n_jobs=n_jobs, verbose=verbose)(
-        delayed(_point)(estimator, float(weight), parts) for weight in weights
-    )
+    jobs = (delayed(_fit_point)(estimator, float(weight), parts) for weight in weights)
+    results = []
+    with progress_bars(["fits"], verbose=verbose == 1, total=len(weights)) as (bar,):
+        for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
+            results.append(result)
+            bar()
+            if verbose > 1:
+                model, score, _, cost = result
+                weight = f"sparsity_weight {model.sparsity_weight:g}"
+                line = (
+                    f"[{len(results)}/{len(weights)}] {weight}: score {score:.4f}, cost {cost:.4g}"
+                )
+                print(line, file=sys.stderr, flush=True)
     fitted, score, n_selected, cost = zip(*results, strict=True)
     return SparsityPath(
         weights, np.array(score), np.array(n_selected), np.array(cost), list(fitted)
     )
 
 
-def _point(
+def _fit_point(
     estimator: BaseSUWR, weight: float, parts: tuple[Any, ...]
 ) -> tuple[BaseSUWR, float, float, float]:
     X_train, X_test, y_train, y_test = parts

@@ -1,4 +1,4 @@
-"""A table behind scikit-learn's interface: reading, encoding, splitting, cutting into chunks."""
+"""`TableModel`: reading, encoding and splitting tables behind scikit-learn's interface."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from suwr._utils.validation import Interval, Options, check_parameters, parameter_error
 from suwr.data.encoding import TableEncoder
 from suwr.data.input import name_columns, read_fit_table, read_predict_table
 from suwr.data.stored import StoredTable
@@ -28,25 +29,46 @@ from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.training.data import Rows
 
-__all__ = ["TableModel", "TrainingData", "image_shape", "read_masks", "seeded"]
+__all__ = [
+    "TABLE_CONSTRAINTS",
+    "TableModel",
+    "TrainingData",
+    "image_shape",
+    "read_masks",
+    "seeded",
+]
 
-# Rows that are encoded and carried through a model at once.
+# Rows that are encoded and evaluated at a time.
 CHUNK = 65_536
+
+#: Constraints of the parameters that every estimator on tables has.
+TABLE_CONSTRAINTS: dict[str, Any] = {
+    "groups": None,
+    "costs": None,
+    "hidden_size": [Interval(Integral, 1)],
+    "n_layers": [Interval(Integral, 1)],
+    "max_epochs": [Interval(Integral, 1)],
+    "batch_size": [Options("auto"), Interval(Integral, 2)],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "device": [str],
+    "random_state": [None, Interval(Integral, 0), np.random.RandomState],
+    "verbose": [bool, Interval(Integral, 0)],
+}
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What training starts from.
+    """The input of training.
 
     Attributes
     ----------
     rows, validation : Rows
-        Encoded, with targets and weights of mean one.
+        Encoded rows with targets and sample weights; the weights have mean one.
     inputs : MaskedInputs
     loss : Loss
     seed : int
     row_numbers, validation_numbers : ndarray of int
-        Where the rows stood in the user's table.
+        Positions of the rows in the user's table.
     """
 
     rows: Rows
@@ -59,13 +81,14 @@ class TrainingData:
 
 
 class TableModel(BaseEstimator, metaclass=ABCMeta):
-    """What every estimator here does with tables, whatever it learns from them.
+    """Base class of all estimators: everything about tables that does not depend on the method.
 
     A subclass has the parameters ``groups``, ``costs``, ``batch_size``, ``validation_fraction``,
-    ``device`` and ``random_state``, and says in ``_fitted_attribute`` what `fit` leaves behind.
+    ``device`` and ``random_state``; ``_fitted_attribute`` names an attribute that ``fit`` sets.
     """
 
     _fitted_attribute: ClassVar[str]
+    _parameter_constraints: ClassVar[dict[str, Any]]
 
     groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None
     costs: Mapping[str, float] | ArrayLike | None
@@ -79,39 +102,45 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
     constant_loss_: float
     n_features_in_: int
 
-    # What the two kinds of target differ in.
+    # Implemented by `suwr.estimators.targets`.
 
     @abstractmethod
     def _prepare_target(self, y: Any, weight: NDArray[np.float64]) -> NDArray[Any]:
-        """Learn what `fit` must know of ``y`` and return it as numbers."""
+        """Validate ``y``, set the fitted attributes that describe it, and return it as numbers."""
 
     @abstractmethod
     def _make_loss(self) -> Loss:
-        """The loss of this kind of target, in units of the best constant prediction's."""
+        """Return the loss, in units of the loss of the best constant prediction."""
 
     @abstractmethod
     def _split(
         self, y: NDArray[Any], n_validation: int, rng: np.random.RandomState
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows to train on and rows to validate on."""
+        """Return the indices of the training rows and of the validation rows."""
 
     @abstractmethod
     def _in_user_units(self, prediction: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Predictions of the network as the user knows them, (n, n_outputs)."""
+        """Convert predictions of the network to the scale of ``y``, (n, n_outputs)."""
 
     @abstractmethod
     def _n_outputs(self) -> int:
-        """Outputs of the predictor."""
+        """Return the number of outputs of the predictor."""
 
     def _class_labels(self) -> tuple[Any, ...] | None:
-        """Class labels as plain values; None for regression."""
+        """Return the class labels as Python scalars; None for regression."""
         return None
 
     # Before training.
 
+    def _check_parameters(self) -> None:
+        """Raise a ``ValueError`` for the first invalid constructor parameter."""
+        check_parameters(
+            type(self).__name__, self._parameter_constraints, self.get_params(deep=False)
+        )
+
     def _training_data(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> TrainingData:
-        """Read what `fit` was given; sets the encoder, the units and the device."""
-        device = _pick_device(self.device)
+        """Read the arguments of ``fit``; sets the encoder, the units and the device."""
+        device = _resolve_device(self.device, type(self).__name__)
         table, y, weight = read_fit_table(self, X, y, sample_weight)
         target = self._prepare_target(y, weight)
         used = np.flatnonzero(weight > 0)
@@ -128,36 +157,35 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         train_rows, validation_rows = self._split_rows(target[used], rng)
         self.encoder_, self.units_, self.device_ = encoder, units, str(device)
         inputs, loss = self._parts()
-        train, check = used[train_rows], used[validation_rows]
+        train, validation = used[train_rows], used[validation_rows]
         if isinstance(table, StoredTable):
-            values = table.encode(encoder, (train, check))
+            parts = table.encode(encoder, (train, validation))
+            values = [torch.from_numpy(part) for part in parts]
         else:
             encoded = torch.as_tensor(encoder.encode(table), device=device)
-            values = [encoded[torch.as_tensor(part, device=device)] for part in (train, check)]
-        rows, validation = (
+            values = [encoded[torch.as_tensor(part, device=device)] for part in (train, validation)]
+        rows, validation_part = (
             Rows(
                 own,
                 loss.targets(torch.as_tensor(target[part], device=device)),
-                _normalised(torch.as_tensor(weight[part], dtype=torch.float32, device=device)),
+                _with_mean_one(torch.as_tensor(weight[part], dtype=torch.float32, device=device)),
             )
-            for own, part in zip(values, (train, check), strict=True)
+            for own, part in zip(values, (train, validation), strict=True)
         )
-        return TrainingData(rows, validation, inputs, loss, seed, train, check)
+        return TrainingData(rows, validation_part, inputs, loss, seed, train, validation)
 
     def _parts(self) -> tuple[MaskedInputs, Loss]:
         inputs = MaskedInputs.build(self.units_, self.encoder_.column_of, self.device_)
         return inputs, self._make_loss()
 
     def _check_weight(self, value: float | str, name: str = "sparsity_weight") -> None:
-        """Refuse NaN and infinity, which scikit-learn's intervals let through."""
+        """Raise a ``ValueError`` for NaN and infinity."""
         if isinstance(value, Real) and not np.isfinite(value):
-            raise ValueError(
-                f"The {name!r} parameter of {type(self).__name__} must be a finite number "
-                f"of at least 0, or 'auto'. Got {value} instead."
-            )
+            expected = "a finite float of at least 0, or 'auto'"
+            raise parameter_error(name, type(self).__name__, expected, value)
 
     def _resolve_weight(self, value: float | str) -> float:
-        """λ in the user's units; 'auto' is 1 % of the loss of the best constant prediction."""
+        """λ in the units of the loss; 'auto' is 1 % of the best constant prediction's loss."""
         return 0.01 * self.constant_loss_ if value == "auto" else float(value)
 
     def _split_rows(
@@ -165,14 +193,14 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         n = len(target)
         if n < 10:
-            # Too few to set any aside.
+            # Too few rows to hold any out.
             return np.arange(n), np.arange(n)
         return self._split(target, max(1, round(self.validation_fraction * n)), rng)
 
     def _batch_size(self, n_rows: int) -> int:
         if self.batch_size != "auto":
             return int(self.batch_size)
-        # About 18 updates an epoch, in batches that are neither tiny nor huge.
+        # About 18 updates per epoch, within bounds.
         largest = min(4096, max(500, n_rows // 100))
         return int(np.clip(n_rows // 18, 100, largest))
 
@@ -183,7 +211,7 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         return read_predict_table(self, X)
 
     def _chunks(self, table: Table) -> Iterator[Tensor]:
-        """Encoded rows, a bounded number at once."""
+        """Yield the encoded rows in chunks of bounded size."""
         for start in range(0, table.n_rows, CHUNK):
             yield self._encode(table.take(slice(start, start + CHUNK)))
 
@@ -192,7 +220,7 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _predict_final(self, X: Any) -> NDArray[np.float64]:
-        """Predictions from the selected features, in the user's units, (n, n_outputs)."""
+        """Predict from the selected features, on the scale of ``y``, (n, n_outputs)."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -203,17 +231,16 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         return tags
 
 
-# A process has one global generator, so that one fit at a time may use it: with two of them in
-# threads, each would take some of the other's random numbers.
+# Fits in several threads share torch's global generator: one at a time may seed and use it.
 _GENERATOR = threading.Lock()
 if hasattr(os, "register_at_fork"):
-    # A child has none of the threads that might hold it.
+    # A forked child does not have the thread that holds the lock, so it gets a new one.
     os.register_at_fork(after_in_child=lambda: globals().update(_GENERATOR=threading.Lock()))
 
 
 @contextmanager
 def seeded(device: str, seed: int) -> Iterator[torch.Generator]:
-    """A generator for training; the global one is seeded too and put back afterwards."""
+    """Yield a seeded generator; torch's global ones are seeded too and restored afterwards."""
     devices = [device] if device.startswith("cuda") else []
     with _GENERATOR, torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
@@ -221,40 +248,50 @@ def seeded(device: str, seed: int) -> Iterator[torch.Generator]:
 
 
 def image_shape(network: str, groups: Any) -> tuple[int, int] | None:
-    """Height and width for the parameter ``network``; None where it knows of no images."""
+    """Height and width of the images for the parameter ``network``; None for 'mlp'."""
     if network == "mlp":
         return None
     if not isinstance(groups, Patches):
         raise ValueError(
-            "The 'network' parameter must be 'mlp' unless 'groups' are Patches: only they say "
-            f"what shape the images have. Got {network!r} instead."
+            "The 'network' parameter must be 'mlp' unless 'groups' is an instance of Patches, "
+            f"which defines the image shape. Got {network!r} instead."
         )
     height, width = groups.shape
     return int(height), int(width)
 
 
-def _pick_device(name: str) -> torch.device:
+def _resolve_device(name: str, owner: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise ValueError(
-            "The 'device' parameter must be 'auto' or a device that torch can use here. "
-            f"Got {name!r} instead."
-        ) from error
+        expected = "'auto' or a device that torch can use on this machine"
+        raise parameter_error("device", owner, expected, name) from error
     return device
 
 
-def _normalised(weight: Tensor) -> Tensor:
-    """Weights with mean one."""
+def _with_mean_one(weight: Tensor) -> Tensor:
     return weight / weight.mean()
 
 
 def read_masks(
     masks: ArrayLike, n_rows: int, n_columns: int, dimensions: tuple[int, ...]
 ) -> NDArray[np.bool_]:
+    """Validate masks and repeat a single one for every row.
+
+    Parameters
+    ----------
+    masks : array-like of bool, shape (n_rows or 1, ..., n_columns)
+    n_rows, n_columns : int
+    dimensions : tuple of int
+        Accepted numbers of dimensions.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_rows, ..., n_columns)
+    """
     given = np.asarray(masks)
     if given.ndim not in dimensions or given.shape[-1] != n_columns:
         raise ValueError(
@@ -265,7 +302,7 @@ def read_masks(
         raise ValueError("'masks' must be boolean.")
     if len(given) not in (1, n_rows):
         raise ValueError(
-            f"'masks' must hold one mask for each of the {n_rows} rows of X, or a single one. "
+            f"'masks' must have one entry for each of the {n_rows} rows of X, or a single one. "
             f"Got {len(given)} instead."
         )
     return np.broadcast_to(given.astype(bool), (n_rows, *given.shape[1:])).copy()

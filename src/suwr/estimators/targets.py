@@ -1,6 +1,6 @@
-"""The two kinds of target: classes with cross-entropy, values with squared error.
+"""Target mix-ins: classification with cross-entropy, regression with squared error.
 
-Each is a mix-in that stands before a `TableModel` in the list of bases.
+Each precedes a `TableModel` in the list of bases.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from sklearn.utils.validation import assert_all_finite, column_or_1d
 from suwr.estimators.table_model import TableModel
 from suwr.nn.losses import CrossEntropy, SquaredError
 
-__all__ = ["ClassificationTarget", "RegressionTarget", "normalised"]
+__all__ = ["ClassificationTarget", "RegressionTarget", "normalize_probabilities"]
 
 
 class ClassificationTarget(ClassifierMixin, TableModel):
-    """Class probabilities, judged by cross-entropy."""
+    """Classification: class probabilities, trained and evaluated by cross-entropy."""
 
     def _prepare_target(self, y: Any, weight: NDArray[np.float64]) -> NDArray[np.int64]:
         y = column_or_1d(y, warn=True)
         if y.dtype.kind == "O" and any(v is None or v != v for v in y):
-            raise ValueError("Input y contains NaN: every row needs a class.")
+            raise ValueError("Input y contains NaN. Every row must have a class label.")
         assert_all_finite(y, input_name="y")
-        # scikit-learn asks whether numbers are whole by making them so; huge ones are not.
+        # scikit-learn casts floats to integers here, which overflows for very large values.
         with np.errstate(invalid="ignore"):
             check_classification_targets(y)
         classes = np.unique(y[weight > 0])
@@ -37,7 +37,7 @@ class ClassificationTarget(ClassifierMixin, TableModel):
                 f"y must have at least two classes. Got one class: {classes[0]!r} instead."
             )
         self.classes_ = classes
-        # Rows of weight zero may hold classes of their own; they are not trained on.
+        # Rows of weight zero may have labels outside `classes`; they are not used in training.
         numbers = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
         share = np.bincount(numbers, weights=weight, minlength=len(classes)) / weight.sum()
         self.constant_loss_ = float(-(share * np.log(share)).sum())
@@ -66,55 +66,63 @@ class ClassificationTarget(ClassifierMixin, TableModel):
         return tuple(self.classes_.tolist())
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Class probabilities from the selected features alone, (n, n_classes).
+        """Predict class probabilities from the selected features.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
         """
-        return normalised(self._predict_final(X))
+        return normalize_probabilities(self._predict_final(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row, from the selected features alone.
+        """Predict the most probable class of each row from the selected features.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,)
         """
         probability = self._predict_final(X)
         return self.classes_[probability.argmax(axis=1)]
 
 
-def normalised(probability: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probabilities that sum to one in float64 as well."""
+def normalize_probabilities(probability: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rescale float32 probabilities so that they sum to one in float64."""
     return probability / probability.sum(axis=1, keepdims=True)
 
 
 class RegressionTarget(RegressorMixin, TableModel):
-    """Values, judged by squared error; standardised for training."""
+    """Regression with squared error; targets are standardized for training."""
 
     def _prepare_target(self, y: Any, weight: NDArray[np.float64]) -> NDArray[np.float32]:
         y = column_or_1d(y, warn=True)
         try:
             values = np.asarray(y, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ValueError(f"y must hold numbers for {type(self).__name__}.") from None
+            raise ValueError(f"y must be numeric for {type(self).__name__}.") from None
         assert_all_finite(values, input_name="y")
         with np.errstate(over="ignore", invalid="ignore"):
             self.target_mean_ = float(np.average(values, weights=weight))
             variance = float(np.average((values - self.target_mean_) ** 2, weights=weight))
         if not np.isfinite(variance):
             raise ValueError(
-                "y must hold numbers whose variance is finite. "
-                f"Got values as large as {np.abs(values).max():g} instead."
+                "y must be numeric with finite variance. "
+                f"Got absolute values up to {np.abs(values).max():g} instead."
             )
-        # A constant target needs no features; any positive scale will do.
+        # Any positive scale serves for a constant target.
         self.constant_loss_ = variance if variance > 0 else 1.0
         self.target_scale_ = float(np.sqrt(self.constant_loss_))
         return ((values - self.target_mean_) / self.target_scale_).astype(np.float32)
 
     def _make_loss(self) -> SquaredError:
-        # Targets are standardised, so the best constant prediction already costs one.
+        # Targets are standardized, so the best constant prediction has a loss of one.
         return SquaredError()
 
     def _split(
@@ -130,10 +138,14 @@ class RegressionTarget(RegressorMixin, TableModel):
         return 1
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """The value of each row, from the selected features alone.
+        """Predict the target of each row from the selected features.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,)
         """
         return self._predict_final(X)[:, 0]

@@ -1,2 +1,1 @@
-"""Networks, the rollout (Algorithm 1), losses and training. The only layer, with those above it,
-that imports torch."""
+"""Neural networks: masked inputs, networks, losses and the rollout of Algorithm 1."""

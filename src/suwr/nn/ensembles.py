@@ -1,4 +1,4 @@
-"""Ensembles of networks of one shape. No layer mixes rows: a row's output is its own."""
+"""Ensembles of networks of one shape, evaluated together. No layer mixes rows."""
 
 from __future__ import annotations
 
@@ -10,32 +10,40 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from suwr.nn.distributed import Share, Team
+from suwr.nn.distributed import ProcessGroup, Shard
 
 __all__ = ["Ensemble", "EnsembleConv", "EnsembleMLP"]
 
 
 class Ensemble(nn.Module, ABC):
-    """Networks of one shape; the processes of a ``team``, where there is one, share the rows."""
+    """Networks of one shape, evaluated together; by all processes of a ``process_group`` if set."""
 
-    team: Team | None = None
+    process_group: ProcessGroup | None = None
 
     def forward(self, x: Tensor, flip: bool = False) -> Tensor:
         """Evaluate every member on its own rows; with ``flip``, on those of its counterpart."""
-        if self.team is None:
+        if self.process_group is None:
             return self.evaluate(x, flip)
-        return self.team.evaluate(self.evaluate, x, flip)
+        return self.process_group.evaluate(self.evaluate, x, flip)
 
     @abstractmethod
-    def evaluate(self, x: Tensor, flip: bool = False, share: Share | None = None) -> Tensor:
-        """As `forward`, in this process; ``x`` may be its share of all rows."""
+    def evaluate(self, x: Tensor, flip: bool = False, shard: Shard | None = None) -> Tensor:
+        """Evaluate in this process alone; ``x`` holds the rows of ``shard``, if given."""
 
 
 class EnsembleMLP(Ensemble):
-    """``n_members`` feed-forward networks of one shape, evaluated by one batched product a layer.
+    """Feed-forward networks, evaluated by one batched matrix product per layer.
 
-    Input ``(n_members, n, n_in)`` gives ``(n_members, n, n_out)``. Members come in groups of
-    ``group``; each two groups are counterparts, which `forward` can exchange.
+    Maps ``(n_members, n, n_in)`` to ``(n_members, n, n_out)``.
+
+    Parameters
+    ----------
+    n_members, n_in, hidden_size, n_layers, n_out : int
+    dropout : float, default=0.0
+        After every hidden layer, during training.
+    group : int, default=1
+        Members come in groups of this size. Groups 2k and 2k + 1 are counterparts, whose inputs
+        `forward` exchanges with ``flip=True``.
     """
 
     def __init__(
@@ -55,8 +63,8 @@ class EnsembleMLP(Ensemble):
         self.weights = nn.ParameterList()
         self.biases = nn.ParameterList()
         for layer, (fan_in, fan_out) in enumerate(pairwise(widths)):
-            # He's scale keeps the signal through the layers: with the usual smaller one the
-            # product of two features is found several times later.
+            # He initialisation of the hidden layers: products of two features are found several
+            # times faster than with the default of torch.nn.Linear.
             small = 1.0 / math.sqrt(fan_in)
             bound = small if layer == n_layers else math.sqrt(6.0) * small
             weight = torch.empty(n_members, fan_in, fan_out).uniform_(-bound, bound)
@@ -64,31 +72,43 @@ class EnsembleMLP(Ensemble):
             self.weights.append(nn.Parameter(weight))
             self.biases.append(nn.Parameter(bias))
 
-    def evaluate(self, x: Tensor, flip: bool = False, share: Share | None = None) -> Tensor:
+    def evaluate(self, x: Tensor, flip: bool = False, shard: Shard | None = None) -> Tensor:
         """See `Ensemble`."""
         if flip:
-            # Rows change places, not weights: those are larger, and cast once for all steps.
-            return _exchange(self.evaluate(_exchange(x, self.group), share=share), self.group)
+            # Exchange the rows instead of the weights, which are larger and cached by autocast.
+            return _exchange(self.evaluate(_exchange(x, self.group), shard=shard), self.group)
         last = len(self.weights) - 1
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             x = torch.baddbmm(bias, x, weight)
             if layer < last:
                 x = F.hardswish(x)
                 if self.dropout and self.training:
-                    drop = F.dropout if share is None else share.dropout
+                    drop = F.dropout if shard is None else shard.dropout
                     x = drop(x, self.dropout)
         return x
 
 
 def _exchange(tensor: Tensor, group: int) -> Tensor:
+    """Swap counterpart groups along the first dimension."""
     return tensor.unflatten(0, (-1, 2, group)).flip(1).flatten(0, 2)
 
 
 class EnsembleConv(Ensemble):
-    """``n_members`` small convolutional networks over a masked image and its mask.
+    """Small convolutional networks over a masked image and its mask.
 
-    Input ``(n_members, n, 2 · height · width + n_extra)``, as `EnsembleMLP` takes it: the image,
-    the mask, then numbers that are no image.
+    Maps ``(n_members, n, 2 · height · width + n_extra)`` to ``(n_members, n, n_out)``. The input
+    is laid out as for `EnsembleMLP`: the image, the mask, then ``n_extra`` other inputs.
+
+    Parameters
+    ----------
+    n_members : int
+    image_shape : tuple of int
+        Height and width.
+    n_extra, hidden_size, n_out : int
+    dropout : float, default=0.0
+        After the hidden dense layer, during training.
+    group : int, default=1
+        See `EnsembleMLP`.
     """
 
     def __init__(
@@ -122,22 +142,22 @@ class EnsembleConv(Ensemble):
 
     @property
     def dropout(self) -> float:
-        """Of the dense layer."""
+        """Dropout rate of the dense layer."""
         return self.dense.dropout
 
     @dropout.setter
     def dropout(self, rate: float) -> None:
         self.dense.dropout = rate
 
-    def evaluate(self, x: Tensor, flip: bool = False, share: Share | None = None) -> Tensor:
+    def evaluate(self, x: Tensor, flip: bool = False, shard: Shard | None = None) -> Tensor:
         """See `Ensemble`."""
         if flip:
-            return _exchange(self.evaluate(_exchange(x, self.group), share=share), self.group)
-        size, found = math.prod(self.image_shape), []
+            return _exchange(self.evaluate(_exchange(x, self.group), shard=shard), self.group)
+        size, features = math.prod(self.image_shape), []
         for member, rows in zip(self.images, x, strict=True):
             image = rows[:, : 2 * size].reshape(-1, 2, *self.image_shape)
             if image.is_cuda:
-                # The order that the products of mixed precision are built for.
+                # The memory format of tensor-core convolutions.
                 image = image.contiguous(memory_format=torch.channels_last)
-            found.append(torch.cat([member(image), rows[:, 2 * size :]], dim=1))
-        return self.dense.evaluate(torch.stack(found), share=share)
+            features.append(torch.cat([member(image), rows[:, 2 * size :]], dim=1))
+        return self.dense.evaluate(torch.stack(features), shard=shard)

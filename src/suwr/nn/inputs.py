@@ -1,4 +1,4 @@
-"""x ⊙ h as tensors: what the networks are allowed to see."""
+"""Masked inputs ``[x ⊙ h, h]``, the only input of the networks, and their relaxation."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from torch import Tensor
 
 from suwr.data.units import Units
 
-__all__ = ["MaskedInputs"]
+__all__ = ["MaskedInputs", "gumbel", "soft_columns", "soft_reveal"]
 
-# From here on, what is exact for few units is replaced by what is fast for many.
+# Above this number of units, random masks have their size only in expectation.
 MANY_UNITS = 64
-# Units are small where so many of the largest would fit into the table.
-SMALL_UNIT = 8
+# Units are small if each has at most this fraction of the columns.
+SMALL_UNIT_FRACTION = 1 / 8
 
 
 @dataclass(frozen=True)
 class MaskedInputs:
-    """Turns encoded rows and column masks into network inputs, and knows the units.
+    """Maps encoded rows and masks to network inputs, for a given set of units.
 
     Attributes
     ----------
     membership : Tensor of bool, shape (n_units, n_columns)
     costs : Tensor of float, shape (n_units,)
     column_of : Tensor of int, shape (n_values,)
-        The column that each encoded number belongs to.
+        The column of each encoded value.
     plain : bool
-        Whether encoded numbers are the columns, one for one.
+        Whether every column is encoded by one value, in order.
     single : bool
-        Whether units are the columns, one for one.
-    members : Tensor of int, shape (largest unit, n_units), or None
-        The columns of each unit, repeated where it has fewer; on a CPU, where units are small.
+        Whether every unit is one column, in order.
+    members : Tensor of int, shape (size of the largest unit, n_units), or None
+        The columns of each unit, repeated to equal length; None unless units are small and the
+        device is a CPU.
     """
 
     membership: Tensor
@@ -70,41 +71,41 @@ class MaskedInputs:
         return self.membership.shape[1]
 
     def reveal(self, values: Tensor, mask: Tensor) -> Tensor:
-        """``[x ⊙ h, h]``. Hidden values are replaced, never multiplied: NaN · 0 is not 0."""
+        """``[x ⊙ h, h]``. Hidden values are replaced, not multiplied by 0: NaN · 0 is NaN."""
         shown = mask if self.plain else mask[..., self.column_of]
         return torch.cat([torch.where(shown, values, 0.0), mask.to(values.dtype)], dim=-1)
 
     def available(self, mask: Tensor) -> Tensor:
-        """Units that would still reveal something, ``(n, n_units)``."""
+        """Units that would still reveal a column, ``(..., n_units)``."""
         if self.single:
             return ~mask
         if self.members is not None:
-            # Few columns, each copied whole: ten times as fast here as a product with all of them.
+            # Gathering the few columns of each unit is ten times as fast as a matrix product.
             columns = (~mask).flatten(0, -2).T.contiguous()
-            found = columns[self.members[0]]
+            hidden = columns[self.members[0]]
             for number in self.members[1:]:
-                found |= columns[number]
-            return found.T.contiguous().unflatten(0, mask.shape[:-1])
+                hidden |= columns[number]
+            return hidden.T.contiguous().unflatten(0, mask.shape[:-1])
         hidden = (~mask).to(torch.float32)
         return hidden @ self.membership.to(torch.float32).T > 0
 
     def add(self, mask: Tensor, units: Tensor) -> Tensor:
-        """Masks with one more unit each."""
+        """Masks after revealing one more unit per row."""
         return mask | self.membership[units]
 
     def random_masks(
         self, shape: tuple[int, ...], generator: torch.Generator, most: int | None = None
     ) -> Tensor:
-        """Unions of random sets of units, of every size from none to ``most``, equally often."""
+        """Masks of random sets of units, whose size is uniform between 0 and ``most``."""
         device = self.membership.device
         most = self.n_units if most is None else min(most, self.n_units)
         noise = torch.rand((*shape, self.n_units), generator=generator, device=device)
         size = torch.randint(0, most + 1, (*shape, 1), generator=generator, device=device)
         if self.n_units > MANY_UNITS:
-            # Sorting would cost more than training; the size is then right on average.
+            # Sorting would take longer than training.
             chosen = noise < size / self.n_units
         else:
-            # The k smallest of n random numbers are a random set of size k.
+            # The k smallest of n random numbers are a uniform random set of size k.
             ordered = noise.sort(dim=-1).values
             ordered = torch.cat([ordered, torch.ones_like(noise[..., :1])], dim=-1)
             chosen = noise < ordered.gather(-1, size)
@@ -114,9 +115,42 @@ class MaskedInputs:
 
 
 def _members(units: Units) -> Tensor | None:
-    """The columns of each unit, where all units are small beside the table."""
+    """The columns of each unit, if all units are small."""
     largest = int(units.membership.sum(axis=1).max())
-    if SMALL_UNIT * largest > units.membership.shape[1]:
+    if largest > SMALL_UNIT_FRACTION * units.membership.shape[1]:
         return None
     columns = [np.resize(np.flatnonzero(row), largest) for row in units.membership]
     return torch.from_numpy(np.stack(columns, axis=1))
+
+
+def gumbel(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+    """Standard Gumbel noise: the arg max of logits plus noise is a sample from their softmax."""
+    noise = torch.empty(shape, device=generator.device).exponential_(generator=generator)
+    # In place, since memory traffic dominates a step on a GPU.
+    return noise.clamp_(min=1e-20).log_().neg_()
+
+
+def soft_columns(inputs: MaskedInputs, weight: Tensor) -> Tensor:
+    """Weights of columns from weights of units; for weights 0 and 1, the union of the units.
+
+    Parameters
+    ----------
+    inputs : MaskedInputs
+    weight : Tensor of shape (..., n_units)
+    """
+    if inputs.single:
+        return weight
+    return (weight @ inputs.membership.to(weight.dtype)).clamp(max=1.0)
+
+
+def soft_reveal(inputs: MaskedInputs, values: Tensor, weight: Tensor) -> Tensor:
+    """``[x · w, w]``, the relaxation of `MaskedInputs.reveal`; equal to it where w is 0 or 1.
+
+    Parameters
+    ----------
+    inputs : MaskedInputs
+    values : Tensor of shape (..., n_values)
+    weight : Tensor of shape (..., n_columns)
+    """
+    shown = weight if inputs.plain else weight[..., inputs.column_of]
+    return torch.cat([values * shown, weight], dim=-1)

@@ -1,7 +1,7 @@
-"""What a prediction costs: one small object per kind of target.
+"""Losses, one class per kind of target.
 
-Outputs of an ensemble are ``(n_members, n, n_outputs)``. Losses are divided by ``unit``, the loss
-of the best constant prediction, so that one set of training settings suits every table.
+Losses are divided by ``unit``, the loss of the best constant prediction, so that the same training
+configuration suits every data set.
 """
 
 from __future__ import annotations
@@ -15,34 +15,40 @@ __all__ = ["CrossEntropy", "Loss", "SquaredError"]
 
 
 class Loss(Protocol):
-    """A loss *L(f(x ⊙ h), y)* that is linear in a (possibly soft) target."""
+    """A loss *L(f(x ⊙ h), y)*."""
 
     def targets(self, y: Tensor) -> Tensor:
-        """Targets as the rows that `per_row` takes, ``(n, n_outputs)``."""
+        """Targets in the format of `per_row`, ``(n, n_outputs)``."""
         ...
 
     def predict(self, outputs: Tensor) -> Tensor:
-        """What the outputs say, one member each: probabilities, or values."""
+        """Predictions from network outputs: class probabilities, or values."""
         ...
 
     def per_row(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Loss of every row from raw outputs."""
+        """Loss of every row from network outputs."""
         ...
 
     def of_prediction(self, prediction: Tensor, targets: Tensor) -> Tensor:
-        """Loss of every row from a finished prediction."""
+        """Loss of every row from predictions."""
         ...
 
 
 class CrossEntropy:
-    """Negative log-likelihood of the true class, in nats."""
+    """Cross-entropy in nats, for hard or soft class targets.
+
+    Parameters
+    ----------
+    n_classes : int
+    unit : float, default=1.0
+    """
 
     def __init__(self, n_classes: int, unit: float = 1.0) -> None:
         self.n_classes = n_classes
         self.unit = unit
 
     def targets(self, y: Tensor) -> Tensor:
-        """One-hot rows."""
+        """One-hot targets."""
         return torch.nn.functional.one_hot(y.long(), self.n_classes).to(torch.float32)
 
     def predict(self, outputs: Tensor) -> Tensor:
@@ -54,22 +60,27 @@ class CrossEntropy:
         return -(targets * outputs.log_softmax(dim=-1)).sum(dim=-1) / self.unit
 
     def of_prediction(self, prediction: Tensor, targets: Tensor) -> Tensor:
-        """Cross-entropy of finished probabilities, kept finite."""
+        """Cross-entropy of class probabilities, clipped to stay finite."""
         return -(targets * prediction.clamp_min(1e-12).log()).sum(dim=-1) / self.unit
 
 
 class SquaredError:
-    """Squared error of a single output."""
+    """Squared error of a single output.
+
+    Parameters
+    ----------
+    unit : float, default=1.0
+    """
 
     def __init__(self, unit: float = 1.0) -> None:
         self.unit = unit
 
     def targets(self, y: Tensor) -> Tensor:
-        """Values as a column."""
+        """Targets as a column."""
         return y.to(torch.float32).unsqueeze(-1)
 
     def predict(self, outputs: Tensor) -> Tensor:
-        """The values themselves."""
+        """The outputs themselves."""
         return outputs
 
     def per_row(self, outputs: Tensor, targets: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
-"""The networks: a policy with two heads beside an ensemble of predictors.
+"""The networks of a model: a policy with two heads, and an ensemble of predictors.
 
-Each reads ``[x ⊙ h, h]`` and nothing else, or what such a network says. No layer mixes rows, so a
-row's output does not depend on its batch.
+Their only input is ``[x ⊙ h, h]``, or the output of a network with that input. No layer mixes
+rows, so the output for a row does not depend on its batch.
 """
 
 from __future__ import annotations
@@ -10,49 +10,50 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from suwr.nn.distributed import Team
+from suwr.nn.distributed import ProcessGroup
 from suwr.nn.ensembles import Ensemble, EnsembleConv, EnsembleMLP
 from suwr.nn.losses import Loss
 
 __all__ = [
-    "Architecture", "InformedPolicy", "Network", "SeparateNetwork", "SharedNetwork", "build",
-    "doubts",
+    "Architecture", "Network", "PolicyOutputs", "SeparateNetwork", "SharedNetwork",
+    "UncertaintyStopPolicy", "build", "uncertainty_features",
 ]  # fmt: skip
 
-# Numbers that `doubts` says, and hidden units of the network that reads them.
-N_DOUBTS, STOP_HIDDEN = 5, 32
+# Number of `uncertainty_features`, and width of the stop network that reads them.
+N_UNCERTAINTY_FEATURES, STOP_HIDDEN = 5, 32
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """Everything that fixes the shapes of the networks.
+    """The shapes of the networks, as stored in model files.
 
     Attributes
     ----------
     n_values : int
-        Encoded numbers per row (a categorical column has several).
+        Width of an encoded row; a categorical column is encoded by several values.
     n_columns : int
-        Columns of the table, *d*.
+        Number of columns, *d*.
     n_units, n_outputs : int
-        Choices of the select head; outputs of the predictor.
+        Outputs of the selection head and of the predictor.
     hidden_size, n_layers : int
-        Width and number of hidden layers of each network.
+        Width and number of the hidden layers of each network.
     n_members : int
-        Predictors in the ensemble; half of them learn from each half of the rows.
+        Predictors in the ensemble; each fold of the rows trains half of them.
     shared : bool
-        One encoder under all three heads, as in the paper's Appendix F.
+        One encoder for all three heads, as in Appendix F of the paper.
     conditioned : bool
-        The policy is told λ by one more input, so that one model serves a range of it.
+        The policy takes the position of λ in its range as an additional input, so that one model
+        covers the range.
     image_shape : tuple of int, optional
-        ``(height, width)``: policy and predictors begin with convolutions over the masked image and
-        its mask.
+        ``(height, width)``: policy and predictors start with convolutions over the masked image
+        and its mask.
     informed : bool
-        Whether to stop is decided by how sure the predictors are. Classes only.
+        The stopping policy reads the uncertainty of the predictors; classification only.
     """
 
     n_values: int
@@ -73,38 +74,49 @@ class Architecture:
         return self.n_values + self.n_columns
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers, for model files."""
+        """The fields as a dict that JSON can store."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Architecture:
-        """Undo `to_dict`; fields that older files lack have their defaults."""
+        """Inverse of `to_dict`; missing fields of older files take their defaults."""
         shape = stored.get("image_shape")
         return cls(**{**stored, "image_shape": None if shape is None else tuple(shape)})
 
 
-def doubts(said: Tensor, mask: Tensor) -> Tensor:
-    """How sure class probabilities are ``(..., n_classes)``, in five numbers ``(..., 5)``.
+def uncertainty_features(probability: Tensor, mask: Tensor) -> Tensor:
+    """Features of the predictive uncertainty for the stopping policy.
 
-    Entropy, the two largest probabilities, and what the first leaves over on a logarithmic scale:
-    at a low price a stop turns on the third decimal. Last the share of the columns that are
-    revealed, ``mask`` ``(..., n_columns)``.
+    Parameters
+    ----------
+    probability : Tensor of shape (..., n_classes)
+        Class probabilities.
+    mask : Tensor of shape (..., n_columns)
+        Revealed columns.
+
+    Returns
+    -------
+    Tensor of shape (..., 5)
+        Normalised entropy, the two largest probabilities, the logarithm of the probability of all
+        classes but the first, and the fraction of revealed columns. The logarithm resolves small
+        differences between confident predictions, on which stopping at a small λ depends.
     """
-    entropy = -(said * said.clamp_min(1e-9).log()).sum(dim=-1) / math.log(said.shape[-1])
-    top = said.topk(2, dim=-1)
+    entropy = -(probability * probability.clamp_min(1e-9).log()).sum(dim=-1)
+    entropy = entropy / math.log(probability.shape[-1])
+    top = probability.topk(2, dim=-1)
     first, second = top.values.unbind(dim=-1)
-    # The sum of the others: 1 - first would be all rounding where first is nearly 1.
-    others = said.scatter(-1, top.indices[..., :1], 0.0).sum(dim=-1)
+    # Sum the other classes, since 1 - first cancels catastrophically for confident predictions.
+    others = probability.scatter(-1, top.indices[..., :1], 0.0).sum(dim=-1)
     left = others.clamp_min(1e-4).log() / math.log(1e-4)
-    shown = mask.mean(dim=-1, dtype=said.dtype)
-    return torch.stack([entropy, first, second, left, shown], dim=-1)
+    revealed = mask.mean(dim=-1, dtype=probability.dtype)
+    return torch.stack([entropy, first, second, left, revealed], dim=-1)
 
 
-class InformedPolicy(nn.Module):
-    """A network that selects, and a small one beside it that sees `doubts` and tells the gain.
+class UncertaintyStopPolicy(nn.Module):
+    """A selection network, and a small stop network over `uncertainty_features`.
 
-    Many units one by one change a prediction little. How much is left to gain then shows best in
-    the prediction itself; a large network that regresses it from the units overfits instead.
+    With many units, each changes the prediction little, and the remaining gain shows best in the
+    prediction itself; a large network that regresses it from the units overfits.
     """
 
     def __init__(self, select: nn.Module, stop: nn.Module) -> None:
@@ -112,12 +124,30 @@ class InformedPolicy(nn.Module):
         self.select, self.stop = select, stop
 
 
-class Network(nn.Module, ABC):
-    """What every SUWR network can do; `build` makes one.
+class PolicyOutputs(NamedTuple):
+    """Outputs of the policy heads for masked inputs.
 
-    ``stop_temperature`` divides the expected gain of going on, so that
-    ζ_stop = sigmoid(-gain / temperature). It is one number ``()``, or for a network that is told λ
-    the two at the ends of its range, ``(2,)``; of several models ``(n_models, 1, …)``.
+    Attributes
+    ----------
+    gain : Tensor of shape (...)
+        Expected gain of continuing.
+    logits : Tensor of shape (..., n_units)
+        Selection logits, units that are already revealed included.
+    outputs : Tensor of shape (..., n_outputs), or None
+        Predictor outputs, for networks that compute them in the same pass.
+    """
+
+    gain: Tensor
+    logits: Tensor
+    outputs: Tensor | None = None
+
+
+class Network(nn.Module, ABC):
+    """Base class of the networks of a model; `build` makes one.
+
+    The buffer ``stop_temperature`` scales the expected gain of continuing:
+    ζ_stop = sigmoid(-gain / temperature). Its shape is ``()``, or ``(2,)`` for the two ends of a
+    range of λ; for several models ``(n_models, 1, …)``.
     """
 
     stop_temperature: Tensor
@@ -128,49 +158,59 @@ class Network(nn.Module, ABC):
         ends = torch.ones(2) if architecture.conditioned else torch.ones(())
         self.register_buffer("stop_temperature", ends)
 
-    def join(self, team: Team | None) -> None:
-        """Let the processes of a team evaluate the network together; None ends that."""
+    def set_process_group(self, process_group: ProcessGroup | None) -> None:
+        """Distribute evaluation over the processes of a group; None evaluates locally."""
         for part in self.modules():
             if isinstance(part, Ensemble):
-                part.team = team
+                part.process_group = process_group
 
     @abstractmethod
     def policy_outputs(
-        self, inputs: Tensor, condition: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Expected gain of going on ``(n,)`` and the select logits ``(n, n_units)``.
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
+    ) -> PolicyOutputs:
+        """Evaluate the policy heads on masked inputs.
 
-        ``condition`` ``(n,)`` says where in its range λ lies: -1 at the low end, 1 at the high one.
+        Parameters
+        ----------
+        inputs : Tensor of shape (n, n_inputs) or (n_models, n, n_inputs)
+        condition : Tensor of shape (n,) or (n_models, n), optional
+            Position of λ in its range, from -1 (low end) to 1 (high end).
+        prediction : Tensor of shape (n, n_outputs) or (n_models, n, n_outputs), optional
+            Class probabilities for a policy that stops by predictive uncertainty.
         """
 
     def temperature(self, condition: Tensor | None) -> Tensor:
-        """The stop temperature; between the ends of a range it is interpolated geometrically."""
+        """The stop temperature; interpolated geometrically between the ends of a range of λ."""
         if condition is None:
             return self.stop_temperature
         low, high = self.stop_temperature.log().unbind(dim=-1)
         return torch.exp(low + (high - low) * (condition + 1) / 2)
 
-    def decide(self, inputs: Tensor, condition: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Logit of ζ_stop ``(n,)`` and logits of ζ_select ``(n, n_units)``."""
-        gain, logits = self.policy_outputs(inputs, condition)
-        return -gain / self.temperature(condition), logits
+    def decide(
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
+    ) -> tuple[Tensor, PolicyOutputs]:
+        """Logit of ζ_stop and the outputs it follows from; see `policy_outputs`."""
+        found = self.policy_outputs(inputs, condition, prediction)
+        gain = found.gain.float()
+        logit = -gain / self.temperature(condition)
+        return logit, PolicyOutputs(gain, found.logits.float(), found.outputs)
 
     @abstractmethod
     def predict(self, inputs: Tensor) -> Tensor:
-        """Outputs of every predictor on the same rows, ``(n_members, n, n_outputs)``."""
+        """Outputs of every predictor for the same rows, ``(n_members, n, n_outputs)``."""
 
 
 class SeparateNetwork(Network):
-    """A policy network (select and stop heads) beside an ensemble of predictors.
+    """A policy network (selection and stop head) and an ensemble of predictors.
 
     Parameters
     ----------
     architecture : Architecture
     dropout : float, default=0.0
-        Of the predictors.
+        Dropout rate of the predictors.
     n_models : int, default=1
-        Models of this architecture that are trained together, each with a policy and ``n_members``
-        predictors of its own. Only one of them can decide and predict; see `split`.
+        Number of models trained together, each with its own policy and ``n_members`` predictors.
+        `predict` needs a single model; see `split`.
     """
 
     def __init__(self, architecture: Architecture, dropout: float = 0.0, n_models: int = 1) -> None:
@@ -178,79 +218,76 @@ class SeparateNetwork(Network):
         a = architecture
         self.n_models = n_models
 
-        half = max(1, a.n_members // 2)
+        group = max(1, a.n_members // 2)
 
         def stack(members: int, extra: int, n_out: int, rate: float) -> EnsembleMLP | EnsembleConv:
             if a.image_shape is not None:
-                return EnsembleConv(members, a.image_shape, extra, a.hidden_size, n_out, rate, half)
+                return EnsembleConv(
+                    members, a.image_shape, extra, a.hidden_size, n_out, rate, group
+                )
             n_in = a.n_inputs + extra
-            return EnsembleMLP(members, n_in, a.hidden_size, a.n_layers, n_out, rate, half)
+            return EnsembleMLP(members, n_in, a.hidden_size, a.n_layers, n_out, rate, group)
 
-        told = int(a.conditioned)
+        extra = int(a.conditioned)
         self.policy: nn.Module
         if a.informed:
-            stop = EnsembleMLP(n_models, N_DOUBTS + told, STOP_HIDDEN, 2, 1)
-            self.policy = InformedPolicy(stack(n_models, told, a.n_units, 0.0), stop)
+            stop = EnsembleMLP(n_models, N_UNCERTAINTY_FEATURES + extra, STOP_HIDDEN, 2, 1)
+            self.policy = UncertaintyStopPolicy(stack(n_models, extra, a.n_units, 0.0), stop)
         else:
-            self.policy = stack(n_models, told, a.n_units + 1, 0.0)
+            self.policy = stack(n_models, extra, a.n_units + 1, 0.0)
         self.predictor = stack(n_models * a.n_members, 0, a.n_outputs, dropout)
 
-    def other_half(self, inputs: Tensor, loss: Loss) -> Tensor:
-        """What the predictors of the other half say, which never saw the rows.
+    def cross_fitted(self, inputs: Tensor, loss: Loss) -> Tensor:
+        """Mean prediction of the predictors that were trained on the other fold.
 
-        ``(2 · n_models, n, …)`` gives the mean prediction ``(2 · n_models, n, n_outputs)``.
+        Maps ``(2 · n_models, n, n_inputs)`` to ``(2 · n_models, n, n_outputs)``.
         """
         group = self.predictor.group
         outputs = self.predictor(inputs.repeat_interleave(group, dim=0), flip=True).float()
         return loss.predict(outputs).unflatten(0, (-1, group)).mean(dim=1)
 
     def consensus(self, inputs: Tensor, loss: Loss) -> Tensor:
-        """The mean prediction of each model's predictors, ``(n_models, n, n_outputs)``."""
+        """Mean prediction of the ensemble of each model, ``(n_models, n, n_outputs)``."""
         members = self.architecture.n_members
         outputs = self.predictor(inputs.repeat_interleave(members, dim=0))
         return loss.predict(outputs).unflatten(0, (-1, members)).mean(dim=1)
 
-    def heads(
-        self, inputs: Tensor, condition: Tensor | None = None, said: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """`policy_outputs` of every model on its own rows: ``(n_models, n)`` and one more axis.
-
-        An informed policy needs what predictors ``said``, ``(n_models, n, n_outputs)``.
-        """
-        told = [] if condition is None else [condition.unsqueeze(-1)]
-        seen = torch.cat([inputs, *told], dim=-1) if told else inputs
-        if isinstance(self.policy, InformedPolicy):
-            assert said is not None
-            heard = doubts(said, inputs[..., -self.architecture.n_columns :])
-            gain = self.policy.stop(torch.cat([heard, *told], dim=-1))
-            return gain[..., 0], self.policy.select(seen)
-        out = self.policy(seen)
-        return out[..., 0], out[..., 1:]
-
     def policy_outputs(
-        self, inputs: Tensor, condition: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """See `Network`."""
-        said = None
-        if self.architecture.informed:
-            said = self.predict(inputs).softmax(dim=-1).mean(dim=0, keepdim=True)
-        gain, logits = self.heads(
-            inputs.unsqueeze(0), None if condition is None else condition.unsqueeze(0), said
-        )
-        return gain[0], logits[0]
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
+    ) -> PolicyOutputs:
+        """See `Network`; each of several models is evaluated on its own rows."""
+        if inputs.dim() == 2:
+            if self.architecture.informed and prediction is None:
+                prediction = self.predict(inputs).softmax(dim=-1).mean(dim=0)
+            found = self.policy_outputs(
+                inputs.unsqueeze(0),
+                None if condition is None else condition.unsqueeze(0),
+                None if prediction is None else prediction.unsqueeze(0),
+            )
+            return PolicyOutputs(found.gain[0], found.logits[0])
+        extra = [] if condition is None else [condition.unsqueeze(-1)]
+        seen = torch.cat([inputs, *extra], dim=-1) if extra else inputs
+        if isinstance(self.policy, UncertaintyStopPolicy):
+            assert prediction is not None
+            mask = inputs[..., -self.architecture.n_columns :]
+            features = uncertainty_features(prediction, mask)
+            gain = self.policy.stop(torch.cat([features, *extra], dim=-1))
+            return PolicyOutputs(gain[..., 0], self.policy.select(seen))
+        out = self.policy(seen)
+        return PolicyOutputs(out[..., 0], out[..., 1:])
 
     def predict(self, inputs: Tensor) -> Tensor:
         """See `Network`."""
         return self.predictor(inputs.unsqueeze(0).expand(self.architecture.n_members, -1, -1))
 
     def with_policy(self, policy: nn.Module) -> SeparateNetwork:
-        """A network that shares everything with this one but the policy."""
+        """A network that shares all modules with this one except the policy."""
         twin = copy.copy(self)
         twin._modules = {**self._modules, "policy": policy}
         return twin
 
     def split(self) -> list[SeparateNetwork]:
-        """The models that were trained together, each as a network of its own."""
+        """The models trained together, each as a separate network."""
         if self.n_models == 1:
             return [self]
         parts = []
@@ -268,7 +305,7 @@ class SeparateNetwork(Network):
 
 
 class SharedNetwork(Network):
-    """The paper's network: one encoder with three linear heads (Appendix F)."""
+    """The network of the paper: one encoder with three linear heads (Appendix F)."""
 
     def __init__(self, architecture: Architecture, dropout: float = 0.0) -> None:
         super().__init__(architecture)
@@ -276,27 +313,24 @@ class SharedNetwork(Network):
         n_out = 1 + a.n_units + a.n_outputs
         self.encoder = EnsembleMLP(1, a.n_inputs, a.hidden_size, a.n_layers, n_out, dropout)
 
-    def heads(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Gain, select logits and prediction from one pass of the encoder."""
+    def policy_outputs(
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
+    ) -> PolicyOutputs:
+        """See `Network`; one pass of the encoder computes all three heads."""
         a = self.architecture
         gain, logits, outputs = self.encoder(inputs.unsqueeze(0))[0].split(
             [1, a.n_units, a.n_outputs], dim=1
         )
-        return gain[:, 0], logits, outputs
-
-    def policy_outputs(
-        self, inputs: Tensor, condition: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """See `Network`; this one is trained for a single λ."""
-        gain, logits, _ = self.heads(inputs)
-        return gain, logits
+        return PolicyOutputs(gain[:, 0], logits, outputs)
 
     def predict(self, inputs: Tensor) -> Tensor:
         """See `Network`."""
-        return self.heads(inputs)[2].unsqueeze(0)
+        outputs = self.policy_outputs(inputs).outputs
+        assert outputs is not None
+        return outputs.unsqueeze(0)
 
 
 def build(architecture: Architecture, dropout: float = 0.0) -> Network:
-    """Make the network that an architecture describes."""
+    """Build the network of an architecture."""
     kind = SharedNetwork if architecture.shared else SeparateNetwork
     return kind(architecture, dropout)

@@ -1,4 +1,4 @@
-"""ζ(h | x), exactly: the recursion of the paper's Appendix C over the masks below h."""
+"""Exact ζ(h | x), by the recursion of Appendix C of the paper over the subsets of h."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from suwr.nn.rollout import Policy
 
 __all__ = ["mask_probability"]
 
-# States that are held at once; 2**20 of them are all subsets of 20 units.
+# Largest number of states held at once: all subsets of 20 units.
 MAX_STATES = 2**20
 
 BoolArray = NDArray[np.bool_]
@@ -30,7 +30,7 @@ def mask_probability(policy: Policy, values: Tensor, masks: BoolArray) -> FloatA
     values : Tensor of shape (n, n_values)
         Encoded rows.
     masks : ndarray of bool, shape (n, m, d)
-        The masks asked about, ``m`` for each row.
+        ``m`` masks for each row.
 
     Returns
     -------
@@ -45,8 +45,8 @@ def mask_probability(policy: Policy, values: Tensor, masks: BoolArray) -> FloatA
     n_states = sum(comb(n_inside, k) for k in range(deepest + 1))
     if n_states > MAX_STATES:
         raise ProblemTooLargeError(
-            f"'masks' must leave at most {MAX_STATES:,} masks to sum over. Got {n_inside} units "
-            f"inside one of them, that is {n_states:,} masks."
+            f"'masks' must have at most {MAX_STATES:,} subsets to sum over. Got a mask that "
+            f"contains {n_inside} units and has {n_states:,} subsets."
         )
     chunk = max(1, MAX_STATES // n_states)
     parts = [
@@ -63,7 +63,7 @@ def _chunk_probability(
 ) -> FloatArray:
     n, m, d = masks.shape
     membership = policy.inputs.membership.cpu().numpy()
-    asked = _keys(np.repeat(np.arange(n), m), masks.reshape(n * m, d))
+    queried = _keys(np.repeat(np.arange(n), m), masks.reshape(n * m, d))
     result = np.zeros(n * m)
     row, mask, reach = np.arange(n), np.zeros((n, d), dtype=bool), np.ones(n)
     for step in range(policy.max_steps + 1):
@@ -71,7 +71,7 @@ def _chunk_probability(
             stop, select = np.ones(len(row)), np.zeros((len(row), len(membership)))
         else:
             stop, select = _decide(policy, values, row, mask)
-        result += _look_up(asked, _keys(row, mask), reach * stop)
+        result += _look_up(queried, _keys(row, mask), reach * stop)
         weight = reach * (1.0 - stop)
         source, new_mask, new_weight = _expand(
             weight, mask, select, inside[row], membership, policy.units_per_step
@@ -86,14 +86,14 @@ def _chunk_probability(
 def _decide(
     policy: Policy, values: Tensor, row: NDArray[np.intp], mask: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
-    """ζ_stop and ζ_select in float64, so that they sum to one closely."""
-    stop, logits = policy.decide(
+    """ζ_stop and ζ_select in float64, to reduce the rounding error of the recursion."""
+    decision = policy.decide(
         values[torch.as_tensor(row, device=values.device)],
         torch.as_tensor(mask, device=policy.device),
     )
-    # Where nothing is left every logit is -inf, and the policy stops for certain.
-    select = torch.nan_to_num(logits.double().softmax(dim=1), nan=0.0)
-    return stop.double().cpu().numpy(), select.cpu().numpy()
+    # Every logit is -inf where no unit is available; the policy stops there with probability 1.
+    select = torch.nan_to_num(decision.logits.double().softmax(dim=1), nan=0.0)
+    return decision.stop_probability.double().cpu().numpy(), select.cpu().numpy()
 
 
 def _expand(
@@ -104,14 +104,14 @@ def _expand(
     membership: BoolArray,
     width: int,
 ) -> tuple[NDArray[np.intp], BoolArray, FloatArray]:
-    """All successors: ``width`` units drawn one after the other without replacement."""
+    """All successors of each state, with ``width`` units drawn without replacement."""
     source = np.flatnonzero(weight > 0)
     weight = weight[source]
     chosen = np.zeros((len(source), select.shape[1]), dtype=bool)
     for _ in range(width):
         left = np.where(chosen, 0.0, select[source])
         total = left.sum(axis=1)
-        # Fewer units than asked for: what is there was taken.
+        # Fewer units were available than are revealed per step.
         done = (total <= 0) & chosen.any(axis=1)
         at, unit = np.nonzero((left > 0) & inside[source])
         grown = chosen[at].copy()
@@ -126,7 +126,7 @@ def _expand(
 
 
 def _keys(row: NDArray[np.intp], flags: BoolArray) -> NDArray[np.bytes_]:
-    """One sortable key per (row, flags)."""
+    """One sortable key for each pair of row and flags."""
     head = row.astype(">u8").view(np.uint8).reshape(len(row), 8)
     packed = np.ascontiguousarray(np.hstack([head, np.packbits(flags, axis=1)]))
     return packed.view(f"S{packed.shape[1]}").reshape(len(row))
@@ -135,7 +135,7 @@ def _keys(row: NDArray[np.intp], flags: BoolArray) -> NDArray[np.bytes_]:
 def _merge(
     row: NDArray[np.intp], flags: BoolArray, weight: FloatArray
 ) -> tuple[NDArray[np.intp], BoolArray, FloatArray]:
-    """Add up the weights of equal (row, flags), in an order that depends on them alone."""
+    """Sum the weights of equal (row, flags), in an order that does not depend on their position."""
     if len(row) == 0:
         return row, flags, weight
     _, first, inverse = np.unique(_keys(row, flags), return_index=True, return_inverse=True)
@@ -143,9 +143,11 @@ def _merge(
     return row[first], flags[first], summed
 
 
-def _look_up(asked: NDArray[np.bytes_], keys: NDArray[np.bytes_], weight: FloatArray) -> FloatArray:
-    """Weights at the asked keys; 0 where a key is absent. ``keys`` are distinct."""
+def _look_up(
+    queried: NDArray[np.bytes_], keys: NDArray[np.bytes_], weight: FloatArray
+) -> FloatArray:
+    """Weights of the queried keys; 0 for keys that are absent. ``keys`` are distinct."""
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
-    place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
-    return np.where(keys[place] == asked, weight[order][place], 0.0)
+    position = np.minimum(np.searchsorted(keys, queried), len(keys) - 1)
+    return np.where(keys[position] == queried, weight[order][position], 0.0)

@@ -1,8 +1,8 @@
-"""Algorithm 1: the only code that reads rows in order to decide about them.
+"""Algorithm 1 at inference: the rollout of a trained policy.
 
-Everything a network sees here went through `MaskedInputs.reveal`. Networks are evaluated in blocks
-of one fixed number of rows: matrix products of different shapes may round differently, and a row
-must get the same decisions alone as in any batch.
+Every step goes through `suwr.nn.step`. Networks are evaluated in blocks of a fixed number of rows:
+matrix products of different shapes may round differently, and a row must get the same decisions in
+every batch.
 """
 
 from __future__ import annotations
@@ -18,29 +18,33 @@ from torch.nn import functional as F
 
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
-from suwr.nn.networks import Network, SeparateNetwork
+from suwr.nn.networks import Network, PolicyOutputs, SeparateNetwork
+from suwr.nn.step import Decision, Revealed, best_units, decide, reveal_units
 
-__all__ = ["BLOCK", "Policy", "Trace", "best_units", "rollout_together"]
+__all__ = [
+    "BLOCK", "Decision", "Policy", "Revealed", "Trace", "best_units", "decide", "reveal_units",
+    "rollout_together",
+]  # fmt: skip
 
-# Rows of one evaluation. Of convolutions on a CPU fewer are as fast by row, and a single image need
-# not wait for a thousand empty ones.
+# Rows per network evaluation at inference. Smaller blocks for CPU convolutions: same throughput,
+# less padding.
 BLOCK, SMALL_BLOCK = 1024, 64
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What happened to every row.
+    """The course of inference for every row.
 
     Attributes
     ----------
     mask : ndarray of bool, shape (n, d)
         The final *h*.
     order : ndarray of int, shape (n, n_steps, units_per_step)
-        Units in the order of their revealing; -1 where nothing was revealed.
+        Units in the order in which they were revealed; -1 where nothing was revealed.
     stop_probability : ndarray, shape (n, n_steps + 1), or None
-        ζ_stop in every state that was passed; NaN after the end.
+        ζ_stop in every visited state; NaN after the row stopped.
     prediction : ndarray, shape (n, n_steps + 1, n_outputs), or None
-        *f* in every state that was passed; NaN after the end.
+        *f* in every visited state; NaN after the row stopped.
     """
 
     mask: NDArray[np.bool_]
@@ -50,27 +54,27 @@ class Trace:
 
     @property
     def n_steps(self) -> NDArray[np.intp]:
-        """Steps that each row took."""
+        """Number of steps of each row."""
         return (self.order[:, :, 0] >= 0).sum(axis=1)
 
 
 class Policy:
-    """A trained SUWR model as a policy over rows: select, stop and predict.
+    """A trained SUWR model: selects, stops and predicts for encoded rows.
 
     Parameters
     ----------
     network : Network
     inputs : MaskedInputs
     loss : Loss
-        Turns outputs into predictions.
+        Maps network outputs to predictions.
     max_steps : int
         *T*.
-    units_per_step : int
+    units_per_step : int, default=1
     block : int, optional
-        Rows of one network evaluation. Only the usual number gives the same rounding in every
-        batch.
+        Rows per network evaluation. Batches of any size round alike only with the default.
     condition : float, optional
-        Where in its range λ lies, for a network that is told; see `suwr.training.sparsity`.
+        Position of λ in its range, for a network trained for a range; see
+        `suwr.training.sparsity.condition_of`.
     """
 
     def __init__(
@@ -96,18 +100,18 @@ class Policy:
 
     @property
     def device(self) -> torch.device:
-        """Where the networks live."""
+        """The device of the networks."""
         return self.inputs.membership.device
 
     def at(self, condition: float, block: int | None = None) -> Policy:
-        """The same policy at another λ of its range, perhaps in larger blocks."""
+        """The same policy at another λ of its range, optionally with another block size."""
         return Policy(
             self.network, self.inputs, self.loss, self.max_steps, self.units_per_step,
             block or self.block, condition,
         )  # fmt: skip
 
     def _in_blocks(self, evaluate: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
-        """Evaluate rows in blocks of one shape; the last block is padded with empty rows."""
+        """Evaluate rows in blocks of one size; the last block is padded with zeros."""
         results = []
         for start in range(0, len(tensors[0]), self.block):
             block = [tensor[start : start + self.block] for tensor in tensors]
@@ -117,35 +121,37 @@ class Policy:
             results.append(evaluate(*block)[:n_rows])
         return results[0] if len(results) == 1 else torch.cat(results)
 
-    def decide(
-        self, values: Tensor, mask: Tensor, condition: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """ζ_stop ``(n,)`` and the logits of ζ_select ``(n, n_units)``; -inf where nothing is new.
+    def _heads(
+        self, seen: Tensor, condition: Tensor | None, prediction: Tensor | None
+    ) -> tuple[Tensor, PolicyOutputs]:
+        """`Network.decide` in blocks."""
 
-        A state in which everything is revealed stops for certain. ``condition`` ``(n,)`` stands for
-        the policy's own.
+        def joined_heads(seen: Tensor, *condition: Tensor) -> Tensor:
+            stop_logit, found = self.network.decide(seen, condition[0][:, 0] if condition else None)
+            return torch.cat(
+                [stop_logit.unsqueeze(1), found.gain.unsqueeze(1), found.logits], dim=1
+            )
+
+        conditions = [] if condition is None else [condition.unsqueeze(1)]
+        joined = self._in_blocks(joined_heads, seen, *conditions)
+        return joined[:, 0], PolicyOutputs(joined[:, 1], joined[:, 2:])
+
+    def decide(self, values: Tensor, mask: Tensor, condition: Tensor | None = None) -> Decision:
+        """Decide for encoded rows under their masks; see the function `decide`.
+
+        ``condition`` ``(n,)`` overrides that of the policy.
         """
         if condition is None and self.condition is not None:
             condition = torch.full((len(values),), self.condition, device=self.device)
-        told = [] if condition is None else [condition.unsqueeze(1)]
-
-        def both(seen: Tensor, shown: Tensor, *rest: Tensor) -> Tensor:
-            where = rest[0][:, 0] if rest else None
-            stop, logits = self.network.decide(self.inputs.reveal(seen, shown), where)
-            return torch.cat([stop.unsqueeze(1), logits], dim=1)
-
-        joined = self._in_blocks(both, values, mask, *told)
-        available = self.inputs.available(mask)
-        stop = torch.sigmoid(joined[:, 0])
-        stop = torch.where(available.any(dim=1), stop, 1.0)
-        return stop, joined[:, 1:].masked_fill(~available, -torch.inf)
+        seen = self.inputs.reveal(values, mask)
+        return decide(self._heads, self.inputs, seen, mask, condition)
 
     @torch.inference_mode()
     def predict(self, values: Tensor, mask: Tensor) -> Tensor:
-        """*f(x ⊙ h)*: the mean of the ensemble, ``(n, n_outputs)``."""
+        """*f(x ⊙ h)*: the mean prediction of the ensemble, ``(n, n_outputs)``."""
 
-        def mean(seen: Tensor, shown: Tensor) -> Tensor:
-            outputs = self.network.predict(self.inputs.reveal(seen, shown))
+        def mean(values: Tensor, mask: Tensor) -> Tensor:
+            outputs = self.network.predict(self.inputs.reveal(values, mask))
             return self.loss.predict(outputs).mean(dim=0)
 
         if len(values) == 0:
@@ -168,50 +174,48 @@ class Policy:
         values : Tensor of shape (n, n_values)
             Encoded rows. A value is read only after its column was revealed.
         generator : torch.Generator on the CPU, optional
-            Sample both decisions. Without it take the most probable unit, and stop where the stop
-            probability is at least one half.
+            Sample both decisions. By default, take the unit of largest logit and stop where the
+            stop probability is at least one half.
         record : bool, default=False
-            Keep stop probabilities and predictions of every state.
+            Record stop probability and prediction in every visited state.
         condition : Tensor of shape (n,), optional
-            Another place in the range of λ for every row; the policy's own otherwise.
+            Position of λ in its range for every row; overrides that of the policy.
         """
         n, width = len(values), self.units_per_step
         mask = torch.zeros(n, self.inputs.n_columns, dtype=torch.bool, device=self.device)
         active = torch.arange(n, device=self.device)
         chosen, stops, predictions = [], [], []
         for step in range(self.max_steps + 1):
-            if step == self.max_steps and not record:
+            last = step == self.max_steps
+            if last and not record:
                 break
             here, seen = (values, mask) if step == 0 else (values[active], mask[active])
-            if step == 0 and condition is None:
-                # The first state is empty and the same for every row: evaluate it once.
-                empty = mask.new_zeros(1, mask.shape[1])
-                stop, logits = self.decide(values.new_zeros(1, values.shape[1]), empty)
-                stop, logits = stop.expand(n), logits.expand(n, -1)
-            elif step < self.max_steps:
-                told = None if condition is None else condition[active]
-                stop, logits = self.decide(here, seen, told)
-            else:
-                stop, logits = torch.ones(len(active), device=self.device), None
+            decision = None if last else self._decide_active(here, seen, active, condition, step)
             if record:
+                stop = (
+                    torch.ones(len(active), device=self.device)
+                    if decision is None
+                    else decision.stop_probability
+                )
                 stops.append(_spread(stop, active, n))
                 predictions.append(_spread(self.predict(here, seen), active, n))
-            if logits is None:
+            if decision is None:
                 break
             noise = None
             if generator is not None:
-                # Drawn for all rows, so that a row's draws do not depend on who has stopped.
-                noise = torch.rand(n, 1 + logits.shape[1], generator=generator)
+                # Drawn for all rows, so that the draws of a row do not depend on other rows.
+                noise = torch.rand(n, 1 + self.inputs.n_units, generator=generator)
                 noise = noise.to(self.device)[active]
+            stop = decision.stop_probability
             going = torch.nonzero(stop < 0.5 if noise is None else noise[:, 0] >= stop).squeeze(1)
             if len(going) == 0:
                 break
-            scores = logits[going]
+            gumbel = None
             if noise is not None:
-                scores = scores - torch.log(-torch.log(noise[going, 1:].clamp_min(1e-38)))
+                gumbel = -torch.log(-torch.log(noise[going, 1:].clamp_min(1e-38)))
             active = active[going]
-            units = best_units(scores, width)
-            mask[active] = self._reveal_units(seen[going], units)
+            units = decision[going].best(width, gumbel)
+            mask[active] = reveal_units(self.inputs, seen[going], units).mask
             chosen.append(_spread(units, active, n, fill=-1))
         order = (
             torch.stack(chosen, dim=1)
@@ -225,12 +229,15 @@ class Policy:
             torch.stack(predictions, dim=1).cpu().numpy() if record else None,
         )
 
-    def _reveal_units(self, mask: Tensor, units: Tensor) -> Tensor:
-        for slot in range(units.shape[1]):
-            unit = units[:, slot]
-            grown = self.inputs.add(mask, unit.clamp_min(0))
-            mask = torch.where((unit >= 0).unsqueeze(1), grown, mask)
-        return mask
+    def _decide_active(
+        self, values: Tensor, mask: Tensor, active: Tensor, condition: Tensor | None, step: int
+    ) -> Decision:
+        """Decide for the rows ``active`` that have not stopped."""
+        if step == 0 and condition is None:
+            # The first state is the same for every row: evaluate it once.
+            empty = mask.new_zeros(1, mask.shape[1])
+            return self.decide(values.new_zeros(1, values.shape[1]), empty).expand(len(values))
+        return self.decide(values, mask, None if condition is None else condition[active])
 
 
 @torch.no_grad()
@@ -242,10 +249,10 @@ def rollout_together(
     max_steps: int,
     units_per_step: int = 1,
     condition: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Greedy inference of many models at once, each on its own rows: for use during training.
+) -> Revealed:
+    """Greedy inference of several models at once, each on its own rows, during training.
 
-    Nobody waits for the rows that have stopped, which saves a GPU the many small decisions.
+    Rows that have stopped stay in the batch, which saves a GPU a synchronisation per step.
     Decisions are those of `Policy`, up to rounding.
 
     Parameters
@@ -257,7 +264,7 @@ def rollout_together(
     values : Tensor of shape (n_models, n, n_values)
     max_steps, units_per_step : int
     condition : Tensor of shape (n_models, n), optional
-        Place in the range of λ for every row.
+        Position of λ in its range for every row.
 
     Returns
     -------
@@ -270,31 +277,16 @@ def rollout_together(
     going = torch.ones(shape, dtype=torch.bool, device=values.device)
     for _ in range(max_steps):
         seen = inputs.reveal(values, mask)
-        said = network.consensus(seen, loss) if network.architecture.informed else None
-        gain, logits = network.heads(seen, condition, said)
-        free = inputs.available(mask)
-        stop = torch.sigmoid(-gain / network.temperature(condition))
-        going = going & (stop < 0.5) & free.any(dim=-1)
-        units = best_units(logits.masked_fill(~free, -torch.inf).flatten(0, 1), units_per_step)
-        for unit in units.T.unflatten(1, shape):
-            taken = going & (unit >= 0)
-            grown = inputs.add(mask, unit.clamp_min(0))
-            mask = torch.where(taken.unsqueeze(-1), grown, mask)
-            cost = cost + torch.where(taken, inputs.costs[unit.clamp_min(0)], 0.0)
-    return mask, cost
+        prediction = network.consensus(seen, loss) if network.architecture.informed else None
+        decision = decide(network.decide, inputs, seen, mask, condition, prediction)
+        going = going & (decision.stop_probability < 0.5)
+        mask, paid = reveal_units(inputs, mask, decision.best(units_per_step), going)
+        cost = cost + paid
+    return Revealed(mask, cost)
 
 
 def _spread(part: Tensor, rows: Tensor, n: int, fill: float = float("nan")) -> Tensor:
-    """Put the results of some rows at their places among all ``n``."""
+    """Scatter the results of some rows into a tensor of all ``n`` rows."""
     whole = torch.full((n, *part.shape[1:]), fill, dtype=part.dtype, device=part.device)
     whole[rows] = part
     return whole
-
-
-def best_units(scores: Tensor, width: int) -> Tensor:
-    """The ``width`` best units of each row, best first; -1 where fewer are left."""
-    if width == 1:
-        return scores.argmax(dim=1, keepdim=True)
-    top = scores.topk(min(width, scores.shape[1]), dim=1)
-    units = torch.where(torch.isneginf(top.values), -1, top.indices)
-    return F.pad(units, (0, width - units.shape[1]), value=-1)

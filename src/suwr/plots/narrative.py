@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suwr._utils.optional import require
-from suwr._utils.text import short
+from suwr._utils.text import format_value
 from suwr.plots._style import (
     COLOURS,
     GREY,
@@ -88,7 +88,9 @@ def _step_label(step: Step) -> str:
     """Return the revealed columns and values; names are truncated before values are."""
     if len(step.values) > _MAX_VALUES:
         return plain(step.unit)
-    return ", ".join(f"{plain(c, 28)} = {plain(short(v), 14)}" for c, v in step.values.items())
+    return ", ".join(
+        f"{plain(c, 28)} = {plain(format_value(v), 14)}" for c, v in step.values.items()
+    )
 
 
 def _draw_value(ax: Any, values: Any, place: Any) -> tuple[float, float]:

@@ -151,6 +151,10 @@ def plot_usage(
         ]
     ).reshape(len(units), len(columns))
     ax = new_axes(ax, (3.0 + 0.85 * len(columns), 1.2 + 0.36 * max(len(units), 1)))
+    if not units:
+        ax.set_axis_off()
+        ax.text(0.5, 0.5, "No row reveals a feature.", ha="center", transform=ax.transAxes)
+        return ax
     ax.imshow(percentage, cmap="Blues", vmin=0, vmax=100, aspect="auto")
     for (row, column), value in np.ndenumerate(percentage):
         ax.text(

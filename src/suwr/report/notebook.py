@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
-from suwr._utils.text import percent, reading
+from suwr._utils.text import format_revealed, percent
 
 if TYPE_CHECKING:
     from suwr.explanation import Explanation, Narrative, Prediction
@@ -90,7 +90,11 @@ def _steps(narrative: Narrative) -> str:
     ]
     lines += [
         _line(
-            str(number), reading(step.revealed), narrative, step.prediction, step.stop_probability
+            str(number),
+            format_revealed(step.revealed),
+            narrative,
+            step.prediction,
+            step.stop_probability,
         )
         for number, step in enumerate(narrative.steps, start=1)
     ]

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from suwr._utils.files import atomic_file, sweep, write_atomic
+from suwr._utils.files import atomic_file, remove_stale, write_atomic
 
 __all__ = ["PLAN", "open_folder", "part_path", "write_part"]
 
@@ -81,7 +81,7 @@ def _settle(folder: Path, plan: dict[str, Any], overwrite: bool) -> None:
     """Make sure that the folder holds this plan, or nothing yet."""
     text = json.dumps(plan, indent=1, sort_keys=True) + "\n"
     path = folder / PLAN
-    sweep(folder, PLAN)
+    remove_stale(folder, PLAN)
     if path.exists():
         if path.read_text() == text:
             return

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suwr._utils.optional import require
-from suwr.estimators.scoring import Scores
+from suwr.estimators.results import Scores
 
 __all__ = ["to_arrow"]
 

@@ -17,8 +17,8 @@ from joblib import Parallel, delayed
 
 from suwr._utils.optional import require
 from suwr.data.input import name_columns
-from suwr.estimators.persistence import from_bytes, to_bytes
-from suwr.estimators.scoring import no_scores, score_rows
+from suwr.estimators.io import from_bytes, to_bytes
+from suwr.estimators.results import empty_scores, score_rows
 from suwr.estimators.sequential import SequentialModel
 from suwr.scale.folder import open_folder, part_path, write_part
 from suwr.scale.output import to_arrow
@@ -173,7 +173,7 @@ def _write(
     parquet = require("pyarrow.parquet", "tables", "Writing predictions")
     names, units, classes = name_columns(model), model.units_.names, model._class_labels()
     n_rows = 0
-    schema = to_arrow(no_scores(model), no_rows, source, names, units, classes).schema
+    schema = to_arrow(empty_scores(model), no_rows, source, names, units, classes).schema
     with write_part(folder, number) as path, parquet.ParquetWriter(path, schema) as writer:
         for rows, frame in batches:
             if len(frame):

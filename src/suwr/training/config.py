@@ -1,107 +1,179 @@
-"""Everything that training can be told, with the values that worked."""
+"""Configuration of the training."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from suwr.training.optim import fade
+from suwr._utils.validation import Interval, check_parameters, parameter_error
 
-if TYPE_CHECKING:
-    from suwr.nn.rollout import Policy
+__all__ = ["Settings", "TrainingConfig", "linear_decay"]
 
-__all__ = ["TUNABLE", "Epoch", "Progress", "Settings"]
+_POSITIVE = Interval(Real, 0, None, closed="neither")
+_NON_NEGATIVE = Interval(Real, 0, None, closed="left")
+_FRACTION = Interval(Real, 0, 1, closed="both")
+_BELOW_ONE = Interval(Real, 0, 1, closed="left")
+_ABOVE_ZERO = Interval(Real, 0, 1, closed="right")
+_COUNT = Interval(Integral, 1)
+
+_OLD_NAMES = {
+    "most_units": "max_random_units",
+    "least_continuation": "min_continuation",
+    "most_continuation": "max_continuation",
+    "states_per_row": None,
+}
 
 
-@dataclass(frozen=True)
-class Epoch:
-    """What training reports after every epoch.
+def linear_decay(progress: float, start: float, end: float) -> float:
+    """1 before ``start``, 0 from ``end`` on, linear in between.
 
-    Attributes
+    Examples
+    --------
+    >>> [linear_decay(progress, 0.2, 0.6) for progress in (0.0, 0.2, 0.6, 1.0)]
+    [1.0, 1.0, 0.0, 0.0]
+    """
+    return min(1.0, max(0.0, (end - progress) / (end - start)))
+
+
+def _without_old_names(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace the names of version 0.1, which model files may hold."""
+    for name in given:
+        if name in _OLD_NAMES:
+            new = _OLD_NAMES[name]
+            instead = "is ignored" if new is None else f"is now {new!r}"
+            warnings.warn(
+                f"The key {name!r} of the 'training' parameter {instead}, and will be an error in "
+                "version 0.3.",
+                FutureWarning,
+                stacklevel=3,
+            )
+    renamed = {_OLD_NAMES.get(name, name): value for name, value in given.items()}
+    return {name: value for name, value in renamed.items() if name is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingConfig:
+    """Hyperparameters of the training, for the ``training`` parameter of an estimator.
+
+    The defaults work well on most data; tune `rollouts`, ``max_epochs`` and ``hidden_size`` first.
+    Losses are relative to that of the best constant prediction. Points in time are fractions of
+    the policy phase. Where a default is None, the trainer chooses.
+
+    Parameters
     ----------
-    phase : str
-    number, total : int
-        Of this phase; the first is 1.
-    value : float
-        Validation objective, or the training loss where there is no policy yet.
-    policy : Policy or None
-        The policy as it stands, where there is one; valid until the report returns.
+    max_random_units : int or None, default=None
+        Largest number of units in the random masks that train the predictors, at least 1. None is
+        all units, and ``2 * max_steps * units_per_step`` for ``trainer='lookahead'``.
+    mixed_precision : bool or None, default=None
+        Evaluate networks in bfloat16 during training on CUDA; inference stays in float32. None is
+        True for ``trainer='lookahead'`` and False otherwise.
+    pretrain_fraction : float, default=0.3
+        Epochs of predictor pretraining relative to ``max_epochs``, at least 0; one epoch always
+        remains.
+    pretrain_masks : int or None, default=None
+        Random masks per row in a pretraining batch, at least 1. None is 2 for
+        ``trainer='lookahead'`` and 8 otherwise.
+    predictor_rate : float, default=3e-3
+        Initial learning rate of the predictors, positive.
+    weight_decay : float, default=0.1
+        Weight decay of the predictors, at least 0.
+    dropout : float, default=0.2
+        Dropout rate of the predictors, in [0, 1).
+    joint_rate : float or None, default=None
+        Learning rate of the predictors during the policy phase, relative to ``predictor_rate``, at
+        least 0. None is 0.3 for ``trainer='lookahead'`` and 0.1 otherwise.
+    rollouts : int, default=2
+        Rollouts per row in a batch of the actor, at least 1.
+    policy_rate : float, default=2e-3
+        Initial learning rate of the policy, positive.
+    reward_scale : float, default=7.0
+        Factor of the losses in the policy objective, positive.
+    exploration_start, exploration_end : float, default=1.0, 0.05
+        Fraction of uniformly random choices of units at the start of the policy phase and after
+        ``exploration_fraction`` of it, in [0, 1].
+    exploration_fraction : float, default=0.6
+        Part of the policy phase in which exploration decreases, in (0, 1].
+    min_continuation, max_continuation : float, default=0.1, 0.9
+        Bounds of the probability that a rollout continues although the policy stops, in [0, 1].
+        The lower bound keeps the gain of continuing estimated everywhere; the upper bound avoids
+        long rollouts over uninformative features of wide tables.
+    entropy_weight : float, default=0.02
+        Weight of the entropy bonus of the selection policy, at least 0; decreases to 0.
+    stop_softness, stop_softness_end : float, default=0.75, 0.75
+        Temperature of ζ_stop = sigmoid(-gain / temperature), relative to the cost of one unit of
+        mean cost; positive. It changes geometrically from the first to the second value between
+        ``harden_from`` and the end.
+    harden_from : float, default=0.5
+        Start of that change, in [0, 1).
+    soft_until, hard_from : float, default=0.5, 0.8
+        Until ``soft_until`` the actor is rewarded with soft targets, the cross-fitted predictions
+        from all features; the labels replace them linearly until ``hard_from``.
+        ``0 <= soft_until < hard_from <= 1``.
+    average_decay : float, default=0.99
+        Decay of the exponential moving average of the policy weights, in [0, 1).
+    updates_per_walk : int, default=8
+        Gradient updates of the look-ahead trainer per rollout of a batch, at least 1.
+    early_states : float, default=2.0
+        The look-ahead trainer samples step t of a rollout with density ∝ t^(1/early_states − 1);
+        positive, 1 is uniform.
+    gain_weight : float, default=0.02
+        Weight of the regression of the gain in the look-ahead objective, at least 0.
+    start_temperature, end_temperature : float, default=2.0, 0.2
+        Gumbel-softmax temperature of the look-ahead trainer at the start and the end, positive.
+    finetune_fraction : float, default=0.2
+        Epochs of predictor fine-tuning relative to ``max_epochs``, at least 0; one epoch always
+        remains.
+    finetune_rate : float, default=1e-3
+        Initial learning rate of fine-tuning, positive.
+    finetune_random : float, default=0.3
+        Weight of random masks in fine-tuning, relative to the final masks; at least 0.
+    finetune_dropout : float, default=0.1
+        Dropout rate of the predictors in fine-tuning, in [0, 1).
+
+    Examples
+    --------
+    >>> TrainingConfig(rollouts=4).rollouts
+    4
+    >>> TrainingConfig(dropout=1.5)
+    Traceback (most recent call last):
+    ValueError: The 'dropout' parameter of TrainingConfig must be a float in the range [0, 1). Got \
+1.5 instead.
     """
 
-    phase: str
-    number: int
-    total: int
-    value: float
-    policy: Policy | None = None
-
-
-Progress = Callable[[Epoch], None]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a model is trained. Losses are in units of the best constant prediction's loss.
-
-    Attributes
-    ----------
-    sparsity_weight : float, tuple or Tensor
-        λ, divided by the loss of the best constant prediction; ``(low, high)`` for a policy that is
-        told λ; numbers of their own for several models that are trained together.
-    max_steps, units_per_step : int
-        *T*, and how many units one step reveals.
-    max_epochs : int
-        Epochs of policy training. Pretraining and fine-tuning take fixed fractions of it.
-    batch_size : int
-    """
-
-    sparsity_weight: float | tuple[float, float] | Tensor | tuple[Tensor, Tensor]
-    max_steps: int
-    units_per_step: int = 1
-    max_epochs: int = 100
-    batch_size: int = 500
-    # Largest random mask, in units; None is all of them.
-    most_units: int | None = None
-    # Matrix products in bfloat16 where the device is built for it; decisions stay in float32.
-    mixed_precision: bool = False
+    max_random_units: int | None = None
+    mixed_precision: bool | None = None
 
     pretrain_fraction: float = 0.3
-    pretrain_masks: int = 8
+    pretrain_masks: int | None = None
     predictor_rate: float = 3e-3
     weight_decay: float = 0.1
     dropout: float = 0.2
 
-    # The predictors go on learning beside the policy, at this share of their first rate.
-    joint_rate: float = 0.1
+    joint_rate: float | None = None
     rollouts: int = 2
     policy_rate: float = 2e-3
     reward_scale: float = 7.0
     exploration_start: float = 1.0
     exploration_end: float = 0.05
     exploration_fraction: float = 0.6
-    # Even a sure stop goes on this often, so that the gain of going on stays known.
-    least_continuation: float = 0.1
-    # And never for certain: in a wide table most of what a long rollout finds is noise.
-    most_continuation: float = 0.9
+    min_continuation: float = 0.1
+    max_continuation: float = 0.9
     entropy_weight: float = 0.02
-    # ζ_stop = sigmoid(-gain / temperature), the temperature in prices of one unit.
     stop_softness: float = 0.75
     stop_softness_end: float = 0.75
     harden_from: float = 0.5
-    # Labels come from the other half's predictor at first, real ones take over in between.
     soft_until: float = 0.5
     hard_from: float = 0.8
     average_decay: float = 0.99
 
-    # The look-ahead trainer: updates from one walk of a batch, states of each row that one update
-    # is made of, and the Gumbel temperature.
     updates_per_walk: int = 8
-    states_per_row: int = 1
-    # Early states are passed by every row: state t is drawn as often as t ** (1 / this - 1) says.
     early_states: float = 2.0
     gain_weight: float = 0.02
     start_temperature: float = 2.0
@@ -112,42 +184,126 @@ class Settings:
     finetune_random: float = 0.3
     finetune_dropout: float = 0.1
 
+    constraints: ClassVar[dict[str, list[Any]]] = {
+        "max_random_units": [None, _COUNT],
+        "mixed_precision": [None, bool],
+        "pretrain_fraction": [_NON_NEGATIVE],
+        "pretrain_masks": [None, _COUNT],
+        "predictor_rate": [_POSITIVE],
+        "weight_decay": [_NON_NEGATIVE],
+        "dropout": [_BELOW_ONE],
+        "joint_rate": [None, _NON_NEGATIVE],
+        "rollouts": [_COUNT],
+        "policy_rate": [_POSITIVE],
+        "reward_scale": [_POSITIVE],
+        "exploration_start": [_FRACTION],
+        "exploration_end": [_FRACTION],
+        "exploration_fraction": [_ABOVE_ZERO],
+        "min_continuation": [_FRACTION],
+        "max_continuation": [_FRACTION],
+        "entropy_weight": [_NON_NEGATIVE],
+        "stop_softness": [_POSITIVE],
+        "stop_softness_end": [_POSITIVE],
+        "harden_from": [_BELOW_ONE],
+        "soft_until": [_BELOW_ONE],
+        "hard_from": [_ABOVE_ZERO],
+        "average_decay": [_BELOW_ONE],
+        "updates_per_walk": [_COUNT],
+        "early_states": [_POSITIVE],
+        "gain_weight": [_NON_NEGATIVE],
+        "start_temperature": [_POSITIVE],
+        "end_temperature": [_POSITIVE],
+        "finetune_fraction": [_NON_NEGATIVE],
+        "finetune_rate": [_POSITIVE],
+        "finetune_random": [_NON_NEGATIVE],
+        "finetune_dropout": [_BELOW_ONE],
+    }
+
+    def __post_init__(self) -> None:
+        check_parameters("TrainingConfig", self.constraints, vars(self))
+        if self.soft_until >= self.hard_from:
+            raise parameter_error(
+                "soft_until", "TrainingConfig", f"less than hard_from={self.hard_from}",
+                self.soft_until,
+            )  # fmt: skip
+
+    @classmethod
+    def from_mapping(cls, given: Mapping[str, Any], owner: str) -> TrainingConfig:
+        """Build a configuration from some of its fields by name.
+
+        Parameters
+        ----------
+        given : mapping
+        owner : str
+            Class of the estimator, for the error message.
+        """
+        names = [field.name for field in fields(TrainingConfig)]
+        given = _without_old_names(given)
+        for name, value in given.items():
+            if name not in names:
+                expected = f"a mapping with some of the keys {', '.join(names)}"
+                raise parameter_error("training", owner, expected, {name: value})
+        return TrainingConfig(**given)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields that differ from their defaults."""
+        return {f.name: v for f in fields(self) if (v := getattr(self, f.name)) != f.default}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(TrainingConfig):
+    """All settings of one fit: the configuration, and what follows from the data and estimator.
+
+    Parameters
+    ----------
+    sparsity_weight : float, tuple or Tensor
+        λ, relative to the loss of the best constant prediction; ``(low, high)`` for a policy
+        conditioned on λ; tensors of shape ``(n_models,)`` for several models.
+    max_steps, units_per_step : int
+        *T*, and the number of units revealed per step.
+    max_epochs : int
+        Epochs of the policy phase.
+    batch_size : int
+    **config
+        See `TrainingConfig`; `Trainer.configure` resolves None.
+    """
+
+    sparsity_weight: float | tuple[float, float] | Tensor | tuple[Tensor, Tensor]
+    max_steps: int
+    units_per_step: int = 1
+    max_epochs: int = 100
+    batch_size: int = 500
+    mixed_precision: bool = False
+    pretrain_masks: int = 8
+    joint_rate: float = 0.1
+
     @property
     def pretrain_epochs(self) -> int:
-        """Epochs of the first phase."""
+        """Epochs of predictor pretraining."""
         return max(1, round(self.pretrain_fraction * self.max_epochs))
 
     @property
     def finetune_epochs(self) -> int:
-        """Epochs of the last phase."""
+        """Epochs of predictor fine-tuning."""
         return max(1, round(self.finetune_fraction * self.max_epochs))
 
     def precision(self, device: torch.device) -> AbstractContextManager[Any]:
-        """The context that the forward passes of training run in."""
+        """The autocast context of forward passes during training."""
         if self.mixed_precision and device.type == "cuda":
             return torch.autocast("cuda", dtype=torch.bfloat16)
         return nullcontext()
 
     def rounded(self, values: Tensor) -> Tensor:
-        """Values as the products of mixed precision take them: half of what must be moved."""
+        """Values in the precision of the forward passes, which halves the memory traffic."""
         mixed = self.mixed_precision and values.is_cuda
         return values.to(torch.bfloat16) if mixed else values
 
-    def stop_temperature(self, price: float, share: float = 0.0) -> float:
-        """Softness of ζ_stop after a ``share`` of the training, in units of one unit's price.
+    def stop_temperature(self, cost: float, progress: float = 0.0) -> float:
+        """Temperature of ζ_stop for units of weighted ``cost``, at a point of the policy phase.
 
-        Soft at first, so that no decision is settled early. A soft stop ends many rollouts that
-        ought to go on, which makes going on look worse than it is: so it hardens.
+        A soft stopping policy keeps decisions open early in training, but ends rollouts that should
+        continue and thereby underestimates the gain of continuing; `stop_softness_end` hardens it.
         """
-        hardened = 1.0 - fade(share, self.harden_from, 1.0)
+        hardened = 1.0 - linear_decay(progress, self.harden_from, 1.0)
         softness = self.stop_softness * (self.stop_softness_end / self.stop_softness) ** hardened
-        return softness * self.reward_scale * max(price, 1e-3)
-
-
-#: Settings that no parameter of an estimator stands for.
-TUNABLE = tuple(
-    sorted(
-        {f.name for f in fields(Settings)}
-        - {"sparsity_weight", "max_steps", "units_per_step", "max_epochs", "batch_size"}
-    )
-)
+        return softness * self.reward_scale * max(cost, 1e-3)

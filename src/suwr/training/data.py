@@ -1,4 +1,4 @@
-"""Training rows on a device, and the two halves that judge each other."""
+"""Training rows on a device, and their two folds for cross-fitting."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-__all__ = ["Folds", "Rows", "by_fold", "by_half", "by_model", "shuffled"]
+__all__ = ["Folds", "Rows", "group_by_fold", "shuffled", "to_folds", "to_models"]
 
-# Rows that are carried through a policy at once: what a pass over all rows may copy.
+# Rows processed at once in a pass over all rows; bounds the memory of the pass.
 BLOCK_ROWS = 65_536
 
-# Small tables are passed over several times in what counts as an epoch, so that a fixed number of
-# epochs trains them as well as large ones.
-LEAST_BATCHES = 8
+# Minimum number of batches per epoch: small tables are passed over several times, so that the same
+# number of epochs suits tables of all sizes.
+MIN_BATCHES = 8
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class Rows:
     Attributes
     ----------
     values : Tensor of shape (n, n_values)
-        May lie on the CPU, in a mapped file, while training is elsewhere: only what is asked for is
-        read and moved.
+        May be a memory-mapped file on the CPU while training runs on another device; only the
+        requested rows are read and moved.
     targets : Tensor of shape (n, n_outputs)
         One-hot classes or standardised values.
     weight : Tensor of shape (n,)
-        Sample weights with mean one.
+        Sample weights of mean one.
     """
 
     values: Tensor
@@ -43,34 +43,40 @@ class Rows:
 
     @property
     def device(self) -> torch.device:
-        """Where training is."""
+        """The training device."""
         return self.weight.device
 
     def __getitem__(self, index: Tensor | slice) -> Rows:
-        where = index if isinstance(index, slice) else index.to(self.values.device)
-        values = self.values[where].to(self.device)
+        stored = index if isinstance(index, slice) else index.to(self.values.device)
+        values = self.values[stored].to(self.device)
         return Rows(values, self.targets[index], self.weight[index])
 
     def blocks(self) -> Iterator[tuple[slice, Rows]]:
-        """All rows in order, a bounded number at once, and where they stand."""
+        """All rows in order, in blocks of bounded size, with the slice of each block."""
         for start in range(0, len(self), BLOCK_ROWS):
             place = slice(start, min(start + BLOCK_ROWS, len(self)))
             yield place, self[place]
 
 
 class Folds:
-    """Two disjoint halves of the training rows.
+    """Two disjoint folds of the training rows.
 
-    A predictor trained on one half judges the other: a reward from a predictor that saw the row is
-    too optimistic.
+    The predictors trained on one fold evaluate the rows of the other (cross-fitting), because the
+    loss of a predictor on its own training rows is optimistic.
 
     Parameters
     ----------
     rows : Rows
-        Of one table, or of ``n_tables`` tables of one length, one after the other.
+        Rows of one table, or of ``n_tables`` tables of equal length, concatenated.
     generator : torch.Generator
     n_tables : int, default=1
-        Each has two halves of its own; ``halves`` is ``(2 · n_tables, size)``.
+
+    Attributes
+    ----------
+    indices : Tensor of int, shape (2 * n_tables, size)
+        Row numbers of the two folds of every table.
+    size : int
+        Rows of a fold.
     """
 
     def __init__(self, rows: Rows, generator: torch.Generator, n_tables: int = 1) -> None:
@@ -78,62 +84,66 @@ class Folds:
         self.generator = generator
         n, device = len(rows) // n_tables, rows.device
         self.size = max(1, n // 2)
-        halves = []
+        folds = []
         for table in range(n_tables):
             order = table * n + torch.randperm(n, generator=generator, device=device)
-            # With an odd number of rows one is left out; with one row both halves are that row.
-            halves += [order[: self.size], order[-self.size :]]
-        self.halves = torch.stack(halves)
+            # An odd row is left out; a single row is in both folds.
+            folds += [order[: self.size], order[-self.size :]]
+        self.indices = torch.stack(folds)
 
     def n_batches(self, batch_size: int) -> int:
-        """Batches in an epoch: one pass, or several where there are few rows."""
-        return max(LEAST_BATCHES, self.size // self._half(batch_size))
+        """Batches of an epoch."""
+        return max(MIN_BATCHES, self.size // self._rows_per_fold(batch_size))
 
     def batches(self, batch_size: int) -> Iterator[Tensor]:
-        """Row numbers ``(2 · n_tables, b)``; within a pass, no row comes twice."""
-        b = self._half(batch_size)
-        order, start = self.halves, self.size
+        """Row numbers ``(2 · n_tables, b)`` of the batches of an epoch.
+
+        A row occurs at most once in a pass over the table.
+        """
+        b = self._rows_per_fold(batch_size)
+        order, start = self.indices, self.size
         for _ in range(self.n_batches(batch_size)):
             if start + b > self.size:
-                order, start = shuffled(self.halves, self.generator), 0
+                order, start = shuffled(self.indices, self.generator), 0
             yield order[:, start : start + b]
             start += b
 
-    def _half(self, batch_size: int) -> int:
+    def _rows_per_fold(self, batch_size: int) -> int:
         return max(1, min(batch_size // 2, self.size))
 
 
-def shuffled(halves: Tensor, generator: torch.Generator) -> Tensor:
-    """Every row of ``halves`` in a random order of its own."""
-    noise = torch.rand(halves.shape, generator=generator, device=halves.device)
-    return halves.gather(1, noise.argsort(dim=1))
+def shuffled(indices: Tensor, generator: torch.Generator) -> Tensor:
+    """Shuffle each row of ``indices`` independently."""
+    noise = torch.rand(indices.shape, generator=generator, device=indices.device)
+    return indices.gather(1, noise.argsort(dim=1))
 
 
-def by_model(tensor: Tensor) -> Tensor:
-    """From one entry per half to one per model: ``(2 m, b, …)`` becomes ``(m, 2 b, …)``."""
+def to_models(tensor: Tensor) -> Tensor:
+    """Concatenate the folds of each model: ``(2 m, b, …)`` becomes ``(m, 2 b, …)``."""
     return tensor.unflatten(0, (-1, 2)).flatten(1, 2)
 
 
-def by_half(tensor: Tensor) -> Tensor:
-    """Undo `by_model`."""
+def to_folds(tensor: Tensor) -> Tensor:
+    """Inverse of `to_models`."""
     return tensor.unflatten(1, (2, -1)).flatten(0, 1)
 
 
-def by_fold(position: Tensor, half: int) -> tuple[Tensor, Tensor]:
-    """Sort entries by the half that their row belongs to.
+def group_by_fold(position: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Group entries by the fold of their row.
 
     Parameters
     ----------
-    position : Tensor of shape (k,)
-        Position of each entry's row in a flattened batch ``(2, half)``.
-    half : int
+    position : Tensor of int, shape (k,)
+        Position of the row of each entry in a flattened batch ``(2, size)``.
+    size : int
+        Rows of each fold in the batch.
 
     Returns
     -------
     index, valid : Tensors of shape (2, m)
-        Entry numbers of each half, the shorter one padded, and which of them are real.
+        Entries of each fold, padded to equal length, and whether each is not padding.
     """
-    parts = [torch.nonzero(position < half)[:, 0], torch.nonzero(position >= half)[:, 0]]
+    parts = [torch.nonzero(position < size)[:, 0], torch.nonzero(position >= size)[:, 0]]
     longest = max(len(p) for p in parts)
     index = torch.stack([F.pad(p, (0, longest - len(p))) for p in parts])
     counts = torch.tensor([[len(p)] for p in parts], device=position.device)

@@ -1,179 +1,222 @@
-"""Training of the policy for many units: a differentiable look one step ahead.
+"""Look-ahead training: a differentiable choice of the next unit, for many units.
 
-A sampled actor cannot explore hundreds of units. Here the choice of the next unit is relaxed by
-Gumbel noise, and the loss after it is differentiated through the predictor. That is greedy; when to
-stop is not: as in `suwr.training.actor`, the gain of continuing is regressed on the
-cost of the rest of the rollout; for classes, from how sure the predictors are
-(`suwr.nn.networks.InformedPolicy`).
+A sampled actor cannot explore hundreds of units. Here the choice of the next unit is relaxed with
+Gumbel-softmax, and the loss after it is differentiated through the cross-fitted predictor. The
+selection is therefore greedy; the stopping policy is not: as in `suwr.training.actor`, the gain of
+continuing is regressed on the cost of the rest of the rollout, for classification from the
+uncertainty of the predictors (`suwr.nn.networks.UncertaintyStopPolicy`).
 
-A batch walks *T* steps without gradients and keeps one small number per column, the step that
-revealed it. Then a few states of each row are rebuilt from it and trained on, so memory is that of
-one step.
+A batch is first rolled out for *T* steps without gradients, storing for each column the step that
+revealed it. Then one state per row is reconstructed and trained on in each update, so that the
+memory is that of a single step.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from suwr.nn.relaxed import gumbel, soft_columns, soft_reveal
-from suwr.nn.rollout import best_units
-from suwr.training.data import Rows, by_half, by_model
-from suwr.training.graphs import Recorded
-from suwr.training.loop import State
-from suwr.training.optim import cosine, set_rate, step
-from suwr.training.policy import PolicyPhase
+from suwr.nn.inputs import gumbel, soft_columns, soft_reveal
+from suwr.nn.step import decide, reveal_units
+from suwr.training.data import Rows, to_folds, to_models
+from suwr.training.loop import State, cosine_decay, set_rate
+from suwr.training.policy import PolicyPhase, PolicyTrainer
 from suwr.training.predictor import member_loss
 
-__all__ = ["LookAhead"]
+__all__ = ["CapturedFunction", "LookaheadPhase", "LookaheadTrainer"]
+
+# Calls before a function is captured, in which optimizers allocate state and libraries workspace.
+WARM_UP_CALLS = 3
+
+
+class CapturedFunction:
+    """A function of tensors that is captured as a CUDA graph and then replayed.
+
+    A training step consists of thousands of small kernels, which take longer to launch than to run.
+    The function must execute the same kernels in every call, read no changing Python state, change
+    tensors only in place, and return nothing. All calls need arguments of the same shapes.
+
+    Parameters
+    ----------
+    function : callable
+    generator : torch.Generator
+        The generator that the function draws from, besides the default one.
+    """
+
+    def __init__(self, function: Callable[..., None], generator: torch.Generator) -> None:
+        self.function, self.generator = function, generator
+        self.stream = torch.cuda.Stream(generator.device)
+        self.calls = 0
+        self.graph = torch.cuda.CUDAGraph()
+        self.arguments: list[Tensor] = []
+
+    def __call__(self, *arguments: Tensor) -> None:
+        """Call the function, or replay it."""
+        self.calls += 1
+        if self.calls <= WARM_UP_CALLS:
+            self.stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(self.stream):
+                self.function(*arguments)
+            torch.cuda.current_stream().wait_stream(self.stream)
+            return
+        if not self.arguments:
+            self.arguments = [argument.clone() for argument in arguments]
+            self.graph.register_generator_state(self.generator)
+            with torch.cuda.graph(self.graph, stream=self.stream):
+                self.function(*self.arguments)
+        for static, argument in zip(self.arguments, arguments, strict=True):
+            static.copy_(argument)
+        self.graph.replay()
 
 
 @dataclass
-class _Walk:
-    """Where a batch went; leading dimensions ``(n_models, n)``."""
+class _Rollout:
+    """The rollout of a batch, ``(n_models, n, …)``."""
 
     revealed_at: Tensor  # step that revealed each column; *T* where none did
-    gain: Tensor  # target of the gain in every state, one more dimension of *T* states
-    said: Tensor  # what the other half's predictors say in every state, (n_models, n, T, n_outputs)
+    gain: Tensor  # regression target of the gain in each of the *T* states
+    prediction: Tensor  # cross-fitted prediction in each state, (n_models, n, T, n_outputs)
 
 
-class LookAhead(PolicyPhase):
-    """Train the select head by one soft step, the stop head by whole rollouts."""
+class LookaheadPhase(PolicyPhase):
+    """Train the selection head by a relaxed step, the stop head by whole rollouts."""
 
     name = "look-ahead"
 
     def prepare(self) -> State:
         """See `PolicyPhase`."""
         device = self.folds.rows.device
-        self.temperature = torch.ones((), device=device)  # of the Gumbel noise
-        # A batch is thousands of small kernels, which take longer to launch than to run.
-        alone = device.type == "cuda" and self.network.predictor.team is None
-        self._learn = Recorded(self.learn, self.folds.generator) if alone else self.learn
+        self.updates_per_batch = self.settings.updates_per_walk
+        self.temperature = torch.ones((), device=device)  # of the Gumbel-softmax
+        capture = device.type == "cuda" and self.network.predictor.process_group is None
+        self._train = CapturedFunction(self.train, self.folds.generator) if capture else self.train
         return {}
 
-    def train_batch(self, index: Tensor, share: float) -> None:
+    def train_batch(self, index: Tensor, progress: float) -> None:
         """See `PolicyPhase`."""
         settings = self.settings
         rate = settings.predictor_rate * settings.joint_rate
-        set_rate(self.predictor_optimizer, rate * cosine(share, floor=0.1))
+        set_rate(self.predictor_optimizer, rate * cosine_decay(progress, floor=0.1))
         start, end = settings.start_temperature, settings.end_temperature
-        self.temperature.fill_(start * (end / start) ** share)
-        self._learn(*vars(self.folds.rows[index]).values())
+        self.temperature.fill_(start * (end / start) ** progress)
+        self._train(*vars(self.folds.rows[index]).values())
 
-    def learn(self, *parts: Tensor) -> None:
-        """Walk with a batch and learn from where it went; ``parts`` are those of its `Rows`."""
+    def train(self, *parts: Tensor) -> None:
+        """Roll out a batch and update several times on it; ``parts`` are the fields of `Rows`."""
         settings, rows = self.settings, Rows(*parts)
         rows = Rows(settings.rounded(rows.values), rows.targets, rows.weight)
-        weight, condition = self.prices.draw(2 * rows.weight.shape[1], self.folds.generator)
+        weight, condition = self.weights.draw(2 * rows.weight.shape[1], self.folds.generator)
         with settings.precision(rows.device):
-            walk = self._walk(rows, weight, condition)
-        # A walk costs as much as several updates: learn from it more than once.
+            rollout = self._roll_out(rows, weight, condition)
+        # A rollout takes as long as several updates.
         for _ in range(settings.updates_per_walk):
             with settings.precision(rows.device):
-                value, states, soft = self._policy_loss(rows, walk, condition)
-            self.improve_policy(value)
+                value, mask, soft = self._policy_loss(rows, rollout, condition)
+            self.update_policy(value)
             with settings.precision(rows.device):
-                value = self._predictor_loss(rows, states, soft)
-            step(self.predictor_optimizer, value)
+                value = self._predictor_loss(rows, mask, soft)
+            self.update_predictors(value)
 
     @torch.no_grad()
-    def _walk(self, rows: Rows, weight: Tensor, condition: Tensor | None) -> _Walk:
+    def _roll_out(self, rows: Rows, weight: Tensor, condition: Tensor | None) -> _Rollout:
         """Sample a rollout of *T* steps for every row."""
-        network, inputs, steps = self.network, self.inputs, self.settings.max_steps
+        network, inputs, n_steps = self.network, self.inputs, self.settings.max_steps
         network.eval()
-        values = by_model(rows.values)
+        values = to_models(rows.values)
         shape, device = values.shape[:2], values.device
-        temperature = network.temperature(condition)
         revealed_at = torch.full(
-            (*shape, inputs.n_columns), steps, dtype=torch.int16, device=device
+            (*shape, inputs.n_columns), n_steps, dtype=torch.int16, device=device
         )
-        heard, lost, stops, prices = [], [], [], []
-        for number in range(steps + 1):
+        predictions, losses, stops, costs = [], [], [], []
+        for number in range(n_steps + 1):
             mask = revealed_at < number
             seen = inputs.reveal(values, mask)
-            said = network.other_half(by_half(seen), self.loss)
-            lost.append(by_model(self.loss.of_prediction(said, rows.targets)))
-            if number == steps:
+            prediction = network.cross_fitted(to_folds(seen), self.loss)
+            losses.append(to_models(self.loss.of_prediction(prediction, rows.targets)))
+            if number == n_steps:
                 break
-            heard.append(by_model(said))
-            gain, logits = network.heads(seen, condition, heard[-1])
-            stops.append(torch.sigmoid(-gain.float() / temperature))
-            free = inputs.available(mask)
-            noisy = logits.float() + gumbel(tuple(logits.shape), self.folds.generator)
-            units = best_units(
-                noisy.masked_fill(~free, -torch.inf).flatten(0, 1), self.settings.units_per_step
-            )
-            paid = torch.zeros(shape, device=device)
-            for unit in units.T.unflatten(1, shape):
-                taken = (unit >= 0) & free.any(dim=-1)
-                new = inputs.membership[unit.clamp_min(0)] & taken.unsqueeze(-1) & ~mask
-                revealed_at.masked_fill_(new, number)
-                paid = paid + torch.where(taken, inputs.costs[unit.clamp_min(0)] * weight, 0.0)
-            prices.append(paid)
+            predictions.append(to_models(prediction))
+            decision = decide(network.decide, inputs, seen, mask, condition, predictions[-1])
+            stops.append(decision.stop_probability)
+            noise = gumbel((*shape, inputs.n_units), self.folds.generator)
+            units = decision.best(self.settings.units_per_step, noise)
+            open_row = decision.available.any(dim=-1)
+            after, cost = reveal_units(inputs, mask, units, open_row, weight)
+            revealed_at.masked_fill_(after & ~mask, number)
+            costs.append(cost)
         network.train()
-        scale = self.settings.reward_scale * self.prices.importance(weight)
-        ahead, gains = lost[-1], []
-        for now, stop, paid in zip(lost[-2::-1], stops[::-1], prices[::-1], strict=True):
-            going_on = paid + ahead
-            gains.append((now - going_on) * scale)
-            ahead = stop * now + (1 - stop) * going_on
-        return _Walk(revealed_at, torch.stack(gains[::-1], dim=-1), torch.stack(heard, dim=2))
+        scale = self.settings.reward_scale * self.weights.importance(weight)
+        ahead, gains = losses[-1], []
+        for now, stop, cost in zip(losses[-2::-1], stops[::-1], costs[::-1], strict=True):
+            continuing = cost + ahead
+            gains.append((now - continuing) * scale)
+            ahead = stop * now + (1 - stop) * continuing
+        return _Rollout(
+            revealed_at, torch.stack(gains[::-1], dim=-1), torch.stack(predictions, dim=2)
+        )
 
     def _policy_loss(
-        self, rows: Rows, walk: _Walk, condition: Tensor | None
+        self, rows: Rows, rollout: _Rollout, condition: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Loss of the policy in some states of each row; their masks, and the soft inputs after."""
+        """Loss of the policy in one state per row, its mask, and the relaxed input after it."""
         settings, inputs, network = self.settings, self.inputs, self.network
-        generator, k = self.folds.generator, settings.states_per_row
-        n = walk.gain.shape[1]
-        which = torch.rand((len(walk.gain), n, k), generator=generator, device=walk.gain.device)
-        which = (which**settings.early_states * settings.max_steps).long()
-        target = walk.gain.gather(-1, which).flatten(1, 2)
-        mask = (walk.revealed_at.unsqueeze(2) < which.unsqueeze(-1)).flatten(1, 2)
-        values = by_model(rows.values).repeat_interleave(k, dim=1)
-        told = None if condition is None else condition.repeat_interleave(k, dim=1)
-        there = which.unsqueeze(-1).expand(-1, -1, -1, walk.said.shape[-1])
-        said = walk.said.gather(2, there).flatten(1, 2)
-        gain, logits = network.heads(inputs.reveal(values, mask), told, said)
-        gain, logits = gain.float(), logits.float()
-        free = inputs.available(mask)
-        # A row that has everything may draw any unit: nothing comes of it.
-        free = free | ~free.any(dim=-1, keepdim=True)
-        noisy = logits.masked_fill(~free, -torch.inf).log_softmax(dim=-1)
+        generator = self.folds.generator
+        shape, device = rollout.gain.shape[:2], rollout.gain.device
+        # Step t is sampled with density ∝ t^(1/early_states − 1).
+        step = torch.rand(shape, generator=generator, device=device) ** settings.early_states
+        step = (step * settings.max_steps).long().unsqueeze(-1)
+        target = rollout.gain.gather(-1, step)[..., 0]
+        mask = rollout.revealed_at < step
+        values = to_models(rows.values)
+        index = step.unsqueeze(-1).expand(-1, -1, -1, rollout.prediction.shape[-1])
+        prediction = rollout.prediction.gather(2, index)[:, :, 0]
+        seen = inputs.reveal(values, mask)
+        decision = decide(network.decide, inputs, seen, mask, condition, prediction)
+        noisy = decision.finite_logits.log_softmax(dim=-1)
         noisy = noisy + gumbel(tuple(noisy.shape), generator)
         chosen = (noisy / self.temperature).softmax(dim=-1)
-        shown = torch.where(mask, 1.0, soft_columns(inputs, chosen))
-        soft = by_half(soft_reveal(inputs, values, shown))
-        # The predictor of the other half judges: it never saw the row.
+        revealed = torch.where(mask, 1.0, soft_columns(inputs, chosen))
+        soft = to_folds(soft_reveal(inputs, values, revealed))
         network.predictor.requires_grad_(False)
-        said = network.other_half(soft, self.loss)
+        prediction = network.cross_fitted(soft, self.loss)
         network.predictor.requires_grad_(True)
-        targets = rows.targets.repeat_interleave(k, dim=1)
-        lost = by_model(self.loss.of_prediction(said, targets))
-        w = by_model(rows.weight).repeat_interleave(k, dim=1)
-        each = w * (
-            0.5 * settings.gain_weight * (gain - target).square() + settings.reward_scale * lost
-        )
-        return each.mean(dim=1).sum(), by_half(mask), soft.detach()
+        losses = to_models(self.loss.of_prediction(prediction, rows.targets))
+        regression = 0.5 * settings.gain_weight * (decision.gain - target).square()
+        each = to_models(rows.weight) * (regression + settings.reward_scale * losses)
+        return each.mean(dim=1).sum(), to_folds(mask), soft.detach()
 
     def _predictor_loss(self, rows: Rows, mask: Tensor, soft: Tensor) -> Tensor:
-        """Loss of the predictors on visited states, on soft states and on random masks."""
-        settings, inputs = self.settings, self.inputs
-        k = settings.states_per_row
+        """Loss of the predictors under random masks, visited states and relaxed inputs."""
+        inputs = self.inputs
         random = inputs.random_masks(
-            tuple(rows.weight.shape), self.folds.generator, settings.most_units
+            tuple(rows.weight.shape), self.folds.generator, self.settings.max_random_units
         )
-        several = Rows(*(part.repeat_interleave(k, dim=1) for part in vars(rows).values()))
-        seen = [
-            inputs.reveal(rows.values, random),
-            inputs.reveal(several.values, mask),
-            soft,
-        ]
+        seen = [inputs.reveal(rows.values, random), inputs.reveal(rows.values, mask), soft]
         joined = Rows(
             rows.values,
-            torch.cat([rows.targets, several.targets, several.targets], dim=1),
-            torch.cat([rows.weight, several.weight, several.weight], dim=1),
+            torch.cat([rows.targets] * len(seen), dim=1),
+            torch.cat([rows.weight] * len(seen), dim=1),
         )
         return member_loss(self.network, self.loss, torch.cat(seen, dim=1), joined)
+
+
+class LookaheadTrainer(PolicyTrainer):
+    """One-step look-ahead with Gumbel-softmax."""
+
+    name = "lookahead"
+    informed = True
+    policy_phase = LookaheadPhase
+
+    def defaults(self, max_units: int) -> dict[str, Any]:
+        """See `Trainer`."""
+        return {
+            # Masks far larger than those of the policy are of little use to the predictors.
+            "max_random_units": 2 * max_units,
+            "mixed_precision": True,
+            "joint_rate": 0.3,
+            "pretrain_masks": 2,
+        }

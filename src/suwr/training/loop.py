@@ -1,49 +1,118 @@
-"""Training as a row of phases, each of which can stop after any epoch and go on later."""
+"""The training loop: phases, checkpoints, progress and history."""
 
 from __future__ import annotations
 
+import json
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.optim.swa_utils import get_ema_multi_avg_fn
 
-from suwr.nn.distributed import Team
-from suwr.training.config import Epoch, Progress
+from suwr.nn.distributed import ProcessGroup
 
-__all__ = ["Checkpoint", "Phase", "State", "run_phases"]
+if TYPE_CHECKING:
+    from suwr.nn.rollout import Policy
+
+__all__ = [
+    "Checkpoint", "Epoch", "History", "Metrics", "Phase", "Progress", "State", "cosine_decay",
+    "make_optimizer", "optimizer_step", "run_phases", "set_rate", "update_average",
+]  # fmt: skip
 
 State = dict[str, Tensor]
+History = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What a phase measured in one epoch; losses are relative to the best constant prediction's.
+
+    Attributes
+    ----------
+    training_loss : float or None
+        Mean of the minimised loss over the batches. Of a policy phase it is the predictors' loss,
+        since the value of a policy-gradient objective is meaningless.
+    validation_objective : float or None
+        Mean of ``L(f(x ⊙ h), y) + λ ‖h‖`` over the validation rows.
+    mean_cost : float or None
+        Mean of ``‖h‖`` over the validation rows.
+    policy : Policy or None
+        The current policy; valid until the progress callback returns.
+    """
+
+    training_loss: float | None = None
+    validation_objective: float | None = None
+    mean_cost: float | None = None
+    policy: Policy | None = None
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """Report of one epoch to the progress callback.
+
+    Attributes
+    ----------
+    phase : str
+    number, total : int
+        Epoch within the phase, starting at 1, and epochs of the phase.
+    metrics : Metrics
+    """
+
+    phase: str
+    number: int
+    total: int
+    metrics: Metrics
+
+    @property
+    def value(self) -> float:
+        """The validation objective, or the training loss of a phase without validation."""
+        for value in (self.metrics.validation_objective, self.metrics.training_loss):
+            if value is not None:
+                return value
+        return math.nan
+
+    @property
+    def policy(self) -> Policy | None:
+        """The current policy; valid until the progress callback returns."""
+        return self.metrics.policy
+
+
+Progress = Callable[[Epoch], None]
 
 
 class Checkpoint(Protocol):
-    """Where training leaves its state after every epoch."""
+    """Storage of the training state, written after every epoch."""
 
     def read(self) -> tuple[int, State] | None:
-        """The phase that was under way and its state; None where nothing was left."""
+        """Number and state of the phase to resume; None if there is no checkpoint."""
         ...
 
     def write(self, phase: int, state: State) -> None:
-        """Replace what was there."""
+        """Replace the checkpoint."""
         ...
 
 
 class Phase(ABC):
-    """One part of training.
+    """One phase of the training.
 
-    A subclass names what changes while it runs; `state` and `restore` follow from that.
+    A subclass registers what it modifies in ``modules``, ``optimizers`` and ``tensors``, from which
+    `state` and `restore` follow.
 
     Attributes
     ----------
     name : str
     epochs : int
+        Maximum number of epochs.
     epoch : int
-        Epochs that are done.
+        Completed epochs.
     modules : dict of nn.Module
     optimizers : dict of Optimizer
     tensors : dict of Tensor
-        Everything else; may be replaced by tensors of the same names.
+        Any other state; replaced by tensors of the same names on `restore`.
     """
 
     name: str
@@ -56,15 +125,21 @@ class Phase(ABC):
         self.tensors: State = {}
 
     @abstractmethod
-    def train_epoch(self) -> Epoch:
-        """Train one epoch and say how it went."""
+    def train_epoch(self) -> Metrics:
+        """Train for one epoch and validate."""
 
-    @abstractmethod
     def finish(self) -> None:
-        """Leave the result in the network."""
+        """Leave the result in the network; by default, set all modules to evaluation mode."""
+        for module in self.modules.values():
+            module.eval()
+
+    @property
+    def done(self) -> bool:
+        """Whether the phase is over; override for early stopping."""
+        return self.epoch >= self.epochs
 
     def state(self) -> State:
-        """All that `restore` needs, as tensors."""
+        """The state of the phase as named tensors."""
         state = {"epoch": torch.tensor(self.epoch)}
         for name, module in self.modules.items():
             state |= {f"module/{name}/{k}": v for k, v in module.state_dict().items()}
@@ -74,7 +149,7 @@ class Phase(ABC):
         return state | {f"tensor/{k}": v for k, v in self.tensors.items()}
 
     def restore(self, state: State) -> None:
-        """Go on from where `state` was taken."""
+        """Resume from a `state`."""
         self.epoch = int(state["epoch"])
         for name, module in self.modules.items():
             module.load_state_dict(_under(f"module/{name}/", state))
@@ -93,65 +168,130 @@ def run_phases(
     generator: torch.Generator,
     progress: Progress,
     checkpoint: Checkpoint | None = None,
-    team: Team | None = None,
-) -> None:
-    """Run phases one after the other, from where a checkpoint stands.
+    process_group: ProcessGroup | None = None,
+) -> History:
+    """Run the phases of a training, resuming from a checkpoint if there is one.
 
     Parameters
     ----------
     phases : sequence of callables
-        Each makes a phase when the ones before are finished.
+        Each builds a phase, after the previous one has finished.
     generator : torch.Generator
-        Its state, and that of torch's global generators, belong to the checkpoint.
+        Its state and those of the global generators are part of the checkpoint.
     progress : callable
+        Called with an `Epoch` after every epoch.
     checkpoint : Checkpoint, optional
-    team : Team, optional
+    process_group : ProcessGroup, optional
         The processes that train together; all of them must read the same checkpoint.
+
+    Returns
+    -------
+    list of dict
+        One record per epoch of all phases, with the keys 'epoch' (starting at 1), 'phase',
+        'training_loss', 'validation_objective' and 'mean_cost'; None where a phase does not measure
+        a value. See `Metrics`.
     """
-    left = checkpoint.read() if checkpoint is not None else None
-    if team is not None:
-        at = [-1, 0] if left is None else [left[0], int(left[1]["epoch"])]
-        team.check_same(
-            torch.tensor(at).numpy().tobytes(),
-            "Every process must find the same 'checkpoint': put it where all of them can read it.",
+    saved = checkpoint.read() if checkpoint is not None else None
+    if process_group is not None:
+        position = [-1, 0] if saved is None else [saved[0], int(saved[1]["epoch"])]
+        process_group.check_equal(
+            torch.tensor(position).numpy().tobytes(),
+            "All processes must read the same 'checkpoint': use a path that all of them can reach.",
         )
-    for number, make in enumerate(phases):
-        if left is not None and number < left[0]:
+    history: History = []
+    for number, build in enumerate(phases):
+        if saved is not None and number < saved[0]:
             continue
-        phase = make()
-        if team is not None:
+        phase = build()
+        if process_group is not None:
             for optimizer in phase.optimizers.values():
-                optimizer.register_step_pre_hook(team.add_gradients)
-        if left is not None and number == left[0]:
-            device = next(iter(phase.modules.values())).parameters().__next__().device
-            state = {
-                key: value if key.startswith("random/") else value.to(device)
-                for key, value in left[1].items()
-            }
-            phase.restore(state)
-            _restore_random(generator, state)
-        while phase.epoch < phase.epochs:
-            report = phase.train_epoch()
+                optimizer.register_step_pre_hook(process_group.sum_gradients)
+        if saved is not None and number == saved[0]:
+            history = _restore(phase, generator, saved[1])
+        while not phase.done:
+            metrics = phase.train_epoch()
             phase.epoch += 1
+            history.append(_record(len(history) + 1, phase, metrics))
             if checkpoint is not None:
-                checkpoint.write(number, phase.state() | _random(generator))
-            progress(report)
+                checkpoint.write(number, phase.state() | _loop_state(generator, history))
+            progress(Epoch(phase.name, phase.epoch, phase.epochs, metrics))
         phase.finish()
+    return history
+
+
+def _record(epoch: int, phase: Phase, metrics: Metrics) -> dict[str, Any]:
+    return {
+        "epoch": epoch,
+        "phase": phase.name,
+        "training_loss": metrics.training_loss,
+        "validation_objective": metrics.validation_objective,
+        "mean_cost": metrics.mean_cost,
+    }
+
+
+def _loop_state(generator: torch.Generator, history: History) -> State:
+    """State of the random number generators and the history, as tensors."""
+    records = bytearray(json.dumps(history).encode())
+    state = {
+        "loop/generator": generator.get_state(),
+        "loop/cpu": torch.get_rng_state(),
+        "loop/history": torch.frombuffer(records, dtype=torch.uint8),
+    }
+    if generator.device.type == "cuda":
+        state["loop/cuda"] = torch.cuda.get_rng_state(generator.device)
+    return state
+
+
+def _restore(phase: Phase, generator: torch.Generator, state: State) -> History:
+    device = next(next(iter(phase.modules.values())).parameters()).device
+    phase.restore({k: v.to(device) for k, v in state.items() if not k.startswith("loop/")})
+    generator.set_state(state["loop/generator"])
+    torch.set_rng_state(state["loop/cpu"])
+    if generator.device.type == "cuda":
+        torch.cuda.set_rng_state(state["loop/cuda"], generator.device)
+    history: History = json.loads(bytes(state["loop/history"].numpy()))
+    return history
 
 
 def _under(prefix: str, state: State) -> State:
     return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
 
 
-def _random(generator: torch.Generator) -> State:
-    state = {"random/own": generator.get_state(), "random/cpu": torch.get_rng_state()}
-    if generator.device.type == "cuda":
-        state["random/cuda"] = torch.cuda.get_rng_state(generator.device)
-    return state
+def cosine_decay(progress: float, floor: float = 0.0) -> float:
+    """Learning-rate factor at a point of the training, from 1 at 0 down to ``floor`` at 1."""
+    return floor + (1.0 - floor) * 0.5 * (1.0 + math.cos(math.pi * progress))
 
 
-def _restore_random(generator: torch.Generator, state: State) -> None:
-    generator.set_state(state["random/own"])
-    torch.set_rng_state(state["random/cpu"])
-    if generator.device.type == "cuda":
-        torch.cuda.set_rng_state(state["random/cuda"], generator.device)
+def make_optimizer(network: nn.Module, weight_decay: float = 0.0) -> torch.optim.Optimizer:
+    """AdamW; on CUDA, its steps can be captured in a graph."""
+    parameters = list(network.parameters())
+    device = parameters[0].device
+    if device.type != "cuda":
+        return torch.optim.AdamW(parameters, weight_decay=weight_decay)
+    rate = torch.zeros((), device=device)
+    return torch.optim.AdamW(
+        parameters, lr=rate, weight_decay=weight_decay, fused=True, capturable=True
+    )
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate of every parameter group."""
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
+
+
+def optimizer_step(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    """One gradient step."""
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
+
+
+@torch.no_grad()
+def update_average(average: nn.Module, current: nn.Module, decay: float) -> None:
+    """Update an exponential moving average of the weights."""
+    slow, fast = list(average.parameters()), list(current.parameters())
+    get_ema_multi_avg_fn(decay)(slow, fast, 0)

@@ -1,30 +1,42 @@
-"""What all trainers of a policy share: averaged weights, validation, the best epoch."""
+"""Base of the trainers that train a policy against cross-fitted predictors."""
 
 from __future__ import annotations
 
 import copy
 from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
-from suwr.nn.networks import SeparateNetwork
-from suwr.training.config import Epoch, Settings
+from suwr.nn.networks import Architecture, Network, SeparateNetwork
+from suwr.training.config import Settings
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Phase, State
-from suwr.training.optim import cosine, make_optimizer, set_rate, step, update_average
-from suwr.training.sparsity import Prices
-from suwr.training.validation import BestState, Judge
+from suwr.training.loop import (
+    Metrics,
+    Phase,
+    State,
+    cosine_decay,
+    make_optimizer,
+    optimizer_step,
+    set_rate,
+    update_average,
+)
+from suwr.training.predictor import FineTuning, Pretraining, final_masks
+from suwr.training.sparsity import SparsityWeights
+from suwr.training.trainer import Task, Trainer
+from suwr.training.validation import BestState, ValidationObjective
 
-__all__ = ["PolicyPhase"]
+__all__ = ["PolicyPhase", "PolicyTrainer"]
 
 
 class PolicyPhase(Phase):
-    """Train policy and predictors together; leave the best epoch by validation in the network.
+    """Train policy and predictors jointly, and keep the best epoch by validation.
 
-    A running average of the policy's weights is what gets validated and kept.
+    The policy that is validated and kept has exponentially averaged weights.
 
     Parameters
     ----------
@@ -34,8 +46,11 @@ class PolicyPhase(Phase):
     folds : Folds
     validation : Rows
     settings : Settings
-    prices : Prices
+    weights : SparsityWeights
     """
+
+    # Predictor updates of one batch.
+    updates_per_batch = 1
 
     def __init__(
         self,
@@ -45,68 +60,117 @@ class PolicyPhase(Phase):
         folds: Folds,
         validation: Rows,
         settings: Settings,
-        prices: Prices,
+        weights: SparsityWeights,
     ) -> None:
         super().__init__(settings.max_epochs)
         self.network, self.inputs, self.loss = network, inputs, loss
-        self.folds, self.settings, self.prices = folds, settings, prices
-        self._soften(0.0)
+        self.folds, self.settings, self.weights = folds, settings, weights
+        self._set_temperature(0.0)
         self.average = copy.deepcopy(network.policy)
         self.averaged = network.with_policy(self.average)
-        self.judge = Judge(self.averaged, inputs, loss, validation, settings, prices)
+        self.validate = ValidationObjective(
+            self.averaged, inputs, loss, validation, settings, weights
+        )
         self.best = BestState(self.averaged, network.n_models)
         self.policy_optimizer = make_optimizer(network.policy)
         self.predictor_optimizer = make_optimizer(network.predictor, settings.weight_decay)
         set_rate(self.predictor_optimizer, settings.predictor_rate * settings.joint_rate)
+        self.total_loss = torch.zeros((), device=folds.indices.device)
         self.modules = {"network": network, "average": self.average}
         self.optimizers = {"policy": self.policy_optimizer, "predictor": self.predictor_optimizer}
         self.tensors = self.prepare() | self.best.tensors()
 
-    def _soften(self, share: float) -> None:
-        """Set the temperature of the stop decisions."""
+    def _set_temperature(self, progress: float) -> None:
         mean_cost = float(self.inputs.costs.mean())
-        self.prices.set_temperature(self.network, self.settings, mean_cost, share)
+        self.weights.set_temperature(self.network, self.settings, mean_cost, progress)
 
     def prepare(self) -> State:
-        """Tensors that training needs, made once before it."""
+        """Tensors computed once before training."""
         return {}
 
     @abstractmethod
-    def train_batch(self, index: Tensor, share: float) -> None:
-        """Learn from the rows ``index`` ``(2 · n_models, b)`` after a ``share`` of the training."""
+    def train_batch(self, index: Tensor, progress: float) -> None:
+        """Update policy and predictors on the rows ``index`` ``(2 · n_models, b)``.
 
-    def improve_policy(self, value: Tensor) -> None:
-        """One gradient step of the policy, and its average."""
-        step(self.policy_optimizer, value)
+        ``progress`` is the completed fraction of the phase.
+        """
+
+    def update_policy(self, loss: Tensor) -> None:
+        """One gradient step of the policy, and an update of its average."""
+        optimizer_step(self.policy_optimizer, loss)
         update_average(self.average, self.network.policy, self.settings.average_decay)
+
+    def update_predictors(self, loss: Tensor) -> None:
+        """One gradient step of the predictors."""
+        optimizer_step(self.predictor_optimizer, loss)
+        # In place, because captured CUDA graphs hold its address.
+        self.total_loss.add_(loss.detach())
 
     def restore(self, state: State) -> None:
         """See `Phase`."""
         super().restore(state)
         self.best.restore(self.tensors)
 
-    def train_epoch(self) -> Epoch:
+    def train_epoch(self) -> Metrics:
         """See `Phase`."""
         settings, folds = self.settings, self.folds
-        n_batches, share = folds.n_batches(settings.batch_size), 0.0
-        self._soften(self.epoch / self.epochs)
+        n_batches, progress = folds.n_batches(settings.batch_size), 0.0
+        self._set_temperature(self.epoch / self.epochs)
+        self.total_loss.zero_()
         self.network.train()
         for number, index in enumerate(folds.batches(settings.batch_size)):
-            share = (self.epoch + number / n_batches) / self.epochs
-            set_rate(self.policy_optimizer, settings.policy_rate * cosine(share, floor=0.05))
-            self.train_batch(index, share)
+            progress = (self.epoch + number / n_batches) / self.epochs
+            rate = settings.policy_rate * cosine_decay(progress, floor=0.05)
+            set_rate(self.policy_optimizer, rate)
+            self.train_batch(index, progress)
         self.averaged.eval()
-        value = self.judge()
-        # Before exploration has faded, a good epoch is a lucky one.
-        if share >= 0.8 * settings.exploration_fraction:
-            self.best.offer(value)
+        objective = self.validate()
+        # Epochs with strong exploration are good only by chance.
+        if progress >= 0.8 * settings.exploration_fraction:
+            self.best.update(objective.value)
             self.tensors |= self.best.tensors()
-        policy = self.judge.policy
-        return Epoch(self.name, self.epoch + 1, self.epochs, float(value.mean()), policy)
+        n_updates = n_batches * self.updates_per_batch * self.network.n_models
+        return Metrics(
+            float(self.total_loss) / n_updates,
+            float(objective.value.mean()),
+            float(objective.mean_cost.mean()),
+            self.validate.policy,
+        )
 
     def finish(self) -> None:
         """See `Phase`."""
         if bool(torch.isfinite(self.best.value).all()):
-            self.best.install()
+            self.best.load()
         self.network.policy = self.average
         self.network.eval()
+
+
+class PolicyTrainer(Trainer):
+    """Pretrain predictors on random masks, train the policy, fine-tune the predictors.
+
+    A subclass sets ``policy_phase``.
+    """
+
+    policy_phase: ClassVar[type[PolicyPhase]]
+
+    def n_epochs(self, settings: Settings) -> int:
+        """See `Trainer`."""
+        return settings.pretrain_epochs + settings.max_epochs + settings.finetune_epochs
+
+    def build(self, architecture: Architecture, settings: Settings, n_models: int) -> Network:
+        """See `Trainer`."""
+        return SeparateNetwork(architecture, settings.dropout, n_models)
+
+    def phases(
+        self, network: Any, task: Task, folds: Folds, weights: SparsityWeights
+    ) -> list[Callable[[], Phase]]:
+        """See `Trainer`."""
+        inputs, loss, settings = task.inputs, task.loss, task.settings
+        final = final_masks(network, inputs, loss, task.rows, settings, weights)
+        return [
+            lambda: Pretraining(network, inputs, loss, folds, settings),
+            lambda: self.policy_phase(
+                network, inputs, loss, folds, task.validation, settings, weights
+            ),
+            lambda: FineTuning(network, inputs, loss, folds, final, settings),
+        ]

@@ -1,8 +1,9 @@
-"""Training of the predictor *f*: on random masks first, on the policy's own masks last."""
+"""Training of the predictor *f*: pretraining on random masks, fine-tuning on the policy's masks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -10,18 +11,26 @@ from torch import Tensor
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
-from suwr.training.config import Epoch, Settings
+from suwr.nn.rollout import Policy, rollout_together
+from suwr.training.config import Settings
 from suwr.training.data import Folds, Rows, shuffled
-from suwr.training.loop import Phase
-from suwr.training.optim import cosine, make_optimizer, set_rate, step
+from suwr.training.loop import (
+    Metrics,
+    Phase,
+    cosine_decay,
+    make_optimizer,
+    optimizer_step,
+    set_rate,
+)
+from suwr.training.sparsity import SparsityWeights
 
-__all__ = ["FineTuning", "Pretraining", "member_loss", "weighted_loss"]
+__all__ = ["FineTuning", "Pretraining", "final_masks", "member_loss", "weighted_loss"]
 
 
 def member_loss(network: SeparateNetwork, loss: Loss, seen: Tensor, rows: Rows) -> Tensor:
-    """Mean loss of a model's predictors, summed over the models that train together.
+    """Weighted mean loss of the predictors of each model, summed over models.
 
-    ``seen`` and ``rows`` have one leading entry for each predictor, or for each half of the rows.
+    ``seen`` and ``rows`` have one leading entry per predictor, or per fold.
     """
     group = network.n_models * network.architecture.n_members // len(seen)
     outputs = network.predictor(seen.repeat_interleave(group, dim=0)).float()
@@ -32,15 +41,23 @@ def member_loss(network: SeparateNetwork, loss: Loss, seen: Tensor, rows: Rows) 
 def weighted_loss(
     network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, rows: Rows, mask: Tensor
 ) -> Tensor:
-    """`member_loss` under hard masks."""
+    """`member_loss` of rows under masks."""
     return member_loss(network, loss, inputs.reveal(rows.values, mask), rows)
 
 
 class Pretraining(Phase):
-    """Teach each predictor its half of the rows under masks of every size.
+    """Train each predictor on its fold under random masks of all sizes.
 
-    Sizes from none to all: a product of two features is seen only where both are revealed, and
-    masks of a few units rarely hold both.
+    An interaction of two features is learned only from masks that reveal both, which small masks
+    rarely do.
+
+    Parameters
+    ----------
+    network : SeparateNetwork
+    inputs : MaskedInputs
+    loss : Loss
+    folds : Folds
+    settings : Settings
     """
 
     name = "pretraining"
@@ -60,35 +77,31 @@ class Pretraining(Phase):
         self.modules = {"network": network}
         self.optimizers = {"predictor": self.optimizer}
 
-    def train_epoch(self) -> Epoch:
+    def train_epoch(self) -> Metrics:
         """See `Phase`."""
         settings, folds = self.settings, self.folds
         n_batches = folds.n_batches(settings.batch_size)
-        summed = torch.zeros((), device=folds.halves.device)
+        total = torch.zeros((), device=folds.indices.device)
         self.network.train()
         for number, index in enumerate(folds.batches(settings.batch_size)):
-            share = (self.epoch + number / n_batches) / self.epochs
-            set_rate(self.optimizer, settings.predictor_rate * cosine(share, floor=0.1))
+            progress = (self.epoch + number / n_batches) / self.epochs
+            set_rate(self.optimizer, settings.predictor_rate * cosine_decay(progress, floor=0.1))
             own = index.repeat_interleave(self.network.predictor.group, dim=0)
             rows = folds.rows[own.repeat(1, settings.pretrain_masks)]
             mask = self.inputs.random_masks(
-                tuple(rows.weight.shape), folds.generator, settings.most_units
+                tuple(rows.weight.shape), folds.generator, settings.max_random_units
             )
             with settings.precision(rows.values.device):
                 value = weighted_loss(self.network, self.inputs, self.loss, rows, mask)
-            step(self.optimizer, value)
-            summed = summed + value.detach()
-        return Epoch(self.name, self.epoch + 1, self.epochs, float(summed) / n_batches)
-
-    def finish(self) -> None:
-        """See `Phase`."""
-        self.network.eval()
+            optimizer_step(self.optimizer, value)
+            total = total + value.detach()
+        return Metrics(float(total) / n_batches / self.network.n_models)
 
 
 class FineTuning(Phase):
-    """Teach all predictors all rows under the masks that the finished policy ends with.
+    """Train all predictors on all rows under the masks that the finished policy selects.
 
-    Some random masks stay in, so that the predictions along a narrative remain good.
+    Some random masks are kept, so that predictions before the last step stay accurate.
 
     Parameters
     ----------
@@ -97,7 +110,7 @@ class FineTuning(Phase):
     loss : Loss
     folds : Folds
     final : callable
-        From the number of an epoch to the masks ``(n_rows, n_columns)`` of the rows of ``folds``.
+        From the number of an epoch to the masks ``(n_rows, n_columns)``; see `final_masks`.
     settings : Settings
     """
 
@@ -120,35 +133,68 @@ class FineTuning(Phase):
         self.modules = {"network": network}
         self.optimizers = {"predictor": self.optimizer}
 
-    def train_epoch(self) -> Epoch:
+    def train_epoch(self) -> Metrics:
         """See `Phase`."""
         settings, rows, generator = self.settings, self.folds.rows, self.folds.generator
         self.network.eval()
         final = self.final(self.epoch)
-        tables = len(self.folds.halves) // 2
-        members = self.network.architecture.n_members
-        n = len(rows) // tables
-        everything = torch.arange(len(rows), device=final.device).reshape(tables, n)
-        order = shuffled(everything.repeat_interleave(members, dim=0), generator)
+        n_tables = len(self.folds.indices) // 2
+        n = len(rows) // n_tables
+        indices = torch.arange(len(rows), device=final.device).reshape(n_tables, n)
+        n_members = self.network.architecture.n_members
+        order = shuffled(indices.repeat_interleave(n_members, dim=0), generator)
         batch = min(settings.batch_size, n)
-        n_batches, summed = n // batch, torch.zeros((), device=final.device)
-        share = torch.tensor([1.0, settings.finetune_random], device=final.device)
-        share = share.repeat_interleave(batch)
+        n_batches, total = n // batch, torch.zeros((), device=final.device)
+        mask_weight = torch.tensor([1.0, settings.finetune_random], device=final.device)
+        mask_weight = mask_weight.repeat_interleave(batch)
         self.network.train()
         for number in range(n_batches):
-            done = (self.epoch + number / n_batches) / self.epochs
-            set_rate(self.optimizer, settings.finetune_rate * cosine(done))
+            progress = (self.epoch + number / n_batches) / self.epochs
+            set_rate(self.optimizer, settings.finetune_rate * cosine_decay(progress))
             index = order[:, number * batch : (number + 1) * batch]
-            random = self.inputs.random_masks(tuple(index.shape), generator, settings.most_units)
+            random = self.inputs.random_masks(
+                tuple(index.shape), generator, settings.max_random_units
+            )
             taken = rows[index.repeat(1, 2)]
-            weighted = Rows(taken.values, taken.targets, taken.weight * share)
+            weighted = Rows(taken.values, taken.targets, taken.weight * mask_weight)
             mask = torch.cat([final[index], random], dim=1)
             with settings.precision(mask.device):
                 value = weighted_loss(self.network, self.inputs, self.loss, weighted, mask)
-            step(self.optimizer, value)
-            summed = summed + value.detach()
-        return Epoch(self.name, self.epoch + 1, self.epochs, float(summed) / n_batches)
+            optimizer_step(self.optimizer, value)
+            total = total + value.detach()
+        return Metrics(float(total) / n_batches / self.network.n_models)
 
-    def finish(self) -> None:
-        """See `Phase`."""
-        self.network.eval()
+
+def final_masks(
+    network: SeparateNetwork,
+    inputs: MaskedInputs,
+    loss: Loss,
+    rows: Rows,
+    settings: Settings,
+    weights: SparsityWeights,
+) -> Callable[[int], Tensor]:
+    """The masks that the finished policy selects, as a function of the epoch of fine-tuning.
+
+    They depend on the epoch only for a range of λ, of which each epoch takes other values.
+    """
+
+    @lru_cache(maxsize=1)
+    def masks(turn: int) -> Tensor:
+        if network.n_models > 1:
+            values = rows.values.unflatten(0, (network.n_models, -1))
+            condition = weights.spread(values.shape[1], turn)[1]
+            revealed = rollout_together(
+                network, inputs, loss, values, settings.max_steps, settings.units_per_step,
+                condition,
+            )  # fmt: skip
+            return revealed.mask.flatten(0, 1)
+        policy = Policy(network, inputs, loss, settings.max_steps, settings.units_per_step)
+        condition = weights.spread(len(rows), turn)[1]
+        mask = torch.empty(len(rows), inputs.n_columns, dtype=torch.bool, device=policy.device)
+        for place, part in rows.blocks():
+            at = None if condition is None else condition[0, place]
+            trace = policy.rollout(part.values, condition=at)
+            mask[place] = torch.as_tensor(trace.mask, device=policy.device)
+        return mask
+
+    return lambda epoch: masks(0 if weights.ratio is None else epoch)

@@ -1,34 +1,38 @@
-"""The published objective (the paper's Section 4.2), for comparison.
+"""REINFORCE as published (Section 4.2 of the paper), for comparison.
 
-Rollouts of *T* steps ignore the stop decisions. With ``p_stop(t)`` the probability of stopping at
-step ``t`` along the sampled sequence, the loss is ``Σ_t p_stop(t) (L(f(x ⊙ h_t), y) + λ ‖h_t‖)``:
-differentiated directly for stop and predictor, by the log-trick for select. One encoder serves all
-three heads; exploration is mixed in and fades.
+Rollouts of *T* steps ignore the stopping policy. With ``p_stop(t)`` the probability of stopping at
+step ``t`` of the sampled sequence, the objective is ``Σ_t p_stop(t) (L(f(x ⊙ h_t), y) + λ ‖h_t‖)``.
+Its gradient is exact for the stopping policy and the predictor, and a score-function estimate for
+the selection policy. All three are heads of one encoder; exploration decreases linearly.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from suwr.nn.distributed import Team
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
-from suwr.nn.networks import Architecture, SharedNetwork
-from suwr.training.config import Epoch, Progress, Settings
+from suwr.nn.networks import Architecture, Network, SharedNetwork
+from suwr.nn.step import decide, reveal_units
+from suwr.training.config import Settings, linear_decay
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Checkpoint, Phase, State, run_phases
-from suwr.training.optim import fade, step
-from suwr.training.sparsity import Prices
-from suwr.training.validation import BestState, Judge
+from suwr.training.loop import Metrics, Phase, State, optimizer_step
+from suwr.training.sparsity import SparsityWeights
+from suwr.training.trainer import Task, Trainer
+from suwr.training.validation import BestState, ValidationObjective
 
-__all__ = ["Reinforce", "train_reinforce"]
+__all__ = ["ReinforcePhase", "ReinforceTrainer"]
 
 LEARNING_RATE = 1e-3
 
 
-class Reinforce(Phase):
-    """Train all three heads by one objective; see `suwr.training.policy` for the parameters."""
+class ReinforcePhase(Phase):
+    """Train all three heads by one objective; see `PolicyPhase` for the parameters."""
 
     name = "reinforce"
 
@@ -40,12 +44,12 @@ class Reinforce(Phase):
         folds: Folds,
         validation: Rows,
         settings: Settings,
+        weights: SparsityWeights,
     ) -> None:
         super().__init__(settings.max_epochs)
         self.network, self.inputs, self.loss = network, inputs, loss
         self.folds, self.settings = folds, settings
-        prices = Prices.of(settings, 1, folds.halves.device)
-        self.judge = Judge(network, inputs, loss, validation, settings, prices)
+        self.validate = ValidationObjective(network, inputs, loss, validation, settings, weights)
         self.best = BestState(network)
         self.optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE)
         self.modules = {"network": network}
@@ -57,55 +61,61 @@ class Reinforce(Phase):
         super().restore(state)
         self.best.restore(self.tensors)
 
-    def train_epoch(self) -> Epoch:
+    def train_epoch(self) -> Metrics:
         """See `Phase`."""
         settings, folds = self.settings, self.folds
-        epsilon = fade(self.epoch / self.epochs, 0.0, settings.exploration_fraction)
+        epsilon = linear_decay(self.epoch / self.epochs, 0.0, settings.exploration_fraction)
+        total = torch.zeros((), device=folds.indices.device)
         self.network.train()
         for index in folds.batches(settings.batch_size):
             batch = folds.rows[index.flatten()]
-            value = _sampled_loss(
+            surrogate, expected = _sampled_loss(
                 self.network, self.inputs, self.loss, batch, settings, epsilon, folds.generator
             )
-            step(self.optimizer, value)
+            optimizer_step(self.optimizer, surrogate)
+            total = total + expected
         self.network.eval()
-        value = self.judge()
-        self.best.offer(value)
+        objective = self.validate()
+        self.best.update(objective.value)
         self.tensors = self.best.tensors()
-        return Epoch(self.name, self.epoch + 1, self.epochs, float(value), self.judge.policy)
+        return Metrics(
+            float(total) / folds.n_batches(settings.batch_size),
+            float(objective.value),
+            float(objective.mean_cost),
+            self.validate.policy,
+        )
 
     def finish(self) -> None:
         """See `Phase`."""
-        self.best.install()
+        self.best.load()
         self.network.eval()
 
 
-def train_reinforce(
-    architecture: Architecture,
-    inputs: MaskedInputs,
-    loss: Loss,
-    rows: Rows,
-    validation: Rows,
-    settings: Settings,
-    generator: torch.Generator,
-    progress: Progress,
-    *,
-    checkpoint: Checkpoint | None = None,
-    team: Team | None = None,
-) -> SharedNetwork:
-    """Train by REINFORCE; see `suwr.training.train.train` for the parameters."""
-    network = SharedNetwork(architecture).to(rows.device)
-    network.join(team)
-    folds = Folds(rows, generator)
-    run_phases(
-        [lambda: Reinforce(network, inputs, loss, folds, validation, settings)],
-        generator,
-        progress,
-        checkpoint,
-        team,
-    )
-    network.join(None)
-    return network
+class ReinforceTrainer(Trainer):
+    """The published method: one encoder, trained by REINFORCE for a single λ."""
+
+    name = "reinforce"
+    shared = True
+    supports_range = False
+    supports_several_models = False
+
+    def n_epochs(self, settings: Settings) -> int:
+        """See `Trainer`."""
+        return settings.max_epochs
+
+    def build(self, architecture: Architecture, settings: Settings, n_models: int) -> Network:
+        """See `Trainer`."""
+        return SharedNetwork(architecture)
+
+    def phases(
+        self, network: Any, task: Task, folds: Folds, weights: SparsityWeights
+    ) -> list[Callable[[], Phase]]:
+        """See `Trainer`."""
+        return [
+            lambda: ReinforcePhase(
+                network, task.inputs, task.loss, folds, task.validation, task.settings, weights
+            )
+        ]
 
 
 def _sampled_loss(
@@ -116,46 +126,44 @@ def _sampled_loss(
     settings: Settings,
     epsilon: float,
     generator: torch.Generator,
-) -> Tensor:
+) -> tuple[Tensor, Tensor]:
+    """Surrogate loss of sampled rollouts, and the mean objective that it estimates."""
     n, device = len(rows), rows.values.device
-    price = settings.sparsity_weight
-    assert isinstance(price, float)
+    sparsity_weight = settings.sparsity_weight
+    assert isinstance(sparsity_weight, float)
     mask = torch.zeros(n, inputs.n_columns, dtype=torch.bool, device=device)
-    paid = torch.zeros(n, device=device)
+    cost = torch.zeros(n, device=device)
     reached = torch.ones(n, device=device)
     terms, log_probs = [], []
     for number in range(settings.max_steps + 1):
-        seen = inputs.reveal(rows.values, mask)
-        gain, logits, outputs = network.heads(seen)
-        free = inputs.available(mask)
+        decision = decide(network.decide, inputs, inputs.reveal(rows.values, mask), mask)
+        assert decision.outputs is not None
         last = number == settings.max_steps
-        stop = torch.sigmoid(-gain / network.stop_temperature)
-        stop = torch.ones_like(stop) if last else torch.where(free.any(dim=1), stop, 1.0)
-        lost = loss.per_row(outputs, rows.targets)
-        terms.append(reached * stop * (lost + price * paid))
+        stop = decision.stop_probability
+        stop = torch.ones_like(stop) if last else stop
+        losses = loss.per_row(decision.outputs, rows.targets)
+        terms.append(reached * stop * (losses + sparsity_weight * cost))
         reached = reached * (1 - stop)
-        if last or not bool(free.any()):
+        if last or not bool(decision.available.any()):
             break
-        log_prob = torch.zeros(n, device=device)
-        for _ in range(settings.units_per_step):
-            open_row = free.any(dim=1)
-            # Rows that have everything draw any unit and ignore the draw.
-            allowed = free | ~open_row.unsqueeze(1)
-            probability = logits.masked_fill(~allowed, -torch.inf).softmax(dim=1)
-            uniform = allowed / allowed.sum(dim=1, keepdim=True)
-            mixture = (1 - epsilon) * probability.detach() + epsilon * uniform
-            unit = torch.multinomial(mixture, 1, generator=generator)
-            taken = probability.gather(1, unit)[:, 0].clamp_min(1e-12).log()
-            log_prob = log_prob + torch.where(open_row, taken, 0.0)
-            paid = paid + torch.where(open_row, inputs.costs[unit[:, 0]], 0.0)
-            mask = torch.where(open_row.unsqueeze(1), inputs.add(mask, unit[:, 0]), mask)
-            free = free.scatter(1, unit, False)
-        log_probs.append(log_prob)
-    # A choice at step t is answered for by the terms after it.
+        sample = decision.sample(
+            partial(_selection, decision.raw_logits), settings.units_per_step, epsilon, generator
+        )
+        mask, paid = reveal_units(inputs, mask, sample.units)
+        cost = cost + paid
+        log_probs.append(sample.log_prob)
     total = torch.stack(terms)
+    # A choice at step t only affects the terms after it.
     ahead = total.detach().flip(0).cumsum(0).flip(0)[1:]
     direct = total.sum(dim=0)
     score = sum(
         (a * lp for a, lp in zip(ahead, log_probs, strict=True)), torch.zeros(n, device=device)
     )
-    return settings.reward_scale * (rows.weight * (direct + score)).mean()
+    surrogate = settings.reward_scale * (rows.weight * (direct + score)).mean()
+    return surrogate, (rows.weight * direct.detach()).mean()
+
+
+def _selection(logits: Tensor, available: Tensor) -> Tensor:
+    """Softmax over the available units; over all units in rows without any."""
+    closed = ~available.any(dim=1, keepdim=True)
+    return logits.masked_fill(~(available | closed), -torch.inf).softmax(dim=1)

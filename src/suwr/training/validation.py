@@ -1,6 +1,8 @@
-"""The validation objective, by which training chooses its best epoch."""
+"""The validation objective, and the weights of the epoch that minimises it."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,34 +13,61 @@ from suwr.nn.networks import Network, SeparateNetwork
 from suwr.nn.rollout import BLOCK, Policy, rollout_together
 from suwr.training.config import Settings
 from suwr.training.data import Rows
-from suwr.training.sparsity import Prices
+from suwr.training.sparsity import SparsityWeights
 
-__all__ = ["BestState", "Judge", "objective"]
+__all__ = ["BestState", "Objective", "ValidationObjective", "validation_objective"]
+
+
+class Objective(NamedTuple):
+    """The objective of each model on validation rows, both of shape (n_models,).
+
+    Attributes
+    ----------
+    value : Tensor
+        Weighted mean of ``L(f(x ⊙ h), y) + λ ‖h‖``.
+    mean_cost : Tensor
+        Weighted mean of ``‖h‖``.
+    """
+
+    value: Tensor
+    mean_cost: Tensor
 
 
 @torch.no_grad()
-def objective(
+def validation_objective(
     policy: Policy,
     loss: Loss,
     rows: Rows,
     sparsity_weight: float | Tensor,
     condition: Tensor | None = None,
-) -> float:
-    """Weighted mean of ``L(f(x ⊙ h), y) + λ ‖h‖`` under greedy inference."""
-    lost, price = torch.empty_like(rows.weight), torch.empty_like(rows.weight)
+) -> Objective:
+    """The objective of a single policy under greedy inference.
+
+    Parameters
+    ----------
+    policy : Policy
+    loss : Loss
+    rows : Rows
+    sparsity_weight : float or Tensor of shape (n,)
+        λ.
+    condition : Tensor of shape (n,), optional
+        Position of λ in its range, for every row.
+    """
+    losses, costs = torch.empty_like(rows.weight), torch.empty_like(rows.weight)
     for place, part in rows.blocks():
-        told = None if condition is None else condition[place]
-        trace = policy.rollout(part.values, condition=told)
+        at = None if condition is None else condition[place]
+        trace = policy.rollout(part.values, condition=at)
         mask = torch.as_tensor(trace.mask, device=policy.device)
         order = torch.as_tensor(trace.order, device=policy.device).flatten(1)
-        paid = torch.where(order >= 0, policy.inputs.costs[order.clamp_min(0)], 0.0)
-        price[place] = paid.sum(dim=1)
-        lost[place] = loss.of_prediction(policy.predict(part.values, mask), part.targets)
-    return float(((lost + sparsity_weight * price) * rows.weight).mean())
+        cost = torch.where(order >= 0, policy.inputs.costs[order.clamp_min(0)], 0.0)
+        costs[place] = cost.sum(dim=1)
+        losses[place] = loss.of_prediction(policy.predict(part.values, mask), part.targets)
+    value = ((losses + sparsity_weight * costs) * rows.weight).mean()
+    return Objective(value.cpu().reshape(1), (costs * rows.weight).mean().cpu().reshape(1))
 
 
-class Judge:
-    """Scores the models of a network on rows that they were not trained on.
+class ValidationObjective:
+    """Evaluates the models of a network on validation rows.
 
     Parameters
     ----------
@@ -46,9 +75,9 @@ class Judge:
     inputs : MaskedInputs
     loss : Loss
     rows : Rows
-        Validation rows; those of several models one after the other.
+        Validation rows; those of several models are concatenated.
     settings : Settings
-    prices : Prices
+    weights : SparsityWeights
     """
 
     def __init__(
@@ -58,51 +87,51 @@ class Judge:
         loss: Loss,
         rows: Rows,
         settings: Settings,
-        prices: Prices,
+        weights: SparsityWeights,
     ) -> None:
         self.network, self.inputs, self.loss, self.rows = network, inputs, loss, rows
-        self.settings, self.prices = settings, prices
+        self.settings, self.weights = settings, weights
         self.n_models = network.n_models if isinstance(network, SeparateNetwork) else 1
-        middle = None if prices.ratio is None else 0.0
+        middle = None if weights.ratio is None else 0.0
         self.policy = Policy(
             network, inputs, loss, settings.max_steps, settings.units_per_step,
             min(BLOCK, len(rows)), middle,
         )  # fmt: skip
 
-    def __call__(self) -> Tensor:
-        """The objective of every model, ``(n_models,)``."""
+    def __call__(self) -> Objective:
+        """The objective of every model."""
         if self.n_models == 1:
-            weight, condition = self.prices.spread(len(self.rows))
-            value = objective(
+            weight, condition = self.weights.spread(len(self.rows))
+            return validation_objective(
                 self.policy, self.loss, self.rows, weight[0],
                 None if condition is None else condition[0],
             )  # fmt: skip
-            return torch.tensor([value])
-        return self._together().cpu()
+        return self._together()
 
     @torch.no_grad()
-    def _together(self) -> Tensor:
+    def _together(self) -> Objective:
         assert isinstance(self.network, SeparateNetwork)
         m, settings = self.n_models, self.settings
         values = self.rows.values.unflatten(0, (m, -1))
-        weight, condition = self.prices.spread(values.shape[1])
+        weight, condition = self.weights.spread(values.shape[1])
         mask, cost = rollout_together(
             self.network, self.inputs, self.loss, values, settings.max_steps,
             settings.units_per_step, condition,
         )  # fmt: skip
-        seen = self.inputs.reveal(values, mask)
-        prediction = self.network.consensus(seen, self.loss)
-        lost = self.loss.of_prediction(prediction, self.rows.targets.unflatten(0, (m, -1)))
-        return ((lost + weight * cost) * self.rows.weight.unflatten(0, (m, -1))).mean(dim=1)
+        prediction = self.network.consensus(self.inputs.reveal(values, mask), self.loss)
+        losses = self.loss.of_prediction(prediction, self.rows.targets.unflatten(0, (m, -1)))
+        of_row = self.rows.weight.unflatten(0, (m, -1))
+        value = ((losses + weight * cost) * of_row).mean(dim=1)
+        return Objective(value.cpu(), (cost * of_row).mean(dim=1).cpu())
 
 
 class BestState:
-    """Keeps the weights of each model's best epoch as named tensors.
+    """The weights of the best epoch of each model.
 
     Parameters
     ----------
     network : Network
-    n_models : int
+    n_models : int, default=1
     """
 
     def __init__(self, network: Network, n_models: int = 1) -> None:
@@ -110,8 +139,8 @@ class BestState:
         self.value = torch.full((n_models,), torch.inf)
         self.state = {k: v.clone() for k, v in network.state_dict().items()}
 
-    def offer(self, value: Tensor) -> None:
-        """Take the network's present weights for the models that became better."""
+    def update(self, value: Tensor) -> None:
+        """Keep the current weights of the models whose objective ``value`` improved."""
         better = value < self.value
         self.value = torch.where(better, value, self.value)
         if not bool(better.any()):
@@ -120,22 +149,22 @@ class BestState:
             if len(better) == 1:
                 self.state[name] = tensor.clone()
                 continue
-            # Weights of several models lie one after the other in the first dimension.
+            # The first dimension holds the weights of all models, one model after the other.
             chosen = better.to(tensor.device).repeat_interleave(len(tensor) // len(better))
             shape = (-1,) + (1,) * (tensor.dim() - 1)
             self.state[name] = torch.where(chosen.view(shape), tensor, self.state[name])
 
     def tensors(self) -> dict[str, Tensor]:
-        """What a checkpoint keeps."""
+        """The state as named tensors, for a checkpoint."""
         return {"best": self.value} | {f"best/{k}": v for k, v in self.state.items()}
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Undo `tensors`."""
+        """Inverse of `tensors`."""
         self.value = tensors["best"].cpu()
         self.state = {
             k.removeprefix("best/"): v for k, v in tensors.items() if k.startswith("best/")
         }
 
-    def install(self) -> None:
-        """Put the best weights into the network."""
+    def load(self) -> None:
+        """Load the best weights into the network."""
         self.network.load_state_dict(self.state)

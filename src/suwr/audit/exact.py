@@ -1,0 +1,304 @@
+"""Verdicts that need no statistical test: finite supports and stated probabilities.
+
+If all possible rows can be queried, the answers form a table ζ(h | x), and `suwr.exact.leakage`
+applies the paper's definitions to it. Otherwise, for a selector that states the probabilities of
+its masks, ζ(h | x) is compared with ζ(h | x') for counterfactual rows x'. Whether the sampled masks
+follow the stated probabilities is tested separately.
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binomtest
+
+from suwr.audit.background import BackgroundData, IntArray
+from suwr.audit.queries import SelectorQueries
+from suwr.audit.sampling import PROPOSAL_SCHEMES, UNIFORM_SCHEMES, RowSampler
+from suwr.audit.witness import Witness, confirm, make_witness
+from suwr.exact import FiniteProblem, PolicyTable, leakage
+from suwr.selector import BoolArray, all_masks
+
+_MAX_ROWS = 4096
+_MAX_TABLE_SIZE = 2**20
+# Larger than the rounding errors of single-precision products over a dozen steps.
+_ABSOLUTE_TOLERANCE = 1e-5
+_RELATIVE_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class ExactResult:
+    """Verdict on a finite support.
+
+    Attributes
+    ----------
+    leaks : bool
+    witness : Witness or None
+    support : {"empirical", "product"}
+    n_rows : int
+        Number of possible rows, all of which were queried.
+    bits : dict
+        Mutual information, in bits, between the selection and the hidden "features" and, with
+        labels, the "label", given the revealed values.
+    """
+
+    leaks: bool
+    witness: Witness | None
+    support: str
+    n_rows: int
+    bits: dict[str, float]
+
+
+@dataclass
+class ProbabilityResult:
+    """Result of the comparison of stated probabilities.
+
+    Attributes
+    ----------
+    witness : Witness or None
+    n_uniform, n_uniform_changed : int
+        Uniform probes, and how many of them changed the probability.
+    n_adaptive : int
+        Probes from the other sampling schemes.
+    """
+
+    witness: Witness | None = None
+    n_uniform: int = 0
+    n_uniform_changed: int = 0
+    n_adaptive: int = 0
+
+
+def distinct_rows(background: BackgroundData) -> tuple[IntArray, IntArray]:
+    """Position of the first copy of each distinct row, and the distinct row of every row."""
+    _, first, inverse = np.unique(background.codes, axis=0, return_index=True, return_inverse=True)
+    return first.astype(np.intp), inverse.reshape(-1).astype(np.intp)
+
+
+def product_rows(background: BackgroundData, max_rows: int = _MAX_ROWS) -> IntArray | None:
+    """Source rows of all combinations of unit values, or None if there are more than ``max_rows``.
+
+    Examples
+    --------
+    >>> product_rows(BackgroundData(np.array([[0, 5], [1, 6]]))).tolist()
+    [[0, 0], [0, 1], [1, 0], [1, 1]]
+    """
+    levels = [np.unique(column, return_index=True)[1] for column in background.unit_codes.T]
+    if prod(len(rows) for rows in levels) > max_rows:
+        return None
+    grid = np.meshgrid(*levels, indexing="ij")
+    unit_sources = np.stack([g.reshape(-1) for g in grid], axis=1)
+    return unit_sources[:, background.unit_of].astype(np.intp)
+
+
+def finite_rows(
+    background: BackgroundData, support: str, max_rows: int = _MAX_ROWS
+) -> tuple[IntArray, str] | None:
+    """Source rows of the whole support and its name, if it has at most ``max_rows`` rows."""
+    max_rows = min(max_rows, _MAX_ROWS)
+    first, _ = distinct_rows(background)
+    # Data with few repeated rows are a sample of a larger support.
+    discrete = 2 * len(first) <= background.n_rows and len(first) <= max_rows
+    if support == "empirical":
+        return (background.unchanged(first), "empirical") if discrete else None
+    sources = product_rows(background, max_rows)
+    if sources is not None and len(sources) == len(first):  # every combination was observed
+        return background.unchanged(first), "empirical"
+    return None if sources is None else (sources, "product")
+
+
+def exact_verdict(
+    queries: SelectorQueries,
+    sources: IntArray,
+    support: str,
+    stochastic: bool,
+    labels: IntArray | None = None,
+    problem: FiniteProblem | None = None,
+) -> ExactResult | None:
+    """Query every possible row and apply the definitions of leakage.
+
+    Parameters
+    ----------
+    queries : SelectorQueries
+    sources : int array of shape (n_possible, n_columns)
+        Source rows of all possible rows.
+    support : {"empirical", "product"}
+    stochastic : bool
+        Whether the selector is stochastic; it must then state the probabilities of its masks.
+    labels : int array of shape (n_rows,), optional
+        Labels of the background rows; used on the empirical support.
+    problem : FiniteProblem, optional
+        Problem that the rows come from, in the same order; by default built from the rows.
+
+    Returns
+    -------
+    ExactResult or None
+        None if there are too many masks, if their probabilities do not sum to one, or if the
+        masks could not be reproduced.
+    """
+    n_columns = queries.background.n_columns
+    if stochastic and (
+        not queries.selector.has_probability
+        or n_columns > 20
+        or len(sources) * 2**n_columns > _MAX_TABLE_SIZE
+    ):
+        return None
+    known_labels = problem is not None or (labels is not None and support == "empirical")
+    if problem is None:
+        problem, sources = _as_problem(
+            queries.background, sources, labels if known_labels else None
+        )
+    if stochastic:
+        masks = all_masks(n_columns)
+        probabilities = queries.mask_probabilities(sources, masks)
+        total = probabilities.sum(axis=1, keepdims=True)
+        if (abs(total - 1) > _RELATIVE_TOLERANCE).any():
+            return None
+        used = (probabilities > 0).any(axis=0)
+        policy = PolicyTable(problem, masks[used], probabilities[:, used] / total)
+        found = leakage(problem, policy, tolerance=_ABSOLUTE_TOLERANCE)
+    else:
+        chosen = queries.select(sources)
+        policy = PolicyTable.deterministic(problem, chosen)
+        found = leakage(problem, policy, tolerance=1e-9)
+    bits = {"features": found.feature.bits}
+    if known_labels:
+        bits["label"] = found.label.bits
+    witness = None
+    w = found.condition.witness
+    if w is not None:
+        i, j = (int(np.flatnonzero((x == problem.X).all(axis=1))[0]) for x in (w.x, w.x_other))
+        if stochastic:
+            witness = make_witness(
+                queries,
+                sources[i],
+                sources[j],
+                w.mask,
+                w.mask,
+                support,
+                w.probability,
+                w.probability_other,
+            )
+        else:
+            if not (chosen[i] == w.mask).all():  # x must be the row that receives the mask
+                i, j = j, i
+            if confirm(queries, sources[i], sources[j]):
+                witness = make_witness(
+                    queries, sources[i], sources[j], chosen[i], chosen[j], support
+                )
+    if found.condition.leaks and witness is None:  # the masks were not reproduced
+        return None
+    return ExactResult(found.condition.leaks, witness, support, len(sources), bits)
+
+
+def _as_problem(
+    background: BackgroundData, sources: IntArray, labels: IntArray | None
+) -> tuple[FiniteProblem, IntArray]:
+    """Build a problem over the codes of the given rows; return the sources in its order."""
+    codes = background.codes_of(sources)
+    if labels is None:
+        problem = FiniteProblem(codes, np.zeros(len(codes), dtype=int), loss="zero_one")
+    else:
+        first, inverse = distinct_rows(background)
+        counts = np.zeros((len(first), int(labels.max()) + 1))
+        np.add.at(counts, (inverse, labels), 1.0)
+        total = counts.sum(axis=1)
+        problem = FiniteProblem(
+            codes, counts / total[:, None], total / total.sum(), loss="zero_one"
+        )
+    position = {tuple(row): i for i, row in enumerate(codes.tolist())}
+    order = np.array([position[tuple(int(v) for v in row)] for row in problem.X])
+    return problem, sources[order]
+
+
+def probabilities_differ(p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether probabilities differ by more than rounding errors.
+
+    Examples
+    --------
+    >>> probabilities_differ(np.array([0.5, 0.5]), np.array([0.5000001, 0.51])).tolist()
+    [False, True]
+    """
+    return abs(p - q) > _ABSOLUTE_TOLERANCE + _RELATIVE_TOLERANCE * np.maximum(p, q)
+
+
+def compare_probabilities(
+    queries: SelectorQueries, sampler: RowSampler, n_probes: int, rng: np.random.Generator
+) -> ProbabilityResult:
+    """Compare ζ(h | x) with ζ(h | x'), where x' resamples the units of x that h hides.
+
+    Parameters
+    ----------
+    queries : SelectorQueries
+        The selector must have ``mask_probability``.
+    sampler : RowSampler
+    n_probes : int
+        Query budget.
+    rng : numpy.random.Generator
+    """
+    result = ProbabilityResult()
+    size = min(sampler.n_rows, 500, n_probes)
+    while result.n_uniform + result.n_adaptive < n_probes and not queries.out_of_time:
+        uniform = result.n_uniform <= result.n_adaptive
+        rows = rng.permutation(sampler.n_rows)[:size]
+        sources = queries.background.unchanged(rows)
+        masks = queries.select(sources)
+        schemes = UNIFORM_SCHEMES if uniform else PROPOSAL_SCHEMES
+        scheme = schemes[rng.integers(len(schemes))]
+        others = scheme(sampler, rows, masks, rng)
+        p = queries.mask_probability(sources, masks)
+        q = queries.mask_probability(others, masks)
+        changed = probabilities_differ(p, q)
+        if uniform:
+            result.n_uniform += len(rows)
+            result.n_uniform_changed += int(changed.sum())
+        else:
+            result.n_adaptive += len(rows)
+        for k in np.argsort(-abs(p - q), kind="stable")[:10]:
+            if changed[k] and _differ_individually(queries, sources[k], others[k], masks[k]):
+                result.witness = make_witness(
+                    queries,
+                    sources[k],
+                    others[k],
+                    masks[k],
+                    masks[k],
+                    "product",
+                    float(p[k]),
+                    float(q[k]),
+                )
+                return result
+    return result
+
+
+def _differ_individually(
+    queries: SelectorQueries, source: IntArray, other: IntArray, mask: BoolArray
+) -> bool:
+    """Whether the probabilities of a mask also differ when each row is queried alone."""
+    p = queries.mask_probability(source[None], mask[None])
+    q = queries.mask_probability(other[None], mask[None])
+    return bool(probabilities_differ(p, q)[0])
+
+
+def samples_match_probabilities(
+    queries: SelectorQueries,
+    sampler: RowSampler,
+    level: float,
+    rng: np.random.Generator,
+    n_rows: int = 20,
+    n_draws: int = 400,
+) -> bool:
+    """Test whether sampled masks follow ``mask_probability``, by binomial tests on some rows.
+
+    For each row, the mask to test is chosen on one half of the draws and counted on the other.
+    """
+    for row in rng.integers(sampler.n_rows, size=n_rows):
+        sources = queries.background.unchanged(np.full(n_draws, row))
+        masks = queries.select(sources)
+        half = n_draws // 2
+        distinct, counts = np.unique(masks[:half], axis=0, return_counts=True)
+        mask = distinct[counts.argmax()]
+        p = float(np.clip(queries.mask_probability(sources[:1], mask[None])[0], 0.0, 1.0))
+        n_observed = int((masks[half:] == mask).all(axis=1).sum())
+        if binomtest(n_observed, half, p).pvalue < level / n_rows:
+            return False
+    return True

@@ -1,0 +1,214 @@
+"""Queries to the selector: wraps its calls, counts them and enforces ``max_seconds``."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suwr.audit.background import BackgroundData, IntArray
+from suwr.selector import BoolArray, WrappedSelector
+
+_MAX_PROBABILITIES = 2**18
+_MIN_ROWS = 20
+
+
+class TimeLimitError(Exception):
+    """``max_seconds`` has passed; raised and caught within `SelectorQueries.stop_at_limit`."""
+
+
+class SelectorQueries:
+    """Evaluates a selector on probes, in batches.
+
+    Parameters
+    ----------
+    selector : WrappedSelector
+    background : BackgroundData
+    rng : numpy.random.Generator
+        Source of randomness for selectors that accept one.
+    batch_size : int
+        Maximum number of rows per call.
+    max_seconds : float, optional
+        Time after which `out_of_time` is true.
+    on_query : callable, optional
+        Called with the number of rows of each query, for example by a progress bar.
+
+    Attributes
+    ----------
+    n_calls, n_rows : int
+        Calls of the selector so far, and the rows in them.
+    seconds_per_row : float
+        Duration of the last call, per row.
+    """
+
+    def __init__(
+        self,
+        selector: WrappedSelector,
+        background: BackgroundData,
+        rng: np.random.Generator,
+        batch_size: int = 4096,
+        max_seconds: float | None = None,
+        on_query: Callable[[int], None] | None = None,
+    ) -> None:
+        self.selector = selector
+        self.background = background
+        self.n_calls = 0
+        self.n_rows = 0
+        self.batch_size = batch_size
+        self._rng = rng
+        self._on_query = on_query
+        self._max_seconds = max_seconds
+        self._deadline = None if max_seconds is None else time.monotonic() + max_seconds
+        self.seconds_per_row = 0.0
+        self._raise_at_limit = False
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether ``max_seconds`` have passed."""
+        return self._deadline is not None and time.monotonic() > self._deadline
+
+    @contextmanager
+    def stop_at_limit(self) -> Iterator[None]:
+        """Leave this context at the first query after the time limit."""
+        try:
+            with self._limit(True):
+                yield
+        except TimeLimitError:
+            pass
+
+    def ignore_limit(self) -> AbstractContextManager[None]:
+        """Allow the few queries that confirm a leak to exceed the time limit."""
+        return self._limit(False)
+
+    @contextmanager
+    def _limit(self, enforced: bool) -> Iterator[None]:
+        before, self._raise_at_limit = self._raise_at_limit, enforced
+        try:
+            yield
+        finally:
+            self._raise_at_limit = before
+
+    def select(self, sources: IntArray) -> BoolArray:
+        """Masks of the probes with the given source rows."""
+        parts = [self._select_batch(batch) for batch in self._batches(sources)]
+        return np.concatenate(parts) if parts else np.empty((0, self.background.n_columns), bool)
+
+    def select_individually(self, sources: IntArray) -> BoolArray:
+        """Masks of the probes, each queried in its own call."""
+        return np.concatenate([self._select_batch(sources[i : i + 1]) for i in range(len(sources))])
+
+    def mask_probability(self, sources: IntArray, masks: BoolArray) -> NDArray[np.float64]:
+        """ζ(h | x) of each probe and its own mask, of shape (n_probes,)."""
+        parts = []
+        start = 0
+        for batch in self._batches(sources):
+            part = masks[start : start + len(batch)]
+            with self._query(len(batch)):
+                parts.append(self.selector.mask_probability(self.background.build(batch), part))
+            start += len(batch)
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def mask_probabilities(self, sources: IntArray, masks: BoolArray) -> NDArray[np.float64]:
+        """ζ(h | x) of each probe and every mask, of shape (n_probes, n_masks)."""
+        parts = []
+        size = max(1, _MAX_PROBABILITIES // len(masks))
+        for start in range(0, len(sources), size):
+            rows = self.background.build(sources[start : start + size])
+            with self._query(len(rows)):
+                parts.append(self.selector.mask_probability(rows, masks[None]))
+        return np.concatenate(parts)
+
+    def _select_batch(self, sources: IntArray) -> BoolArray:
+        with self._query(len(sources)):
+            return self.selector.sample(self.background.build(sources), self._rng)
+
+    @contextmanager
+    def _query(self, n_rows: int) -> Iterator[None]:
+        if self._raise_at_limit and self.out_of_time:
+            raise TimeLimitError
+        self.n_calls += 1
+        self.n_rows += n_rows
+        if self._on_query is not None:
+            self._on_query(n_rows)
+        started = time.monotonic()
+        try:
+            yield
+        except Exception as error:
+            error.add_note(
+                f"Raised by the selector when suwr.audit queried {n_rows} rows. Unless "
+                "support='empirical', the hidden values of these rows come from other rows of X."
+            )
+            raise
+        self.seconds_per_row = (time.monotonic() - started) / max(n_rows, 1)
+
+    def _batches(self, sources: IntArray) -> list[IntArray]:
+        size = self.batch_size
+        if self._max_seconds is not None and self.seconds_per_row:
+            # A call takes at most a tenth of the time limit, which is checked between calls.
+            affordable = 0.1 * self._max_seconds / self.seconds_per_row
+            size = int(np.clip(affordable, 1, self.batch_size))
+        return [sources[i : i + size] for i in range(0, len(sources), size)]
+
+
+@dataclass
+class Reproducibility:
+    """Whether a selector returns the same masks when queried again.
+
+    Attributes
+    ----------
+    masks : bool array of shape (n_rows, n_columns)
+        Masks of the background rows.
+    stochastic : bool
+        Whether an identical call returned different masks.
+    batch_dependent : bool
+        Whether masks changed with the other rows of the batch.
+    cautions : list of str
+    """
+
+    masks: BoolArray
+    stochastic: bool = False
+    batch_dependent: bool = False
+    cautions: list[str] = field(default_factory=list)
+
+
+def affordable_rows(queries: SelectorQueries, max_seconds: float) -> int:
+    """Number of background rows that a slow selector can process in a tenth of the time limit."""
+    background = queries.background
+    few = background.unchanged(np.arange(min(4, background.n_rows)))
+    for _ in range(2):  # the first call may include loading or compilation
+        queries.select(few)
+    return max(_MIN_ROWS, int(0.1 * max_seconds / max(queries.seconds_per_row, 1e-9)))
+
+
+def check_reproducibility(queries: SelectorQueries) -> Reproducibility:
+    """Query all background rows twice, and half of them again in a different batch.
+
+    A batch-dependent selector is not a function of the row. It is audited as the selector that
+    receives one row per call.
+    """
+    background = queries.background
+    sources = background.unchanged(np.arange(background.n_rows))
+    masks = queries.select(sources)
+    if (queries.select(sources) != masks).any():
+        return Reproducibility(masks, stochastic=True)
+    # Half of the rows, in reverse order: different neighbours, positions and batch size.
+    half = np.arange(0, background.n_rows, 2)[::-1]
+    differs = (queries.select(sources[half]) != masks[half]).any(axis=1)
+    if not differs.any():
+        return Reproducibility(masks)
+    share = float(differs.mean())
+    result = Reproducibility(masks, batch_dependent=share > 0.01)
+    result.cautions.append(
+        f"The masks depend on the batch: {100 * share:.2g} % of the rows received a different mask "
+        "when queried together with other rows."
+    )
+    if result.batch_dependent:
+        queries.batch_size = 1
+        result.masks = queries.select(sources)
+        if (queries.select(sources) != result.masks).any():
+            result.stochastic = True
+        else:
+            result.cautions.append("The selector was therefore queried one row at a time.")
+    return result

@@ -1,0 +1,317 @@
+"""Tests of stochastic selectors by drawing masks.
+
+Two tests share the false-alarm rate: the pooled independence test (`suwr.audit.pooled`) and a test
+of single pairs of rows. Pooling has little power for leaks that are confined to few rows and does
+not apply to the empirical support; there, both rows of a pair are queried many times. Each test
+selects its hypotheses on one set of draws and tests the few that remain on another, with a
+Bonferroni correction, so that the adaptive selection does not inflate the false-alarm rate.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.stats import norm
+
+from suwr.audit import pooled
+from suwr.audit.background import IntArray
+from suwr.audit.pooled import one_sided_fisher
+from suwr.audit.queries import SelectorQueries
+from suwr.audit.sampling import PROPOSAL_SCHEMES, RowSampler, group_rows
+from suwr.audit.witness import Witness, make_witness
+from suwr.selector import BoolArray
+
+_N_POOLED = 6
+_N_PAIRS = 3
+_MAX_PAIRS = 63
+
+
+@dataclass
+class StochasticResult:
+    """Result of the tests of a stochastic selector.
+
+    Attributes
+    ----------
+    leaks : bool
+    witness : Witness or None
+    p_value : float
+        Smallest p-value, corrected for the number of tests.
+    finding : str
+        Description of the significant result.
+    n_draws : int
+        Number of masks drawn.
+    detectable_shift : float or None
+        Difference in the probability of a set of masks, between the lower and upper half of the
+        values of one hidden unit, that the pooled test detects with 95 % power.
+    influence : dict
+        For each unit, the largest shift of a probability by its hidden value. Empty without a leak.
+    """
+
+    leaks: bool = False
+    witness: Witness | None = None
+    p_value: float = 1.0
+    finding: str = ""
+    n_draws: int = 0
+    detectable_shift: float | None = None
+    influence: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two probes, and the mask whose probability appears to differ between them.
+
+    Attributes
+    ----------
+    source, other : int array of shape (n_columns,)
+        Source rows of the probes.
+    mask : bool array of shape (n_columns,) or None
+        None before any masks were drawn.
+    sign : int
+        1 if the mask is more frequent for ``source``, -1 if for ``other``.
+    z : float
+        Absolute z-score.
+    """
+
+    source: IntArray
+    other: IntArray
+    mask: BoolArray | None = None
+    sign: int = 1
+    z: float = 0.0
+
+
+def run_tests(
+    queries: SelectorQueries,
+    sampler: RowSampler,
+    support: str,
+    n_draws: int,
+    false_alarm_rate: float,
+    rng: np.random.Generator,
+) -> StochasticResult:
+    """Test ζ(h | x) = ζ(h | x') by drawing masks.
+
+    Parameters
+    ----------
+    queries : SelectorQueries
+    sampler : RowSampler
+    support : {"auto", "empirical", "product"}
+    n_draws : int
+        Total number of masks to draw.
+    false_alarm_rate : float
+        Upper bound of the probability to reject a selector without leakage.
+    rng : numpy.random.Generator
+    """
+    result = StochasticResult()
+    start = queries.n_rows
+    level = false_alarm_rate if support == "empirical" else false_alarm_rate / 2
+    if support != "empirical":
+        _run_pooled_test(queries, sampler, result, int(0.6 * n_draws), level, rng)
+    if not result.leaks and not queries.out_of_time:
+        n_pair_draws = n_draws if support == "empirical" else int(0.4 * n_draws)
+        _run_pair_tests(queries, sampler, result, support, n_pair_draws, level, rng)
+    result.n_draws = queries.n_rows - start
+    return result
+
+
+def _run_pooled_test(
+    queries: SelectorQueries,
+    sampler: RowSampler,
+    result: StochasticResult,
+    n_draws: int,
+    level: float,
+    rng: np.random.Generator,
+) -> None:
+    half = n_draws // 2
+    background = queries.background
+    units = pooled.units_to_test(background, rng)
+    if not half or not len(units):
+        return
+    screening = pooled.IndependentSample(queries, half, units, rng)
+    hypotheses = pooled.screen_hypotheses(screening, background, _N_POOLED)
+    z = norm.isf(level / _N_POOLED) + norm.isf(0.05)
+    result.detectable_shift = float(z * np.sqrt(0.25 * 4 / half))
+    if not hypotheses:
+        return
+    sample = pooled.IndependentSample(queries, half, units, rng)
+    outcomes = [pooled.fisher_test(sample, h) for h in hypotheses]
+    best = min(outcomes, key=lambda t: t.p_value)
+    # The factor 2 accounts for the pair tests, which use the other half of the false-alarm rate.
+    result.p_value = min(result.p_value, 1.0, 2 * len(outcomes) * best.p_value)
+    if best.p_value > level / len(outcomes):
+        return
+    result.leaks = True
+    result.finding = (
+        f"{pooled.describe(best.hypothesis, background.unit_names)}: {best.share:.3f} instead of "
+        f"{best.share_other:.3f}"
+    )
+    result.influence = _probability_shifts(sample, queries)
+    result.witness = _pooled_witness(queries, sampler, best.hypothesis, rng)
+
+
+def _probability_shifts(
+    sample: pooled.IndependentSample, queries: SelectorQueries
+) -> dict[str, float]:
+    names = queries.background.unit_names
+    shift: dict[str, float] = {}
+    for h in pooled.screen_hypotheses(sample, queries.background, 20):
+        if h.contrast.kind == "agrees with" or h.z < 4.0:
+            continue
+        outcome = pooled.fisher_test(sample, h)
+        name = names[h.contrast.unit]
+        shift[name] = max(shift.get(name, 0.0), abs(outcome.share - outcome.share_other))
+    return dict(sorted(shift.items(), key=lambda item: -item[1]))
+
+
+def _pooled_witness(
+    queries: SelectorQueries,
+    sampler: RowSampler,
+    hypothesis: pooled.Hypothesis,
+    rng: np.random.Generator,
+) -> Witness | None:
+    """Illustrate a result of the pooled test by two rows that differ in the tested unit only."""
+    unit_of, unit = queries.background.unit_of, hypothesis.contrast.unit
+    ranks = pooled.mid_ranks(sampler.unit_codes)[:, unit]
+    pairs = []
+    for row in rng.integers(sampler.n_rows, size=40):
+        distant = np.argsort(-abs(ranks - ranks[row]), kind="stable")[: max(1, sampler.n_rows // 4)]
+        source = np.full(len(unit_of), row, dtype=np.intp)
+        other = np.where(unit_of == unit, rng.choice(distant), source).astype(np.intp)
+        pairs.append(Pair(source, other))
+    best = _successive_halving(queries, pairs, ((200, 8), (1000, 1)))
+    if not best:
+        return None
+    pair = best[0]
+    _, share, share_other = _fisher_pair_test(queries, pair, 4000)
+    mask: BoolArray = np.array(pair.mask)
+    return make_witness(queries, pair.source, pair.other, mask, mask, "product", share, share_other)
+
+
+def _run_pair_tests(
+    queries: SelectorQueries,
+    sampler: RowSampler,
+    result: StochasticResult,
+    support: str,
+    n_draws: int,
+    level: float,
+    rng: np.random.Generator,
+) -> None:
+    n_pairs = int(np.clip(n_draws // 320, 1, _MAX_PAIRS))
+    pairs = _propose_pairs(queries, sampler, n_pairs, support, rng)
+    first = max(n_draws // (8 * n_pairs), 20)
+    second = max(n_draws // (8 * 12), 20)
+    pairs = _successive_halving(queries, pairs, ((first, 12), (second, _N_PAIRS)))
+    n_last = max(n_draws // (4 * _N_PAIRS), 20)
+    n_families = 1 if support == "empirical" else 2
+    for pair in pairs:
+        if queries.out_of_time:
+            return
+        p_value, share, share_other = _fisher_pair_test(queries, pair, n_last)
+        result.p_value = min(result.p_value, 1.0, n_families * len(pairs) * p_value)
+        if p_value <= level / len(pairs):
+            assert pair.mask is not None
+            result.leaks = True
+            result.finding = (
+                f"one mask has probability {share:.3f} for one row and {share_other:.3f} for "
+                "another row with the same revealed values"
+            )
+            result.witness = make_witness(
+                queries,
+                pair.source,
+                pair.other,
+                pair.mask,
+                pair.mask,
+                "empirical" if support == "empirical" else "product",
+                share,
+                share_other,
+            )
+            return
+
+
+def _propose_pairs(
+    queries: SelectorQueries,
+    sampler: RowSampler,
+    n_pairs: int,
+    support: str,
+    rng: np.random.Generator,
+) -> list[Pair]:
+    """Draw a mask for random rows and pair each row with one that agrees on what it reveals."""
+    rows = rng.integers(sampler.n_rows, size=n_pairs)
+    sources = queries.background.unchanged(rows)
+    masks = queries.select(sources)
+    if support == "empirical":
+        return _observed_pairs(queries.background.codes, rows, masks)
+    pairs = []
+    for k in range(n_pairs):
+        scheme = PROPOSAL_SCHEMES[k % len(PROPOSAL_SCHEMES)]
+        other = scheme(sampler, rows[k : k + 1], masks[k : k + 1], rng)[0]
+        pairs.append(Pair(sources[k], other))
+    return pairs
+
+
+def _observed_pairs(codes: IntArray, rows: IntArray, masks: BoolArray) -> list[Pair]:
+    pairs = []
+    n_columns = codes.shape[1]
+    row_id = group_rows(codes)
+    for row, mask in zip(rows, masks, strict=True):
+        agrees = (codes[:, mask] == codes[row, mask]).all(axis=1) & (row_id != row_id[row])
+        for other in np.flatnonzero(agrees)[:1]:
+            pairs.append(Pair(np.full(n_columns, row), np.full(n_columns, other)))
+    return pairs
+
+
+def _draw_masks(
+    queries: SelectorQueries, pair: Pair, n_draws: int
+) -> tuple[Counter[bytes], Counter[bytes]]:
+    """Count the masks of both rows, interleaved in one batch so that batch effects cancel."""
+    both = np.stack([pair.source, pair.other])
+    masks = queries.select(np.tile(both, (n_draws, 1)))
+    return (
+        Counter(mask.tobytes() for mask in masks[0::2]),
+        Counter(mask.tobytes() for mask in masks[1::2]),
+    )
+
+
+def _select_mask(queries: SelectorQueries, pair: Pair, n_draws: int) -> Pair:
+    """Draw masks and select the one whose frequency differs most between the rows.
+
+    Only masks on whose revealed values both rows agree are considered.
+    """
+    counts = _draw_masks(queries, pair, n_draws)
+    codes = queries.background.codes_of(np.stack([pair.source, pair.other]))
+    equal = codes[0] == codes[1]
+    best = pair
+    for key in sorted(set(counts[0]) | set(counts[1])):  # sets of bytes have no fixed order
+        mask = np.frombuffer(key, dtype=bool)
+        if (mask & ~equal).any():
+            continue
+        a, b = counts[0][key], counts[1][key]
+        share = (a + b) / (2 * n_draws)
+        error = np.sqrt(max(share * (1 - share), 1e-12) * 2 / n_draws)
+        z = abs(a - b) / n_draws / error
+        if z > best.z:
+            best = Pair(pair.source, pair.other, mask, 1 if a > b else -1, float(z))
+    return best
+
+
+def _successive_halving(
+    queries: SelectorQueries, pairs: list[Pair], rounds: tuple[tuple[int, int], ...]
+) -> list[Pair]:
+    """Keep the pairs with the largest z-scores; a round is (draws per row, pairs to keep)."""
+    for n_draws, n_keep in rounds:
+        if queries.out_of_time:
+            break
+        scored = [_select_mask(queries, Pair(p.source, p.other), n_draws) for p in pairs]
+        scored = [p for p in scored if p.mask is not None]
+        pairs = sorted(scored, key=lambda p: -p.z)[:n_keep]
+    return [p for p in pairs if p.mask is not None]
+
+
+def _fisher_pair_test(
+    queries: SelectorQueries, pair: Pair, n_draws: int
+) -> tuple[float, float, float]:
+    """P-value of Fisher's exact test on new draws, and the mask's frequency for both rows."""
+    assert pair.mask is not None
+    counts = _draw_masks(queries, pair, n_draws)
+    key = pair.mask.tobytes()
+    a, b = counts[0][key], counts[1][key]
+    p_value = one_sided_fisher((a, n_draws - a), (b, n_draws - b), pair.sign)
+    return p_value, a / n_draws, b / n_draws

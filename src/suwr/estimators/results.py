@@ -1,0 +1,212 @@
+"""Results of rollouts for users: scores of many rows, and explanations step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from suwr.data.tables import Table
+from suwr.data.units import Patches
+from suwr.estimators.export import export_model
+from suwr.estimators.targets import normalize_probabilities
+from suwr.explanation import Explanation, Narrative, Step
+from suwr.nn.rollout import Policy, Trace
+from suwr.report.source import Layout, PageModel
+
+if TYPE_CHECKING:
+    from suwr.estimators.sequential import SequentialModel
+
+__all__ = ["ModelSource", "Scores", "empty_scores", "explain_rows", "score_rows"]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Predictions, masks and the order of the revealed units, from a single rollout.
+
+    Attributes
+    ----------
+    prediction : ndarray of shape (n,)
+        As returned by ``predict``.
+    probability : ndarray of shape (n, n_classes), or None
+        As returned by ``predict_proba``; None for regression.
+    mask : ndarray of bool, shape (n, d)
+        As returned by ``select``.
+    order : ndarray of int, shape (n, n_steps, units_per_step)
+        The revealed units in order; -1 where no unit was revealed.
+    """
+
+    prediction: NDArray[Any]
+    probability: NDArray[np.float64] | None
+    mask: NDArray[np.bool_]
+    order: NDArray[np.intp]
+
+
+def score_rows(model: SequentialModel, X: Any) -> Scores:
+    """Return what ``predict``, ``predict_proba`` and ``select`` return for ``X``, bit for bit.
+
+    Parameters
+    ----------
+    model : SUWRClassifier or SUWRRegressor
+        Fitted.
+    X : array-like or data frame of shape (n, d)
+    """
+    outputs, masks, orders = [], [], []
+    for values in model._chunks(model._read(X)):
+        trace = model.policy_.rollout(values)
+        mask = torch.as_tensor(trace.mask, device=values.device)
+        outputs.append(model.policy_.predict(values, mask).cpu().numpy())
+        masks.append(trace.mask)
+        orders.append(trace.order)
+    predictions = model._in_user_units(np.concatenate(outputs))
+    longest = max(o.shape[1] for o in orders)
+    order = np.concatenate([_pad_steps(o, longest, -1) for o in orders])
+    return _make_scores(model, predictions, np.concatenate(masks), order)
+
+
+def empty_scores(model: SequentialModel) -> Scores:
+    """Return the scores of a table without rows."""
+    return _make_scores(
+        model,
+        np.zeros((0, model._n_outputs())),
+        np.zeros((0, model.n_features_in_), dtype=bool),
+        np.zeros((0, 0, model.policy_.units_per_step), dtype=np.intp),
+    )
+
+
+def _make_scores(
+    model: Any, predictions: NDArray[np.float64], mask: NDArray[np.bool_], order: NDArray[np.intp]
+) -> Scores:
+    if model._class_labels() is None:
+        return Scores(predictions[:, 0], None, mask, order)
+    labels = model.classes_[predictions.argmax(axis=1)]
+    return Scores(labels, normalize_probabilities(predictions), mask, order)
+
+
+def explain_rows(
+    model: SequentialModel,
+    table: Table,
+    labels: Sequence[Any],
+    policy: Policy,
+    generator: torch.Generator | None = None,
+) -> Explanation:
+    """Return one narrative per row.
+
+    Parameters
+    ----------
+    model : SequentialModel
+        Fitted.
+    table : Table
+        Only cells that the policy reveals are read.
+    labels : sequence
+        One label per row.
+    policy : Policy
+    generator : torch.Generator, optional
+        Draws the decisions of the sampled policy; None is the greedy policy.
+    """
+    traces = [
+        policy.rollout(values, generator=generator, record=True) for values in model._chunks(table)
+    ]
+    trace = _join_traces(traces)
+    assert trace.stop_probability is not None
+    assert trace.prediction is not None
+    n, states = trace.stop_probability.shape
+    shown = model._in_user_units(trace.prediction.reshape(n * states, -1)).reshape(n, states, -1)
+    names, units, n_steps = model.encoder_.names, model.units_, trace.n_steps
+    columns_of = [units.columns_of(u) for u in range(len(units))]
+    classes = model._class_labels()
+    narratives = []
+    for row in range(n):
+        predictions = [tuple(float(p) for p in shown[row, t]) for t in range(n_steps[row] + 1)]
+        steps = []
+        for t in range(n_steps[row]):
+            revealed = {
+                units.names[unit]: {names[c]: table.value(row, c) for c in columns_of[unit]}
+                for unit in trace.order[row, t]
+                if unit >= 0
+            }
+            stop = float(trace.stop_probability[row, t + 1])
+            steps.append(Step(revealed, stop, predictions[t], predictions[t + 1]))
+        narratives.append(
+            Narrative(
+                labels[row],
+                predictions[0],
+                float(trace.stop_probability[row, 0]),
+                tuple(steps),
+                _stop_reason(model, trace, row, int(n_steps[row])),
+                classes,
+                len(units),
+            )
+        )
+    return Explanation(narratives, ModelSource(model, table, policy))
+
+
+def _stop_reason(model: SequentialModel, trace: Trace, row: int, n_steps: int) -> str:
+    if not np.any(model.units_.membership & ~trace.mask[row]):
+        return "everything"
+    return "budget" if n_steps == model.max_steps_ else "decision"
+
+
+def _join_traces(traces: Sequence[Trace]) -> Trace:
+    """Concatenate the traces of chunks; each has only as many steps as its longest row."""
+    longest = max(t.order.shape[1] for t in traces)
+    stops = [t.stop_probability for t in traces if t.stop_probability is not None]
+    predictions = [t.prediction for t in traces if t.prediction is not None]
+    states = max(s.shape[1] for s in stops)
+    return Trace(
+        np.concatenate([t.mask for t in traces]),
+        np.concatenate([_pad_steps(t.order, longest, -1) for t in traces]),
+        np.concatenate([_pad_steps(s, states, np.nan) for s in stops]),
+        np.concatenate([_pad_steps(p, states, np.nan) for p in predictions]),
+    )
+
+
+def _pad_steps(array: NDArray[Any], n_steps: int, fill: float) -> NDArray[Any]:
+    """Extend the second axis to ``n_steps``."""
+    padding = [(0, 0)] * array.ndim
+    padding[1] = (0, n_steps - array.shape[1])
+    return np.pad(array, padding, constant_values=fill)
+
+
+class ModelSource:
+    """The model behind an explanation, for its HTML page; implements `suwr.report.source.Source`.
+
+    Parameters
+    ----------
+    model : SequentialModel
+        Fitted.
+    table : Table
+        The explained rows.
+    policy : Policy
+        The policy that the rows were explained with.
+    """
+
+    def __init__(self, model: SequentialModel, table: Table, policy: Policy) -> None:
+        self._model = model
+        self._table = table
+        self._policy = policy
+
+    def layout(self) -> Layout:
+        """Return the columns and units."""
+        units, groups = self._model.units_, self._model.groups
+        return Layout(
+            list(self._model.encoder_.names),
+            [(name, units.columns_of(i).tolist()) for i, name in enumerate(units.names)],
+            groups.shape if isinstance(groups, Patches) else None,
+        )
+
+    def values(self, row: int) -> list[Any]:
+        """Return every cell of a row, revealed or not."""
+        return [self._table.value(row, c) for c in range(len(self._table.columns))]
+
+    def model(self) -> PageModel:
+        """Return the model as data that a page can run."""
+        return export_model(self._model, self._policy)
+
+    def take(self, rows: slice) -> ModelSource:
+        """Return the source of a subset of the rows."""
+        return ModelSource(self._model, self._table.take(rows), self._policy)

@@ -1,0 +1,237 @@
+"""The step of Algorithm 1, written once for inference and for every trainer.
+
+`decide` evaluates the stopping and the selection policy, `Decision.best` or `Decision.sample`
+chooses units, and `reveal_units` gives the state after the choice. None of them takes raw rows:
+they see masked inputs and masks, so a decision cannot depend on an unrevealed value. Rows are
+masked by `MaskedInputs.reveal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from suwr.nn.inputs import MaskedInputs
+from suwr.nn.networks import PolicyOutputs
+
+__all__ = ["Decision", "Revealed", "Sample", "best_units", "decide", "reveal_units"]
+
+Heads = Callable[[Tensor, Tensor | None, Tensor | None], tuple[Tensor, PolicyOutputs]]
+
+
+class Sample(NamedTuple):
+    """Units drawn with exploration.
+
+    Attributes
+    ----------
+    units : Tensor of int, shape (..., units_per_step)
+        -1 where nothing was drawn.
+    log_prob : Tensor of shape (...)
+        Log-probability of the draws under the selection policy.
+    behaviour_log_prob : Tensor of shape (...)
+        Log-probability of the draws under the mixture with the uniform distribution.
+    """
+
+    units: Tensor
+    log_prob: Tensor
+    behaviour_log_prob: Tensor
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The stopping and the selection policy in one state per row.
+
+    Attributes
+    ----------
+    stop_probability : Tensor of shape (...)
+        ζ_stop; 1 where no unit is available.
+    raw_logits : Tensor of shape (..., n_units)
+        Selection logits before masking.
+    available : Tensor of bool, shape (..., n_units)
+        Units that would still reveal a column.
+    gain : Tensor of shape (...)
+        Expected gain of continuing, from which ζ_stop follows.
+    outputs : Tensor of shape (..., n_outputs), or None
+        Predictor outputs, for networks that compute them in the same pass.
+    """
+
+    stop_probability: Tensor
+    raw_logits: Tensor
+    available: Tensor
+    gain: Tensor
+    outputs: Tensor | None = None
+
+    def __getitem__(self, index: Tensor | tuple[slice | Tensor, ...]) -> Decision:
+        """Decisions of some of the rows."""
+        return Decision(
+            self.stop_probability[index],
+            self.raw_logits[index],
+            self.available[index],
+            self.gain[index],
+            None if self.outputs is None else self.outputs[index],
+        )
+
+    @property
+    def logits(self) -> Tensor:
+        """Selection logits, -inf for units that are not available."""
+        return self.raw_logits.masked_fill(~self.available, -torch.inf)
+
+    @property
+    def finite_logits(self) -> Tensor:
+        """As `logits`, but unmasked in rows without available units.
+
+        Their softmax is then defined; whatever is drawn from it must be ignored.
+        """
+        closed = ~self.available.any(dim=-1, keepdim=True)
+        return self.raw_logits.masked_fill(~(self.available | closed), -torch.inf)
+
+    def expand(self, *shape: int) -> Decision:
+        """Repeat the decision of one state for all rows of ``shape``."""
+        return Decision(
+            self.stop_probability.expand(*shape),
+            self.raw_logits.expand(*shape, -1),
+            self.available.expand(*shape, -1),
+            self.gain.expand(*shape),
+            None if self.outputs is None else self.outputs.expand(*shape, -1),
+        )
+
+    def best(self, units_per_step: int, noise: Tensor | None = None) -> Tensor:
+        """The units of largest logit, ``(..., units_per_step)``; -1 where fewer are available.
+
+        With Gumbel ``noise`` ``(..., n_units)`` they are a sample without replacement.
+        """
+        scores = self.logits if noise is None else self.logits + noise
+        return best_units(scores.flatten(0, -2), units_per_step).unflatten(0, scores.shape[:-1])
+
+    def sample(
+        self,
+        select: Callable[[Tensor], Tensor],
+        units_per_step: int,
+        epsilon: float,
+        generator: torch.Generator,
+        active: Tensor | None = None,
+    ) -> Sample:
+        """Draw units without replacement from ``(1 - ε) ζ_select + ε uniform``.
+
+        Parameters
+        ----------
+        select : callable
+            From the units that can be drawn ``(..., n_units)`` to ζ_select over them.
+        units_per_step : int
+        epsilon : float
+            Share of uniform exploration.
+        generator : torch.Generator
+        active : Tensor of bool, shape (...), optional
+            Rows that choose; the others draw as well, but ignore the draw.
+        """
+        left, chosen = self.available, []
+        log_prob, behaviour = torch.zeros_like(self.gain), torch.zeros_like(self.gain)
+        for _ in range(units_per_step):
+            open_row = left.any(dim=-1)
+            if active is not None:
+                open_row = open_row & active
+            probability = select(left)
+            uniform = left / left.sum(dim=-1, keepdim=True).clamp_min(1)
+            mixture = (1 - epsilon) * probability + epsilon * uniform
+            draws = torch.where(open_row.unsqueeze(-1), mixture.detach(), 1.0)
+            unit = torch.multinomial(draws.flatten(0, -2), 1, generator=generator)
+            unit = unit.unflatten(0, open_row.shape)
+            taken = probability.gather(-1, unit)[..., 0].clamp_min(1e-12).log()
+            log_prob = log_prob + torch.where(open_row, taken, 0.0)
+            taken = mixture.gather(-1, unit)[..., 0].clamp_min(1e-12).log()
+            behaviour = behaviour + torch.where(open_row, taken, 0.0)
+            left = left.scatter(-1, unit, False)
+            chosen.append(torch.where(open_row, unit[..., 0], -1))
+        return Sample(torch.stack(chosen, dim=-1), log_prob, behaviour)
+
+
+class Revealed(NamedTuple):
+    """The state after a choice.
+
+    Attributes
+    ----------
+    mask : Tensor of bool, shape (..., n_columns)
+    cost : Tensor of shape (...)
+        Cost of the units that the step revealed.
+    """
+
+    mask: Tensor
+    cost: Tensor
+
+
+def decide(
+    heads: Heads,
+    inputs: MaskedInputs,
+    seen: Tensor,
+    mask: Tensor,
+    condition: Tensor | None = None,
+    prediction: Tensor | None = None,
+) -> Decision:
+    """Evaluate both policies on masked inputs.
+
+    Parameters
+    ----------
+    heads : callable
+        `Network.decide`, or a function of the same signature.
+    inputs : MaskedInputs
+        The units.
+    seen : Tensor of shape (..., n_inputs)
+        Masked inputs ``[x ⊙ h, h]``; see `MaskedInputs.reveal`.
+    mask : Tensor of bool, shape (..., n_columns)
+        *h*.
+    condition : Tensor of shape (...), optional
+        Position of λ in its range, for a network trained for a range.
+    prediction : Tensor of shape (..., n_outputs), optional
+        Class probabilities, for a policy that stops by predictive uncertainty.
+    """
+    stop_logit, found = heads(seen, condition, prediction)
+    available = inputs.available(mask)
+    stop = torch.where(available.any(dim=-1), torch.sigmoid(stop_logit), 1.0)
+    return Decision(stop, found.logits, available, found.gain, found.outputs)
+
+
+def reveal_units(
+    inputs: MaskedInputs,
+    mask: Tensor,
+    units: Tensor,
+    active: Tensor | None = None,
+    weight: Tensor | None = None,
+) -> Revealed:
+    """The state after units were chosen.
+
+    Parameters
+    ----------
+    inputs : MaskedInputs
+    mask : Tensor of bool, shape (..., n_columns)
+    units : Tensor of int, shape (..., units_per_step)
+        -1 reveals nothing.
+    active : Tensor of bool, shape (...), optional
+        Rows that continue; the others keep their mask and pay nothing.
+    weight : Tensor of shape (...), optional
+        Factor of the costs, such as λ.
+    """
+    cost = torch.zeros(mask.shape[:-1], device=mask.device)
+    for unit in units.unbind(dim=-1):
+        taken = unit >= 0 if active is None else active & (unit >= 0)
+        number = unit.clamp_min(0)
+        mask = torch.where(taken.unsqueeze(-1), inputs.add(mask, number), mask)
+        paid = inputs.costs[number] if weight is None else inputs.costs[number] * weight
+        cost = cost + torch.where(taken, paid, 0.0)
+    return Revealed(mask, cost)
+
+
+def best_units(scores: Tensor, width: int) -> Tensor:
+    """The ``width`` best units of each row, best first; -1 where fewer have a finite score.
+
+    A single best unit is the arg max, whatever its score.
+    """
+    if width == 1:
+        return scores.argmax(dim=1, keepdim=True)
+    top = scores.topk(min(width, scores.shape[1]), dim=1)
+    units = torch.where(torch.isneginf(top.values), -1, top.indices)
+    return F.pad(units, (0, width - units.shape[1]), value=-1)

@@ -1,0 +1,40 @@
+"""The registry of trainers.
+
+To add a trainer, write a module with a subclass of `suwr.training.trainer.Trainer` and list an
+instance in ``TRAINERS``: the ``trainer`` parameter of the estimators accepts its name.
+"""
+
+from __future__ import annotations
+
+from suwr.training.actor import ActorTrainer
+from suwr.training.lookahead import LookaheadTrainer
+from suwr.training.reinforce import ReinforceTrainer
+from suwr.training.trainer import Trainer
+
+__all__ = ["TRAINERS", "Trainer", "default_trainer"]
+
+TRAINERS: dict[str, Trainer] = {
+    trainer.name: trainer for trainer in (ActorTrainer(), LookaheadTrainer(), ReinforceTrainer())
+}
+
+# Largest number of units for which 'auto' chooses the actor over look-ahead. A patch is informative
+# by itself, whereas columns often are only jointly, which a one-step look-ahead cannot see.
+MAX_ACTOR_UNITS = {"patches": 32, "columns": 128}
+
+
+def default_trainer(n_units: int, patches: bool = False) -> Trainer:
+    """The trainer that ``trainer='auto'`` stands for.
+
+    Parameters
+    ----------
+    n_units : int
+    patches : bool, default=False
+        Whether units are the patches of an image.
+
+    Examples
+    --------
+    >>> default_trainer(20).name, default_trainer(784, patches=True).name
+    ('actor', 'lookahead')
+    """
+    limit = MAX_ACTOR_UNITS["patches" if patches else "columns"]
+    return TRAINERS["actor" if n_units <= limit else "lookahead"]

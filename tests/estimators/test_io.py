@@ -1,0 +1,330 @@
+"""Model files: round trips, files of earlier versions, and damaged or hostile files."""
+
+import json
+import os
+from pathlib import Path
+from random import Random
+from types import MappingProxyType
+
+import numpy as np
+import pandas as pd
+import pytest
+from hostile_files import ACCIDENTS, FORGERIES, forged, take_apart, watched
+from sklearn.datasets import make_classification
+
+import suwr
+from suwr import Patches, SUWRClassifier, SUWRRegressor, TrainingConfig
+from suwr.estimators.io import MAX_HEADER, from_bytes, to_bytes
+from suwr.exceptions import ModelFileError
+
+FIXTURES = Path(__file__).parent / "fixtures"
+SMALL = {"max_epochs": 2, "hidden_size": 8, "random_state": 0}
+
+
+def roundtrip(model, tmp_path):
+    path = tmp_path / "model.suwr"
+    model.save(path)
+    return suwr.load(path)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[0, 1], ["no", "yes"], [1.0, 2.0], [False, True], np.array([3, 4], dtype=np.uint8),
+     np.array(["no", "yes"], dtype=object)],
+)  # fmt: skip
+def test_classes_keep_their_type(tmp_path, labels):
+    X, y = make_classification(60, 4, random_state=0)
+    model = SUWRClassifier(**SMALL).fit(X, np.array(labels)[y])
+    again = roundtrip(model, tmp_path)
+    assert again.classes_.dtype == model.classes_.dtype
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(again.select(X), model.select(X))
+    assert again.predict(X).tolist() == model.predict(X).tolist()
+
+
+def test_explanations_and_parameters_survive(tmp_path, classifier, regressor, cancer, diabetes):
+    X = cancer[0].iloc[:, :10]
+    assert roundtrip(classifier, tmp_path).explain(X) == classifier.explain(X)
+    X = diabetes[0]
+    assert roundtrip(regressor, tmp_path).explain(X) == regressor.explain(X)
+    assert roundtrip(regressor, tmp_path).get_params() == regressor.get_params()
+
+
+def test_groups_costs_patches_and_categories_survive(tmp_path):
+    X = np.random.RandomState(0).randn(40, 6)
+    y = X[:, 0]
+    patches = SUWRRegressor(**SMALL, groups=Patches((2, 3), size=(1, 2))).fit(X, y)
+    again = roundtrip(patches, tmp_path)
+    assert again.groups == patches.groups
+    assert again.units_.names == patches.units_.names
+    frame = pd.DataFrame({"a": X[:, 0], "c": np.where(X[:, 1] > 0, "u", "v"), "f": X[:, 2] > 0})
+    named = SUWRRegressor(**SMALL, groups={"g": ["a", "c"]}, costs={"g": 2}).fit(frame, y)
+    again = roundtrip(named, tmp_path)
+    assert again.explain(frame) == named.explain(frame)
+    assert again.units_.costs.tolist() == [2, 1]
+    assert again.feature_names_in_.tolist() == ["a", "c", "f"]
+
+
+def test_parameters_of_unusual_types_survive(tmp_path):
+    X = np.random.RandomState(0).randn(40, 3)
+    groups = MappingProxyType({"g": np.array([0, 1])})
+    model = SUWRRegressor(
+        **SMALL | {"random_state": np.random.RandomState(0)}, groups=groups,
+        costs=pd.Series([2.0, 3.0]), sparsity_weight=np.float32(0.5),
+    ).fit(X, X[:, 0])  # fmt: skip
+    again = roundtrip(model, tmp_path)
+    assert again.units_.names == ("g", "x2")
+    assert again.units_.costs.tolist() == [2, 3]
+    assert again.sparsity_weight_ == 0.5
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+
+def test_classes_without_a_json_type_are_refused_by_save(tmp_path):
+    X, y = make_classification(60, 4, random_state=0)
+    model = SUWRClassifier(**SMALL).fit(X, y)
+    model.classes_ = np.array([b"no", b"yes"])
+    with pytest.raises(ValueError, match="Class labels must be numbers, strings or booleans"):
+        model.save(tmp_path / "model.suwr")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("training", [TrainingConfig(rollouts=3), {"rollouts": 3}, None])
+def test_training_settings_and_history_survive(tmp_path, training):
+    X, y = make_classification(60, 4, random_state=0)
+    model = SUWRClassifier(**SMALL, training=training).fit(X, y)
+    again = roundtrip(model, tmp_path)
+    assert again.training == training
+    assert again.history_ == model.history_
+    assert len(again.history_) == 4
+
+
+def test_a_reinforce_model_survives(tmp_path):
+    X, y = make_classification(60, 4, random_state=0)
+    model = SUWRClassifier(**SMALL, trainer="reinforce").fit(X, y)
+    np.testing.assert_array_equal(
+        roundtrip(model, tmp_path).predict_proba(X), model.predict_proba(X)
+    )
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = make_classification(60, 4, random_state=0)
+    return to_bytes(SUWRClassifier(**SMALL).fit(X, y))
+
+
+def test_every_truncation_is_refused(data):
+    for size in [0, 1, 7, 8, 9, 100, len(data) // 2, len(data) - 1]:
+        with pytest.raises(ModelFileError, match="not a suwr model file, or it is truncated"):
+            from_bytes(data[:size])
+
+
+def test_every_flipped_bit_is_refused(data):
+    rng = np.random.RandomState(0)
+    refused = 0
+    for place in rng.randint(0, len(data), 300):
+        altered = bytearray(data)
+        altered[place] ^= 1 << rng.randint(8)
+        try:
+            model = from_bytes(bytes(altered))
+        except ModelFileError:
+            refused += 1
+        else:
+            # Only white space in the header has no meaning.
+            assert to_bytes(model) == data
+    assert refused > 290
+
+
+def rewritten(data, **changes):
+    """Return a file with a changed state and a valid digest."""
+    state, tensors = take_apart(data)
+    return forged(state | changes, tensors)
+
+
+def test_a_newer_format_is_reported(data):
+    with pytest.raises(ModelFileError, match=r"format 99, written by suwr 9\.9.*Upgrade suwr"):
+        from_bytes(rewritten(data, format=99, version="9.9"))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": "os.system"},
+        {"params": {"evil": 1}},
+        {"architecture": {"hidden_size": 10**9}},
+        {"encoder": {"names": ["a"], "codes": []}},
+        {"classes": {"kind": "O", "values": None}},
+        {"format": "one"},
+        {"history": [{"epoch": 1}]},
+        {"history": 5},
+    ],
+)
+def test_invalid_states_are_refused(data, changes):
+    with pytest.raises(ModelFileError):
+        from_bytes(rewritten(data, **changes))
+
+
+def test_huge_declared_shapes_allocate_nothing(data):
+    architecture = take_apart(data)[0]["architecture"]
+    for field in ("hidden_size", "n_layers", "n_members"):
+        with pytest.raises(ModelFileError, match="does not match its tensors"):
+            from_bytes(rewritten(data, architecture=architecture | {field: 10**7}))
+
+
+def test_foreign_files(tmp_path):
+    path = tmp_path / "model.suwr"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(ModelFileError, match="not a suwr model file"):
+        suwr.load(path)
+    with pytest.raises(FileNotFoundError):
+        suwr.load(tmp_path / "none.suwr")
+
+
+def test_saving_to_a_missing_folder_writes_nothing(tmp_path, classifier):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        classifier.save(tmp_path / "no" / "model.suwr")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_that_stops_by_predictive_uncertainty(tmp_path):
+    X = np.random.RandomState(0).randn(90, 5)
+    y = X[:, 0] + X[:, 1] > 0
+    clf = SUWRClassifier(
+        trainer="lookahead", sparsity_weight=(0.01, 0.1), max_epochs=3, hidden_size=8,
+        random_state=0, training={"rollouts": 3},
+    ).fit(X, y)  # fmt: skip
+    clf.save(tmp_path / "m.suwr")
+    again = suwr.load(tmp_path / "m.suwr")
+    assert again.policy_.network.architecture.informed
+    assert again.training == {"rollouts": 3}
+    for weight in (0.01, 0.1):
+        np.testing.assert_array_equal(
+            again.predict_proba(X, sparsity_weight=weight),
+            clf.predict_proba(X, sparsity_weight=weight),
+        )
+
+
+def subject(kind):
+    """Return a file of version 1, rows, and the results of the model when it was written."""
+    known = json.loads((FIXTURES / f"{kind}-1.json").read_text())
+    rows = pd.DataFrame(known["rows"]) if kind == "classifier" else np.array(known["rows"])
+    return FIXTURES / f"{kind}-1.suwr", rows, known
+
+
+@pytest.mark.parametrize("kind", ["classifier", "regressor"])
+def test_files_of_version_1_load(kind):
+    path, rows, known = subject(kind)
+    model = suwr.load(path)
+    assert model.select(rows).astype(int).tolist() == known["mask"]
+    assert [[s.unit for s in e.steps] for e in model.explain(rows)] == known["steps"]
+    if kind == "classifier":
+        assert model.predict(rows).tolist() == known["prediction"]
+        np.testing.assert_allclose(model.predict_proba(rows), known["probability"], atol=1e-5)
+    else:
+        np.testing.assert_allclose(model.predict(rows), known["prediction"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["classifier", "regressor"])
+def test_missing_fields_take_their_defaults(kind):
+    path, rows, known = subject(kind)
+    state, tensors = take_apart(path.read_bytes())
+    # The defaults of these fields equal their values in the file.
+    del state["architecture"]["n_members"], state["architecture"]["shared"]
+    del state["params"]["validation_fraction"], state["params"]["verbose"]
+    model = from_bytes(forged(state, tensors))
+    assert model.select(rows).astype(int).tolist() == known["mask"]
+
+
+def test_training_settings_of_older_files_are_renamed_or_dropped():
+    path, rows, known = subject("classifier")
+    state, tensors = take_apart(path.read_bytes())
+    state["params"]["training"] = {"states_per_row": 2, "most_units": 5, "rollouts": 3}
+    model = from_bytes(forged(state, tensors))
+    assert model.training == {"max_random_units": 5, "rollouts": 3}
+    assert model.select(rows).astype(int).tolist() == known["mask"]
+
+
+@pytest.mark.parametrize("part", ["params", "architecture"])
+def test_unknown_fields_are_named(part):
+    state, tensors = take_apart(subject("classifier")[0].read_bytes())
+    state[part]["warp"], state["version"] = 9, "7.1"
+    with pytest.raises(ModelFileError, match=r"'warp', which suwr .* not know; suwr 7\.1 wrote"):
+        from_bytes(forged(state, tensors))
+
+
+@pytest.mark.parametrize("family", list(ACCIDENTS))
+def test_accidental_damage_is_refused_or_harmless(family):
+    data = subject("classifier")[0].read_bytes()
+    whole = to_bytes(from_bytes(data))
+    with watched() as seen:
+        for number in range(300):
+            try:
+                model = from_bytes(ACCIDENTS[family](data, Random(number)))
+            except ModelFileError:
+                continue
+            assert to_bytes(model) == whole, f"{family}, case {number}"
+    assert seen == []
+
+
+@pytest.mark.parametrize("family", list(FORGERIES))
+@pytest.mark.parametrize("kind", ["classifier", "regressor"])
+def test_forged_files_are_refused_or_work(kind, family):
+    path, rows, _ = subject(kind)
+    data = path.read_bytes()
+    with watched() as seen:
+        for number in range(60):
+            try:
+                model = from_bytes(FORGERIES[family](data, Random(number)))
+            except ModelFileError:
+                continue
+            model.predict(rows)
+    assert seen == []
+
+
+@pytest.mark.parametrize(
+    "patches", [[[2**62 + 1, 4], 1, 1], [[10**6, 10**6], 3, 1], [[1, 5], 10**9, 10**9]]
+)
+def test_patches_that_would_exhaust_the_memory_are_refused(patches):
+    state, tensors = take_apart(subject("regressor")[0].read_bytes())
+    state["params"]["groups"] = {"__patches__": patches}
+    with pytest.raises(ModelFileError):
+        from_bytes(forged(state, tensors))
+
+
+def test_a_header_of_megabytes_is_refused_before_it_is_parsed():
+    header = b'{"a":[' + b"[]," * (MAX_HEADER // 3) + b"[]]}"
+    with pytest.raises(ModelFileError, match="not a suwr model file"):
+        from_bytes(len(header).to_bytes(8, "little") + header)
+
+
+def test_only_regular_files_are_read(tmp_path):
+    pipe = tmp_path / "pipe.suwr"
+    os.mkfifo(pipe)
+    for path in (pipe, "/dev/zero", "/dev/null"):
+        with pytest.raises(ModelFileError, match="not a regular file"):
+            suwr.load(path)
+    with pytest.raises(IsADirectoryError):
+        suwr.load(tmp_path)
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(OSError, match="symbolic links"):
+        suwr.load(loop)
+    sparse = tmp_path / "sparse.suwr"
+    with open(sparse, "wb") as file:
+        file.truncate(2**40)
+    with pytest.raises(ModelFileError, match="not a suwr model file"):
+        suwr.load(sparse)
+
+
+def test_equal_models_are_equal_files():
+    model = suwr.load(subject("regressor")[0])
+    assert len({to_bytes(model) for _ in range(5)}) == 1
+
+
+def test_loading_does_not_change_the_global_generator():
+    import torch
+
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    suwr.load(subject("regressor")[0])
+    assert torch.equal(torch.rand(3), expected)

@@ -1,0 +1,41 @@
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification, make_regression
+
+from suwr import SUWRClassifier, SUWRRegressor, sparsity_path
+
+SMALL = {"max_epochs": 20, "hidden_size": 16, "random_state": 0}
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_larger_weight_selects_fewer_features(n_jobs):
+    X, y = make_classification(150, 5, random_state=0)
+    path = sparsity_path(SUWRClassifier(**SMALL), X, y, [0.0, 100.0], n_jobs=n_jobs)
+    assert path.n_selected[1] == path.cost[1] == 0
+    assert path.n_selected[0] > 0
+    assert [m.sparsity_weight for m in path.estimators] == [0.0, 100.0]
+    assert path.to_frame().columns.tolist() == ["sparsity_weight", "score", "n_selected", "cost"]
+
+
+def test_regression_and_costs():
+    X, y = make_regression(100, 4, random_state=0)
+    path = sparsity_path(SUWRRegressor(**SMALL, costs=[2, 2, 2, 2]), X, y, [0.0])
+    assert path.cost[0] == pytest.approx(2 * path.n_selected[0])
+
+
+@pytest.mark.parametrize("weights", [[], [-1.0], [np.nan], [np.inf]])
+def test_invalid_weights(weights):
+    with pytest.raises(ValueError, match="'sparsity_weights' must be"):
+        sparsity_path(SUWRClassifier(), np.ones((4, 2)), [0, 1, 0, 1], weights)
+
+
+@pytest.mark.parametrize("verbose", [0, 1, 2])
+def test_verbose_shows_the_progress_of_the_fits(capsys, verbose):
+    X, y = make_classification(40, 3, random_state=0)
+    model = SUWRClassifier(max_epochs=1, hidden_size=4, random_state=0)
+    sparsity_path(model, X, y, [0.1, 0.2], verbose=verbose)
+    shown = capsys.readouterr().err
+    if verbose == 2:
+        assert len(shown.splitlines()) == 2
+    else:
+        assert ("2/2" in shown) == bool(verbose)
