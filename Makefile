@@ -8,7 +8,7 @@ LIBRARY := $(VENV)/.library
 DEV     := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test docs lint types minimal audit format clean
+.PHONY: help setup demo test docs lint types minimal reproduce audit format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -45,6 +45,9 @@ types: $(DEV)  ## mypy
 
 minimal: $(DEV)  ## smoke test with the oldest supported versions and no extras
 	$(BIN)/python benchmarks/reliability/minimal.py
+
+reproduce: $(DEV)  ## list the commands that reproduce the paper's experiments
+	@$(BIN)/python -m suwr_experiments --help
 
 audit: $(DEV)  ## known vulnerabilities of the pinned versions; needs network access
 	$(BIN)/python -m pip install --quiet pip-audit

@@ -1,4 +1,4 @@
-"""What every benchmark shares: the machine, the date, and writing results."""
+"""Shared by the benchmarks: provenance of a run, and writing of results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import suwr
 
 
 def machine() -> dict[str, Any]:
-    """Facts that a reader needs to judge the numbers."""
+    """Date, hardware, versions and command of a run."""
     return {
         "date": datetime.date.today().isoformat(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
@@ -28,14 +28,14 @@ def machine() -> dict[str, Any]:
 
 
 def _gpu() -> dict[str, str]:
-    """The graphics processor, where there is one."""
+    """Name of the GPU, if there is one."""
     import torch
 
     return {"gpu": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write a result whole or not at all."""
+    """Write a result atomically."""
     temporary = path.with_suffix(".tmp")
     temporary.write_text(json.dumps(content, indent=1) + "\n")
     temporary.replace(path)

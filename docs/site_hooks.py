@@ -1,7 +1,6 @@
-"""Pages of the site that live outside of docs/: README, CONTRIBUTING, CHANGELOG and result tables.
+"""Adds pages from outside of docs/ to the site: README, CONTRIBUTING, CHANGELOG and benchmarks.
 
-They stay where GitHub's readers look for them, and links between them and docs/ work in both
-places.
+Links between these files and docs/ work both in the repository and on the site.
 """
 
 import posixpath
@@ -18,13 +17,13 @@ RENAMED = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
-# Links to anything else of the repository, such as a script, lead to no page and lose their link.
+# Links to other files of the repository, such as scripts, become plain text.
 TEXT_LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([^)\s]+)\)")
 ANY_LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """List every page of results: `python -m suwr_experiments pages` may write more."""
+    """Add every page of docs/results to the navigation."""
     pages = sorted(p.name for p in (ROOT / "docs" / "results").glob("*.md") if p.name != "index.md")
     for entry in config.nav or []:
         if "Results" in entry:
@@ -33,14 +32,14 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages from elsewhere."""
+    """Add the files from outside of docs/."""
     for source, target in outside().items():
         files.append(File.generated(config, target, abs_src_path=str(ROOT / source)))
     return files
 
 
 def outside() -> dict[str, str]:
-    """Path in the repository → path in the site."""
+    """Map paths in the repository to paths on the site."""
     tables = sorted((ROOT / "benchmarks").glob("*/*.md"))
     figures = sorted((ROOT / "benchmarks").rglob("*.png"))
     kept = [path.relative_to(ROOT).as_posix() for path in [*tables, *figures]]
@@ -48,13 +47,13 @@ def outside() -> dict[str, str]:
 
 
 def on_page_markdown(markdown: str, page: Page, files: Files, **_: object) -> str:
-    """Point links at the pages of the site."""
+    """Rewrite links to files of the repository as links to pages of the site."""
     targets = outside()
     source = {target: source for source, target in targets.items()}
     here = source.get(page.file.src_uri, f"docs/{page.file.src_uri}")
 
     def site_path(link: str) -> str | None:
-        """Where a link from this page leads in the site; None if there is no such page."""
+        """Return the page that a link from this page refers to, or None."""
         path = posixpath.normpath(posixpath.join(posixpath.dirname(here), link))
         if (ROOT / path).is_dir():
             path = next(

@@ -1,10 +1,9 @@
-"""Do other people's explanations leak? An audit of the top k of SHAP values, and of TabNet's masks.
+"""Audit other selectors: the top features of a linear model, of SHAP values, and TabNet's masks.
 
 python examples/audit_others.py            # a minute or two
-python examples/audit_others.py --quick    # seconds, to see it run
+python examples/audit_others.py --quick    # seconds
 
-Needs `pip install '.[audit,baselines]'`; a part whose library is missing says so and is left
-out.
+Requires `pip install '.[audit,baselines]'`. Audits whose library is not installed are skipped.
 """
 
 import argparse
@@ -22,7 +21,7 @@ from suwr.exceptions import MissingExtraError
 
 
 def audit_weights(X, y) -> AuditReport:
-    """Weight times value of a linear model: what is top depends on all values."""
+    """The five largest products of weight and value of a linear model."""
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
     scale, linear = model[0], model[-1]
     selector = TopK(lambda rows: scale.transform(rows) * linear.coef_[0], k=5)
@@ -37,13 +36,13 @@ def audit_shap(X, y) -> AuditReport:
 
 
 def audit_tabnet(X, y, max_epochs: int) -> AuditReport:
-    """The features to which TabNet pays attention."""
+    """The features with non-zero attention in TabNet."""
     model = TabNetClassifier(max_epochs=max_epochs, random_state=0).fit(X, y)
     return suwr.audit(model, X, y, gaps=False, random_state=0)
 
 
 def main(quick: bool = False) -> None:
-    """Run what can be run, and print the verdicts."""
+    """Run every audit and print its verdict."""
     X, y = load_breast_cancer(return_X_y=True)
     X, y = X[:, :10], y  # the ten means
     audits = {
@@ -55,7 +54,7 @@ def main(quick: bool = False) -> None:
         try:
             report = run()
         except MissingExtraError as missing:
-            print(f"{name}: left out. {missing}\n")
+            print(f"{name}: skipped. {missing}\n")
             continue
         print(f"{name}: {report.verdict}")
         print(f"{report.summary()}\n")
@@ -63,5 +62,5 @@ def main(quick: bool = False) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="train briefly, to see it run")
+    parser.add_argument("--quick", action="store_true", help="train for a few epochs only")
     main(parser.parse_args().quick)

@@ -1,9 +1,9 @@
-"""The paper's conjecture, a counterexample with its proof, and how often it matters.
+"""A counterexample to the paper's conjecture, and how often the fronts of random problems differ.
 
 The paper conjectures that with full support every leak-free policy is a SUWR policy. This script
-prints a policy on three bits for which that is false, checks the proof with exact fractions, and
-searches random problems for the distance between the two fronts. docs/theory/conjecture.md explains
-the output.
+prints a counterexample on three bits, verifies its certificate in exact arithmetic, and measures
+the gap between the two Pareto fronts of random problems. docs/theory/conjecture.md explains the
+output.
 
     python examples/conjecture.py                          # a quick search, no figure
     python examples/conjecture.py --problems 1000 --output docs/theory/conjecture.png
@@ -41,18 +41,18 @@ FAMILIES: dict[str, Family] = {
         X, rng.integers(0, 4, len(X)), loss="cross_entropy"
     ),
     "normal label, squared error": lambda X, rng: FiniteProblem(X, rng.normal(size=len(X))),
-    "the same, random p(x)": lambda X, rng: FiniteProblem(
+    "squared error, random p(x)": lambda X, rng: FiniteProblem(
         X, rng.normal(size=len(X)), rng.dirichlet(np.ones(len(X)))
     ),
 }
 
 
 def front_gap(problem: FiniteProblem) -> float:
-    """Largest height between the two fronts, as a share of the loss with nothing revealed."""
+    """Largest gap between the two fronts, relative to the loss without any feature."""
     lp, dp = pareto_front(problem, "lp"), pareto_front(problem, "dp")
     if dp.loss[0] <= 0:
         return 0.0
-    # Both are linear between corners, so the largest difference is at a corner.
+    # Both fronts are piecewise linear, so the largest difference is at a corner.
     cost = np.union1d(lp.cost, dp.cost)
     gap = float((dp.loss_at(cost) - lp.loss_at(cost)).max() / dp.loss[0])
     return gap if gap > 1e-6 else 0.0
@@ -78,10 +78,10 @@ def boolean_functions() -> list[float]:
 
 
 def show_counterexample() -> None:
-    """Print the five blocks, their certificate, and 2.25 against 2.50 features."""
+    """Print the five blocks, their certificate and the expected numbers of features."""
     problem, masks = five_blocks()
-    print("The counterexample: show the coordinates that the block of x fixes.\n")
-    print("block  rows      shows")
+    print("The counterexample: reveal the coordinates that the block of x fixes.\n")
+    print("block  rows      reveals")
     for block in FIVE_BLOCKS:
         rows = [
             "".join(map(str, x))
@@ -103,11 +103,11 @@ def show_counterexample() -> None:
 
 
 def show_missing_support() -> None:
-    """Print the paper's own example, whose rows do not fill the cube."""
+    """Print the paper's example without full support."""
     problem, masks = one_hot_rows()
     answer = represent(problem, masks)
     assert answer.certificate is not None
-    print("\nWithout full support (Appendix D): rows 100, 010, 001; each shows its 1.")
+    print("\nWithout full support (Appendix D): rows 100, 010, 001; each reveals its 1.")
     print(f"leaks: {leakage(problem, masks).leaks}; SUWR policy: {answer.policy}")
     print(f"certificate verified: {answer.certificate.verify()}")
     print(answer.certificate.text())
@@ -116,7 +116,7 @@ def show_missing_support() -> None:
 
 
 def show_search(results: dict[int, dict[str, list[float]]]) -> None:
-    """Print how often and how far the fronts differ."""
+    """Print how often and by how much the fronts differ."""
     print(f"\n{'family':<30}{'d':>2}{'problems':>10}{'differ':>9}{'median':>9}{'largest':>9}")
     for d, families in results.items():
         for name, gaps in families.items():
@@ -130,7 +130,7 @@ def show_search(results: dict[int, dict[str, list[float]]]) -> None:
 
 
 def draw(results: dict[int, dict[str, list[float]]], output: Path) -> None:
-    """Three panels: the counterexample's fronts, how often, how much."""
+    """Draw the fronts of the counterexample, and how often and by how much fronts differ."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -142,7 +142,7 @@ def draw(results: dict[int, dict[str, list[float]]], output: Path) -> None:
     )
     problem, _ = five_blocks()
     fronts = [pareto_front(problem, method) for method in ("lp", "dp", "global")]
-    kinds = ("Leak-free", "SUWR", "One subset")
+    kinds = ("Leak-free", "SUWR", "Fixed subset")
     labels = [f"{k}: {f.n_selected[-1]:.2f} features" for k, f in zip(kinds, fronts, strict=True)]
     plot_fronts(fronts, labels=labels, ax=left, ylabel="Expected 0/1 loss")
     left.set_title("Five blocks: the fronts differ", loc="left")
@@ -181,10 +181,10 @@ def draw(results: dict[int, dict[str, list[float]]], output: Path) -> None:
 
 
 def main() -> None:
-    """Run everything that the arguments ask for."""
+    """Print the counterexample and the search, and draw the figure if requested."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--problems", type=int, default=50, help="random problems of each kind")
-    parser.add_argument("--output", type=Path, help="where to write the figure (PNG)")
+    parser.add_argument("--problems", type=int, default=50, help="random problems per family")
+    parser.add_argument("--output", type=Path, help="PNG file to write")
     arguments = parser.parse_args()
     show_counterexample()
     show_missing_support()

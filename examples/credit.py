@@ -1,11 +1,11 @@
-"""A credit decision where every enquiry has its price.
+"""Credit decisions with costs per feature.
 
 python examples/credit.py            # about a minute
-python examples/credit.py --quick    # seconds, to see it run
+python examples/credit.py --quick    # seconds
 
-Applicants are made up, their decisions follow a rule that is printed below. Asking the
-applicant is cheap, a look into the register dear, an appraisal of the house dearer. With prices
-the model asks for the cheap ones first, and for the dear ones only where they decide.
+The applicants are simulated, and their decisions follow a known rule. Asking the applicant is
+cheap, a look into the credit register costs more, and an appraisal of the house costs most. With
+costs, the model acquires cheap features first, and expensive ones only where they matter.
 """
 
 import argparse
@@ -21,7 +21,7 @@ COSTS = {"register": 4.0, "house_value": 8.0}
 
 
 def applicants(n_rows: int, seed: int) -> tuple[pd.DataFrame, Any]:
-    """Rows and decisions: the register decides for small incomes, the house for large loans."""
+    """Simulate applicants; the register decides for low incomes, the house for large loans."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(
         {
@@ -41,24 +41,26 @@ def applicants(n_rows: int, seed: int) -> tuple[pd.DataFrame, Any]:
 
 
 def main(quick: bool = False) -> None:
-    """Fit with and without prices, and compare what is spent."""
+    """Fit with and without costs, and compare the cost per row."""
     X, y = applicants(400 if quick else 4000, seed=0)
     X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
     settings: dict[str, Any] = {"random_state": 0, "sparsity_weight": 0.01}
     if quick:
         settings |= {"max_epochs": 1, "hidden_size": 16}
     plain = SUWRClassifier(**settings).fit(X_train, y_train)
-    priced = SUWRClassifier(costs=COSTS, **settings).fit(X_train, y_train)
-    prices = np.array([COSTS.get(name, 1.0) for name in X.columns])
-    print("Small incomes: the register decides. Large loans: the house does.\n")
-    for name, model in (("without prices", plain), ("with prices", priced)):
-        spent = (model.select(X_test) * prices).sum(axis=1).mean()
-        print(f"{name:<15} accuracy {model.score(X_test, y_test):.3f}, {spent:.2f} spent a row")
-    for story in priced.explain(X_test[:2]):
-        print(f"\n{story.text()}")
+    with_costs = SUWRClassifier(costs=COSTS, **settings).fit(X_train, y_train)
+    costs = np.array([COSTS.get(name, 1.0) for name in X.columns])
+    print("The register matters for low incomes, the house for large loans.\n")
+    for name, model in (("without costs", plain), ("with costs", with_costs)):
+        spent = (model.select(X_test) * costs).sum(axis=1).mean()
+        print(
+            f"{name:<15} accuracy {model.score(X_test, y_test):.3f}, mean cost {spent:.2f} per row"
+        )
+    for narrative in with_costs.explain(X_test[:2]):
+        print(f"\n{narrative.text()}")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="train briefly, to see it run")
+    parser.add_argument("--quick", action="store_true", help="train for a few epochs only")
     main(parser.parse_args().quick)

@@ -1,10 +1,9 @@
-"""Your own small problem, solved exactly: fronts, the best policy, and what leaking would tell.
+"""A small problem solved exactly: optimal policies, Pareto fronts and the leakage of a selector.
 
 python examples/exact_fronts.py --output fronts.png
 
-A guest answers three questions with yes or no: hungry? in a hurry? vegetarian? The kitchen
-wants to know what to cook. The probabilities are known, so nothing is trained: everything
-printed is the optimum.
+A restaurant may ask a guest three yes/no questions (hungry? in a hurry? vegetarian?) to choose a
+dish. The probabilities are known, so nothing is trained, and everything printed is optimal.
 """
 
 import argparse
@@ -18,8 +17,8 @@ from suwr.plots import plot_fronts
 
 
 def kitchen() -> FiniteProblem:
-    """Eight kinds of guests with their probabilities, and the dish that is right for each."""
-    guests = cube(3)  # hungry, hurried, vegetarian
+    """Return the eight kinds of guests, their probabilities and the right dish for each."""
+    guests = cube(3)  # hungry, in a hurry, vegetarian
     hungry, hurried, vegetarian = guests.T
     weights = np.where(hungry, 0.7, 0.3) * np.where(hurried, 0.4, 0.6)
     weights = weights * np.where(vegetarian, 0.25, 0.75)
@@ -29,23 +28,23 @@ def kitchen() -> FiniteProblem:
 
 
 def main(output: Path) -> None:
-    """Print the best policies, and draw all fronts."""
+    """Print the optimal policies and draw the fronts."""
     mpl.use("Agg")
     problem = kitchen()
     for weight in (0.05, 0.3):
         best = solve(problem, weight)
-        print(f"λ = {weight}: {best.loss:.3f} wrong, {best.n_selected:.2f} questions")
+        print(f"λ = {weight}: error rate {best.loss:.3f}, {best.n_selected:.2f} questions")
         print(best.tree.text())
         print()
 
-    # A waiter who shows 'vegetarian' only to those who are hungry: what does the choice tell?
+    # A selector that reveals 'vegetarian' for hungry guests only, without revealing 'hungry'.
     masks = np.zeros((problem.n_rows, 3), dtype=bool)
     masks[:, 1] = True
     masks[:, 2] = problem.X[:, 0] == 1
-    print(f"a leaking waiter tells {leakage(problem, masks).feature.bits:.3f} bits in secret")
+    print(f"a leaking selector reveals {leakage(problem, masks).feature.bits:.3f} hidden bits")
 
     fronts = [pareto_front(problem, method) for method in ("lp", "dp", "global")]
-    ax = plot_fronts(fronts, ylabel="Wrong dishes")
+    ax = plot_fronts(fronts, ylabel="Error rate")
     ax.figure.savefig(output, dpi=120, bbox_inches="tight")
     print(f"wrote {output}")
 

@@ -1,11 +1,11 @@
-"""The picture of the README: a leaking selector caught in the act, beside a SUWR narrative.
+"""The figure of the README: the witness of a leaking selector, and a SUWR narrative.
 
 python examples/front_picture.py      # trains, about a minute, and writes docs/images/front.png
 python examples/front_picture.py --quick --output x.png
 
-The left side is INVASE, fitted and audited for real: a patient, and the same with other values
-where nothing is shown, for whom it yet shows something else. The right side is SUWR's story of that
-patient.
+The left side shows the audit of a fitted INVASE model: a patient, and the same patient with other
+hidden values, for whom INVASE selects other features. The right side is the SUWR narrative of the
+same patient.
 """
 
 import argparse
@@ -24,8 +24,8 @@ from suwr.baselines import INVASEClassifier
 from suwr.plots import plot_narrative
 
 RED, BLUE, INK, FAINT = "#D55E00", "#0072B2", "#222222", "#999999"
-# Columns of the table that are drawn: those that the story is about, and some of the others.
-MOST_LINES = 9
+# Number of features in the table; those with different masks or values come first.
+MAX_LINES = 9
 
 
 def patients() -> tuple[Any, Any, Any, Any]:
@@ -37,15 +37,15 @@ def patients() -> tuple[Any, Any, Any, Any]:
 
 
 def draw_witness(witness: Witness, ax: Any) -> None:
-    """Two rows side by side: what is revealed of each, and what stays hidden."""
+    """Draw the two rows of a witness side by side, with hidden values marked."""
     either = witness.mask | witness.mask_other
     differs = np.array([a != b for a, b in zip(witness.x, witness.x_other, strict=True)])
-    order = np.argsort(-(2 * either + 1 * differs), kind="stable")[:MOST_LINES]
+    order = np.argsort(-(2 * either + 1 * differs), kind="stable")[:MAX_LINES]
     ax.set_xlim(0, 10)
     ax.set_ylim(len(order) + 0.2, -1.6)
     ax.set_axis_off()
     real = witness.support == "empirical"
-    other = "another patient" if real else "the same, with other\nhidden values"
+    other = "another patient" if real else "same patient, other\nhidden values"
     for x, head in ((5.4, "a patient"), (8.3, other)):
         ax.text(x, -0.7, head, ha="center", va="bottom", weight="bold", color=INK)
     for line, column in enumerate(order):
@@ -68,7 +68,7 @@ def draw_witness(witness: Witness, ax: Any) -> None:
 
 
 def draw(witness: Witness, narrative: Any, output: Path) -> None:
-    """Both sides in one figure."""
+    """Draw both sides."""
     import matplotlib.pyplot as plt
 
     plt.rcParams.update({"font.size": 12})
@@ -77,19 +77,19 @@ def draw(witness: Witness, narrative: Any, output: Path) -> None:
     )
     draw_witness(witness, left)
     left.set_title(
-        "INVASE reads everything, then chooses what to show", loc="left", weight="bold", color=RED,
+        "INVASE reads all features to choose which to reveal", loc="left", weight="bold", color=RED,
         pad=38,
     )  # fmt: skip
     left.text(
-        0.1, MOST_LINES + 0.15,
-        "Nothing that is shown on the left was changed. Yet on the right something\n"
-        "else is shown: the choice tells of what is hidden. It leaks.",
+        0.1, MAX_LINES + 0.15,
+        "Only hidden values differ between the two columns, but the selection\n"
+        "changes: it leaks information about values that it does not reveal.",
         va="top", color=INK,
     )  # fmt: skip
-    left.set_ylim(MOST_LINES + 1.5, -1.6)
+    left.set_ylim(MAX_LINES + 1.5, -1.6)
     plot_narrative(narrative, ax=right)
     right.set_title(
-        "SUWR decides only from what is already shown", loc="left", weight="bold", color=BLUE,
+        "SUWR decides from revealed values only", loc="left", weight="bold", color=BLUE,
         pad=44,
     )  # fmt: skip
     right.set_xlabel(
@@ -103,27 +103,27 @@ def draw(witness: Witness, narrative: Any, output: Path) -> None:
 
 
 def main() -> None:
-    """Fit both, audit the one, tell the story of the other."""
+    """Fit and audit both models, and draw the figure."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--output", type=Path, default=Path("docs/images/front.png"))
-    parser.add_argument("--quick", action="store_true", help="train briefly, to see it run")
+    parser.add_argument("--quick", action="store_true", help="train for a few epochs only")
     arguments = parser.parse_args()
     mpl.use("Agg")
     X_train, X_test, y_train, y_test = patients()
     brief = {"max_epochs": 3, "hidden_size": 16} if arguments.quick else {}
-    rival = INVASEClassifier(sparsity_weight=0.02, random_state=0, **brief)
-    rival.fit(X_train, y_train)
-    report = suwr.audit(rival, X_test, gaps=False, random_state=0)
-    print(f"INVASE: {report.verdict}, {report.mean_features:.1f} features a patient")
-    ours = SUWRClassifier(random_state=0, **brief).fit(X_train, y_train)
-    checked = suwr.audit(ours, X_test, gaps=False, random_state=0)
-    print(f"SUWR: {checked.verdict}, {checked.mean_features:.1f} features a patient")
-    print(f"accuracy {rival.score(X_test, y_test):.3f} and {ours.score(X_test, y_test):.3f}")
+    invase = INVASEClassifier(sparsity_weight=0.02, random_state=0, **brief)
+    invase.fit(X_train, y_train)
+    report = suwr.audit(invase, X_test, gaps=False, random_state=0)
+    print(f"INVASE: {report.verdict}, {report.mean_features:.1f} features per patient")
+    model = SUWRClassifier(random_state=0, **brief).fit(X_train, y_train)
+    suwr_report = suwr.audit(model, X_test, gaps=False, random_state=0)
+    print(f"SUWR: {suwr_report.verdict}, {suwr_report.mean_features:.1f} features per patient")
+    print(f"accuracy {invase.score(X_test, y_test):.3f} and {model.score(X_test, y_test):.3f}")
     if report.witness is None:
-        print("No leak was found, so there is nothing to draw.")
+        print("No leakage was found, so there is no witness to draw.")
         return
     row = X_test.iloc[[report.witness.row]]
-    draw(report.witness, ours.explain(row)[0], arguments.output)
+    draw(report.witness, model.explain(row)[0], arguments.output)
     print(f"wrote {arguments.output}")
 
 

@@ -1,7 +1,7 @@
-"""The page of a real model: docs/examples/breast_cancer.html, and pictures of pages.
+"""The example page docs/examples/breast_cancer.html, and screenshots of pages.
 
-python examples/html_page.py               # the page
-python examples/html_page.py --pictures    # and docs/images (needs playwright and chromium)
+python examples/html_page.py               # the page only
+python examples/html_page.py --pictures    # also screenshots (requires playwright and chromium)
 """
 
 from __future__ import annotations
@@ -19,43 +19,42 @@ ROOT = Path(__file__).parents[1]
 
 
 def breast_cancer(path: Path) -> Explanation:
-    """Write the page of the test patients, with a small network inside."""
+    """Write the page of the test patients, with the model embedded."""
     data = load_breast_cancer(as_frame=True)
     y = data.target_names[data.target]
     X_train, X_test, y_train, y_test = train_test_split(data.data, y, stratify=y, random_state=0)
     model = SUWRClassifier(max_steps=8, hidden_size=64, random_state=0, verbose=1)
     model.fit(X_train, y_train)
     explanation = model.explain(X_test)
-    title = "Breast cancer: how each diagnosis came about"
-    # Public data: readers may see the values that the model did not reveal.
-    explanation.to_html(path, y=y_test, hidden_values=True, title=title)
+    title = "Breast cancer: every diagnosis, step by step"
+    # The data are public, so complete rows may be embedded.
+    explanation.to_html(path, y=y_test, title=title, hidden_values=True)
     print(f"accuracy {model.score(X_test, y_test):.3f}, {path.stat().st_size / 1000:.0f} kB")
     return explanation
 
 
 def digits(path: Path) -> Explanation:
-    """Write the page of handwritten digits, revealed in patches."""
+    """Write the page of handwritten digits, revealed patch by patch."""
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
     patches = Patches((8, 8), size=2, stride=2)
     model = SUWRClassifier(groups=patches, max_steps=8, max_epochs=40, random_state=0, verbose=1)
     model.fit(X_train, y_train)
     explanation = model.explain(X_test[:100])
-    title = "Digits, a patch at a time"
-    explanation.to_html(path, y=y_test[:100], hidden_values=True, title=title)
+    explanation.to_html(path, y=y_test[:100], title="Digits, patch by patch", hidden_values=True)
     print(f"accuracy {model.score(X_test, y_test):.3f}")
     return explanation
 
 
 def pictures(cancer: Path, folder: Path) -> None:
-    """What readers see, on a desk and on a phone at night."""
+    """Take screenshots on a desktop, and on a phone in dark mode."""
     sys.path.insert(0, str(ROOT / "tests" / "helpers"))
     from chromium import chromium
 
     with tempfile.TemporaryDirectory() as temporary, chromium() as browser:
         page = browser.new_page(viewport={"width": 1180, "height": 1000})
         page.goto(cancer.as_uri())
-        page.get_by_label("Order").select_option(label="least certain")
+        page.get_by_label("Sort by").select_option(label="least certain")
         page.locator("#list button").first.click()
         first = page.locator(".steps input").first
         first.fill(str(float(first.input_value()) * 0.8))

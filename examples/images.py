@@ -1,7 +1,7 @@
-"""Digits recognised from a few patches of their pixels.
+"""Classify digits from a few patches of pixels.
 
-python examples/images.py --output digits.png            # some minutes
-python examples/images.py --output digits.png --quick    # seconds, to see it run
+python examples/images.py --output digits.png            # a few minutes
+python examples/images.py --output digits.png --quick    # seconds
 """
 
 import argparse
@@ -17,7 +17,7 @@ from suwr.plots import plot_image_narrative
 
 
 def main(output: Path, quick: bool = False) -> None:
-    """Fit on 8 × 8 pixels, and draw how one digit was recognised."""
+    """Fit on images of 8 × 8 pixels, and draw the narrative of one of them."""
     mpl.use("Agg")
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
@@ -37,6 +37,6 @@ def main(output: Path, quick: bool = False) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--output", type=Path, default=Path("digits.png"))
-    parser.add_argument("--quick", action="store_true", help="train briefly, to see it run")
+    parser.add_argument("--quick", action="store_true", help="train for a few epochs only")
     arguments = parser.parse_args()
     main(arguments.output, arguments.quick)

@@ -1,7 +1,7 @@
-"""Accuracy against features: one model for each λ, and one model for all of them.
+"""Accuracy against features: one model per λ, and one model for a range of λ.
 
 python examples/path.py --output path.png            # a few minutes
-python examples/path.py --output path.png --quick    # seconds, to see it run
+python examples/path.py --output path.png --quick    # seconds
 """
 
 import argparse
@@ -18,7 +18,7 @@ from suwr.plots import plot_path
 
 
 def main(output: Path, quick: bool = False) -> None:
-    """Fit both ways, and draw both curves."""
+    """Fit both kinds of models and draw both curves."""
     mpl.use("Agg")
     X, y = load_wine(return_X_y=True, as_frame=True)
     settings: dict[str, Any] = {"max_epochs": 1, "hidden_size": 16} if quick else {"max_epochs": 60}
@@ -27,14 +27,14 @@ def main(output: Path, quick: bool = False) -> None:
     print(path.to_frame().to_string(index=False, float_format="%.3f"))
 
     X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
-    wide = SUWRClassifier(sparsity_weight=(0.003, 0.3), random_state=0, **settings)
-    wide.fit(X_train, y_train)
+    range_model = SUWRClassifier(sparsity_weight=(0.003, 0.3), random_state=0, **settings)
+    range_model.fit(X_train, y_train)
     features, accuracy = [], []
     for weight in np.geomspace(0.003, 0.3, 5):
-        features.append(wide.select(X_test, sparsity_weight=weight).sum(axis=1).mean())
-        accuracy.append(np.mean(wide.predict(X_test, sparsity_weight=weight) == y_test))
+        features.append(range_model.select(X_test, sparsity_weight=weight).sum(axis=1).mean())
+        accuracy.append(np.mean(range_model.predict(X_test, sparsity_weight=weight) == y_test))
     ax = plot_path(
-        {"a model for each λ": path, "one model for a range of λ": (features, accuracy)},
+        {"one model per λ": path, "one model for a range of λ": (features, accuracy)},
         ylabel="Accuracy",
     )
     ax.figure.savefig(output, dpi=120, bbox_inches="tight")
@@ -44,6 +44,6 @@ def main(output: Path, quick: bool = False) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--output", type=Path, default=Path("path.png"))
-    parser.add_argument("--quick", action="store_true", help="train briefly, to see it run")
+    parser.add_argument("--quick", action="store_true", help="train for a few epochs only")
     arguments = parser.parse_args()
     main(arguments.output, arguments.quick)

@@ -1,10 +1,10 @@
-"""SUWR inside scikit-learn: a Pipeline, cross-validated over λ by GridSearchCV.
+"""SUWR in a scikit-learn Pipeline, with λ chosen by GridSearchCV.
 
 python examples/pipeline.py            # a few minutes
-python examples/pipeline.py --quick    # seconds, to see it run
+python examples/pipeline.py --quick    # seconds
 
-A step before the model must treat each column by itself: scaling is fine, a principal component
-is a mixture of all columns, and revealing it would reveal them all.
+Transformers before the model must treat each column separately, such as scaling. A principal
+component mixes all columns, so revealing it would reveal information about all of them.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from suwr import SUWRClassifier
 
 
 def main(quick: bool = False) -> None:
-    """Choose λ by cross-validation, then tell the story of one wine."""
+    """Choose λ by cross-validation, then explain one prediction."""
     X, y = load_wine(return_X_y=True, as_frame=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
     settings: dict[str, Any] = {"max_epochs": 1, "hidden_size": 16} if quick else {"max_epochs": 40}
@@ -41,5 +41,5 @@ def main(quick: bool = False) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="train briefly, to see it run")
+    parser.add_argument("--quick", action="store_true", help="train for a few epochs only")
     main(parser.parse_args().quick)

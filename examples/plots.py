@@ -1,9 +1,9 @@
-"""The figures of docs/guides/plots.md: a table, images, and a path beside its exact optimum.
+"""The figures of docs/guides/plots.md: a table, images, and a path with its exact optimum.
 
-    python examples/plots.py                       # trains, a few minutes, and writes docs/images
-    python examples/plots.py --models my-models    # keeps the models there and uses them again
+    python examples/plots.py                       # trains for a few minutes and writes docs/images
+    python examples/plots.py --models my-models    # saves and reuses models
 
-The command `suwr figures` draws the same for any model and table.
+The command `suwr figures` draws these figures for any model and table.
 """
 
 import argparse
@@ -19,8 +19,7 @@ from sklearn.model_selection import train_test_split
 import suwr
 from suwr import Patches, SUWRClassifier, SUWRRegressor, sparsity_path
 from suwr.exact import FiniteProblem, cube, pareto_front
-from suwr.plots import plot_path
-from suwr_experiments.figures import draw_figures
+from suwr.plots import draw_figures, plot_path
 
 DPI = 100
 
@@ -38,14 +37,14 @@ def digits() -> tuple[Any, Any, Any, Any]:
 
 
 def pairs(n_pairs: int, repeats: int) -> tuple[FiniteProblem, Any, Any]:
-    """The paper's toy problem, y = (Σ x1 x2)², in a smaller size; and rows to learn it from."""
+    """A small version of the paper's toy problem, y = (Σ x1 x2)², and training rows."""
     X = cube(2 * n_pairs)
     y = (X[:, 0::2] * X[:, 1::2]).sum(axis=1) ** 2.0
     return FiniteProblem(X, y), np.tile(X, (repeats, 1)), np.tile(y, repeats)
 
 
 def trained(folder: Path | None, name: str, fit: Callable[[], Any]) -> Any:
-    """A model from the folder, or a new one that is kept there."""
+    """Load a model from the folder, or train and save it."""
     path = None if folder is None else folder / f"{name}.suwr"
     if path is not None and path.exists():
         return suwr.load(path)
@@ -58,7 +57,7 @@ def trained(folder: Path | None, name: str, fit: Callable[[], Any]) -> Any:
 
 
 def draw_path(output: Path) -> None:
-    """Models of several prices beside the exact optimum; R² is 1 − loss / variance."""
+    """Draw models with several λ and the exact optimum; R² is 1 − loss / variance."""
     problem, X, y = pairs(n_pairs=3, repeats=16)
     front = pareto_front(problem, "dp")
     fixed = pareto_front(problem, "global")
@@ -67,8 +66,8 @@ def draw_path(output: Path) -> None:
     ax = plot_path(
         path,
         {
-            "the best policy (exact)": (front.cost, 1 - front.loss / front.loss[0]),
-            "one subset for all rows (exact)": (fixed.cost, 1 - fixed.loss / fixed.loss[0]),
+            "optimal policy (exact)": (front.cost, 1 - front.loss / front.loss[0]),
+            "optimal fixed subset (exact)": (fixed.cost, 1 - fixed.loss / fixed.loss[0]),
         },
         ylabel="R²",
     )
@@ -76,10 +75,10 @@ def draw_path(output: Path) -> None:
 
 
 def main() -> None:
-    """Train what is needed and draw it all."""
+    """Train the models and draw all figures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--output", type=Path, default=Path("docs/images"))
-    parser.add_argument("--models", type=Path, help="folder of trained models")
+    parser.add_argument("--models", type=Path, help="folder for trained models")
     arguments = parser.parse_args()
     mpl.use("Agg")
     X_train, X_test, y_train, y_test = breast_cancer()

@@ -1,8 +1,10 @@
-"""The layers: lower ones never import higher ones, and torch stays where it belongs."""
+"""The structure of the package: layers, optional imports, cycles and vocabulary."""
 
 import ast
+import re
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -11,54 +13,210 @@ import suwr
 from suwr._utils.optional import require
 from suwr.exceptions import MissingExtraError
 
-SOURCE = Path(suwr.__file__).parent
-# Each layer may import the ones before it.
-LAYERS = [
-    {"exceptions", "_utils"},
-    {"data", "explanation", "selector", "plots", "report"},
-    {"exact"},
-    {"audit"},
-    {"nn"},
-    {"training"},
-    {"estimators"},
-    {"baselines", "scale"},
-    {"cli"},
-]
-TORCH = {"nn", "training", "estimators", "baselines"}
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "suwr"
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+MODULES = sorted(SOURCE.rglob("*.py"))
+# Metaphors and colloquialisms that the documentation must not use for technical terms.
+FORBIDDEN_WORDS = [
+    "came about", "company", "dear", "dearer", "deck", "donor", "donors", "doubts", "drown",
+    "drowns", "heard", "mind that", "nobody", "retell", "somebody", "told", "whoever",
+]  # fmt: skip
+FORBIDDEN_NAMES = ["Deck", "Donors", "Judge", "Prices", "doubts"]
+
+
+def names_in(cell):
+    return re.findall(r"`([\w.]+)`", cell)
+
+
+def table(first_heading):
+    """Return the rows of the table of the page whose first column has this heading."""
+    body = ARCHITECTURE.split(f"| {first_heading} |")[1].split("\n\n")[0]
+    lines = [line for line in body.splitlines()[2:] if line.startswith("|")]
+    return [re.split(r"(?<!\\)\|", line.strip("|")) for line in lines]
+
+
+# Part of the package → number of its layer.
+LAYERS = {part: int(row[0]) for row in table("layer") for part in names_in(row[1])}
+# (module, qualified name of the method, part) of the lazy imports that point to a later layer.
+LAZY = {tuple(name for cell in row for name in names_in(cell)) for row in table("module")}
+
+
+def only_in(package):
+    """Return the parts that may import a package, as stated on the page."""
+    return set(names_in(re.search(rf"{package}[\w ]* only in ([^.;]+)", ARCHITECTURE)[1]))
+
+
+def module_name(path):
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def part_of(module):
+    """Return 'exact' for 'suwr.exact.front'; '' for the root."""
+    return module.split(".")[1] if "." in module else ""
 
 
 def imports(path):
-    tree = ast.parse(path.read_text())
-    typing_only = {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
-        for inner in ast.walk(node)
+    """Yield (imported module, qualified name of the enclosing function or '') of a file."""
+
+    def visit(node, scope, inside):
+        for child in ast.iter_child_nodes(node):
+            name, function = scope, inside
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                name = [*scope, child.name]
+                function = inside or not isinstance(child, ast.ClassDef)
+            if isinstance(child, ast.Import):
+                yield from (
+                    (alias.name, ".".join(scope) if inside else "") for alias in child.names
+                )
+            elif isinstance(child, ast.ImportFrom):
+                assert child.level == 0, f"{path} has a relative import"
+                for alias in child.names:
+                    yield _resolve(child.module, alias.name), ".".join(scope) if inside else ""
+            yield from visit(child, name, function)
+
+    return list(visit(ast.parse(path.read_text()), [], False))
+
+
+def _resolve(module, name):
+    """Return the module that 'from module import name' depends on."""
+    path = SOURCE.parent.joinpath(*module.split("."), name)
+    return f"{module}.{name}" if path.with_suffix(".py").exists() or path.is_dir() else module
+
+
+IMPORTS = {module_name(path): imports(path) for path in MODULES}
+
+
+def test_page_lists_every_part_of_the_package():
+    parts = {p.stem if p.suffix else p.name for p in SOURCE.iterdir() if p.suffix in ("", ".py")}
+    assert set(LAYERS) == parts - {"__init__", "__pycache__"}
+
+
+def test_imports_follow_the_layers():
+    violations = []
+    for module, found in IMPORTS.items():
+        for imported, function in found:
+            if module == "suwr" or not imported.startswith("suwr."):
+                continue
+            lazy = (module.removeprefix("suwr."), function, part_of(imported))
+            if LAYERS[part_of(imported)] > LAYERS[part_of(module)] and lazy not in LAZY:
+                violations.append(f"{module} imports {imported} in {function or 'the module'}")
+    assert violations == []
+
+
+def test_every_listed_lazy_import_exists():
+    found = {
+        (module.removeprefix("suwr."), function, part_of(imported))
+        for module, found in IMPORTS.items()
+        for imported, function in found
     }
-    for node in ast.walk(tree):
-        if node in typing_only:
-            continue
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
+    assert found >= LAZY
 
 
-def layer_of(part):
-    return next(i for i, names in enumerate(LAYERS) if part in names)
+@pytest.mark.parametrize("package", ["torch", "matplotlib"])
+def test_heavy_packages_are_imported_only_where_stated(package):
+    allowed = only_in(package)
+    assert allowed
+    for path in MODULES:
+        module = module_name(path)
+        used = {imported.split(".")[0] for imported, _ in IMPORTS[module]}
+        assert package not in used or part_of(module) in allowed, module
 
 
-@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda p: p.stem)
-def test_layers(path):
-    part = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-    if part == "__init__":
-        return
-    for module in imports(path):
-        if module.split(".")[0] == "torch":
-            assert part in TORCH, f"{path} imports torch"
-        if module.startswith("suwr."):
-            other = module.split(".")[1]
-            assert layer_of(other) <= layer_of(part), f"{path} imports {module}"
+def test_no_import_cycles():
+    """Strongly connected components of the graph of imports at module level.
+
+    Imports under TYPE_CHECKING count; imports inside functions do not. The root is left out,
+    because it imports the modules of its public names on first use.
+    """
+    graph = {
+        module: {
+            imported for imported, function in found if imported in IMPORTS and not function
+        } - {"suwr", module}
+        for module, found in IMPORTS.items()
+        if module != "suwr"
+    }  # fmt: skip
+    assert [sorted(c) for c in components(graph) if len(c) > 1] == []
+
+
+def components(graph):
+    """Tarjan's algorithm."""
+    index, low, stack, found = {}, {}, [], []
+
+    def connect(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in graph[node]:
+            if other not in index:
+                connect(other)
+            if other in stack:
+                low[node] = min(low[node], low[other])
+        if low[node] == index[node]:
+            place = stack.index(node)
+            found.append(stack[place:])
+            del stack[place:]
+
+    for node in graph:
+        if node not in index:
+            connect(node)
+    return found
+
+
+def test_components_finds_cycles():
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"d"}}
+    assert sorted(sorted(c) for c in components(graph)) == [["a"], ["b", "c"], ["d"]]
+
+
+def test_library_does_not_import_the_experiments():
+    users = {m for m, found in IMPORTS.items() if any("suwr_experiments" in i for i, _ in found)}
+    assert users == set()
+
+
+def test_no_private_modules_of_scikit_learn():
+    users = defaultdict(set)
+    for module, found in IMPORTS.items():
+        for imported, _ in found:
+            if imported.startswith("sklearn.") and "._" in imported:
+                users[imported].add(module)
+    assert dict(users) == {}
+
+
+def test_modules_are_not_imported_by_computed_names():
+    """Otherwise the rules above could not be checked."""
+    allowed = {"suwr", "suwr.baselines", "suwr._utils.deprecation", "suwr._utils.optional"}
+    users = {
+        module_name(path)
+        for path in MODULES
+        if re.search(r"\b(import_module|__import__)\(", path.read_text())
+    }
+    assert users <= allowed
+
+
+TEXTS = [
+    path
+    for folder, suffixes in [("src", (".py", ".js", ".html", ".css")), ("docs", (".md", ".py")),
+                             ("examples", (".py",))]
+    for path in sorted((ROOT / folder).rglob("*"))
+    if path.suffix in suffixes
+] + [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "mkdocs.yml")]  # fmt: skip
+
+
+def test_vocabulary():
+    words = re.compile(rf"\b(?:{'|'.join(FORBIDDEN_WORDS)})\b", flags=re.IGNORECASE)
+    names = re.compile(rf"\b(?:{'|'.join(FORBIDDEN_NAMES)})\b")
+    found = {}
+    for path in TEXTS:
+        text = path.read_text()
+        matches = {match.lower() for match in words.findall(text)} | set(names.findall(text))
+        if matches:
+            found[path.relative_to(ROOT).as_posix()] = sorted(matches)
+    assert found == {}
+
+
+def test_modules_have_at_most_400_lines():
+    long = [p for p in (ROOT / "src").rglob("*.py") if len(p.read_text().splitlines()) > 400]
+    assert long == []
 
 
 def test_importing_the_package_is_light():
@@ -77,6 +235,6 @@ def test_public_names_exist():
         suwr.__getattr__("nothing")
 
 
-def test_a_missing_extra_is_named():
+def test_missing_extra_is_named():
     with pytest.raises(MissingExtraError, match=r"pip install 'suwr\[plots\]'"):
         require("no_such_module_xyz", "plots", "Plotting")

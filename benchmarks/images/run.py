@@ -1,14 +1,14 @@
-"""What images cost: training on a GPU, a preset for two cores, inference.
+"""Speed on images: training on a GPU, a preset for two cores, and inference.
 
     python benchmarks/images/run.py training     # needs CUDA
     python benchmarks/images/run.py preset
     python benchmarks/images/run.py --table
 
-``training`` times a batch of look-ahead training on digits (1,024 images, 50 pixels, two layers of
-512 units): in float32 and in mixed precision, launched kernel by kernel, as one recorded CUDA
-graph, for three models in one stack, and with networks through ``torch.compile``, launched and
-recorded. ``preset`` trains on 8,000 Fashion images with at most ten 3×3 patches, and times `select`
-over the 10,000 test images beside the bare forward passes that the rows need.
+``training`` times one batch of look-ahead training on MNIST (1,024 images, 50 pixels, two layers of
+512 units): in float32 and in mixed precision, with single kernel launches and as one CUDA graph,
+for three models in one stack, and with ``torch.compile``, with and without a CUDA graph. ``preset``
+trains on 8,000 images of Fashion-MNIST with at most ten 3×3 patches, and compares the time of
+`select` on the 10,000 test images with that of the forward passes alone.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ BATCHES = 12
 REPEATS = 5
 
 
-class _Enough(Exception):
-    """Ends a training that was timed long enough."""
+class _Timed(Exception):
+    """Raised to end a training after the timed batches."""
 
 
 def time_batches(n_models: int, mixed: bool, how: str) -> dict[str, Any]:
-    """Milliseconds of a batch for one way to train."""
+    """Milliseconds per batch of one way to train."""
     data = load_images("mnist")
     models = [
         SUWRClassifier(
@@ -63,7 +63,7 @@ def time_batches(n_models: int, mixed: bool, how: str) -> dict[str, Any]:
         torch.cuda.synchronize()
         taken.append(time.perf_counter() - start)
         if len(taken) == lookahead.WARM_UP_CALLS + 1 + BATCHES:
-            raise _Enough
+            raise _Timed
 
     def prepare(self: Any) -> Any:
         state = prepare_before(self)
@@ -80,7 +80,7 @@ def time_batches(n_models: int, mixed: bool, how: str) -> dict[str, Any]:
     torch.cuda.reset_peak_memory_stats()
     try:
         fit_together(models, [(data.X_train, data.y_train)] * n_models)
-    except _Enough:
+    except _Timed:
         pass
     finally:
         lookahead.LookaheadPhase.train_batch, lookahead.CapturedFunction = train_batch, recorded
@@ -96,7 +96,7 @@ def time_batches(n_models: int, mixed: bool, how: str) -> dict[str, Any]:
 
 
 def bare_passes(policy: Policy, n_row_steps: int) -> None:
-    """The forward passes of that many row-steps, in blocks."""
+    """Run the forward passes of a number of row-steps, in blocks."""
     rows = torch.rand(BLOCK, 2 * policy.inputs.n_columns)
     where = None if policy.condition is None else torch.full((BLOCK,), policy.condition)
     for start in range(0, n_row_steps, BLOCK):
@@ -105,7 +105,7 @@ def bare_passes(policy: Policy, n_row_steps: int) -> None:
 
 
 def measure_preset() -> dict[str, Any]:
-    """Train and time on the CPU."""
+    """Train and measure inference on the CPU."""
     data = load_images("fashion-mnist")
     model = SUWRClassifier(
         groups=Patches((28, 28), 3), sparsity_weight=RANGE, max_steps=10, hidden_size=256,
@@ -121,7 +121,7 @@ def measure_preset() -> dict[str, Any]:
     seconds: dict[str, list[float]] = {"select": [], "bare": []}
     with torch.inference_mode():
         trace = policy.rollout(values)
-        # A row of k < T steps was asked k + 1 times; the first time is the same for all rows.
+        # A row with k < T steps needs k + 1 forward passes; the first one is shared by all rows.
         n_row_steps = int(np.minimum(trace.n_steps + 1, model.max_steps_).sum()) - len(values)
         for _ in range(REPEATS):
             start = time.perf_counter()
@@ -144,15 +144,15 @@ def measure_preset() -> dict[str, Any]:
 
 
 def table(stored: dict[str, Any]) -> str:
-    """The Markdown page."""
+    """Format the results as Markdown."""
     lines = ["# Images: time", ""]
     if "training" in stored:
         about, cells = stored["training"]["about"], stored["training"]["cells"]
         first = cells[0]["milliseconds"]
         lines += [
-            f"A batch of training: 1,024 digits, 50 pixels, two layers of 512 units "
+            f"One training batch: 1,024 images of MNIST, 50 pixels, two layers of 512 units "
             f"({about['gpu']}, {about['date']}).", "",
-            "| models | products | kernels | ms | times faster, by model | peak memory, MB |",
+            "| models | precision | kernels | ms | speed-up per model | peak memory, MB |",
             "| ---: | --- | --- | ---: | ---: | ---: |",
             *(
                 f"| {c['models']} | {'bfloat16' if c['mixed'] else 'float32'} | {c['how']} "
@@ -164,13 +164,13 @@ def table(stored: dict[str, Any]) -> str:
     if "preset" in stored:
         about, c = stored["preset"]["about"], stored["preset"]["cell"]
         lines += [
-            f"8,000 Fashion images, at most ten 3×3 patches, two layers of 256 units, one model "
-            f"for a range of λ ({about['machine']}, {c['threads']} threads, {about['date']}).", "",
+            f"8,000 images of Fashion-MNIST, at most ten 3×3 patches, two layers of 256 units, "
+            f"a range of λ ({about['machine']}, {c['threads']} threads, {about['date']}).", "",
             "| | |", "| --- | ---: |",
             f"| training | {c['train_seconds'] / 60:.1f} minutes |",
             f"| test accuracy | {100 * c['accuracy']:.1f} % at {c['mean_units']:.1f} patches |",
             f"| `select`, 10,000 test images | {c['select_seconds']:.2f} s |",
-            f"| bare forward passes of its {c['row_steps']:,} row-steps "
+            f"| forward passes of its {c['row_steps']:,} row-steps alone "
             f"| {c['bare_seconds']:.2f} s |",
             f"| ratio | {c['select_seconds'] / c['bare_seconds']:.2f} |", "",
         ]  # fmt: skip

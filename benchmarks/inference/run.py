@@ -1,12 +1,11 @@
-"""How fast inference is: `select` beside a plain loop and beside the bare forward passes.
+"""Speed of inference: `select`, a Python loop over rows, and the forward passes alone.
 
     python benchmarks/inference/run.py
 
-Syn5, 10,000 test rows, T = 5, one core. The plain loop is Algorithm 1 written down for one row with
-the same network; it must select the same features. The bare forward passes are those that the rows
-need, counted step by step, with no selection around them. All three alternate in one process;
-seconds are the best of several CPU times. The default network and one of half its width: the loop
-pays for Python, `select` for the products.
+Syn5, 10,000 test rows, T = 5, one core. The Python loop is Algorithm 1 for one row with the same
+network; it must select the same features. The forward passes alone are those of all steps of all
+rows, without the selection. The three alternate in one process, and the best of several CPU times
+is reported, for the default network and for one of half its width.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def plain_loop(policy: Policy, x: torch.Tensor) -> torch.Tensor:
 
 
 def bare_passes(policy: Policy, n_row_steps: int) -> None:
-    """The forward passes of that many row-steps, in large batches."""
+    """Run the forward passes of a number of row-steps, in large batches."""
     rows = torch.randn(BLOCK, policy.inputs.n_columns * 2)
     for _ in range(n_row_steps // BLOCK):
         policy.network.decide(rows)
@@ -75,7 +74,7 @@ def measure(width: int) -> dict:
     policy = model.policy_
     values = model._encode(read_table(test.X))
     trace = policy.rollout(values)
-    # A row of k < T steps was asked k + 1 times. The first time is the same for all rows.
+    # A row with k < T steps needs k + 1 forward passes.
     n_row_steps = int(np.minimum(trace.n_steps + 1, T).sum())
     times = {"select": [], "loop": [], "bare": []}
     for _ in range(REPEATS):
@@ -104,7 +103,7 @@ def measure(width: int) -> dict:
 
 
 def table(stored: dict) -> str:
-    """The Markdown page."""
+    """Format the results as Markdown."""
     about, cells = stored["about"], stored["cells"]
 
     def row(name: str, values: list[str]) -> str:
@@ -117,19 +116,22 @@ def table(stored: dict) -> str:
             f"Syn5, {cells[0]['rows']:,} rows, T = {T}, one core ({about['machine']}, "
             f"{about['date']}).",
             "",
-            row("hidden units a layer", [str(c["hidden_size"]) for c in cells]),
+            row("hidden units per layer", [str(c["hidden_size"]) for c in cells]),
             row("---", ["---:"] * len(cells)),
-            row("features on average", [f"{c['mean_features']:.2f}" for c in cells]),
+            row("mean number of features", [f"{c['mean_features']:.2f}" for c in cells]),
             row(
                 "`select`, rows per second", [f"{c['select_rows_per_second']:,.0f}" for c in cells]
             ),
             row(
-                "plain loop, rows per second", [f"{c['loop_rows_per_second']:,.0f}" for c in cells]
+                "Python loop, rows per second", [f"{c['loop_rows_per_second']:,.0f}" for c in cells]
             ),
-            row("`select` is faster by", [f"{c['times_faster_than_loop']:.0f} ×" for c in cells]),
             row(
-                "`select` beside the bare passes of its row-steps",
-                [f"{c['times_the_bare_passes']:.2f} × their time" for c in cells],
+                "speed-up of `select` over the loop",
+                [f"{c['times_faster_than_loop']:.0f} ×" for c in cells],
+            ),
+            row(
+                "time of `select` / time of the forward passes alone",
+                [f"{c['times_the_bare_passes']:.2f}" for c in cells],
             ),
             row("peak memory of the process", [f"{c['peak_mb']:.0f} MB" for c in cells]),
             "",

@@ -1,12 +1,11 @@
-"""The HTML page: how large, how soon it shows, and how closely its model agrees with Python.
+"""The HTML page: size, loading time, and agreement of its JavaScript model with Python.
 
     python benchmarks/page/run.py
 
-Size and time: 1,000 rows × 30 columns, a model of the default size inside, opened in headless
-Chromium in a fresh context each time. The first view counts from the navigation until list, story
-and charts are on the screen and every control works. Agreement: every
-recorded narrative of three data sets told again by the page's JavaScript. Needs playwright and
-chromium.
+Size and time: 1,000 rows × 30 columns with an embedded model of the default size, opened in
+headless Chromium in a fresh context each time. The time to first view is from the navigation until
+list, narrative and charts are drawn and every control works. Agreement: the page's JavaScript
+recomputes every recorded narrative of three data sets. Needs playwright and chromium.
 """
 
 from __future__ import annotations
@@ -38,18 +37,18 @@ LOADING = """() => ({
 })"""
 RETELLING = """() => {
   const start = performance.now();
-  for (let i = 0; i < 100; i++) suwr.liveStory(i);
+  for (let i = 0; i < 100; i++) suwr.computedNarrative(i);
   return (performance.now() - start) / 100;
 }"""
 AGREEMENT = """(tolerance) => {
   const found = { rows: 0, steps: 0, different: 0, near_ties: 0, largest_difference: 0 };
   suwr.data.rows.forEach((row, i) => {
-    const story = suwr.liveStory(i);
-    const { same, difference } = suwr.compareStories(suwr.recordedStory(row), story);
+    const narrative = suwr.computedNarrative(i);
+    const { same, difference } = suwr.compareNarratives(suwr.recordedNarrative(row), narrative);
     found.rows += 1;
-    found.steps += story.steps.length;
+    found.steps += narrative.steps.length;
     found.different += same ? 0 : 1;
-    found.near_ties += story.margin < tolerance ? 1 : 0;
+    found.near_ties += narrative.margin < tolerance ? 1 : 0;
     found.largest_difference = Math.max(found.largest_difference, difference);
   });
   return found;
@@ -75,7 +74,7 @@ def large_page(path: Path) -> dict:
 
 
 def measure() -> dict:
-    """Everything, in one browser."""
+    """Run all measurements in one browser."""
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
 
         def open_page(path: Path):
@@ -85,7 +84,7 @@ def measure() -> dict:
             return page
 
         def load(path: Path) -> dict:
-            """Milliseconds by the clock, and those that the page's own thread worked."""
+            """Wall-clock milliseconds, and milliseconds of work in the page's main thread."""
             page = browser.new_context().new_page()
             tools = page.context.new_cdp_session(page)
             tools.send("Performance.enable", {"timeDomain": "threadTicks"})
@@ -121,7 +120,7 @@ def measure() -> dict:
 
 
 def table(result: dict) -> str:
-    """The Markdown page."""
+    """Format the results as Markdown."""
     about = result["about"]
 
     def times(name: str) -> str:
@@ -130,30 +129,30 @@ def table(result: dict) -> str:
 
     titles = {
         "cancer": "breast cancer, 30 numbers",
-        "mixed": "mixed table: numbers with gaps, text, booleans, a group",
+        "mixed": "mixed table: numbers with missing values, strings, booleans, a group",
         "digits": "digits, 8 × 8 pixels in 3 × 3 patches",
     }
     lines = [
         "# The HTML page",
         "",
         f"{result['rows']:,} rows × {result['columns']} columns, {result['mean_steps']:.1f} steps "
-        f"a row, a model of {result['parameters']:,} parameters inside. Chromium "
+        f"per row, an embedded model of {result['parameters']:,} parameters. Chromium "
         f"{result['chromium']}, {about['machine']}, {about['date']}; load average "
-        f"{result['load_average']:.1f} while measuring.",
+        f"{result['load_average']:.1f}.",
         "",
-        "| | | asked for |",
-        "| --- | ---: | ---: |",
-        f"| size, MB | {result['megabytes']:.2f} | under 5 |",
-        f"| first view, milliseconds, median of {REPEATS} | {times('first_view')} | under 1,000 |",
-        f"| work of the page's thread until then, milliseconds | {times('work')} | |",
-        f"| one story told anew in the page, milliseconds | "
-        f"{result['milliseconds_per_story']:.1f} | |",
-        f"| writing the page, seconds | {result['seconds_to_write']:.2f} | |",
+        "| | |",
+        "| --- | ---: |",
+        f"| size, MB | {result['megabytes']:.2f} |",
+        f"| time to first view, milliseconds, median of {REPEATS} | {times('first_view')} |",
+        f"| of that, work in the main thread, milliseconds | {times('work')} |",
+        f"| recomputing one narrative, milliseconds | {result['milliseconds_per_story']:.1f} |",
+        f"| writing the page, seconds | {result['seconds_to_write']:.2f} |",
         "",
-        "The model in the page beside Python, over every step of every row: decisions, stop",
-        f"probabilities and predictions. A near tie is a decision closer than {TOLERANCE:g}.",
+        "Difference between the model in the page and Python, over the decisions, stop",
+        "probabilities and predictions of every step of every row. A near tie is a decision with a",
+        f"margin below {TOLERANCE:g}.",
         "",
-        "| data | rows | steps | decided otherwise | near ties | largest difference |",
+        "| data | rows | steps | different decisions | near ties | largest difference |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name, found in result["agreement"].items():

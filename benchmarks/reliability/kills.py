@@ -1,17 +1,17 @@
-"""Is anything lost, half-written or orphaned when a process is killed?
+"""Killed processes: no lost work, no partial files, no orphans.
 
     python benchmarks/reliability/kills.py [kills]
+    python benchmarks/reliability/kills.py --table
 
-Each subject is a command that is started, killed (SIGKILL) at a random moment, and started again,
-until it has been killed often enough and has come to its end; whenever it comes to its end before
-that, it begins anew. Every fourth kill hits the command alone, whose workers must then end by
-themselves; the others hit the whole process group.
+Each subject is a command that is started, killed (SIGKILL) at a random time and started again,
+until it has been killed often enough and has completed; if it completes earlier, it starts from an
+empty folder. Every fourth kill hits the command alone, whose workers must then exit by themselves;
+the others hit the whole process group.
 
-After every kill each visible file must be whole, and what was finished before must still be there
-and not have been done again. At every end, what is in the folder is compared with what an
-undisturbed run leaves: the same files, with the same bytes. Only ``reproduce`` writes times and
-dates, which are left out of the comparison (`without_times`). A new subject is one more entry in
-``SUBJECTS``.
+After every kill each visible file must be complete, and finished work must be preserved and not
+repeated. At every completion the folder must have the same files with the same bytes as after an
+uninterrupted run. Only ``reproduce`` writes times and dates, which are excluded from the comparison
+(`without_times`). A new subject is one more entry in ``SUBJECTS``.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from common import machine, write_json
 HERE = Path(__file__).parent
 MODEL = HERE.parents[1] / "tests" / "estimators" / "fixtures" / "classifier-1.suwr"
 PARTITION = 20_000
-# Seconds in which workers must have noticed that nobody waits for them (joblib's take 40).
-PATIENCE = 120
+# Seconds within which workers must exit after their parent was killed (joblib's take 40).
+WORKER_TIMEOUT = 120
 SHARED_MEMORY = Path("/dev/shm")
 
-SAVE_FOREVER = """
+SAVE_REPEATEDLY = """
 import sys, suwr
 model = suwr.load(sys.argv[1])
 for _ in range(int(sys.argv[2])):
@@ -64,19 +64,19 @@ def same(path: Path) -> Any:
 
 @dataclass(frozen=True)
 class Subject:
-    """A command that may be killed.
+    """A command to be killed.
 
     Attributes
     ----------
     command : callable (data) -> words
-        Writes into the working folder, reads what `prepare` put into ``data``; exits with 0 when
-        done.
+        Writes into the working folder and reads the files of `prepare` in ``data``; exits with 0
+        on completion.
     check : callable (path) -> object
-        Raises when a file is not whole.
+        Raises if a file is not complete.
     finished : callable (folder) -> comparable
-        What need not be done again. It must never be less (``<=``) than after an earlier kill.
+        Finished work; must never decrease (``<=``) from one kill to the next.
     content : callable (path) -> comparable
-        What must be as in an undisturbed run.
+        Content to compare with that of an uninterrupted run.
     """
 
     command: Callable[[Path], list[str]]
@@ -86,7 +86,7 @@ class Subject:
 
 
 def prepare(data: Path) -> None:
-    """Rows to score, 24 partitions of 20,000 rows; and iris, to fit."""
+    """Write 24 partitions of 20,000 rows to score, and the iris data to fit."""
     rng = np.random.RandomState(0)
     n = 24 * PARTITION
     frame = pd.DataFrame(
@@ -119,7 +119,7 @@ def check_fit(path: Path) -> None:
 
 
 def epochs_done(checkpoint: Path) -> tuple[int, int]:
-    """The phase of training that was under way, and its epochs that are done."""
+    """Current phase of the training, and its finished epochs."""
     with safe_open(checkpoint, "numpy") as file:
         return int(file.metadata()["phase"]), int(file.get_tensor("epoch"))
 
@@ -144,7 +144,7 @@ def check_reproduced(path: Path) -> None:
 
 
 def without_times(path: Path) -> Any:
-    """The content of a file of ``suwr reproduce``, but for dates and the seconds of fits."""
+    """Content of a file of an experiment, without dates and durations."""
     if path.suffix == ".json":
 
         def plain(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def without_times(path: Path) -> Any:
         return json.loads(path.read_text(), object_pairs_hook=plain)
     if path.suffix not in (".md", ".tex"):
         return path.read_bytes()
-    # Tables have a column of seconds.
+    # Remove the column of durations.
     rows = [line.split("|" if path.suffix == ".md" else "&") for line in path.open()]
     header = next(row for row in rows if any("fit, s" in cell for cell in row))
     at = next(i for i, cell in enumerate(header) if "fit, s" in cell)
@@ -161,13 +161,13 @@ def without_times(path: Path) -> Any:
 
 
 def files_done(pattern: str) -> Callable[[Path], set[tuple[str, int]]]:
-    """Finished files with the times of their writing: one that is done again has another."""
+    """Finished files with their modification times, which change if work is repeated."""
     return lambda folder: {(p.name, p.stat().st_mtime_ns) for p in folder.glob(pattern)}
 
 
 SUBJECTS = {
     "save": Subject(
-        lambda data: ["-c", SAVE_FOREVER, str(MODEL), "2000"],
+        lambda data: ["-c", SAVE_REPEATEDLY, str(MODEL), "2000"],
         suwr.load,
         lambda folder: {p.name for p in folder.glob("*.suwr")},
     ),
@@ -181,7 +181,7 @@ SUBJECTS = {
     ),
     "reproduce": Subject(
         lambda data: [
-            "-m", "suwr.cli", "reproduce", "synthetic", "--preset", "mini", "--jobs", "2",
+            "-m", "suwr_experiments", "synthetic", "--preset", "mini", "--jobs", "2",
             "--out", "results",
         ],
         check_reproduced,
@@ -199,7 +199,7 @@ SUBJECTS = {
 
 
 def run(subject: Subject, folder: Path, data: Path) -> subprocess.Popen:
-    # What it says goes to a file: workers that outlive it would keep a pipe open.
+    # Standard error goes to a file, since surviving workers would keep a pipe open.
     with open(folder.parent / "errors", "wb") as errors:
         return subprocess.Popen(
             [sys.executable, *subject.command(data)],
@@ -216,7 +216,7 @@ def require_success(process: subprocess.Popen, folder: Path) -> None:
 
 
 def members(group: int) -> list[psutil.Process]:
-    """Living processes of a group."""
+    """Running processes of a group."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -228,14 +228,14 @@ def members(group: int) -> list[psutil.Process]:
 
 
 def kill(process: subprocess.Popen, whole_group: bool) -> bool:
-    """Kill a command, and wait until its workers are gone; False if they would not go."""
-    # The group of a session's first process has its number.
+    """Kill a command and wait until its workers exit; False if they do not."""
+    # The id of the process group is that of the first process of the session.
     if whole_group:
         os.killpg(process.pid, signal.SIGKILL)
     else:
         process.kill()
     process.wait()
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + WORKER_TIMEOUT
     while members(process.pid):
         if time.monotonic() > end:
             os.killpg(process.pid, signal.SIGKILL)
@@ -245,7 +245,7 @@ def kill(process: subprocess.Popen, whole_group: bool) -> bool:
 
 
 def sweep_shared_memory(pid: int) -> int:
-    """Remove joblib's semaphores and folders of a process whose whole group was killed."""
+    """Remove joblib's semaphores and folders after a whole process group was killed."""
     patterns = (f"sem.loky-{pid}-*", f"joblib_memmapping_folder_{pid}_*")
     found = [path for pattern in patterns for path in SHARED_MEMORY.glob(pattern)]
     for path in found:
@@ -254,7 +254,7 @@ def sweep_shared_memory(pid: int) -> int:
 
 
 def visible(folder: Path) -> dict[str, Path]:
-    """Files by their names; temporary ones begin with a dot."""
+    """Files by name, without temporary ones, which start with a dot."""
     names = {str(p.relative_to(folder)): p for p in folder.rglob("*") if p.is_file()}
     return {n: p for n, p in names.items() if not any(w.startswith(".") for w in Path(n).parts)}
 
@@ -278,24 +278,24 @@ def count_broken(subject: Subject, folder: Path) -> int:
     return broken
 
 
-def torment(subject: Subject, data: Path, n_kills: int, rng: Random) -> dict[str, Any]:
-    """Kill a subject that often, and let it finish."""
-    with tempfile.TemporaryDirectory() as quiet, tempfile.TemporaryDirectory() as rough:
-        calm, harsh = Path(quiet) / "out", Path(rough) / "out"
-        calm.mkdir()
-        harsh.mkdir()
+def kill_repeatedly(subject: Subject, data: Path, n_kills: int, rng: Random) -> dict[str, Any]:
+    """Kill a subject ``n_kills`` times, and let it complete."""
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+        reference, killed = Path(first) / "out", Path(second) / "out"
+        reference.mkdir()
+        killed.mkdir()
         start = time.perf_counter()
-        require_success(run(subject, calm, data), calm)
+        require_success(run(subject, reference, data), reference)
         whole = time.perf_counter() - start
-        wanted, names = contents(subject, calm), everything(calm)
+        expected, names = contents(subject, reference), everything(reference)
         found: dict[str, Any] = {
             "kills": 0, "ends": 0, "files_after_each_kill": [], "broken_files": 0, "lost": 0,
             "immortal_workers": 0, "in_shared_memory": 0, "orphans": [], "different_ends": 0,
             "undisturbed_seconds": round(whole, 1),
         }  # fmt: skip
-        before = subject.finished(harsh)
+        before = subject.finished(killed)
         while True:
-            process = run(subject, harsh, data)
+            process = run(subject, killed, data)
             enough = found["kills"] == n_kills
             try:
                 process.wait(None if enough else rng.uniform(0.3, 1.0) * whole)
@@ -303,23 +303,23 @@ def torment(subject: Subject, data: Path, n_kills: int, rng: Random) -> dict[str
                 found["kills"] += 1
                 found["immortal_workers"] += not kill(process, found["kills"] % 4 > 0)
                 found["in_shared_memory"] += sweep_shared_memory(process.pid)
-                found["broken_files"] += count_broken(subject, harsh)
-                found["files_after_each_kill"].append(len(visible(harsh)))
-            after = subject.finished(harsh)
+                found["broken_files"] += count_broken(subject, killed)
+                found["files_after_each_kill"].append(len(visible(killed)))
+            after = subject.finished(killed)
             found["lost"] += not before <= after
             before = after
-            # Killed when its results were there already, it has come to its end as well.
-            if process.returncode >= 0 or visible(harsh).keys() == wanted.keys():
+            # It has also completed if it was killed after writing its last result.
+            if process.returncode >= 0 or visible(killed).keys() == expected.keys():
                 if process.returncode >= 0:
-                    require_success(process, harsh)
-                    found["orphans"] += sorted(everything(harsh) - names)
+                    require_success(process, killed)
+                    found["orphans"] += sorted(everything(killed) - names)
                 found["ends"] += 1
-                found["different_ends"] += contents(subject, harsh) != wanted
+                found["different_ends"] += contents(subject, killed) != expected
                 if enough:
                     return found
-                shutil.rmtree(harsh)
-                harsh.mkdir()
-                before = subject.finished(harsh)
+                shutil.rmtree(killed)
+                killed.mkdir()
+                before = subject.finished(killed)
 
 
 def table(result: dict[str, Any]) -> str:
@@ -327,11 +327,11 @@ def table(result: dict[str, Any]) -> str:
     lines = [
         "# Killed processes",
         "",
-        f"SIGKILL at random moments, then started again ({about['machine']}, {about['date']}; the "
-        "machine was shared). Every fourth kill hit the command alone, the others its workers too.",
+        f"SIGKILL at random times, then started again ({about['machine']}, {about['date']}). Every "
+        "fourth kill hit the command alone, the others its workers as well.",
         "",
-        "| command | kills | broken files | finished work lost | orphans | workers left | "
-        "results compared | different from an undisturbed run |",
+        "| command | kills | partial files | finished work lost | orphaned files | workers left | "
+        "completions | different from an uninterrupted run |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name, r in result["subjects"].items():
@@ -344,13 +344,13 @@ def table(result: dict[str, Any]) -> str:
         [
             *lines,
             "",
-            "Results are compared byte for byte; those of `reproduce` without the dates and "
-            "seconds in them. Finished work is lost where a record or partition is written again, "
-            "or a fit falls back behind an epoch that its checkpoint had.",
+            "Results are compared byte for byte, those of `reproduce` (`python -m "
+            "suwr_experiments`) without dates and durations. Finished work is lost if a record or "
+            "partition is written again, or if a fit resumes before an epoch of its checkpoint.",
             "",
-            f"Where a whole group was killed, joblib's own semaphores and empty folders stayed in "
-            f"the system's shared memory ({left} in all, 32 bytes each): the process that sweeps "
-            "them away was killed too.",
+            f"After a whole process group was killed, semaphores and empty folders of joblib "
+            f"remained in shared memory ({left} in all, 32 bytes each), since the process that "
+            "removes them was killed as well.",
             "",
             f"Command: `{about['command']}`",
             "",
@@ -359,14 +359,17 @@ def table(result: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    n_kills = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-    with tempfile.TemporaryDirectory() as rows:
-        prepare(Path(rows))
-        results = {}
-        for name, subject in SUBJECTS.items():
-            results[name] = torment(subject, Path(rows), n_kills, Random(name))
-            print(name, results[name], flush=True)
-    stored = {"about": machine(), "subjects": results}
-    write_json(HERE / "kills.json", stored)
+    if "--table" in sys.argv:
+        stored = json.loads((HERE / "kills.json").read_text())
+    else:
+        n_kills = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+        with tempfile.TemporaryDirectory() as rows:
+            prepare(Path(rows))
+            results = {}
+            for name, subject in SUBJECTS.items():
+                results[name] = kill_repeatedly(subject, Path(rows), n_kills, Random(name))
+                print(name, results[name], flush=True)
+        stored = {"about": machine(), "subjects": results}
+        write_json(HERE / "kills.json", stored)
     (HERE / "kills.md").write_text(table(stored))
     print(table(stored))

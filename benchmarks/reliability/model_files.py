@@ -1,11 +1,11 @@
-"""Do altered and forged model files ever do harm?
+"""Robustness against corrupted and forged model files.
 
     python benchmarks/reliability/model_files.py [cases]
 
-Accidents (bit flips, cuts, rewritten headers) must be refused with `ModelFileError` or load the
-very same model. Forgeries, whose digest is right, must be refused or load a model that predicts and
-can be saved and loaded again. All of them without running code, without a long wait, and without
-memory beyond that of a handful of models. The cases are seeded: any of them can be made again.
+Corrupted files (bit flips, truncations, rewritten headers) must raise `ModelFileError` or load the
+identical model. Forged files, which have a valid digest, must raise `ModelFileError` or load a
+model that predicts and can be saved and loaded again. None may execute code, hang or exhaust the
+memory. The cases are seeded and therefore reproducible.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from suwr.exceptions import ModelFileError
 
 HERE = Path(__file__).parent
 FIXTURES = HERE.parents[1] / "tests" / "estimators" / "fixtures"
-# Shares of the cases; forgeries that load are slow, since each of them must predict.
+# Fractions of the cases; forgeries that load are slow, since each of them must predict.
 SHARES = {
     "bit flips": 0.3,
     "cuts and splices": 0.2,
@@ -47,7 +47,7 @@ def peak_mb() -> float:
 
 
 def start() -> list[tuple[bytes, bytes, object]]:
-    """The stored files, the same models written anew, and rows for them."""
+    """The stored files, the same models saved again, and rows to predict."""
     subjects = []
     for kind in ("classifier", "regressor"):
         data = (FIXTURES / f"{kind}-1.suwr").read_bytes()
@@ -60,7 +60,7 @@ def start() -> list[tuple[bytes, bytes, object]]:
 
 
 def verdict(data: bytes, whole: bytes, X: object, accident: bool) -> str:
-    """What became of one case."""
+    """Outcome of one case."""
     with hostile_files.watched() as seen:
         try:
             model = from_bytes(data)
@@ -71,7 +71,7 @@ def verdict(data: bytes, whole: bytes, X: object, accident: bool) -> str:
     again = to_bytes(model)
     if accident:
         return "same model" if again == whole else "another model"
-    # A model without names would warn of those in a frame.
+    # A model fitted without column names warns about a data frame.
     model.explain(X if hasattr(model, "feature_names_in_") else np.asarray(X))
     return "working model" if to_bytes(from_bytes(again)) == again else "unstable model"
 
@@ -106,34 +106,34 @@ def measure(n_cases: int) -> dict:
 
 
 def table(result: dict) -> str:
-    """The Markdown page."""
+    """Format the results as Markdown."""
     about, families = result["about"], result["families"]
     total = sum(f["cases"] for f in families.values())
     good = ("refused", "same model", "working model")
     bad = total - sum(f.get(outcome, 0) for f in families.values() for outcome in good)
     lines = [
-        "# Hostile model files",
+        "# Corrupted and forged model files",
         "",
-        f"{total:,} seeded cases, {bad} bad outcomes ({about['machine']}, {about['date']}; the "
-        "machine was shared). Bad would be: an exception other than `ModelFileError`, another "
-        "model from an accident, a forged model that does not predict, code that is run.",
+        f"{total:,} seeded cases, {bad} bad outcomes ({about['machine']}, {about['date']}). Bad "
+        "outcomes are an exception other than `ModelFileError`, a different model from a corrupted "
+        "file, a forged model that does not predict, and executed code.",
         "",
-        "| alteration | digest | cases | refused | same or working model | bad | slowest | peak |",
+        "| alteration | digest | cases | rejected | same or working model | bad | slowest | peak |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for name, f in families.items():
         loaded = f.get("same model", 0) + f.get("working model", 0)
         wrong = f["cases"] - f.get("refused", 0) - loaded
-        mended = "wrong" if name in hostile_files.ACCIDENTS else "right"
+        digest = "wrong" if name in hostile_files.ACCIDENTS else "right"
         lines.append(
-            f"| {name} | {mended} | {f['cases']:,} | {f.get('refused', 0):,} | {loaded:,} | "
+            f"| {name} | {digest} | {f['cases']:,} | {f.get('refused', 0):,} | {loaded:,} | "
             f"{wrong} | {f['slowest_seconds']:.2f} s | {f['peak_mb']} MB |"
         )
     lines += [
         "",
-        f"Peak memory of the process before the first case: {result['peak_mb_before']} MB. The "
-        "time includes predictions of twelve rows and a second round trip where a forged model "
-        "loads.",
+        f"Peak memory of the process before the first case: {result['peak_mb_before']} MB. For a "
+        "forged model that loads, the time includes the prediction of twelve rows and saving and "
+        "loading it again.",
         "",
         f"Command: `{about['command']}`",
         "",

@@ -1,9 +1,9 @@
-"""Training by two processes: the model and the time of each, beside a single one.
+"""Distributed training by two processes: models and times, compared with one process.
 
     python benchmarks/reliability/processes.py
 
-CPU time is that of one process of the pair: what it would take on a core of its own, waiting not
-counted. Wall time depends on who else uses the machine.
+CPU time is that of one of the two processes, without waiting. Wall time depends on the load of the
+machine.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ CASES = {
 
 
 def problem(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which column tells the class depends on the sign of the first."""
+    """Rows whose first column determines which other column is informative."""
     X = np.random.RandomState(0).randn(n, d)
     return X, np.where(X[:, 0] > 0, X[:, 1] > 0, X[:, 2] + X[:, 3] > 0)
 
 
 def work(folder: Path, name: str) -> None:
-    """One process: fit every case; the leading one leaves what came out."""
+    """Fit every case in this process; the leading process saves the results."""
     with torchrun_process_group("cpu") as leads:
-        # What torch loads at its first step belongs to no case.
+        # Warm-up: exclude the initialisation of torch from the times.
         SUWRClassifier(random_state=0, device="cpu", max_epochs=1).fit(*problem(50, 4))
         for number, (n, d, params) in enumerate(CASES.values()):
             X, y = problem(n, d)
@@ -59,7 +59,7 @@ def work(folder: Path, name: str) -> None:
                 np.savez(
                     folder / f"{name}-{number}.npz",
                     cpu=cpu, wall=wall, accuracy=model.score(X, y),
-                    masks=model.select(X), said=model.predict_proba(X),
+                    masks=model.select(X), probability=model.predict_proba(X),
                     weights=torch.cat([t.flatten() for t in state]).numpy(),
                 )  # fmt: skip
 
@@ -83,7 +83,7 @@ def measure(folder: Path) -> list[dict]:
                 "accuracy": [round(float(r["accuracy"]), 4) for r in (one, two)],
                 "rows_with_equal_masks": float((one["masks"] == two["masks"]).all(axis=1).mean()),
                 "largest_difference_of_probabilities": float(
-                    np.abs(one["said"] - two["said"]).max()
+                    np.abs(one["probability"] - two["probability"]).max()
                 ),
                 "largest_difference_of_weights": float(
                     np.abs(one["weights"] - two["weights"]).max()
@@ -99,13 +99,12 @@ def table(result: dict) -> str:
         "# Training by two processes",
         "",
         "The same fit by one process and by two (`torchrun --nproc-per-node 2`, gloo), one thread "
-        f"each ({about['machine']}, {about['date']}). CPU time is that of one process of the pair, "
-        "without waiting: the time of a fit where each has a core of its own and the network costs "
-        "nothing. The machine was shared, so wall times are upper bounds. Random numbers and "
-        "decisions are computed by every process, so that two are not twice as fast; the wider the "
-        "networks, the closer to it. Where one of the millions of random draws lies within "
-        "rounding of its threshold, a row goes another way from there on: then the two models are "
-        "as good as each other, but no longer equal.",
+        f"each ({about['machine']}, {about['date']}). CPU time is that of one of the processes, "
+        "without waiting. Other processes used the machine, so wall times are upper bounds. Every "
+        "process computes all random numbers and decisions, so that the speed-up is below two and "
+        "grows with the size of the networks. Gradients are summed in another order; if a random "
+        "number is within rounding error of its threshold, a decision differs, and the two models "
+        "are no longer equal.",
         "",
         "| fit | CPU seconds, 1 → 2 | ratio | wall seconds, 1 → 2 | accuracy, 1 → 2 | "
         "rows with equal masks | largest difference of probabilities |",

@@ -1,10 +1,10 @@
-"""Scoring of data larger than memory: rows per second and peak memory for 1 and 2 workers.
+"""Scoring data larger than memory: rows per second and peak memory with 1 and 2 workers.
 
     python benchmarks/reliability/scoring.py [folder]
 
-Ten million rows of 30 columns: one file of five million rows and five of one million, generated
-and thrown away. Each run is a process of its own. A sample of the results is compared with what the
-model says in memory.
+Ten million rows of 30 columns are generated, one file of five million rows and five of one million,
+and deleted at the end. Each run is a process of its own. A sample of the results is compared with
+predictions in memory.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FILES = {"large": 5_000_000, **{f"small-{n}": 1_000_000 for n in range(5)}}
 
 
 def generate(folder: Path) -> None:
-    """Write the files a row group at a time."""
+    """Write the files by row group."""
     folder.mkdir()
     schema = pa.schema([(name, pa.float32()) for name in COLUMNS])
     rng = np.random.default_rng(0)
@@ -49,7 +49,7 @@ def generate(folder: Path) -> None:
 
 
 def train() -> SUWRClassifier:
-    """Which column tells the class depends on the sign of the first."""
+    """Fit on rows whose first column determines which other column is informative."""
     rng = np.random.RandomState(0)
     X = pd.DataFrame(rng.randn(4000, 30), columns=COLUMNS)
     y = np.where(X["x0"] > 0, X["x1"] > 0, X["x2"] + X["x3"] > 0)
@@ -58,7 +58,7 @@ def train() -> SUWRClassifier:
 
 
 def work(folder: Path, n_jobs: int) -> dict:
-    """One run, in this process and its workers."""
+    """Run one case in this process and its workers."""
     model = suwr.load(folder / "m.suwr")
     start = time.perf_counter()
     done = score_partitions(model, folder / "data", folder / f"scored-{n_jobs}", n_jobs=n_jobs)
@@ -85,7 +85,7 @@ WHO = ("RUSAGE_SELF", "RUSAGE_CHILDREN")
 
 
 def agrees(folder: Path, n_jobs: int) -> bool:
-    """Whether two of the partitions say what the model says in memory."""
+    """Whether a scored partition equals predictions in memory."""
     model = suwr.load(folder / "m.suwr")
     X = pq.ParquetFile(folder / "data" / "large.parquet").read_row_groups([2, 3]).to_pandas()
     found = pd.read_parquet(folder / f"scored-{n_jobs}" / "part-00001.parquet")
@@ -117,15 +117,15 @@ def measure(folder: Path) -> dict:
 def table(result: dict) -> str:
     about = result["about"]
     lines = [
-        "# Scoring of data larger than memory",
+        "# Scoring data larger than memory",
         "",
         f"{sum(FILES.values()):,} rows × 30 columns of Parquet ({result['gigabytes']} GB), "
-        "partitions of 500,000 rows; a classifier of 3 × 32 units, at most 5 steps; one thread a "
-        f"worker ({about['machine']}, {about['date']}). The machine was shared: its load says with "
-        "how many other processes, so rows per second of CPU time are the number to keep.",
+        "partitions of 500,000 rows; a classifier of 3 × 32 units, at most 5 steps; one thread per "
+        f"worker ({about['machine']}, {about['date']}). Other processes used the machine, as its "
+        "load average shows; rows per CPU second do not depend on them.",
         "",
-        "| workers | rows per second | rows per CPU second | peak memory of a worker | load | "
-        "as in memory |",
+        "| workers | rows per second | rows per CPU second | peak memory per worker | load | "
+        "equal to in-memory |",
         "| ---: | ---: | ---: | ---: | ---: | --- |",
     ]
     for r in result["runs"]:

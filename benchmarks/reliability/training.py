@@ -2,10 +2,9 @@
 
     python benchmarks/reliability/training.py [folder]
 
-Generated Parquet files, thrown away afterwards. Each run is a process of its own, which notes the
-peak of its anonymous memory: what a process holds and the machine cannot take back. Pages of the
-mapped file are not in it; those the machine drops whenever it needs room. Both runs must end with
-the same model, bit for bit.
+Parquet files are generated, and deleted at the end. Each run is a process of its own and records
+the peak of its anonymous memory, which excludes the pages of memory-mapped files that the operating
+system can evict at any time. Both runs must give the same model, bit for bit.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ MODEL = {
 
 
 def generate(folder: Path) -> None:
-    """Write the files a row group at a time; which column tells depends on the first."""
+    """Write the files by row group; the first column determines which one is informative."""
     folder.mkdir()
     rng = np.random.default_rng(0)
     names = [f"x{i}" for i in range(N_COLUMNS)]
@@ -55,8 +54,8 @@ def generate(folder: Path) -> None:
                 writer.write_table(pa.table([*x, y], schema=schema))
 
 
-class Watch(threading.Thread):
-    """Notes the largest anonymous memory of this process, twenty times a second."""
+class MemoryMonitor(threading.Thread):
+    """Records the peak anonymous memory of this process, twenty times a second."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -70,9 +69,9 @@ class Watch(threading.Thread):
 
 
 def work(folder: Path, way: str) -> dict:
-    """One run, in this process."""
-    watch = Watch()
-    watch.start()
+    """Run one case in this process."""
+    monitor = MemoryMonitor()
+    monitor.start()
     start, model = time.process_time(), SUWRClassifier(**MODEL)
     if way == "files":
         fit_partitions(model, folder / "data", "y", scratch=folder)
@@ -81,14 +80,14 @@ def work(folder: Path, way: str) -> dict:
         y = frame.pop("y").to_numpy()
         model.fit(frame, y)
     cpu = time.process_time() - start
-    watch.done.set()
+    monitor.done.set()
     sha = hashlib.sha256()
     for tensor in model.policy_.network.state_dict().values():
         sha.update(tensor.numpy().tobytes())
     return {
         "way": way,
         "cpu_seconds": round(cpu),
-        "peak_anonymous_mb": round(watch.peak / 1024),
+        "peak_anonymous_mb": round(monitor.peak / 1024),
         "peak_resident_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         "model": sha.hexdigest(),
     }
@@ -119,9 +118,9 @@ def table(result: dict) -> str:
         "",
         f"{result['rows']:,} rows × {result['columns']} columns of Parquet "
         f"({result['parquet_gb']} GB; {result['encoded_gb']} GB encoded), one epoch of each phase, "
-        f"networks of 2 × 16 units, one thread ({about['machine']}, {about['date']}). Anonymous "
-        "memory is what a process holds; resident memory also counts pages of the mapped file, "
-        "which the machine takes back when it needs them.",
+        f"networks of 2 × 16 units, one thread ({about['machine']}, {about['date']}). Resident "
+        "memory includes pages of the memory-mapped file, which the operating system can evict; "
+        "anonymous memory does not.",
         "",
         "| trained from | peak anonymous memory | peak resident memory | CPU time |",
         "| --- | ---: | ---: | ---: |",

@@ -1,11 +1,10 @@
-"""How the cost of training and of scoring grows with rows, columns, steps and classes.
+"""Scaling of training and inference time with rows, columns, steps and classes.
 
     python benchmarks/scaling/run.py
 
-One thing grows at a time from the same start, by a factor of four; the exponent is the slope of
-log CPU time over log size. One core, CPU time, the best of several for scoring: ratios travel
-between machines, seconds do not. For scoring, the stop decision is overruled, so that every row
-takes all the steps that it may.
+One size at a time grows by a factor of four; the exponent is the slope of log CPU time over log
+size. CPU time of one core, the best of several runs for inference. For inference the stopping
+policy is disabled, so that every row takes ``max_steps`` steps.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ GROWTH = {
 
 
 def never_stop(model: SUWRClassifier) -> None:
-    """Overrule ζ_stop; the network is evaluated as before."""
+    """Disable ζ_stop; the network is evaluated as before."""
     network = model.policy_.network
     decide = network.decide
 
@@ -98,13 +97,13 @@ def table(result: dict) -> str:
     about = result["about"]
     start = ", ".join(f"{v:,} {k}" for k, v in START.items())
     lines = [
-        "# How cost grows",
+        "# Scaling",
         "",
-        f"From {start}; default networks, two epochs, CPU time of one core ({about['machine']}, "
-        f"{about['date']}; the machine was shared). Times are those of the smallest size = 1. In "
-        "`select` every row takes all its steps.",
+        f"Other sizes: {start}; default networks, two epochs, CPU time of one core "
+        f"({about['machine']}, {about['date']}). Times are relative to the smallest size. In "
+        "`select` every row takes ``max_steps`` steps.",
         "",
-        "| grows | sizes | `fit` | exponent | `select` | exponent |",
+        "| size | values | `fit` | exponent | `select` | exponent |",
         "| --- | --- | --- | ---: | --- | ---: |",
     ]
 

@@ -1,13 +1,12 @@
-"""How long training takes, how good it gets, and what it needs: our recipe beside REINFORCE.
+"""Training time, quality and memory of the trainers 'actor' and 'reinforce' on Syn4 and Syn5.
 
     python benchmarks/training/run.py            # about an hour on two cores
-    python benchmarks/training/run.py --table    # only remake the table from the JSON
+    python benchmarks/training/run.py --table    # only write the table from the JSON
 
-Every fit runs in a process of its own on one core; seconds are CPU seconds of that process without
-the evaluations, so that a busy machine does not change them. After every epoch the policy is
-evaluated on 10,000 rows that are neither training nor test rows (seed 200); the test rows
-(seed 100) are scored by the finished model. They were in view when the settings were chosen. A
-finished cell is never repeated.
+Every fit runs in a process of its own on one core; times are CPU seconds without the evaluations,
+so that they do not depend on the load. After every epoch the policy is evaluated on 10,000
+monitoring rows (seed 200); the finished model is evaluated on the test rows (seed 100), which were
+in view when the settings of 'actor' were chosen. Finished fits are not repeated.
 """
 
 from __future__ import annotations
@@ -27,15 +26,14 @@ from common import machine, write_json
 
 HERE = Path(__file__).parent
 TARGET = 0.809
-# REINFORCE is stopped after this many CPU seconds; its exploration ends well before. It gets the λ
-# that its authors chose for these sets (0.005 for a loss multiplied by ten): at our default it
-# selects nothing.
+# CPU seconds after which REINFORCE is stopped; its exploration ends well before. Its λ is that of
+# its authors (0.005 for a loss multiplied by ten): with the default λ it selects no feature.
 CAP = float(os.environ.get("CAP_SECONDS", "560"))
 TRAINERS = {"actor": {}, "reinforce": {"max_epochs": 330, "sparsity_weight": 0.0005}}
 
 
 def cell(number: int, seed: int, trainer: str) -> dict:
-    """One fit, with the curve of its evaluations."""
+    """Fit one model, and evaluate it after every epoch."""
     import numpy as np
     import torch
     from sklearn.metrics import log_loss, roc_auc_score
@@ -46,10 +44,10 @@ def cell(number: int, seed: int, trainer: str) -> dict:
     from suwr_experiments.synthetic import selection_metrics, synthetic
 
     torch.set_num_threads(1)
-    train, watch, test = (synthetic(number, seed=s) for s in (0, 200, 100))
+    train, monitor, test = (synthetic(number, seed=s) for s in (0, 200, 100))
     start, spent, curve = time.process_time(), 0.0, []
 
-    class Enough(Exception):
+    class TimeLimit(Exception):
         pass
 
     def observe(epoch) -> None:
@@ -58,24 +56,24 @@ def cell(number: int, seed: int, trainer: str) -> dict:
             return
         now = time.process_time()
         seconds = now - start - spent
-        values = model._encode(read_table(watch.X))
+        values = model._encode(read_table(monitor.X))
         mask = torch.from_numpy(epoch.policy.rollout(values).mask)
         p = epoch.policy.predict(values, mask)[:, 1].numpy().astype(np.float64)
         curve.append(
             {
                 "epoch": epoch.number,
                 "seconds": round(seconds, 2),
-                "auroc": round(float(roc_auc_score(watch.y, p)), 5),
-                "loss": round(float(log_loss(watch.y, p)), 5),
+                "auroc": round(float(roc_auc_score(monitor.y, p)), 5),
+                "loss": round(float(log_loss(monitor.y, p)), 5),
                 "validation": round(epoch.value, 5),
                 "n_selected": round(float(mask.sum(1).float().mean()), 3),
             }
         )
         spent += time.process_time() - now
         if trainer == "reinforce" and seconds > CAP:
-            raise Enough
+            raise TimeLimit
 
-    class Watching:
+    class Monitor:
         def __init__(self, *args) -> None:
             pass
 
@@ -85,14 +83,14 @@ def cell(number: int, seed: int, trainer: str) -> dict:
         def __exit__(self, *args) -> None:
             pass
 
-    base.training_progress = Watching
+    base.training_progress = Monitor
     model = SUWRClassifier(
         max_steps=11, random_state=seed, trainer=trainer, device="cpu", **TRAINERS[trainer]
     )
     result = {"data": f"Syn{number}", "seed": seed, "trainer": trainer, "curve": curve}
     try:
         model.fit(train.X, train.y)
-    except Enough:
+    except TimeLimit:
         result["stopped"] = f"after {CAP:.0f} s"
     else:
         masks = model.select(test.X)
@@ -107,25 +105,23 @@ def cell(number: int, seed: int, trainer: str) -> dict:
 
 
 def seconds_to_target(result: dict) -> float:
-    """CPU seconds until the watched AUROC first reaches the target."""
+    """CPU seconds until the AUROC on the monitoring rows first reaches the target."""
     return next((p["seconds"] for p in result["curve"] if p["auroc"] >= TARGET), float("inf"))
 
 
 def table(results: list[dict]) -> str:
-    """The Markdown page."""
+    """Format the results as Markdown."""
     import numpy as np
 
     caps = sorted({r["stopped"].split()[1] for r in results if "stopped" in r})
     lines = [
         "# Training",
         "",
-        f"Seconds are CPU seconds on one core until AUROC {TARGET} on watched rows; 'never' counts",
-        "as infinite in the median. 'reinforce' is the published objective with a shared encoder.",
-        "max_steps = 11; λ is the default for 'actor' and the authors' own for 'reinforce', which",
-        f"is stopped after {' or '.join(caps)} s. Test rows were used once per finished fit. What",
-        "'actor' is set to was chosen earlier with test rows of these two sets in view: read its",
-        "figures as somewhat optimistic. Where 'reinforce' was stopped after 270 s, at most 21 of",
-        "its 330 epochs were left.",
+        f"CPU seconds on one core until the AUROC on monitoring rows reaches {TARGET}; 'never' is",
+        "infinite in the median. 'reinforce' is the published objective with a shared encoder.",
+        "max_steps = 11; λ is the default for 'actor' and that of the authors for 'reinforce',",
+        f"which is stopped after {' or '.join(caps)} s. The settings of 'actor' were chosen with",
+        "the test rows of these two data sets in view, so its test scores are optimistic.",
         "",
         "| data | trainer | seeds | seconds to target | median | epochs | fit, median | memory |",
         "| --- | --- | ---: | --- | ---: | --- | ---: | ---: |",
@@ -150,7 +146,7 @@ def table(results: list[dict]) -> str:
             )
     lines += [
         "",
-        "## The finished models on the test rows",
+        "## Finished models on test rows",
         "",
         "| data | trainer | seed | AUROC | TPR | FDR | CFSR | features |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -199,7 +195,7 @@ def main() -> None:
             for number in (4, 5)
             if (f"Syn{number}", seed, trainer) not in known
         ]
-        # Three seeds of each trainer first: an unfinished run is then worth the most.
+        # Three seeds of each trainer first, so that an interrupted run can be summarized.
         todo.sort(key=lambda cell: (cell[1] >= 3, list(TRAINERS).index(cell[2]), cell[1]))
         stored["about"] = machine() | {"target": TARGET, "cap_seconds": CAP}
         with ThreadPoolExecutor(args.jobs) as pool:

@@ -1,12 +1,12 @@
-"""Which trainer for what: sampled rollouts or a look ahead, on small images and on wide tables.
+"""Compare the trainers 'actor' and 'lookahead' on small images and on wide tables.
 
     python benchmarks/training/trainers.py            # half an hour on two cores
-    python benchmarks/training/trainers.py --table    # only remake the table from the JSON
+    python benchmarks/training/trainers.py --table    # only write the table from the JSON
 
-Digits are the 8×8 images of scikit-learn, 20 epochs; Syn2 and Syn4 have 100 columns, of which 89
-are noise, and the default of 100 epochs. A finished fit is never repeated. The objective is the
-loss of rows that were not trained on, plus λ for each unit. This is where the bounds of
-``trainer="auto"`` come from.
+Digits are the 8×8 images of scikit-learn, with 20 epochs; Syn2 and Syn4 have 100 columns, of which
+89 are noise, and the default of 100 epochs. Finished fits are not repeated. The objective is the
+loss on test rows plus λ times the mean number of units. The thresholds of ``trainer="auto"`` are
+based on these results.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from suwr_experiments.tables import Grid
 
 HERE = Path(__file__).parent
 TRAINERS = ("actor", "lookahead")
-# Name, number of units, and the side of a patch or the number of the set.
+# Name, number of units, and the side of a patch or the number of the data set.
 DIGITS = (("digits, pixels", 64, 1), ("digits, 3×3 patches", 64, 3))
 TABLES = (("Syn2, 100 columns", 100, 2), ("Syn4, 100 columns", 100, 4))
 
@@ -40,7 +40,7 @@ TABLES = (("Syn2, 100 columns", 100, 2), ("Syn4, 100 columns", 100, 4))
 def fit(
     name: str, trainer: str, seed: int, split: Any, weight: float, params: dict[str, Any]
 ) -> dict[str, Any]:
-    """One fit on one core and its scores on the other rows."""
+    """Fit on one core, and score the test rows."""
     torch.set_num_threads(1)
     X, X_test, y, y_test = split
     model = SUWRClassifier(
@@ -50,20 +50,20 @@ def fit(
     model.fit(X, y)
     seconds = time.process_time() - start
     n_units = float(model.cost(X_test).mean())
-    lost = log_loss(y_test, model.predict_proba(X_test), labels=model.classes_)
+    loss = log_loss(y_test, model.predict_proba(X_test), labels=model.classes_)
     return {
         "data": name,
         "trainer": trainer,
         "seed": seed,
         "accuracy": float(model.score(X_test, y_test)),
         "n_units": n_units,
-        "objective": float(lost + weight * n_units),
+        "objective": float(loss + weight * n_units),
         "cpu_seconds": round(seconds, 1),
     }
 
 
 def jobs() -> list[tuple[Any, ...]]:
-    """What `fit` is to be told, the longest first."""
+    """Arguments of `fit`, the slowest fits first."""
     found: list[tuple[Any, ...]] = []
     for trainer in TRAINERS[::-1]:
         for name, _, number in TABLES:
@@ -79,24 +79,29 @@ def jobs() -> list[tuple[Any, ...]]:
 
 
 def table(stored: dict[str, Any]) -> str:
-    """The Markdown page."""
+    """Format the results as Markdown."""
     about = stored["about"]
     rows = []
     for name, units, _ in DIGITS + TABLES:
         for trainer in TRAINERS:
             own = [c for c in stored["cells"] if (c["data"], c["trainer"]) == (name, trainer)]
-            objective, accuracy, taken, seconds = (
+            objective, accuracy, selected, seconds = (
                 np.mean([c[key] for c in own])
                 for key in ("objective", "accuracy", "n_units", "cpu_seconds")
             )
-            shown = [f"{objective:.3f}", f"{100 * accuracy:.1f}", f"{taken:.1f}", f"{seconds:.0f}"]
+            shown = [
+                f"{objective:.3f}",
+                f"{100 * accuracy:.1f}",
+                f"{selected:.1f}",
+                f"{seconds:.0f}",
+            ]
             rows.append([name, trainer, str(units), *shown, str(len(own))])
-    header = ["data", "trainer", "units", "objective", "accuracy, %", "taken", "CPU s", "seeds"]
+    header = ["data", "trainer", "units", "objective", "accuracy, %", "selected", "CPU s", "seeds"]
     return (
-        "# Sampled rollouts or a look ahead\n\n"
-        f"Rows that were not trained on; mean of the seeds ({about['machine']}, {about['date']}). "
-        "A lower objective, loss and λ for each unit taken, is better. Digits: λ = 0.03, 20 "
-        "epochs; tables: λ = 0.007, 100 epochs.\n\n"
+        "# Trainers: sampled rollouts and look-ahead\n\n"
+        f"Test rows; mean over the seeds ({about['machine']}, {about['date']}). The objective is "
+        "the loss plus λ times the number of selected units; lower is better. Digits: λ = 0.03, "
+        "20 epochs; tables: λ = 0.007, 100 epochs.\n\n"
         + Grid(header, rows, n_left=2).markdown()
         + "\n"
     )

@@ -287,7 +287,7 @@ class Explanation(Sequence[Narrative]):
         self,
         path: str | os.PathLike[str],
         *,
-        title: str = "How these predictions came about",
+        title: str = "Predictions, step by step",
         y: Sequence[Any] | None = None,
         model: bool | Literal["auto"] = "auto",
         hidden_values: bool = False,

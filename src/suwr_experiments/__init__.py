@@ -1,1 +1,1 @@
-"""Data sets and metrics of the paper's experiments."""
+"""The paper's experiments: data sets, grids of fits, records, tables, figures and result pages."""

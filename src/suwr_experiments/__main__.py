@@ -1,71 +1,128 @@
-"""Run experiments without the command line's extras: ``python -m suwr_experiments synthetic``.
-
-What `suwr reproduce` does, for machines that have neither typer nor rich nor matplotlib.
-"""
+"""Command line of the paper's experiments: ``python -m suwr_experiments --help``."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from suwr_experiments.cells import Cell
-from suwr_experiments.options import HELP, PRESETS, Options
-from suwr_experiments.pages import write_pages
-from suwr_experiments.registry import EXPERIMENTS
-from suwr_experiments.reproduce import reproduce
-from suwr_experiments.runner import run_cell
+from suwr_experiments.config import PRESETS, PROGRAM, Cell, RunConfig
+from suwr_experiments.images import FOLDER_VARIABLE, IMAGE_SETS, load_images
+from suwr_experiments.pages import RECORD_FOLDERS, write_outputs, write_pages
+from suwr_experiments.records import RecordStore
+from suwr_experiments.runner import EXPERIMENTS, find_experiment, run, run_cell
+
+DESCRIPTIONS = {
+    "pareto": "Experiment 1: policies and exact Pareto fronts",
+    "synthetic": "Experiment 2: Syn1 to Syn6",
+    "images": "Experiment 3: MNIST and Fashion-MNIST",
+}
+# Classes of the paper's figures: sandal and ankle boot, and the digits 3 and 8.
+PAPER_PAIR = {"fashion-mnist": (5, 9)}
+PAPER_FLIP = {"mnist": (3, 8)}
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m suwr_experiments", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog=" ".join(PROGRAM),
+        description="Reproduce the paper's experiments. An interrupted run continues when it is "
+        "started again.",
+    )
     commands = parser.add_subparsers(dest="command", required=True)
-    one = commands.add_parser("cell", help="run one cell, given as JSON, and print its record")
-    one.add_argument("json")
-    one.add_argument("--out", type=Path, required=True, help=HELP["out"])
-    one.add_argument("--device", default="cpu", help=HELP["device"])
-    pages = commands.add_parser("pages", help="write the result pages from records")
+    # Types of the options that are not plain strings.
+    types: dict[str, Any] = {
+        "out": Path, "data": Path, "methods": _names, "datasets": _names, "seeds": int,
+        "jobs": int, "together": int,
+    }  # fmt: skip
     for name in EXPERIMENTS:
-        pages.add_argument(f"--{name}", type=Path, default=Path("benchmarks") / name)
+        command = commands.add_parser(name, help=DESCRIPTIONS[name], description=DESCRIPTIONS[name])
+        for option in RunConfig.options():
+            words: dict[str, Any] = {"default": option.default, "help": option.metadata["help"]}
+            if isinstance(option.default, bool):
+                words["action"] = "store_true"
+            elif option.name == "preset":
+                words["choices"] = PRESETS
+            else:
+                words["type"] = types.get(option.name, str)
+            command.add_argument(f"--{option.name}", **words)
+    cell = commands.add_parser("cell", help="run one cell, given as JSON, and write its record")
+    cell.add_argument("json")
+    cell.add_argument("--out", type=Path, required=True, help="Folder for the record.")
+    cell.add_argument("--device", default="cpu", help="'cpu', 'cuda' or 'auto'.")
+    pages = commands.add_parser("pages", help="write the result pages from the records")
+    for name in EXPERIMENTS:
+        pages.add_argument(f"--{name}", type=Path, default=RECORD_FOLDERS[name])
     pages.add_argument("--out", type=Path, default=Path("docs") / "results")
-    for name in EXPERIMENTS:
-        command = commands.add_parser(name, help=f"reproduce the experiment '{name}'")
-        command.add_argument("--preset", default="quick", choices=PRESETS, help=HELP["preset"])
-        command.add_argument("--out", type=Path, default=None, help=HELP["out"])
-        command.add_argument("--methods", default="", help=HELP["methods"])
-        command.add_argument("--data", default="", help=HELP["data"])
-        command.add_argument("--seeds", type=int, default=None, help=HELP["seeds"])
-        command.add_argument("--jobs", type=int, default=1, help=HELP["jobs"])
-        command.add_argument("--device", default="cpu", help=HELP["device"])
-        command.add_argument("--together", type=int, default=60, help=HELP["together"])
-        command.add_argument("--scheduler", default=None, help=HELP["scheduler"])
-        command.add_argument("--audit", action="store_true", help=HELP["audit"])
-        command.add_argument("--tables", action="store_true", help=HELP["tables"])
+    figures = commands.add_parser("figures", help="draw the figures of a model of images")
+    figures.add_argument("model", type=Path, help="Model file.")
+    figures.add_argument("images", choices=tuple(IMAGE_SETS), help="Data set of its test images.")
+    figures.add_argument("--out", type=Path, default=Path("suwr-figures"))
+    figures.add_argument("--data", type=Path, help="Folder that holds the image files.")
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run; 1 if a cell failed."""
+    """Run a command; return 1 if it failed."""
     given = vars(_parser().parse_args(arguments))
     command = given.pop("command")
-    if command == "cell":
-        cell = Cell.from_dict(json.loads(given["json"]))
-        title, seconds, error = run_cell(cell, given["out"], given["device"])
-        print(f"{title}: {seconds:.0f} s" if error is None else f"{title} failed: {error}")
-        return int(error is not None)
-    if command == "pages":
-        for path in write_pages({k: given[k] for k in EXPERIMENTS}, given["out"]):
-            print(path)
-        return 0
-    for name in ("methods", "data"):
-        given[name] = tuple(given[name].split(",")) if given[name] else ()
+    if given.get("data") is not None:
+        # Worker processes inherit the environment.
+        os.environ[FOLDER_VARIABLE] = str(given["data"].absolute())
     try:
-        return int(not reproduce(Options(command, **given)))
-    except ValueError as error:
+        if command == "cell":
+            return _run_cell(given["json"], given["out"], given["device"])
+        if command == "pages":
+            paths = write_pages({name: given[name] for name in EXPERIMENTS}, given["out"])
+            print(*paths, sep="\n")
+            return 0
+        if command == "figures":
+            return _draw_figures(given["model"], given["images"], given["out"])
+        return reproduce(RunConfig(command, **given))
+    except (ValueError, OSError, ImportError) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
+
+
+def reproduce(config: RunConfig) -> int:
+    """Run the unfinished cells, write tables and figures; return 1 if a cell is unfinished."""
+    store = RecordStore(config.folder) if config.tables else run(config)
+    print(*write_outputs(config.experiment, store), sep="\n")
+    if config.tables:
+        store.join()
+    unfinished = store.unfinished(find_experiment(config.experiment).cells(config))
+    if unfinished:
+        print(
+            f"{len(unfinished)} cells failed or are missing; run the command again.",
+            file=sys.stderr,
+        )
+    return int(bool(unfinished))
+
+
+def _run_cell(json_text: str, out: Path, device: str) -> int:
+    title, seconds, error = run_cell(Cell.from_dict(json.loads(json_text)), out, device)
+    print(f"{title}: {seconds:.0f} s" if error is None else f"{title} failed: {error}")
+    return int(error is not None)
+
+
+def _draw_figures(path: Path, images: str, out: Path) -> int:
+    import suwr
+    from suwr.plots import draw_figures
+
+    data = load_images(images)
+    written = draw_figures(
+        suwr.load(path), data.X_test, data.y_test, out,
+        pair=PAPER_PAIR.get(images), flip=PAPER_FLIP.get(images),
+    )  # fmt: skip
+    print(*written, sep="\n")
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,221 +1,280 @@
-"""The figures of one model, among them the paper's figures of images, from one call."""
+"""Figures of the paper's experiments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from suwr._utils.optional import require
-from suwr.data.units import Patches
-from suwr.explanation import Explanation
-from suwr.plots import (
-    budget_curve,
-    plot_budget,
-    plot_counterfactual,
-    plot_flow,
-    plot_image_narrative,
-    plot_image_step,
-    plot_image_usage,
-    plot_lengths,
-    plot_narrative,
-    plot_path,
-    plot_usage,
-)
-from suwr.plots._style import new_grid, plain
-from suwr.plots.files import write_figure
-from suwr.plots.images import new_story_grid
-from suwr_experiments.examples import find_flip, most_confused, typical_row
+from suwr.plots import plot_fronts
+from suwr.plots._style import write_figure
 
-__all__ = ["draw_figures"]
+if TYPE_CHECKING:
+    from suwr.exact.front import ParetoFront
 
-# Steps of an image that are drawn in a row, as in the paper.
-STEPS_IN_A_ROW = 4
-# Steps beyond the stop, to show that they change nothing.
-STEPS_BEYOND = 2
+__all__ = [
+    "plot_control_steps",
+    "plot_curves",
+    "plot_policies",
+    "plot_trained_budgets",
+    "save_figure",
+]
+
+_KINDS = ("png", "svg")
+# Colour (after Okabe and Ito) and marker of each method, the same in every figure.
+_STYLES = {
+    "SUWR": ("#D55E00", "o"),
+    "SUWR, convolutions": ("#8C2D04", "o"),
+    "L2X": ("#0072B2", "v"),
+    "INVASE": ("#56B4E9", "^"),
+    "REAL-X": ("#CC79A7", "D"),
+    "TabNet": ("#009E73", "s"),
+    "GDFS": ("#7A5195", "P"),
+    "DIME": ("#B8860B", "X"),
+    "CAE": ("#555555", "*"),
+    "oracle": ("#000000", "+"),
+    "no selection": ("#999999", "x"),
+}
 
 
-def draw_figures(
-    model: Any,
-    X: Any,
-    y: ArrayLike,
-    out: Path,
-    *,
-    pair: tuple[Any, Any] | None = None,
-    flip: tuple[Any, Any] | None = None,
-    others: Mapping[str, Any] | None = None,
-    references: Mapping[str, Any] | None = None,
-    dpi: int = 150,
-) -> list[Path]:
-    """Draw every figure that suits a model, on rows that it was not trained on.
+def _style(name: str) -> tuple[str, str]:
+    return _STYLES.get(name, ("#333333", "."))
 
-    For models of images: ``masks`` (the paper's Figure 2), ``steps`` (Figure 3), ``early-stop``
-    (Figure 7) and ``counterfactual`` (Figure 8, '3 or 8'), and where pixels are looked at. For all
-    classifiers: ``accuracy`` (Figure 4). For all: flow, usage, lengths and the narrative of a row.
+
+def _axes(n: int, width: float = 4.0, height: float = 3.4, **kwargs: Any) -> list[Any]:
+    plt = require("matplotlib.pyplot", "plots", "Plotting")
+    columns = min(n, 3)
+    rows = -(-n // columns)
+    _, axes = plt.subplots(
+        rows, columns, figsize=(width * columns, height * rows), layout="constrained",
+        squeeze=False, **kwargs,
+    )  # fmt: skip
+    for ax in axes.flat[n:]:
+        ax.set_visible(False)
+    return list(axes.flat[:n])
+
+
+def save_figure(ax: Any, folder: Path, name: str) -> list[Path]:
+    """Write the figure of an Axes as PNG and SVG, and close it.
 
     Parameters
     ----------
-    model : SUWRClassifier or SUWRRegressor
-    X : array or data frame of shape (n, d)
-    y : array-like of shape (n,)
-    out : Path
-        A folder; made if it does not exist.
-    pair : (class, class), default=None
-        Whose narratives ``steps`` compares; None takes the two that are confused most.
-    flip : (class, class), default=None
-        The classes that ``counterfactual`` turns into each other; None takes the two that are
-        confused most.
-    others : mapping of str to estimator, default=None
-        Models of other sparsity weights: further points of ``accuracy``.
-    references : mapping, default=None
-        As in `suwr.plots.plot_path`, for ``accuracy``.
-    dpi : int, default=150
+    ax : matplotlib Axes
+    folder : Path
+    name : str
+        File name without suffix.
+    """
+    plt = require("matplotlib.pyplot", "plots", "Plotting")
+    paths = [write_figure(ax.figure, folder / f"{name}.{kind}", dpi=200) for kind in _KINDS]
+    plt.close(ax.figure)
+    return paths
+
+
+def plot_policies(
+    fronts: Sequence[ParetoFront],
+    policies: Mapping[str, Sequence[tuple[float, float]]],
+    *,
+    ax: Any = None,
+) -> Any:
+    """Plot policies of several methods and exact Pareto fronts.
+
+    Parameters
+    ----------
+    fronts : sequence of ParetoFront
+    policies : mapping from a method's name to points (features, loss)
+    ax : matplotlib Axes, default=None
 
     Returns
     -------
-    list of Path
-        What was written. A figure for which there is no example is left out.
+    matplotlib Axes
     """
-    plt = require("matplotlib.pyplot", "plots", "Drawing figures")
-    y = np.asarray(y)
-    explanation = model.explain(X)
-    draw: dict[str, Callable[[], Any]] = {
-        "narrative": lambda: plot_narrative(_middle(explanation)),
-        "flow": lambda: plot_flow(explanation),
-        "lengths": lambda: plot_lengths(explanation),
-    }
-    if explanation[0].classes is not None:
-        pair = pair or most_confused(explanation, y)
-        flip = flip or most_confused(explanation, y)
-        draw["accuracy"] = lambda: _accuracy(explanation, X, y, others or {}, references)
-    if not isinstance(model.groups, Patches):
-        draw["usage"] = lambda: plot_usage(
-            explanation, None if explanation[0].classes is None else y
-        )
-    else:
-        patches = model.groups
-        draw["pixels"] = lambda: plot_image_usage(explanation, patches)
-        if pair is not None and flip is not None:
-            pixels = np.asarray(X, dtype=np.float64)
-            draw["masks"] = lambda: _masks(explanation, pixels, y, patches)
-            draw["steps"] = lambda: _steps(explanation, pixels, y, patches, pair)
-            draw["early-stop"] = lambda: _early_stop(model, explanation, pixels, y, patches)
-            draw["counterfactual"] = lambda: _counterfactual(model, X, y, patches, flip)
-    out.mkdir(parents=True, exist_ok=True)
-    written = []
-    for title, make in draw.items():
-        axes = make()
-        if axes is None:
+    if ax is None:
+        ax = _axes(1, 7.4, 4.8)[0]
+    plot_fronts(fronts, ax=ax, ylabel="Expected squared error")
+    # Fronts differ by line style, since colours denote methods.
+    for line, dashes in zip(ax.get_lines(), ("-", "--", ":"), strict=False):
+        line.set(color="#333333", linestyle=dashes, linewidth=1.6, markersize=3.5)
+    for name, points in policies.items():
+        if not len(points):
             continue
-        figure = np.ravel(np.asarray(axes, dtype=object))[0].figure
-        written.append(write_figure(figure, out / f"{title}.png", dpi=dpi, bbox_inches="tight"))
-        plt.close(figure)
-    return written
+        colour, marker = _style(name)
+        x, y = np.asarray(points, dtype=float).T
+        ax.scatter(
+            x, y, s=70 if name == "SUWR" else 46, color=colour, marker=marker, label=name,
+            edgecolors="white", linewidths=0.6, zorder=12 if name == "SUWR" else 8, clip_on=False,
+        )  # fmt: skip
+    ax.legend(frameon=False, fontsize="small", ncols=2)
+    return ax
 
 
-def _middle(explanation: Explanation) -> Any:
-    """The first narrative of median length."""
-    lengths = np.array([len(story.steps) for story in explanation])
-    return explanation[int(np.flatnonzero(lengths == np.sort(lengths)[len(lengths) // 2])[0])]
+def plot_control_steps(panels: Mapping[str, Mapping[str, ArrayLike]]) -> Any:
+    """Plot the step that reveals the control-flow feature, for each data set and method.
+
+    Parameters
+    ----------
+    panels : mapping from data set to mapping from method to array of shape (seeds, steps + 1)
+        Fractions of rows by step; the first column is 'never'.
+
+    Returns
+    -------
+    matplotlib Axes
+        The first panel.
+    """
+    axes = _axes(len(panels), 4.2, 3.2, sharey=True)
+    for ax, (data, methods) in zip(axes, panels.items(), strict=True):
+        longest = max(
+            int(np.flatnonzero(np.asarray(v).max(axis=0) > 0.005).max(initial=1))
+            for v in methods.values()
+        )
+        places = np.arange(longest + 1)
+        width = 0.84 / len(methods)
+        for number, (name, values) in enumerate(methods.items()):
+            shares = np.asarray(values, dtype=float)
+            # Move 'never' to the end.
+            shares = np.hstack([shares[:, 1 : longest + 1], shares[:, :1]])
+            x = places + (number - (len(methods) - 1) / 2) * width
+            colour, _ = _style(name)
+            ax.bar(x, 100 * shares.mean(axis=0), width * 0.94, color=colour, label=name)
+            for one in shares:
+                visible = one > 0.005
+                ax.scatter(
+                    x[visible], 100 * one[visible], s=9, color="white", edgecolors="black",
+                    linewidths=0.5, zorder=3, clip_on=False,
+                )  # fmt: skip
+        ax.set_xticks(places, [*(str(i + 1) for i in range(longest)), "never"])
+        ax.set_xlabel("Step that reveals x11")
+        ax.set_title(data, fontsize="medium")
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("Test rows, %")
+    axes[0].set_ylim(0, 100)
+    _legend_below(axes)
+    return axes[0]
 
 
-def _accuracy(
-    explanation: Explanation, X: Any, y: Any, others: Mapping[str, Any], references: Any
+def plot_trained_budgets(
+    curves: Mapping[str, Mapping[int, Sequence[float]]], *, n_relevant: int, title: str = ""
 ) -> Any:
-    """Accuracy against features: one model cut at every budget, and a point for each other one."""
-    _, used, accuracy = budget_curve(explanation, y)
-    curves: dict[str, Any] = {"this model, at most T steps": (used, 100 * accuracy)}
-    if others:
-        points = [(m.cost(X).mean(), 100 * m.score(X, y)) for m in others.values()]
-        points.append((used[-1], 100 * accuracy[-1]))
-        cost, score = np.array(sorted(points)).T
-        curves["models of several sparsity weights"] = (cost, score)
-    return plot_path(curves, references, ylabel="Accuracy (%)")
+    """Plot the number of selected features against ``max_steps``, one model per value.
+
+    `suwr.plots.plot_budget` truncates the narratives of a single model instead.
+
+    Parameters
+    ----------
+    curves : mapping from a name to mapping from budget to the mean features of each seed
+    n_relevant : int
+        Number of relevant features.
+    title : str, default=""
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    ax = _axes(1, 5.2, 3.8)[0]
+    budgets = sorted({b for curve in curves.values() for b in curve})
+    ax.plot(budgets, budgets, color="#BBBBBB", linestyle=":", label="whole budget", zorder=1)
+    ax.axhline(n_relevant, color="#BBBBBB", linestyle="--", label=f"{n_relevant} relevant features")
+    for (name, curve), (colour, marker) in zip(
+        curves.items(), [("#0072B2", "s"), ("#D55E00", "o"), ("#009E73", "^")], strict=False
+    ):
+        x = sorted(curve)
+        mean = np.array([np.mean(curve[b]) for b in x])
+        spread = np.array([np.std(curve[b], ddof=1) if len(curve[b]) > 1 else 0.0 for b in x])
+        ax.errorbar(
+            x, mean, spread, color=colour, marker=marker, capsize=2, linewidth=1.8, label=name
+        )
+    ax.set_xlabel("Budget: maximum number of steps, T")
+    ax.set_ylabel("Mean features selected")
+    ax.set_xticks(budgets)
+    ax.set_ylim(0)
+    ax.set_title(title, fontsize="medium")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, fontsize="small")
+    return ax
 
 
-def _masks(explanation: Explanation, pixels: Any, y: Any, patches: Patches) -> Any:
-    """Whole selections: a typical image of each class."""
-    chosen = [(label, typical_row(explanation, y, label)) for label in explanation[0].classes]
-    shown = [(label, row) for label, row in chosen if row is not None]
-    if not shown:
-        return None
-    per_line = min(len(shown), 5)
-    lines = -(-len(shown) // per_line)
-    axes = new_grid(lines, per_line, (2.2 * per_line, 2.5 * lines))
-    for ax in axes.flat[len(shown) :]:
-        ax.set_axis_off()
-    for ax, (label, row) in zip(axes.flat, shown, strict=False):
-        plot_image_step(explanation[row], pixels[row], patches, ax=ax)
-        ax.set_title(plain(label, 18))
-    return axes
+def plot_curves(
+    panels: Mapping[str, Mapping[str, Sequence[tuple[float, float, float]]]],
+    *,
+    ylabel: str,
+    xlabel: str = "Mean features selected",
+    chosen: Mapping[str, float] | None = None,
+    limits: Mapping[str, float] | None = None,
+    limit_name: str = "",
+    lines: Sequence[str] = ("SUWR",),
+    notes: Mapping[str, str] | None = None,
+    bottom: float | None = None,
+) -> Any:
+    """Plot a score against the number of features for several methods.
+
+    Parameters
+    ----------
+    panels : mapping from data set to mapping from method to points (features, mean, deviation)
+    ylabel, xlabel : str
+    chosen : mapping from data set to float, default=None
+        Number of features of SUWR at its chosen λ.
+    limits : mapping from data set to float, default=None
+        Reference score, drawn as a horizontal line.
+    limit_name : str
+        Name of the reference in the legend.
+    lines : sequence of str, default=("SUWR",)
+        Methods whose points are connected.
+    notes : mapping from method to str, default=None
+        Text in brackets after the name of the method in the legend.
+    bottom : float, default=None
+        Lowest score shown, unless all scores are below it.
+
+    Returns
+    -------
+    matplotlib Axes
+        The first panel.
+    """
+    axes = _axes(len(panels))
+    notes = notes or {}
+    for ax, (data, methods) in zip(axes, panels.items(), strict=True):
+        for name, points in methods.items():
+            colour, marker = _style(name)
+            x, y, spread = np.asarray(sorted(points), dtype=float).T
+            ax.errorbar(
+                x, y, spread, color=colour, marker=marker, markersize=6, capsize=2,
+                linestyle="-" if name in lines else "none",
+                label=f"{name} ({notes[name]})" if name in notes else name,
+                zorder=4 if name == "SUWR" else 3,
+            )  # fmt: skip
+            if name == "SUWR" and chosen and data in chosen:
+                at = int(np.argmin(np.abs(x - chosen[data])))
+                ax.scatter(
+                    x[at], y[at], s=150, facecolors="none", edgecolors=colour, linewidths=1.4,
+                    zorder=5, label="SUWR, chosen λ",
+                )  # fmt: skip
+        if limits and data in limits:
+            ax.axhline(limits[data], color="#888888", linestyle="--", label=limit_name, zorder=1)
+        if bottom is not None and ax.get_ylim()[0] < bottom < ax.get_ylim()[1]:
+            ax.set_ylim(bottom=bottom)
+        ax.set_title(data, fontsize="medium")
+        ax.set_xlabel(xlabel)
+        ax.spines[["top", "right"]].set_visible(False)
+    for ax in axes[:: min(len(axes), 3)]:
+        ax.set_ylabel(ylabel)
+    _legend_below(axes)
+    return axes[0]
 
 
-def _steps(explanation: Explanation, pixels: Any, y: Any, patches: Patches, pair: Any) -> Any:
-    """The last steps of two typical images, below each other."""
-    rows = [typical_row(explanation, y, label) for label in pair]
-    found = [row for row in rows if row is not None]
-    if not found:
-        return None
-    longest = max(len(explanation[row].steps) for row in found)
-    steps = range(max(1, longest - STEPS_IN_A_ROW + 1), longest + 1)
-    axes = new_story_grid(len(found), len(steps))
-    for line, row in zip(axes, found, strict=True):
-        story = explanation[row]
-        here = [step for step in steps if step <= len(story.steps)]
-        plot_image_narrative(story, pixels[row], patches, here, line[: 2 * len(here)])
-        for ax in line[2 * len(here) :]:
-            ax.set_axis_off()
-    return axes
-
-
-def _early_stop(model: Any, explanation: Explanation, pixels: Any, y: Any, patches: Patches) -> Any:
-    """What budgets buy, and an image whose narrative goes on beyond its stop."""
-    chosen = [
-        (len(explanation[row].steps), row)
-        for label in explanation[0].classes or ()
-        if (row := typical_row(explanation, y, label)) is not None
-    ]
-    earliest = min(((n, row) for n, row in chosen if n > 0), default=None)
-    if earliest is None:
-        return None
-    n_steps, row = earliest
-    story = _beyond(model, pixels[row], n_steps + STEPS_BEYOND)
-    steps = list(range(max(1, n_steps - 1), len(story.steps) + 1))
-    widths = [4.4, *[1.5, 1.0] * len(steps)]
-    (left, *right) = new_grid(1, len(widths), (1.2 * sum(widths), 3.6), width_ratios=widths)[0]
-    plot_budget(explanation, y, left)
-    axes = np.array(right)
-    plot_image_narrative(story, pixels[row], patches, steps, axes)
-    for place, step in enumerate(steps):
-        if step == n_steps:
-            axes[2 * place].set_title(f"step {step}: it stops", fontweight="bold")
-        elif step > n_steps:
-            axes[2 * place].set_title(f"step {step}, if it went on", color="#5F5F5F")
-    return left
-
-
-def _beyond(model: Any, image: Any, n_steps: int) -> Any:
-    """The narrative of an image that is asked for more than the model wanted."""
-    value = dict(zip(model.encoder_.names, image.tolist(), strict=True))
-    session = model.acquire()
-    while len(session.narrative().steps) < min(n_steps, model.max_steps_):
-        if session.done:
-            session.go_on()
-        session.observe({column: value[column] for column in session.next_columns})
-    return session.narrative()
-
-
-def _counterfactual(model: Any, X: Any, y: Any, patches: Patches, pair: Any) -> Any:
-    """An image that is taken for something else once a single patch is grey."""
-    flip = find_flip(model, X, y, *pair) or find_flip(model, X, y, *reversed(pair))
-    if flip is None:
-        return None
-    longest = max(len(flip.before.steps), len(flip.after.steps))
-    first = max(1, min(flip.step - 1, longest - STEPS_IN_A_ROW + 1))
-    steps = range(first, min(longest, first + STEPS_IN_A_ROW - 1) + 1)
-    return plot_counterfactual(
-        (flip.before, flip.after), (flip.image, flip.changed), patches, flip.unit, steps
-    )
+def _legend_below(axes: Sequence[Any]) -> None:
+    """Add one legend for all panels, with as few rows as the width of the figure allows."""
+    handles: dict[str, Any] = {}
+    for ax in axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure = axes[0].figure
+    for rows in range(1, len(handles) + 1):
+        legend = figure.legend(
+            handles.values(), handles.keys(), loc="outside lower center",
+            ncols=-(-len(handles) // rows), frameon=False, fontsize="small",
+        )  # fmt: skip
+        if rows == len(handles) or legend.get_window_extent().width <= figure.bbox.width:
+            return
+        legend.remove()

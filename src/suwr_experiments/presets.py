@@ -1,21 +1,24 @@
-"""The hyper-parameters of the paper's Appendix F, as parameters of the estimators here.
+"""Hyper-parameters of the baselines from the paper's Appendix F.
 
-The published λ of INVASE and REAL-X weighs the *share* of selected features; the estimators here
-take the price of one feature, so it is divided by their number. Where the paper names several
-values, `PATHS` holds them all and the preset the middle one. GDFS and DIME are not in the paper:
-their presets give them the budget of the others and SUWR's own network size; on images, the
-networks that they were published with.
+The published λ of INVASE and REAL-X weights the *fraction* of selected features; the estimators of
+`suwr.baselines` weight their number, so λ is divided by the number of features. Where the paper
+lists several values, `PATHS` has all of them and the preset has the middle one. GDFS and DIME are
+not part of the paper: their presets have the budget of the other methods and the network size of
+SUWR, or on images the networks of their publications.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from suwr._utils.validation import check_choice
+
 __all__ = ["PATHS", "preset", "preset_names"]
 
+_DATA = ("toy", "mnist", *(f"syn{n}" for n in range(1, 7)))
 _SYN_COLUMNS, _TOY_COLUMNS, _MNIST_COLUMNS = 11, 10, 784
 _SYN_UNITS = {1: 1, 2: 4, 3: 4, 4: 5, 5: 5, 6: 5}
-# What the label really depends on, at most: for methods that the paper does not set.
+# Maximum number of relevant features of a row, for methods without published hyper-parameters.
 _SYN_RELEVANT = {1: 2, 2: 4, 3: 4, 4: 5, 5: 5, 6: 5}
 _SYN_INVASE = {1: 0.1, 2: 0.1, 3: 0.1, 4: 0.2, 5: 0.15, 6: 0.2}
 _SYN_REALX = {1: 0.15, 2: 0.15, 3: 0.15, 4: 0.05, 5: 0.05, 6: 0.1}
@@ -28,7 +31,7 @@ _SYN_TABNET = {
     6: (5, 0.005),
 }
 
-#: The values that the paper varies, per data set and method, for the parameter they belong to.
+#: Parameter and values that the paper varies, by data set and method.
 PATHS: dict[tuple[str, str], tuple[str, tuple[float, ...]]] = {
     ("toy", "L2X"): ("n_units", tuple(range(1, 11))),
     ("toy", "INVASE"): (
@@ -72,7 +75,7 @@ def _toy(method: str) -> dict[str, Any] | None:
 
 def _syn(number: int, method: str) -> dict[str, Any] | None:
     network: dict[str, Any] = {"hidden_size": 200, "n_layers": 3}
-    # Selectors that learn from draws: INVASE was published with 10,000 batches.
+    # Methods that train on sampled masks; INVASE was published with 10,000 batches.
     longer = {"max_epochs": 300}
     steps, penalty = _SYN_TABNET[number]
     known: dict[str, dict[str, Any]] = {
@@ -92,7 +95,7 @@ def _syn(number: int, method: str) -> dict[str, Any] | None:
 
 def _mnist(method: str) -> dict[str, Any] | None:
     network: dict[str, Any] = {"hidden_size": 200, "n_layers": 3}
-    # As both were published for these images.
+    # As published for MNIST.
     greedy: dict[str, Any] = {"hidden_size": 512, "n_layers": 2, "batch_size": 1024}
     known: dict[str, dict[str, Any]] = {
         "AllFeatures": network,
@@ -106,7 +109,7 @@ def _mnist(method: str) -> dict[str, Any] | None:
 
 
 def preset(data: str, method: str) -> dict[str, Any]:
-    """Parameters of one method on one of the paper's data sets.
+    """Parameters of a baseline on one of the paper's data sets.
 
     Parameters
     ----------
@@ -117,35 +120,22 @@ def preset(data: str, method: str) -> dict[str, Any]:
     Returns
     -------
     dict
-        Keyword arguments of the estimator; what is absent keeps its default.
+        Keyword arguments of the estimator; others keep their defaults.
 
     Examples
     --------
     >>> preset("syn4", "L2X")
     {'hidden_size': 200, 'n_layers': 3, 'max_epochs': 300, 'n_units': 5}
     """
-    found: dict[str, Any] | None
-    if data == "toy":
-        found = _toy(method)
-    elif data == "mnist":
-        found = _mnist(method)
-    elif data in {f"syn{n}" for n in _SYN_UNITS}:
-        found = _syn(int(data[3:]), method)
-    else:
-        raise ValueError(
-            "The 'data' parameter must be 'toy', 'mnist' or 'syn1' to 'syn6'. "
-            f"Got {data!r} instead."
-        )
-    if found is None:
-        raise ValueError(
-            f"The 'method' parameter must be one of {', '.join(preset_names(data))} for {data!r}. "
-            f"Got {method!r} instead."
-        )
+    check_choice(data, "data", "preset", _DATA)
+    check_choice(method, "method", "preset", tuple(preset_names(data)))
+    found = _find(data, method)
+    assert found is not None
     return dict(found)
 
 
 def preset_names(data: str) -> list[str]:
-    """Methods that have a preset on a data set.
+    """Names of the methods that have a preset on a data set.
 
     Examples
     --------
@@ -154,5 +144,10 @@ def preset_names(data: str) -> list[str]:
     """
     from suwr.baselines import METHODS
 
-    find = {"toy": _toy, "mnist": _mnist}.get(data, lambda m: _syn(int(data[3:]), m))
-    return [name for name in METHODS if find(name) is not None]
+    return [name for name in METHODS if _find(data, name) is not None]
+
+
+def _find(data: str, method: str) -> dict[str, Any] | None:
+    if data.startswith("syn"):
+        return _syn(int(data[3:]), method)
+    return _toy(method) if data == "toy" else _mnist(method)

@@ -1,97 +1,88 @@
-"""Run cells in parallel; resume; survive failures.
+"""Run the cells of an experiment in parallel, and resume interrupted runs.
 
-A finished cell is a file, written whole by the process that ran it. So a run that is killed loses
-the cells in progress and nothing else, and the next run starts where it ended.
+The process that runs a cell writes its record atomically. A run that is killed therefore loses only
+the cells in progress, and the next run continues with the unfinished ones.
 """
 
 from __future__ import annotations
 
-import datetime
-import os
-import platform
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
 
 from suwr._utils.progress import job_progress
+from suwr._utils.validation import check_choice
 from suwr.scale.engine import engine
-from suwr_experiments.cells import Cell
-from suwr_experiments.fitting import fit_group
-from suwr_experiments.options import Options
-from suwr_experiments.registry import Experiment, find_experiment
-from suwr_experiments.store import Store
+from suwr_experiments.config import Cell, RunConfig
+from suwr_experiments.experiment import Experiment, fit_group
+from suwr_experiments.image_experiment import ImageExperiment
+from suwr_experiments.pareto_experiment import ParetoExperiment
+from suwr_experiments.records import RecordStore, provenance
+from suwr_experiments.synthetic_experiment import SyntheticExperiment
 
-__all__ = ["about", "run", "run_cell", "run_group"]
+__all__ = ["EXPERIMENTS", "find_experiment", "run", "run_cell", "run_group"]
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "pareto": ParetoExperiment(),
+    "synthetic": SyntheticExperiment(),
+    "images": ImageExperiment(),
+}
 
 Outcome = tuple[str, float, str | None]
-# Seconds after which a worker without work ends; so do those whose run was killed.
-IDLE = 10
+# Seconds after which idle workers exit, including those whose parent process was killed.
+IDLE_TIMEOUT = 10
 
 
-def about(device: str = "cpu") -> dict[str, Any]:
-    """Facts that a reader needs to judge a number."""
-    from suwr_experiments.devices import device_name
+def find_experiment(name: str) -> Experiment:
+    """Experiment by name.
 
-    return {
-        "date": datetime.date.today().isoformat(),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "device": device_name(device),
-        "python": platform.python_version(),
-        "versions": {name: _version(name) for name in ("suwr", "torch", "numpy", "scikit-learn")},
-    }
+    Examples
+    --------
+    >>> type(find_experiment("pareto")).__name__
+    'ParetoExperiment'
+    """
+    return EXPERIMENTS[check_choice(name, "experiment", "find_experiment", tuple(EXPERIMENTS))]
 
 
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        import suwr
-
-        # Run from the sources, which are not installed.
-        return suwr.__version__ if package == "suwr" else "unknown"
-
-
-def run(options: Options) -> Store:
-    """Run what is not finished yet, and join the records.
+def run(config: RunConfig) -> RecordStore:
+    """Run the unfinished cells of an experiment, and join the records.
 
     Parameters
     ----------
-    options : Options
+    config : RunConfig
 
     Returns
     -------
-    Store
+    RecordStore
     """
-    experiment = find_experiment(options.experiment)
-    cells = experiment.cells(options)
-    store = Store(options.folder)
-    todo = store.unfinished(cells)
+    experiment = find_experiment(config.experiment)
+    cells = experiment.cells(config)
+    store = RecordStore(config.folder)
+    unfinished = store.unfinished(cells)
+    n_finished = len(cells) - len(unfinished)
     print(
-        f"{options.experiment}: {len(cells)} cells, {len(cells) - len(todo)} finished before.",
-        file=sys.stderr,
+        f"{config.experiment}: {len(cells)} cells, {n_finished} already finished.", file=sys.stderr
     )
-    together = options.device.startswith("cuda")
-    grouped = [cell for cell in todo if together and _can_join(cell)]
-    single = [cell for cell in todo if not (together and _can_join(cell))]
-    with job_progress(len(todo)) as report:
-        for group in _groups(grouped, experiment, options.together):
-            for outcome in run_group(group, options.folder, options.device):
+    stacked = [c for c in unfinished if config.device.startswith("cuda") and _can_stack(c)]
+    single = [c for c in unfinished if c not in stacked]
+    with job_progress(len(unfinished)) as report:
+        for group in _groups(stacked, experiment, config.together):
+            for outcome in run_group(group, config.folder, config.device):
                 report(*outcome)
-        for outcome in _in_parallel(single, options):
+        for outcome in _in_parallel(single, config):
             report(*outcome)
-    store.join(about(options.device) | {"command": options.command})
+    store.join(provenance(config.device) | {"command": config.command})
     return store
 
 
 def run_cell(cell: Cell, folder: Path | None, device: str = "cpu") -> Outcome:
-    """Fit, measure and record one cell; an error becomes part of the record."""
+    """Fit, evaluate and record one cell; an error is recorded as well."""
 
     def work() -> tuple[dict[str, Any], float]:
         return find_experiment(cell.experiment).run(cell, device)
@@ -100,7 +91,7 @@ def run_cell(cell: Cell, folder: Path | None, device: str = "cpu") -> Outcome:
 
 
 def run_group(cells: Sequence[Cell], folder: Path, device: str) -> Iterator[Outcome]:
-    """Fit SUWR cells of one shape together, then measure and record each as a cell of its own."""
+    """Fit SUWR cells of one shape as one stack, then evaluate and record each of them."""
     experiment = find_experiment(cells[0].experiment)
     try:
         tasks = [experiment.load(cell) for cell in cells]
@@ -108,7 +99,7 @@ def run_group(cells: Sequence[Cell], folder: Path, device: str) -> Iterator[Outc
     except Exception:
         error = traceback.format_exc()
         for cell in cells:
-            yield _record(cell, folder, device, _raiser(f"Its group failed:\n{error}"))
+            yield _record(cell, folder, device, _raiser(f"The stack failed:\n{error}"))
         return
     for cell, model, task in zip(cells, models, tasks, strict=True):
 
@@ -134,7 +125,7 @@ def _record(
     work: Callable[[], tuple[dict[str, Any], float]],
 ) -> Outcome:
     start = time.perf_counter()
-    record: dict[str, Any] = {"cell": cell.to_dict(), "status": "done", "about": about(device)}
+    record: dict[str, Any] = {"cell": cell.to_dict(), "status": "done", "about": provenance(device)}
     error = None
     try:
         metrics, seconds = work()
@@ -145,59 +136,62 @@ def _record(
         record |= {"status": "failed", "error": traceback.format_exc()}
     record["seconds"] = round(time.perf_counter() - start, 2)
     if folder is not None:
-        Store(folder).write(record)
+        RecordStore(folder).write(record)
     return cell.title, record["seconds"], error
 
 
-def _can_join(cell: Cell) -> bool:
-    """Whether a cell can be trained in a stack."""
+def _can_stack(cell: Cell) -> bool:
+    """Whether a cell can train in a stack with others."""
     return cell.method == "SUWR" and cell.params.get("network") != "conv"
 
 
-def _groups(cells: Sequence[Cell], experiment: Experiment, most: int) -> Iterator[list[Cell]]:
-    """Cells of one shape, at most ``most`` at once."""
+def _groups(cells: Sequence[Cell], experiment: Experiment, size: int) -> Iterator[list[Cell]]:
+    """Groups of at most ``size`` cells of one shape."""
     shapes: dict[str, list[Cell]] = {}
     for cell in cells:
         shapes.setdefault(experiment.shape(cell), []).append(cell)
     for same in shapes.values():
-        for start in range(0, len(same), most):
-            yield same[start : start + most]
+        for start in range(0, len(same), size):
+            yield same[start : start + size]
 
 
-def _in_parallel(cells: Sequence[Cell], options: Options) -> Iterator[Outcome]:
-    folder, device = options.folder.absolute(), options.device
-    if options.jobs == 1 and options.scheduler is None:
+def _in_parallel(cells: Sequence[Cell], config: RunConfig) -> Iterator[Outcome]:
+    folder, device = config.folder.absolute(), config.device
+    if config.jobs == 1 and config.scheduler is None:
         for cell in cells:
             yield run_cell(cell, folder, device)
         return
-    left = {cell.key: cell for cell in cells}
+    remaining = {cell.key: cell for cell in cells}
     try:
-        # One thread a worker: the workers already use every core.
-        here = parallel_config(backend="loky", n_jobs=options.jobs, inner_max_num_threads=1)
-        with here, engine(options.scheduler):
+        # One thread per worker: the workers already use every core.
+        local = parallel_config(backend="loky", n_jobs=config.jobs, inner_max_num_threads=1)
+        with local, engine(config.scheduler):
             tasks = (delayed(_keyed)(cell, folder, device) for cell in cells)
-            parallel = Parallel(return_as="generator_unordered", idle_worker_timeout=IDLE)
+            parallel = Parallel(return_as="generator_unordered", idle_worker_timeout=IDLE_TIMEOUT)
             for key, outcome in parallel(tasks):
-                del left[key]
+                del remaining[key]
                 yield outcome
     except BrokenProcessPool:
-        yield from _one_by_one(Store(folder).unfinished(left.values()), options)
+        yield from _one_by_one(RecordStore(folder).unfinished(remaining.values()), config)
 
 
 def _keyed(cell: Cell, folder: Path, device: str) -> tuple[str, Outcome]:
     return cell.key, run_cell(cell, folder, device)
 
 
-def _one_by_one(cells: Sequence[Cell], options: Options) -> Iterator[Outcome]:
-    """After a worker was killed, as for want of memory: each cell in a process of its own.
+def _one_by_one(cells: Sequence[Cell], config: RunConfig) -> Iterator[Outcome]:
+    """Run each cell in a process of its own, after a worker was killed, e.g. out of memory.
 
-    Whose cell it was is not known; the one that is killed again is recorded as failed.
+    joblib does not say which cell the worker was running; the one that is killed again is recorded
+    as failed.
     """
-    folder, device = options.folder.absolute(), options.device
+    folder, device = config.folder.absolute(), config.device
     for cell in cells:
         try:
             with parallel_config(backend="loky", n_jobs=2, inner_max_num_threads=1):
-                alone = Parallel(pre_dispatch=1, idle_worker_timeout=IDLE)
+                alone = Parallel(pre_dispatch=1, idle_worker_timeout=IDLE_TIMEOUT)
                 yield alone([delayed(run_cell)(cell, folder, device)])[0]
         except BrokenProcessPool as killed:
-            yield _record(cell, folder, device, _raiser(f"Its process was killed. {killed}"))
+            yield _record(
+                cell, folder, device, _raiser(f"The process of this cell was killed. {killed}")
+            )

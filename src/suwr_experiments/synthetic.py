@@ -1,4 +1,4 @@
-"""Syn1 to Syn6: the synthetic benchmark of instance-wise feature selection."""
+"""Syn1 to Syn6: the synthetic benchmark for instance-wise feature selection."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from suwr._utils.validation import check_integer, parameter_error
+
 __all__ = ["SyntheticData", "relevant_columns", "selection_metrics", "synthetic"]
 
-# Columns (from 0) that each base function reads; x11 (column 10) chooses between two of them.
+# Columns, from 0, of each base function; x11 (column 10) selects between two functions.
 RELEVANT = {1: [0, 1], 2: [2, 3, 4, 5], 3: [6, 7, 8, 9]}
 BRANCHES = {4: (1, 2), 5: (1, 3), 6: (2, 3)}
 CONTROL = 10
@@ -17,7 +19,7 @@ CONTROL = 10
 
 @dataclass(frozen=True)
 class SyntheticData:
-    """Rows of one of the sets.
+    """Rows of one of the data sets.
 
     Attributes
     ----------
@@ -26,7 +28,7 @@ class SyntheticData:
     probability : ndarray of shape (n,)
         The true p(y = 1 | x).
     relevant : ndarray of bool, shape (n, d)
-        Columns that the label of each row depends on.
+        Columns on which the label of each row depends.
     """
 
     X: NDArray[np.float64]
@@ -36,19 +38,19 @@ class SyntheticData:
 
 
 def _base(number: int, x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """log g of the three base functions."""
+    """Logarithm of a base function g1, g2 or g3."""
     if number == 1:
         return x[:, 0] * x[:, 1]
     if number == 2:
         return np.sum(x[:, 2:6] ** 2, axis=1) - 4.0
-    # The benchmark's g3; the paper's printed formula gives negative probabilities.
+    # As in the published benchmark code; the formula in the paper gives negative probabilities.
     return -10 * np.sin(0.2 * x[:, 6]) + np.abs(x[:, 7]) + x[:, 8] + np.exp(-x[:, 9]) - 2.4
 
 
 def synthetic(
     number: int, n_rows: int = 10_000, seed: int = 0, n_columns: int = 11
 ) -> SyntheticData:
-    """Draw Syn1 … Syn6.
+    """Generate Syn1, …, Syn6.
 
     Parameters
     ----------
@@ -56,9 +58,9 @@ def synthetic(
         1 to 6.
     n_rows : int, default=10_000
     seed : int, default=0
-        The benchmark uses 0 for training and 100 for testing.
+        The benchmark uses 0 for training and 100 for test rows.
     n_columns : int, default=11
-        Columns beyond the eleventh are noise; 100 is the wide variant.
+        Columns after the eleventh are noise; the wide variant has 100.
 
     Examples
     --------
@@ -67,9 +69,8 @@ def synthetic(
     ((5, 11), [5, 5, 3, 5, 3])
     """
     if number not in (*RELEVANT, *BRANCHES):
-        raise ValueError(f"'number' must be from 1 to 6. Got {number!r} instead.")
-    if n_columns < 11:
-        raise ValueError(f"'n_columns' must be at least 11. Got {n_columns!r} instead.")
+        raise parameter_error("number", "synthetic", "an int from 1 to 6", number)
+    check_integer(n_columns, "n_columns", "synthetic", 11)
     rng = np.random.RandomState(seed)
     X = rng.randn(n_rows, n_columns)
     if number in RELEVANT:
@@ -83,13 +84,17 @@ def synthetic(
 
 
 def relevant_columns(number: int, X: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Columns that the label of each row of Syn1 … Syn6 depends on, bool (n, d).
+    """Columns on which the label of each row of Syn1, …, Syn6 depends.
 
     Parameters
     ----------
     number : int
         1 to 6.
     X : ndarray of shape (n, d)
+
+    Returns
+    -------
+    ndarray of bool, shape (n, d)
 
     Examples
     --------
@@ -110,6 +115,8 @@ def relevant_columns(number: int, X: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 def selection_metrics(masks: NDArray[np.bool_], relevant: NDArray[np.bool_]) -> dict[str, float]:
     """TPR, FDR and CFSR in percent, and the mean number of selected columns.
+
+    CFSR, the control-flow feature selection rate, is the fraction of rows with x11 selected.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Tables in three forms: Markdown for people, CSV for programs, LaTeX for papers."""
+"""Tables as Markdown, CSV and LaTeX, and the names of methods in tables and figures."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import numpy as np
 
 from suwr._utils.files import write_atomic
 
-__all__ = ["LABELS", "Grid", "csv_text", "mean_sd", "write_text"]
+__all__ = ["Grid", "csv_text", "findings_grid", "label", "mean_and_sd", "mean_sd", "write_text"]
 
-#: What the methods are called in tables and figures.
+#: Names of methods in tables and figures, if they differ from the class name.
 LABELS = {
     "AllFeatures": "no selection",
     "Oracle": "oracle",
@@ -24,8 +24,31 @@ LABELS = {
 }
 
 
+def label(method: str) -> str:
+    """Name of a method in tables and figures.
+
+    Examples
+    --------
+    >>> label("AllFeatures"), label("L2X")
+    ('no selection', 'L2X')
+    """
+    return LABELS.get(method, method)
+
+
+def mean_and_sd(values: Iterable[float]) -> tuple[float, float]:
+    """Mean and sample standard deviation; the latter is 0 for a single value.
+
+    Examples
+    --------
+    >>> mean_and_sd([1.0, 3.0])
+    (2.0, 1.4142135623730951)
+    """
+    numbers = np.fromiter(values, dtype=float)
+    return float(numbers.mean()), float(numbers.std(ddof=1)) if len(numbers) > 1 else 0.0
+
+
 def mean_sd(values: Iterable[float], digits: int) -> str:
-    """Mean ± standard deviation; of one value, the value.
+    """Format as mean ± standard deviation, or as the value if there is only one.
 
     Examples
     --------
@@ -41,14 +64,14 @@ def mean_sd(values: Iterable[float], digits: int) -> str:
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells of text under a header.
+    """A table of strings.
 
     Attributes
     ----------
     header : sequence of str
     rows : sequence of sequences of str
     n_left : int
-        Columns that are words; the others are numbers and stand to the right.
+        Number of left-aligned columns; the others are right-aligned.
     """
 
     header: Sequence[str]
@@ -56,7 +79,7 @@ class Grid:
     n_left: int = 1
 
     def markdown(self) -> str:
-        """A Markdown table.
+        """Format as a Markdown table.
 
         Examples
         --------
@@ -73,7 +96,7 @@ class Grid:
         return "\n".join(f"| {line} |" for line in lines)
 
     def latex(self) -> str:
-        """A LaTeX tabular for the package booktabs.
+        """Format as a LaTeX tabular for the booktabs package.
 
         Examples
         --------
@@ -101,7 +124,7 @@ def _latex_row(cells: Sequence[str]) -> str:
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows of one kind as CSV; the first names the columns.
+    """Format rows as CSV with a header.
 
     Examples
     --------
@@ -117,8 +140,19 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def write_text(folder: Path, files: Mapping[str, str]) -> list[Path]:
-    """Write named texts into a folder."""
+    """Write files, given as name and text, into a folder; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         write_atomic(folder / name, text.encode())
     return [folder / name for name in files]
+
+
+def findings_grid(findings: Sequence[tuple[str, str]]) -> Grid:
+    """Table of published findings, each with the corresponding measurement.
+
+    Examples
+    --------
+    >>> findings_grid([("The method works.", "accuracy 0.9")]).rows
+    [['The method works.', 'accuracy 0.9']]
+    """
+    return Grid(["the paper reports", "measured here"], [list(row) for row in findings], n_left=2)

@@ -1,4 +1,4 @@
-"""Many models in one training: for sweeps over seeds, λ and data sets on one GPU."""
+"""Train many models as one stack, for sweeps over seeds, λ and data sets on one GPU."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ __all__ = ["fit_together"]
 def fit_together(
     models: Sequence[BaseSUWR], tables: Sequence[tuple[Any, Any]], *, verbose: int = 0
 ) -> None:
-    """Fit several estimators in one go; each gets its own rows, λ and seed.
+    """Fit several estimators at once, each with its own rows, λ and seed.
 
-    The networks are evaluated as one stack, so that a GPU is busy with few large products instead
-    of many small ones. Every model is trained as `fit` trains it, with other random numbers.
+    The networks are evaluated as one stack, so that a GPU computes a few large products instead of
+    many small ones. The training is that of `fit`, with other random numbers.
 
     Parameters
     ----------
     models : sequence of SUWRClassifier, or of SUWRRegressor
-        Equal in all parameters but ``sparsity_weight``, ``random_state`` and ``verbose``; each is
-        fitted in place. A range of λ must be the same for all.
+        Fitted in place. They may differ in ``sparsity_weight``, ``random_state`` and ``verbose``
+        only, and a range of λ must be the same for all.
     tables : sequence of (X, y)
-        One for each model: equally many rows, columns and classes.
+        One per model, with equal numbers of rows, columns and classes.
     verbose : int, default=0
-        Show a progress bar.
+        Whether to show a progress bar.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def fit_together(
     """
     if len(models) == 0 or len(models) != len(tables):
         raise ValueError(
-            f"'tables' must hold one (X, y) for each model. Got {len(models)} models and "
+            f"'tables' must hold one (X, y) per model. Got {len(models)} models and "
             f"{len(tables)} tables instead."
         )
     _check_equal(models)
@@ -58,7 +58,7 @@ def fit_together(
     first = models[0]
     architectures = {model._architecture(data) for model, data in zip(models, parts, strict=True)}
     if len(architectures) > 1 or len({(len(d.rows), len(d.validation)) for d in parts}) > 1:
-        raise ValueError("'tables' must have equally many rows, columns and classes.")
+        raise ValueError("'tables' must have equal numbers of rows, columns and classes.")
     loss, units = _common_loss(models, parts)
     settings = replace(
         first._settings(parts[0]), sparsity_weight=_weights(models, units, first.device_)
@@ -79,12 +79,12 @@ def fit_together(
 
 
 def _check_equal(models: Sequence[BaseSUWR]) -> None:
-    """Refuse what cannot be trained as one stack."""
+    """Raise an error if the models cannot train as one stack."""
     free = ("sparsity_weight", "random_state", "verbose")
     first = models[0]
     for model in models:
-        refused = model.trainer == "reinforce" or model.network == "conv" or model.checkpoint
-        if refused:
+        unsupported = model.trainer == "reinforce" or model.network == "conv" or model.checkpoint
+        if unsupported:
             raise ValueError(
                 "'models' must have trainer='auto', 'actor' or 'lookahead', network='mlp' and no "
                 "checkpoint."
@@ -101,13 +101,15 @@ def _check_equal(models: Sequence[BaseSUWR]) -> None:
     if ranges and (
         len(ranges) > 1 or not all(isinstance(weight, tuple | list) for weight in given)
     ):
-        raise ValueError("'models' must have one range as their sparsity_weight, or numbers only.")
+        raise ValueError(
+            "'models' must have either the same range or single numbers as sparsity_weight."
+        )
 
 
 def _weights(
     models: Sequence[BaseSUWR], units: Sequence[float], device: str
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """λ of every model in its unit; the two ends of it where they have a range."""
+    """λ of every model in units of its loss; for a range of λ, both ends."""
     unit = torch.tensor(units, device=device)
     given = models[0].sparsity_weight
     if isinstance(given, tuple | list):
@@ -118,16 +120,16 @@ def _weights(
 def _common_loss(
     models: Sequence[BaseSUWR], parts: Sequence[TrainingData]
 ) -> tuple[Loss, list[float]]:
-    """One loss for all models, and the unit of each in which λ is counted."""
+    """A common loss of all models, and the unit of λ for each of them."""
     own = [model.constant_loss_ for model in models]
     loss = parts[0].loss
     if isinstance(loss, CrossEntropy):
         mean = float(np.mean(own))
         return CrossEntropy(loss.n_classes, mean), [mean] * len(own)
-    # Values are standardised for each model, so their losses already are in its own unit.
+    # Targets are standardised per model, so each loss is already in the unit of its model.
     return loss, own
 
 
 def _stacked(rows: Sequence[Rows]) -> Rows:
-    """Rows of all models, one after the other."""
+    """Concatenate the rows of all models."""
     return Rows(*(torch.cat(part) for part in zip(*(vars(r).values() for r in rows), strict=True)))

@@ -1,4 +1,4 @@
-"""``suwr audit``: a model of ours, and masks of somebody else."""
+"""The command ``suwr audit``, for models and for files of masks."""
 
 import json
 
@@ -19,9 +19,9 @@ def folder(tmp_path_factory):
     y = (X["a"] > 0).astype(int)
     X.assign(y=y).to_csv(path / "data.csv", index=False)
     SUWRClassifier(max_epochs=5, hidden_size=16, random_state=0).fit(X, y).save(path / "m.suwr")
-    # Reveals b where the hidden a is positive: the choice is the label.
-    told = pd.DataFrame({"a": 0, "b": y, "c": 1 - y})
-    told.to_csv(path / "masks.csv", index=False)
+    # Reveals b where the hidden a is positive, so the mask encodes the label.
+    masks = pd.DataFrame({"a": 0, "b": y, "c": 1 - y})
+    masks.to_csv(path / "masks.csv", index=False)
     return path
 
 
@@ -29,7 +29,7 @@ def run(*words):
     return CliRunner().invoke(app, ["audit", *map(str, words)])
 
 
-def test_a_model_of_ours(folder):
+def test_model_file(folder):
     out = folder / "report.json"
     words = ["--model", folder / "m.suwr", "--target", "y", "--json", out]
     done = run(folder / "data.csv", *words, "--plot", folder / "report.png")
@@ -38,16 +38,16 @@ def test_a_model_of_ours(folder):
     assert (folder / "report.png").stat().st_size > 1000
 
 
-def test_masks_that_tell_the_label(folder):
+def test_masks_that_leak_the_label(folder):
     done = run(folder / "data.csv", "--masks", folder / "masks.csv", "--target", "y")
     assert done.exit_code == 2, done.output
     assert "about `a`, which is not among the selected features" in done.output
 
 
-def test_bad_words(folder):
+def test_invalid_options(folder):
     done = run(folder / "data.csv")
     assert done.exit_code == 1
     assert "either a model or a file of masks" in done.output
     done = run(folder / "none.csv", "--masks", folder / "masks.csv")
     assert done.exit_code == 1
-    assert "There is no file" in done.output
+    assert "none.csv" in done.output

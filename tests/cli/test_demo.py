@@ -1,3 +1,5 @@
+"""The command ``suwr demo``."""
+
 import re
 
 from typer.testing import CliRunner
@@ -6,9 +8,9 @@ import suwr
 from suwr.cli import app, demo
 
 
-def test_the_demo_tells_everything_it_promises(tmp_path, monkeypatch):
+def test_demo_reports_results_and_writes_files(tmp_path, monkeypatch):
     class Brief(suwr.SUWRClassifier):
-        """The same model, trained briefly."""
+        """The same model with few epochs."""
 
         def fit(self, X, y):
             return self.set_params(max_epochs=6, hidden_size=32).fit_briefly(X, y)
@@ -19,11 +21,16 @@ def test_the_demo_tells_everything_it_promises(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "SUWRClassifier", Brief)
     done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
-    for words in ("accuracy", "AUROC", "gradient boosting", "nothing changed, bit for bit"):
+    for words in (
+        "accuracy",
+        "AUROC",
+        "gradient boosting",
+        "selections and predictions are bit-identical",
+    ):
         assert words in done.output
     assert len(re.findall(r"Row \d+\. Before anything is revealed", done.output)) == 3
     assert "of 30, leak-free" in done.output
-    stories = suwr.Explanation.from_json((tmp_path / "out" / "narratives.json").read_text())
-    assert len(stories) == 171
+    narratives = suwr.Explanation.from_json((tmp_path / "out" / "narratives.json").read_text())
+    assert len(narratives) == 171
     assert "breast-cancer.suwr" in done.output
-    assert "how each diagnosis came about" in (tmp_path / "out" / "narratives.html").read_text()
+    assert "every diagnosis, step by step" in (tmp_path / "out" / "narratives.html").read_text()

@@ -1,4 +1,4 @@
-"""The commands as a user types them."""
+"""The commands ``fit``, ``predict`` and ``explain``, and errors of all commands."""
 
 import json
 import re
@@ -16,7 +16,7 @@ FAST = ["--max-epochs", "8"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A small table with numbers, text and gaps, and a model trained on it."""
+    """A small table with numbers, text and missing values, and a model trained on it."""
     path = tmp_path_factory.mktemp("cli")
     rng = np.random.RandomState(0)
     frame = pd.DataFrame(
@@ -39,13 +39,13 @@ def run(*words, **kwargs):
     return CliRunner().invoke(app, [str(w) for w in words], **kwargs)
 
 
-def test_fit_says_what_it_did(folder):
+def test_fit_writes_a_model(folder):
     model = suwr.load(folder / "m.suwr")
     assert model.classes_.tolist() == ["no", "yes"]
     assert model.feature_names_in_.tolist() == ["age", "colour", "gap", "price"]
 
 
-def test_a_numeric_target_is_a_regression(folder):
+def test_numeric_target_gives_a_regressor(folder):
     out = folder / "r.suwr"
     words = ["--group", "who=age,colour", "--cost", "who=2", "--sparsity-weight", "0.5"]
     done = run(
@@ -80,11 +80,11 @@ def test_explain(folder):
     )
     assert done.exit_code == 0, done.output
     assert "Row 3. Before anything is revealed" in done.output
-    stories = suwr.Explanation.from_json(out.read_text())
-    assert [s.row for s in stories] == [3, 0]
+    narratives = suwr.Explanation.from_json(out.read_text())
+    assert [n.row for n in narratives] == [3, 0]
 
 
-def test_one_model_for_several_numbers_of_features(folder):
+def test_range_of_sparsity_weights_and_mean_features(folder):
     model, data, out = folder / "range.suwr", folder / "data.csv", folder / "p.csv"
     words = ["--target", "ill", "--max-epochs", 3, "--sparsity-weight", "0.001:0.5"]
     done = run("fit", data, "--out", model, *words, "--checkpoint", folder / "c")
@@ -93,11 +93,11 @@ def test_one_model_for_several_numbers_of_features(folder):
     most, least = suwr.load(model).weight_range_.n_units[[0, -1]]
     wanted = (most + least) / 2
     assert run("predict", model, data, "--out", out, "--mean-features", wanted).exit_code == 0
-    told = suwr.load(model).select(pd.read_csv(data).drop(columns="ill"), mean_features=wanted)
-    assert pd.read_csv(out)["n_selected"].tolist() == told.sum(axis=1).tolist()
+    expected = suwr.load(model).select(pd.read_csv(data).drop(columns="ill"), mean_features=wanted)
+    assert pd.read_csv(out)["n_selected"].tolist() == expected.sum(axis=1).tolist()
     assert run("explain", model, data, "--row", 0, "--mean-features", wanted).exit_code == 0
-    wrong = one_line(run("predict", model, data, "--out", out, "--mean-features", 1000))
-    assert "'mean_features' parameter must lie in" in wrong
+    message = one_line(run("predict", model, data, "--out", out, "--mean-features", 1000))
+    assert "'mean_features' parameter must lie in" in message
 
 
 def test_explain_writes_a_page(folder):
@@ -105,7 +105,7 @@ def test_explain_writes_a_page(folder):
     words = ["explain", folder / "m.suwr", folder / "data.csv", "--html", out, "--target", "ill"]
     done = run(*words)
     assert done.exit_code == 0, done.output
-    assert "Wrote a page of 150 rows" in " ".join(done.output.split())
+    assert "Wrote a page with 150 rows" in " ".join(done.output.split())
     assert page_data(out)["model"] is not None
     assert page_data(out)["rows"][3]["truth"] in ("yes", "no")
     assert not page_data(out)["hidden_values"]
@@ -119,7 +119,7 @@ def test_explain_writes_a_page(folder):
 
 
 def page_data(path):
-    """What a page holds."""
+    """Return the data embedded in a page."""
     return json.loads(re.search(r'id="data">(.*?)</script>', path.read_text(), re.DOTALL)[1])
 
 
@@ -150,13 +150,13 @@ def one_line(done):
         (["--target", "gap", "--out", "{}/x.suwr"], "missing values"),
     ],
 )
-def test_bad_words_to_fit(folder, words, message):
+def test_invalid_options_of_fit(folder, words, message):
     words = [w.format(folder) for w in words]
     assert message in one_line(run("fit", folder / "data.csv", *words))
     assert not (folder / "x.suwr").exists()
 
 
-def test_bad_files(folder):
+def test_invalid_files(folder):
     (folder / "double.csv").write_text("a,a,y\n1,2,0\n3,4,1\n")
     (folder / "empty.csv").write_text("")
     (folder / "table.txt").write_text("a\n1\n")
@@ -166,22 +166,22 @@ def test_bad_files(folder):
     assert "cannot be read" in one_line(run("fit", folder / "empty.csv", *out))
     assert "must end in .csv" in one_line(run("fit", folder / "table.txt", *out))
     assert "cannot be read" in one_line(run("fit", folder / "broken.parquet", *out))
-    assert "no file" in one_line(run("fit", folder / "gone.csv", *out))
+    assert "gone.csv" in one_line(run("fit", folder / "gone.csv", *out))
     words = ["predict", folder / "data.csv", folder / "data.csv", "--out", folder / "p.csv"]
     assert "not a model file" in one_line(run(*words))
 
 
-def test_bad_words_to_predict_and_explain(folder):
+def test_invalid_options_of_predict_and_explain(folder):
     model, data = folder / "m.suwr", folder / "data.csv"
     pd.read_csv(data).drop(columns="age").to_csv(folder / "short.csv", index=False)
     done = run("predict", model, folder / "short.csv", "--out", folder / "p.csv")
-    assert "lacks 1 column(s) of the model: 'age'" in one_line(done)
+    assert "lacks 1 column(s) that the model was fitted on: 'age'" in one_line(done)
     assert "must end in" in one_line(run("predict", model, data, "--out", folder / "p.xls"))
-    assert "from 0 to 149" in one_line(run("explain", model, data, "--row", 150))
+    assert "between 0 and 149" in one_line(run("explain", model, data, "--row", 150))
     assert "--row" in one_line(run("explain", model, data))
 
 
-def test_version_and_help():
+def test_version_and_help_of_every_command():
     assert run("--version").output.strip() == f"suwr {suwr.__version__}"
     for command in ("demo", "fit", "predict", "explain", "audit", "ask", "figures"):
         assert run(command, "--help").exit_code == 0

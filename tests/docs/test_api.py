@@ -1,4 +1,4 @@
-"""Public names, their docstrings and the pages of the API reference say the same."""
+"""Public names, their docstrings and the pages of the API reference are consistent."""
 
 import doctest
 import importlib
@@ -16,7 +16,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 
 PAGES = Path(__file__).parents[2] / "docs" / "api"
-# Page → the modules whose names it lists.
+# The modules whose names each page lists.
 MODULES = {
     "index.md": ["suwr"],
     "exact.md": ["suwr.exact"],
@@ -25,7 +25,7 @@ MODULES = {
     "baselines.md": ["suwr.baselines"],
     "exceptions.md": ["suwr.exceptions"],
 }
-# What an example needs beyond the package itself and its usual extras.
+# Packages that the examples of these names require.
 NEEDS = {
     "from_captum": "captum.attr",
     "from_lime": "lime.lime_tabular",
@@ -37,7 +37,7 @@ NEEDS = {
 
 
 def public(module):
-    """Public functions and classes by name; modules have pages of their own."""
+    """Return the public functions and classes of a module by name."""
     package = importlib.import_module(module)
     found = {name: getattr(package, name) for name in package.__all__}
     return {k: v for k, v in found.items() if not isinstance(v, ModuleType | tuple)}
@@ -53,18 +53,18 @@ NAMES = [(m, n) for modules in MODULES.values() for m in modules for n in public
 
 
 @pytest.mark.parametrize("page", MODULES)
-def test_the_page_lists_every_public_name(page):
-    there = list(listed(page).values())
-    missing = [n for m in MODULES[page] for n, o in public(m).items() if o not in there]
+def test_page_lists_every_public_name(page):
+    on_page = list(listed(page).values())
+    missing = [n for m in MODULES[page] for n, o in public(m).items() if o not in on_page]
     assert not missing
 
 
-def test_there_is_no_other_page():
+def test_every_page_is_checked():
     assert {path.name for path in PAGES.iterdir()} == set(MODULES)
 
 
 @pytest.mark.parametrize("page", MODULES)
-def test_the_page_lists_nothing_twice_and_nothing_private(page):
+def test_page_has_no_duplicates_and_no_private_names(page):
     names = list(listed(page))
     assert len(names) == len(set(names))
     assert not [name for name in names if "._" in name]
@@ -72,29 +72,29 @@ def test_the_page_lists_nothing_twice_and_nothing_private(page):
 
 @pytest.mark.parametrize(("module", "name"), NAMES, ids=lambda part: part)
 def test_docstring(module, name):
-    told = public(module)[name]
-    text = inspect.getdoc(told)
+    documented = public(module)[name]
+    text = inspect.getdoc(documented)
     assert text
-    assert told.__doc__, "inherited, so it describes something else"
+    assert documented.__doc__, "the docstring is inherited from another object"
     summary = text.split("\n\n")[0]
     assert summary.rstrip().endswith("."), summary
-    if inspect.isfunction(told) and inspect.signature(told).parameters:
+    if inspect.isfunction(documented) and inspect.signature(documented).parameters:
         assert "Parameters\n----------" in text
     assert "Examples\n--------" in text
 
 
 @pytest.mark.parametrize(("module", "name"), NAMES, ids=lambda part: part)
 def test_example(module, name):
-    told = public(module)[name]
-    foreign = name in NEEDS
+    documented = public(module)[name]
+    needs_package = name in NEEDS
     with warnings.catch_warnings():
-        if foreign:  # their warnings are theirs
+        if needs_package:  # warnings of other packages are not tested
             warnings.simplefilter("ignore")
             pytest.importorskip(NEEDS[name])
-        home = vars(importlib.import_module(told.__module__))
+        home = vars(importlib.import_module(documented.__module__))
         runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
         finder = doctest.DocTestFinder(recurse=False)
-        tests = [t for t in finder.find(told, name, globs=dict(home)) if t.examples]
+        tests = [t for t in finder.find(documented, name, globs=dict(home)) if t.examples]
         assert tests
         for test in tests:
             assert runner.run(test).failed == 0

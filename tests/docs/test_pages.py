@@ -1,7 +1,7 @@
-"""Every code block and command of README and pages runs; every local link resolves.
+"""Every code block and command of README and docs runs, and every local link resolves.
 
-Blocks of one page run in order, in one namespace and one folder. A block that cannot run here
-says so in the page's source, with the reason: ``<!-- not run: why -->``.
+The blocks of a page run in order, in one namespace and one folder. A block that cannot run is
+marked in the source of the page with the reason: ``<!-- not run: reason -->``.
 """
 
 import doctest
@@ -24,8 +24,8 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-# Needs models of its own: tests/docs/test_plots_guide.py.
-ELSEWHERE = {ROOT / "docs" / "guides" / "plots.md"}
+# tests/docs/test_plots_guide.py runs these pages, with models of its own.
+TESTED_ELSEWHERE = {ROOT / "docs" / "guides" / "plots.md"}
 BLOCK = re.compile(
     r"(?:<!-- not run: (?P<why>[^>]+) -->\n)?^```(?P<language>\w*)\n(?P<code>.*?)^```$",
     flags=re.DOTALL | re.MULTILINE,
@@ -37,18 +37,18 @@ def name(page):
 
 
 def blocks(page):
-    """Language and code of the blocks that can be run."""
+    """Return language and code of the blocks that are not marked as not run."""
     found = [m for m in BLOCK.finditer(page.read_text()) if m["language"] != "text"]
     return [(m["language"], m["code"]) for m in found if m["why"] is None]
 
 
-WITH_CODE = [page for page in PAGES if page not in ELSEWHERE and blocks(page)]
+WITH_CODE = [page for page in PAGES if page not in TESTED_ELSEWHERE and blocks(page)]
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=name)
 def test_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    # The code is the page's own; only the training is cut short.
+    # Only the number of epochs is changed.
     monkeypatch.setattr(base, "Settings", _brief(base.Settings))
     namespace = {"__name__": "page"}
     for language, code in blocks(page):
@@ -66,15 +66,15 @@ def test_blocks_run(page, tmp_path, monkeypatch):
 
 
 def commands(code):
-    """Lines of a shell block, without comments."""
+    """Return the commands of a shell block as lists of words."""
     lines = code.replace("\\\n", " ").splitlines()
     split = [shlex.split(line, comments=True) for line in lines]
     return [words for words in split if words]
 
 
 def run(words):
-    """A command of this package; whatever else stands in a page must be marked as not run."""
-    assert words[0] == "suwr", f"{shlex.join(words)}: run it, or say why not: <!-- not run: why -->"
+    """Run a command of this package; other commands must be marked as not run."""
+    assert words[0] == "suwr", f"{shlex.join(words)}: mark it: <!-- not run: reason -->"
     app(words[1:], standalone_mode=False)
 
 
@@ -88,8 +88,8 @@ def _brief(settings):
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_make_targets_exist(page):
     known = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
-    told = re.findall(r"(?:^|`)make ([a-z]+)\b", page.read_text(), flags=re.MULTILINE)
-    assert set(told) <= set(known)
+    mentioned = re.findall(r"(?:^|`)make ([a-z]+)\b", page.read_text(), flags=re.MULTILINE)
+    assert set(mentioned) <= set(known)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

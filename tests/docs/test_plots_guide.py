@@ -1,4 +1,4 @@
-"""The Python blocks of the guide to plots run, top to bottom, with small models."""
+"""The guide to figures: its code runs with small models, and it lists every figure."""
 
 import re
 from pathlib import Path
@@ -9,6 +9,7 @@ import pytest
 
 from suwr import Patches, SUWRClassifier, SUWRRegressor
 from suwr.exact import FiniteProblem, cube
+from suwr.plots.gallery import FIGURES
 
 mpl.use("Agg")
 
@@ -19,7 +20,8 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "plots.md"
 
 @pytest.fixture
 def namespace():
-    """Images of 4 × 4 pixels, a 3 where the first patch is dark, else an 8; and two bits."""
+    """Models and data that the blocks of the guide refer to."""
+    # Images of 4 × 4 pixels: a 3 if the first patch is dark, otherwise an 8.
     rng = np.random.RandomState(0)
     images = rng.randint(0, 256, size=(120, 16)).astype(float)
     labels = np.where(rng.rand(120) < 0.5, 3, 8)
@@ -42,9 +44,14 @@ def test_python_blocks_run(namespace):
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
     for block in blocks:
         exec(compile(block, str(GUIDE), "exec"), namespace)
-    # One figure for each call that draws.
+    # Every call that draws creates one figure.
     assert len(plt.get_fignums()) == len(
         re.findall(r"(?m)^(?:plot_|explanation\[1\])", "".join(blocks))
     )
     assert namespace["flip"].unit == "patch (0, 0)"
     plt.close("all")
+
+
+def test_guide_lists_every_figure():
+    rows = re.findall(r"(?m)^\| `([\w-]+)` \|", GUIDE.read_text())
+    assert rows == [figure.name for figure in FIGURES]

@@ -1,4 +1,4 @@
-"""The site builds strictly, every link and anchor of it resolves, and readers need no network."""
+"""The site builds without warnings, its links and anchors resolve, and it loads nothing remote."""
 
 import os
 import re
@@ -10,13 +10,13 @@ from urllib.parse import unquote
 
 import pytest
 
-pytest.importorskip("material", reason="needs the extra 'docs'")
+pytest.importorskip("material", reason="requires the extra 'docs'")
 
 ROOT = Path(__file__).parents[2]
 
 
 class Links(HTMLParser):
-    """What a page refers to, what it loads, and where it can be jumped to."""
+    """Collects the links, loaded resources and anchors of a page."""
 
     def __init__(self, text):
         super().__init__()
@@ -37,7 +37,7 @@ class Links(HTMLParser):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
-    # The announcement of the theme's maintainers is not about this build.
+    # The theme prints an announcement that is unrelated to this build.
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
@@ -64,7 +64,7 @@ def test_every_link_and_anchor_resolves(site):
     assert not broken
 
 
-def test_nothing_is_fetched(site):
+def test_no_remote_resources(site):
     folder, pages = site
     loads = {load for page in pages.values() for load in page.loads}
     assert not [load for load in loads if not _local(load)]
@@ -72,7 +72,7 @@ def test_nothing_is_fetched(site):
     assert not re.findall(r"url\(\s*[\"']?https?:|@import", styles)
 
 
-def test_every_public_name_has_an_entry(site):
+def test_api_pages_have_anchors(site):
     folder, pages = site
     exact = pages[(folder / "api" / "exact.html").resolve()]
     assert {"suwr.exact.leakage", "suwr.exact.FiniteProblem"} <= exact.anchors

@@ -1,4 +1,4 @@
-"""The figure of one row."""
+"""The figure of a single narrative."""
 
 import sys
 
@@ -15,8 +15,8 @@ def texts(ax):
     return [text.get_text() for text in ax.texts]
 
 
-def test_steps_go_down_and_name_what_was_revealed(story):
-    ax = story.plot()
+def test_steps_run_downwards_and_are_labelled_with_values(narrative):
+    ax = narrative.plot()
     labels = [label.get_text() for label in ax.get_yticklabels()]
     assert labels == ["nothing revealed", "1. texture = 1", "2. radius = 2"]
     assert ax.get_yticks().tolist() == [0, 1, 2]
@@ -25,8 +25,8 @@ def test_steps_go_down_and_name_what_was_revealed(story):
     assert ax.get_title(loc="left") == "Row 457: malignant (>99 %), from 2 of 5 features"
 
 
-def test_a_line_per_class_runs_through_its_probabilities(story):
-    ax = plot_narrative(story)
+def test_one_line_per_class(narrative):
+    ax = plot_narrative(narrative)
     lines = {line.get_label(): line for line in ax.get_lines()}
     np.testing.assert_allclose(lines["benign"].get_xdata(), [0.6, 0.3, 0.001])
     np.testing.assert_allclose(lines["malignant"].get_xdata(), [0.4, 0.7, 0.999])
@@ -36,24 +36,24 @@ def test_a_line_per_class_runs_through_its_probabilities(story):
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["benign", "malignant"]
 
 
-def test_stop_probabilities_have_bars_and_numbers(story):
-    ax = plot_narrative(story)
+def test_stop_probabilities_are_bars_with_labels(narrative):
+    ax = plot_narrative(narrative)
     lengths = np.array([bar.get_width() for bar in ax.patches])
     np.testing.assert_allclose(lengths / lengths[-1], np.array([0, 0.25, 0.97]) / 0.97)
     assert texts(ax)[:3] == ["0 %", "25 %", "97 %"]
-    # Right of the predictions' scale, inside of the axes.
+    # Right of the prediction scale and inside the axes.
     assert all(1.0 < bar.get_x() < ax.get_xlim()[1] for bar in ax.patches)
 
 
-def test_it_draws_where_it_is_told(story):
+def test_given_axes_are_used(narrative):
     figure, axes = plt.subplots(1, 2)
-    assert story.plot(axes[1]) is axes[1]
+    assert narrative.plot(axes[1]) is axes[1]
     assert not axes[0].lines
     assert len(plt.get_fignums()) == 1
     figure.canvas.draw()
 
 
-def test_of_many_classes_the_likely_ones_have_colours():
+def test_only_likely_classes_are_coloured():
     classes = tuple(range(10))
     after = (0.0, 0.0, 0.0, 0.55, 0.0, 0.0, 0.0, 0.0, 0.45, 0.0)
     step = Step({"g": {"a": 1, "b": None, "c": 2, "d": 3}}, 1.0, (0.1,) * 10, after)
@@ -61,12 +61,12 @@ def test_of_many_classes_the_likely_ones_have_colours():
     names = [t.get_text() for t in ax.get_legend().get_texts()]
     assert len(names) == 6
     assert {"3", "8", "other classes"} <= set(names)
-    # A group of many columns is named, not written out.
+    # A group of many columns is labelled by its name.
     assert ax.get_yticklabels()[1].get_text() == "1. g"
 
 
-def test_no_two_classes_look_alike():
-    # 2 and 9 share a colour, of which there are seven.
+def test_all_classes_are_distinguishable():
+    # There are seven colours, so classes 2 and 9 have the same one.
     start = (0.01, 0.02, 0.3, 0.01, 0.01, 0.2, 0.01, 0.0, 0.1, 0.34)
     ax = Narrative(0, start, 0.9, (), "decision", tuple(range(10)), 4).plot()
     lines = {line.get_label(): line for line in ax.get_lines() if line.get_marker() != "None"}
@@ -75,7 +75,7 @@ def test_no_two_classes_look_alike():
     assert len({(line.get_marker(), line.get_linestyle()) for line in lines.values()}) == 5
 
 
-def test_a_regression_shows_its_value():
+def test_regression():
     steps = (
         Step({"size": {"height": 3, "width": None}}, 0.5, (100.0,), (250.0,)),
         Step({"age": {"age": 1.23456789}}, 1.0, (250.0,), (240.0,)),
@@ -88,7 +88,7 @@ def test_a_regression_shows_its_value():
     assert all(88 <= tick <= 262 for tick in ax.get_xticks())
 
 
-def test_a_narrative_without_steps_can_be_drawn():
+def test_narrative_without_steps():
     ax = Narrative(7, (0.9, 0.1), 0.9, (), "decision", ("a", "b"), 3).plot()
     assert [t.get_text() for t in ax.get_yticklabels()] == ["nothing revealed"]
     ax = Narrative(7, (5.0,), 0.9, (), "decision", None, 3).plot()
@@ -96,7 +96,7 @@ def test_a_narrative_without_steps_can_be_drawn():
 
 
 @pytest.mark.parametrize("name", ["$x$ $", "a$b", "_hidden", "two\nlines", "\\frac", "x" * 200])
-def test_names_are_text_whatever_they_hold(name):
+def test_names_are_never_markup(name):
     step = Step({name: {name: name}}, 1.0, (0.5, 0.5), (0.1, 0.9))
     ax = Narrative(name, (0.5, 0.5), 0.0, (step,), "decision", (name, "other"), 1).plot()
     ax.figure.canvas.draw()
@@ -106,17 +106,17 @@ def test_names_are_text_whatever_they_hold(name):
     assert len(ax.get_legend().get_texts()) == 2
 
 
-def test_a_real_model(classifier, cancer):
+def test_narrative_of_a_fitted_model(classifier, cancer):
     X = cancer[0].iloc[:1, :10]
-    story = classifier.explain(X)[0]
-    labels = [t.get_text() for t in story.plot().get_yticklabels()]
-    for label, step in zip(labels[1:], story.steps, strict=True):
+    narrative = classifier.explain(X)[0]
+    labels = [t.get_text() for t in narrative.plot().get_yticklabels()]
+    for label, step in zip(labels[1:], narrative.steps, strict=True):
         (column,) = step.columns
         assert column in label
         assert f"{X.iloc[0][column]:.6g}" in label
 
 
-def test_without_matplotlib_the_extra_is_named(story, monkeypatch):
+def test_missing_matplotlib_names_the_extra(narrative, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'suwr\[plots\]'"):
-        story.plot()
+        narrative.plot()

@@ -1,4 +1,4 @@
-"""A real Chromium for the page's tests: no request to the network, no error in the console."""
+"""Chromium for the tests of the page, which fail on any network request or console message."""
 
 import os
 
@@ -20,7 +20,7 @@ def browser():
 
 @pytest.fixture
 def open_page(browser):
-    """Open a file; afterwards nothing may have gone wrong or out."""
+    """Open a file; fail at teardown if there was an error, a dialog or a request."""
     contexts, problems = [], []
 
     def open_file(path, **options):
@@ -46,7 +46,7 @@ def open_page(browser):
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory):
-    """Pages of the models in `page_data`, written when first asked for."""
+    """Pages of the models in `page_data`, with complete rows, written on first use."""
     folder, written = tmp_path_factory.mktemp("pages"), {}
 
     def page(name):
@@ -54,9 +54,8 @@ def pages(tmp_path_factory):
             model, X, y = getattr(page_data, name)()
             explanation = model.explain(X)
             written[name] = (folder / f"{name}.html", explanation)
-            explanation.to_html(
-                folder / f"{name}.html", y=y, hidden_values=True, title=f"{name} <script>"
-            )
+            path, title = written[name][0], f"{name} <script>"
+            explanation.to_html(path, y=y, title=title, hidden_values=True)
         return written[name]
 
     return page

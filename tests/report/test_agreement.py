@@ -1,4 +1,4 @@
-"""The model in the page and the model in Python tell the same stories, in a real browser."""
+"""The embedded model computes the same narratives as Python, in a real browser."""
 
 import base64
 
@@ -12,20 +12,21 @@ from suwr._utils.text import percent
 
 TOLERANCE = 1e-5
 
-TELL = """() => suwr.data.rows.map((_, i) => {
-  const story = suwr.liveStory(i);
+COMPUTE = """() => suwr.data.rows.map((_, i) => {
+  const narrative = suwr.computedNarrative(i);
   return {
-    units: story.steps.map((s) => s.units),
-    stops: [story.stop, ...story.steps.map((s) => s.stop)],
-    predictions: [story.start, ...story.steps.map((s) => s.prediction)],
-    ended: story.ended, margin: story.margin, text: suwr.storyText(suwr.data, story),
+    units: narrative.steps.map((s) => s.units),
+    stops: [narrative.stop, ...narrative.steps.map((s) => s.stop)],
+    predictions: [narrative.start, ...narrative.steps.map((s) => s.prediction)],
+    ended: narrative.ended, margin: narrative.margin,
+    text: suwr.narrativeText(suwr.data, narrative),
   };
 })"""
 
 
-def same_decisions(narrative, told, unit_number):
+def same_decisions(narrative, computed, unit_number):
     units = [[unit_number[u] for u in step.units] for step in narrative.steps]
-    return units == told["units"] and narrative.ended == told["ended"]
+    return units == computed["units"] and narrative.ended == computed["ended"]
 
 
 def numbers(narrative):
@@ -35,36 +36,36 @@ def numbers(narrative):
 
 
 @pytest.mark.parametrize("name", ["cancer", "mixed", "digits", "informed", "diabetes", "shared"])
-def test_every_row_is_told_as_in_python(name, pages, open_page, record_property):
+def test_every_narrative_agrees_with_python(name, pages, open_page, record_property):
     path, explanation = pages(name)
     model = getattr(page_data, name)()[0]
     unit_number = {unit: i for i, unit in enumerate(model.units_.names)}
     scale = getattr(model, "target_scale_", 1.0)
-    told = open_page(path).evaluate(TELL)
-    assert len(told) == len(explanation)
-    assert name in ("informed", "diabetes", "shared") or len(told) >= 200
+    computed = open_page(path).evaluate(COMPUTE)
+    assert len(computed) == len(explanation)
+    assert name in ("informed", "diabetes", "shared") or len(computed) >= 200
 
     near_ties, worst = 0, 0.0
-    for narrative, story in zip(explanation, told, strict=True):
-        if not same_decisions(narrative, story, unit_number):
+    for narrative, found in zip(explanation, computed, strict=True):
+        if not same_decisions(narrative, found, unit_number):
             near_ties += 1
-            assert story["margin"] < TOLERANCE, narrative.row
+            assert found["margin"] < TOLERANCE, narrative.row
             continue
         stops, predictions = numbers(narrative)
-        worst = max(worst, np.abs(np.subtract(stops, story["stops"])).max())
-        apart = np.abs(np.subtract(predictions, story["predictions"])).max() / scale
-        worst = max(worst, apart)
-        assert story["text"] == narrative.text()
+        worst = max(worst, np.abs(np.subtract(stops, found["stops"])).max())
+        difference = np.abs(np.subtract(predictions, found["predictions"])).max() / scale
+        worst = max(worst, difference)
+        assert found["text"] == narrative.text()
     record_property("near_ties", near_ties)
     record_property("largest_difference", float(worst))
     assert worst < TOLERANCE
-    # Enough different stories for the comparison to mean something.
-    assert len({str(s["units"]) for s in told}) > 2
+    # The comparison is meaningful only if the narratives differ.
+    assert len({str(s["units"]) for s in computed}) > 2
 
 
 @pytest.mark.parametrize("name", ["cancer", "digits", "informed"])
 @pytest.mark.parametrize("poison", ["missing", "huge", "other rows"])
-def test_the_page_reads_nothing_hidden(name, poison, pages, open_page, tmp_path):
+def test_page_does_not_read_hidden_values(name, poison, pages, open_page, tmp_path):
     model, X, _ = getattr(page_data, name)()
     rows = np.asarray(X, dtype=float)[:60]
     other = {"missing": np.nan, "huge": 1e30, "other rows": rows[::-1]}[poison]
@@ -72,33 +73,33 @@ def test_the_page_reads_nothing_hidden(name, poison, pages, open_page, tmp_path)
     if name == "cancer":
         changed = pd.DataFrame(changed, columns=X.columns)
     path = tmp_path / "poisoned.html"
-    model.explain(changed).to_html(path, model=True)
-    before = open_page(pages(name)[0]).evaluate(TELL)[:60]
-    # Bit for bit, with the hidden values inside the page for the model to read if it would.
-    assert open_page(path).evaluate(TELL) == before
+    model.explain(changed).to_html(path, model=True, hidden_values=True)
+    before = open_page(pages(name)[0]).evaluate(COMPUTE)[:60]
+    # Bit-identical, although the hidden values are embedded in the page.
+    assert open_page(path).evaluate(COMPUTE) == before
 
 
-# The stop head of a look-ahead classifier is told how sure the predictors are.
+# The stop head of a look-ahead classifier reads the uncertainty of the predictors.
 @pytest.mark.parametrize(
     ("trainer", "weight"), [("actor", 0.004), ("actor", 0.02), ("lookahead", 0.01)]
 )
-def test_a_range_of_prices_is_told_at_the_chosen_one(trainer, weight, open_page, tmp_path):
+def test_range_model_agrees_at_the_chosen_sparsity_weight(trainer, weight, open_page, tmp_path):
     model, X, _ = page_data.ranged(trainer)
     assert model.policy_.network.architecture.informed == (trainer == "lookahead")
     explanation = model.explain(X, sparsity_weight=weight)
     path = tmp_path / "range.html"
     explanation.to_html(path, model=True)
-    told = open_page(path).evaluate(TELL)
-    assert np.mean([len(story["units"]) for story in told]) > 1
-    for narrative, story in zip(explanation, told, strict=True):
-        assert story["text"] == narrative.text()
+    computed = open_page(path).evaluate(COMPUTE)
+    assert np.mean([len(found["units"]) for found in computed]) > 1
+    for narrative, found in zip(explanation, computed, strict=True):
+        assert found["text"] == narrative.text()
         for ours, theirs in zip(
-            numbers(narrative), (story["stops"], story["predictions"]), strict=True
+            numbers(narrative), (found["stops"], found["predictions"]), strict=True
         ):
             np.testing.assert_allclose(theirs, ours, atol=TOLERANCE)
 
 
-def test_every_kind_of_layer_is_that_of_torch(pages, open_page):
+def test_every_kind_of_layer_agrees_with_torch(pages, open_page):
     torch.manual_seed(0)
     first, second = torch.nn.Conv2d(2, 3, 3, padding=1), torch.nn.Conv2d(3, 4, 3, 2, padding=1)
     dense = torch.nn.Linear(4 * 3 * 3 + 1, 5)
@@ -115,28 +116,30 @@ def test_every_kind_of_layer_is_that_of_torch(pages, open_page):
     ]
     tensors = [first.weight, first.bias, second.weight, second.bias, dense.weight.T, dense.bias]
     numbers = np.concatenate([t.detach().numpy().ravel() for t in tensors])
-    described = {
+    description = {
         "weights": base64.b64encode(numbers.tobytes()).decode(),
         "networks": [{"inputs": ["values", "mask"], "layers": layers}],
     }
     run = "([m, p]) => [...suwr.forward(suwr.unpackModel(m).networks[0], p)]"
     parts = {"values": values[0].tolist(), "mask": mask[0].tolist()}
-    found = open_page(pages("shared")[0]).evaluate(run, [described, parts])
+    found = open_page(pages("shared")[0]).evaluate(run, [description, parts])
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_the_page_checks_itself_and_says_so(pages, open_page):
+def test_self_check_is_reported(pages, open_page):
     path, _ = pages("mixed")
     check = open_page(path).locator("#check")
-    check.filter(has_text="tells all 200 rows as Python did").wait_for()
+    check.filter(has_text="reproduces all 200 recorded rows").wait_for()
 
 
-def test_numbers_are_written_as_python_writes_them(pages, open_page, rng):
+def test_numbers_are_formatted_as_in_python(pages, open_page, rng):
     values = rng.randn(500) * 10.0 ** rng.randint(-9, 12, 500)
     values = [*values.tolist(), 0, 1, -1, 100000, 999999.5, 1e6, 1e-4, 1e-5, 0.1, 123456, 1234567]
     page = open_page(pages("mixed")[0])
     for digits in (4, 6):
         shown = page.evaluate("([v, d]) => v.map((x) => suwr.significant(x, d))", [values, digits])
         assert shown == [f"{value:.{digits}g}" for value in values]
-    shares = [*(n / 1000 for n in range(1001)), *(n / 64 for n in range(65)), 1e-9, 1 - 1e-9]
-    assert page.evaluate("(v) => v.map(suwr.percent)", shares) == [percent(p) for p in shares]
+    probabilities = [*(n / 1000 for n in range(1001)), *(n / 64 for n in range(65)), 1e-9, 1 - 1e-9]
+    assert page.evaluate("(v) => v.map(suwr.percent)", probabilities) == [
+        percent(p) for p in probabilities
+    ]

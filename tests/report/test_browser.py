@@ -1,4 +1,4 @@
-"""What a reader does with a page, in a real browser."""
+"""Interaction with a page, in a real browser."""
 
 import math
 import re
@@ -11,7 +11,7 @@ from page_data import HOSTILE
 from suwr import Explanation
 
 
-def words(page):
+def text_of(page):
     return page.locator(".words pre").text_content()
 
 
@@ -21,7 +21,7 @@ def plain(value):
 
 
 def answer(page, values):
-    """Fill in the question that is open; None is 'unknown'."""
+    """Answer the current question; None is 'unknown'."""
     form = page.get_by_role("form", name="Question")
     for column, value in values.items():
         field = form.get_by_label(column, exact=True)
@@ -43,22 +43,22 @@ def test_stepping_with_buttons_and_keys(pages, open_page):
     assert page.get_by_role("button", name="Previous step").is_disabled()
     page.keyboard.press("ArrowRight")
     assert where.text_content() == f"Step 1 of {last}"
-    said = sentence.text_content().replace("\u00a0", " ")
-    assert said in explanation[0].text()
+    shown = sentence.text_content().replace("\u00a0", " ")
+    assert shown in explanation[0].text()
     page.get_by_role("button", name="Next step").press("Enter")
     assert page.get_by_role("button", name="Go to step 2").get_attribute("aria-current") == "step"
-    # A screen reader hears the sentence.
-    heard = page.locator(".heard")
-    assert heard.get_attribute("aria-live") == "polite"
-    said = sentence.text_content().replace("\u00a0", " ")
-    assert heard.text_content() == f"Step 2. {said}"
+    # Screen readers announce the text of the step.
+    announcement = page.locator(".announcement")
+    assert announcement.get_attribute("aria-live") == "polite"
+    shown = sentence.text_content().replace("\u00a0", " ")
+    assert announcement.text_content() == f"Step 2. {shown}"
     page.get_by_role("button", name="Last step").click()
     page.keyboard.press("ArrowLeft")
     assert where.text_content() == f"Step {last - 1} of {last}"
-    assert words(page) == explanation[0].text()
+    assert text_of(page) == explanation[0].text()
 
 
-def test_searching_filtering_and_ordering(pages, open_page):
+def test_searching_filtering_and_sorting(pages, open_page):
     path, explanation = pages("cancer")
     y = page_data.cancer()[2]
     page = open_page(path)
@@ -73,11 +73,11 @@ def test_searching_filtering_and_ordering(pages, open_page):
     page.get_by_label("Predicted").select_option(label="benign")
     benign = [n.row for n in explanation if n.label == "benign"]
     assert [int(t) for t in listed.locator(".label").all_text_contents()] == benign[:100]
-    page.get_by_label("Truth").select_option(label="wrong")
+    page.get_by_label("Correct").select_option(label="wrong")
     wrong = sum(n.label == "benign" != t for n, t in zip(explanation, y, strict=True))
     assert count.text_content() == f"{wrong} of 250 rows"
-    page.get_by_label("Truth").select_option(label="right or wrong")
-    page.get_by_label("Predicted").select_option(label="anything")
+    page.get_by_label("Correct").select_option(label="any")
+    page.get_by_label("Predicted").select_option(label="any class")
 
     unit = explanation[0].steps[-1].unit
     page.get_by_label("Using").select_option(label=unit)
@@ -101,26 +101,26 @@ def test_searching_filtering_and_ordering(pages, open_page):
     page.get_by_label("Search").fill("no such thing")
     assert count.text_content() == "0 of 250 rows"
     page.get_by_label("Search").fill("")
-    page.get_by_label("Order").select_option(label="fewest steps")
+    page.get_by_label("Sort by").select_option(label="fewest steps")
     lengths = [int(t.split()[0]) for t in listed.locator(".length").all_text_contents()]
     assert lengths == sorted(len(n.steps) for n in explanation)[:100]
 
 
-def test_choosing_rows_with_mouse_and_keys(pages, open_page):
+def test_selecting_rows_with_mouse_and_keys(pages, open_page):
     path, explanation = pages("cancer")
     page = open_page(path)
     page.locator('[data-row="3"]').click()
-    assert words(page) == explanation[3].text()
+    assert text_of(page) == explanation[3].text()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowUp")
-    assert words(page) == explanation[4].text()
+    assert text_of(page) == explanation[4].text()
     assert page.locator('[data-row="4"]').get_attribute("aria-current") == "true"
     page.keyboard.press("ArrowLeft")
     assert "4" in page.locator("h2").text_content()
 
 
-def test_a_changed_number_changes_the_story_as_in_python(pages, open_page):
+def test_changed_number_gives_the_narrative_of_python(pages, open_page):
     path, explanation = pages("cancer")
     model, X, _ = page_data.cancer()
     page = open_page(path)
@@ -130,29 +130,29 @@ def test_a_changed_number_changes_the_story_as_in_python(pages, open_page):
     field = page.get_by_label(step.unit, exact=True)
     field.fill(str(changed[step.unit].iloc[0]))
     field.press("Enter")
-    story = model.explain(changed)[0]
-    assert story.text() != explanation[0].text()
-    assert words(page) == story.text()
+    expected = model.explain(changed)[0]
+    assert expected.text() != explanation[0].text()
+    assert text_of(page) == expected.text()
     note = page.locator(".note")
     assert f"You changed {step.unit}" in note.text_content()
-    # The reader can go on typing, and can go back.
+    # The field keeps the focus, and changes can be undone.
     assert field.evaluate("f => f === document.activeElement")
     field.fill("many")
     field.press("Enter")
     assert field.get_attribute("aria-invalid") == "true"
-    assert words(page) == story.text()
+    assert text_of(page) == expected.text()
     field.fill("")
     field.press("Enter")
     changed[step.unit] = np.nan
-    assert words(page) == model.explain(changed)[0].text()
+    assert text_of(page) == model.explain(changed)[0].text()
     page.get_by_role("button", name="Undo").click()
-    assert words(page) == story.text()
-    page.get_by_role("button", name="Back to the recorded row").click()
-    assert words(page) == explanation[0].text()
+    assert text_of(page) == expected.text()
+    page.get_by_role("button", name="Restore the recorded row").click()
+    assert text_of(page) == explanation[0].text()
     assert note.count() == 0
 
 
-def test_a_changed_category_changes_the_story_as_in_python(pages, open_page):
+def test_changed_category_gives_the_narrative_of_python(pages, open_page):
     path, explanation = pages("mixed")
     model, X, _ = page_data.mixed()
     page = open_page(path)
@@ -164,15 +164,15 @@ def test_a_changed_category_changes_the_story_as_in_python(pages, open_page):
         page.get_by_label(HOSTILE, exact=True).select_option(label=label)
         changed = X.iloc[number : number + 1].copy()
         changed[HOSTILE] = [value]
-        told = model.explain(changed)[0].text().replace("is elsewhere", "is any other value")
-        assert words(page) == told
+        expected = model.explain(changed)[0].text().replace("is elsewhere", "is any other value")
+        assert text_of(page) == expected
 
 
-def test_questions_to_the_end_with_unknown_wrong_and_undone_answers(pages, open_page):
+def test_questions_with_unknown_invalid_and_undone_answers(pages, open_page):
     path, _ = pages("mixed")
     model, X, _ = page_data.mixed()
     page = open_page(path)
-    page.get_by_role("button", name=re.compile("Start from nothing")).click()
+    page.get_by_role("button", name=re.compile("New case")).click()
     form = page.get_by_role("form", name="Question")
     for row in (0, 7):
         session = model.acquire()
@@ -183,13 +183,13 @@ def test_questions_to_the_end_with_unknown_wrong_and_undone_answers(pages, open_
             assert session.next_unit in form.text_content()
             if any(isinstance(v, float) for v in values.values()):
                 answer(page, dict.fromkeys(values, "nonsense"))
-                assert "Please give a number" in form.get_by_role("alert").text_content()
+                assert "Please enter a number" in form.get_by_role("alert").text_content()
             answer(page, values)
             session.observe(values)
         assert form.count() == 0
-        assert "The model has enough." in page.locator(".note").text_content()
-        assert words(page) == session.narrative().text()
-        # Take the last answer back and give it again.
+        assert "The model has stopped asking." in page.locator(".note").text_content()
+        assert text_of(page) == session.narrative("new case").text()
+        # Undo the last answer and give another one.
         page.get_by_role("button", name="Undo").click()
         assert form.count() == 1
         session.undo()
@@ -199,14 +199,14 @@ def test_questions_to_the_end_with_unknown_wrong_and_undone_answers(pages, open_
         while not session.done:
             form.get_by_role("button", name="Unknown").click()
             session.observe(dict.fromkeys(session.next_columns))
-        assert words(page) == session.narrative().text()
+        assert text_of(page) == session.narrative("new case").text()
         page.get_by_role("button", name="Start again").click()
         assert "Question 1" in form.text_content()
 
 
-def test_a_question_needs_a_choice(pages, open_page):
+def test_question_requires_a_choice(pages, open_page):
     page = open_page(pages("mixed")[0])
-    page.get_by_role("button", name=re.compile("Start from nothing")).click()
+    page.get_by_role("button", name=re.compile("New case")).click()
     form = page.get_by_role("form", name="Question")
     while form.locator("select").count() == 0:
         form.get_by_role("button", name="Unknown").click()
@@ -216,7 +216,7 @@ def test_a_question_needs_a_choice(pages, open_page):
     assert form.text_content().startswith(before[:10])
 
 
-def test_images_are_drawn_and_can_be_drawn_on(pages, open_page):
+def test_images_can_be_edited(pages, open_page):
     path, explanation = pages("digits")
     model, X, _ = page_data.digits()
     number = next(i for i, n in enumerate(explanation) if len(n.steps) == 8)
@@ -234,7 +234,7 @@ def test_images_are_drawn_and_can_be_drawn_on(pages, open_page):
     assert pixels.count() == 0
     page.get_by_role("button", name="Last step").click()
 
-    # White out what the first step revealed: the paper's '3 or 8' experiment.
+    # Erase the pixels that the first step revealed.
     changed = X[number : number + 1].copy()
     page.get_by_label("Draw with").fill("0")
     page.locator(".image").scroll_into_view_if_needed()
@@ -244,24 +244,24 @@ def test_images_are_drawn_and_can_be_drawn_on(pages, open_page):
             changed[0, int(name[1:])] = 0
             if page.locator(f'[data-pixel="{name[1:]}"]').count() == 0:
                 break
-    story = model.explain(changed)[0]
-    assert story.text() != narrative.text()
-    assert words(page).split("\n", 1)[1] == story.text().split("\n", 1)[1]
+    expected = model.explain(changed)[0]
+    assert expected.text() != narrative.text()
+    assert text_of(page).split("\n", 1)[1] == expected.text().split("\n", 1)[1]
 
 
-def test_without_hidden_values_a_changed_story_asks_for_them(pages, open_page, tmp_path):
+def test_page_without_hidden_values_asks_for_them(pages, open_page, tmp_path):
     model, X, _ = page_data.cancer()
     explanation = model.explain(X[:40])
     path = tmp_path / "page.html"
     explanation.to_html(path, hidden_values=False)
-    # Halve the first value: for some row the story then leaves its recorded path.
+    # Halving the first value changes the features that some row reveals.
     changed = X[:40].copy()
     first = explanation[0].steps[0].unit
     changed[first] = changed[first] / 2
-    stories = model.explain(changed)
+    narratives = model.explain(changed)
     number = next(
         i
-        for i, (old, new) in enumerate(zip(explanation, stories, strict=True))
+        for i, (old, new) in enumerate(zip(explanation, narratives, strict=True))
         if {s.unit for s in new.steps} - {s.unit for s in old.steps}
     )
     page = open_page(path)
@@ -275,21 +275,21 @@ def test_without_hidden_values_a_changed_story_asks_for_them(pages, open_page, t
         answer(page, {column: plain(changed[column].iloc[number])})
         asked += 1
     assert asked > 0
-    assert words(page) == stories[number].text()
+    assert text_of(page) == narratives[number].text()
 
 
-def test_narratives_from_a_file_need_no_model(pages, open_page, tmp_path):
+def test_narratives_from_a_file_without_model(pages, open_page, tmp_path):
     _, explanation = pages("mixed")
     path = tmp_path / "page.html"
     Explanation.from_json(explanation.to_json()).to_html(path)
     page = open_page(path)
-    assert words(page) == explanation[0].text()
+    assert text_of(page) == explanation[0].text()
     assert page.locator("#blank").is_hidden()
     assert page.locator(".steps input, .steps select").count() == 0
-    assert "without the model" in page.locator("footer").text_content()
+    assert "without their model" in page.locator("footer").text_content()
 
 
-def test_a_value_is_drawn_with_its_truth(pages, open_page):
+def test_regression_shows_value_and_truth(pages, open_page):
     path, explanation = pages("diabetes")
     page = open_page(path)
     assert page.locator(".value strong").text_content() == f"{explanation[0].prediction[0]:.4g}"
@@ -297,24 +297,24 @@ def test_a_value_is_drawn_with_its_truth(pages, open_page):
     assert page.locator(".chart path.line").count() > 0
 
 
-def test_hostile_names_are_text(pages, open_page):
+def test_hostile_names_are_shown_as_text(pages, open_page):
     page = open_page(pages("mixed")[0])
     assert page.title() == "mixed <script>"
     assert HOSTILE in page.locator("main").text_content()
     assert page.locator("script").count() == 2
     assert page.locator("img").count() == 0
-    # Even a script that got in somehow would not run, nor reach anybody.
+    # The content security policy forbids injected scripts and requests.
     policy = page.locator("meta[http-equiv]").get_attribute("content")
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
 
 
-def test_everything_that_takes_focus_has_a_name(pages, open_page):
+def test_interactive_elements_have_accessible_names(pages, open_page):
     for name in ("mixed", "digits"):
         page = open_page(pages(name)[0])
         for start in (False, True):
             if start:
-                page.get_by_role("button", name=re.compile("Start from nothing")).click()
+                page.get_by_role("button", name=re.compile("New case")).click()
             tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
             roles = ("button", "textbox", "searchbox", "combobox", "checkbox", "slider", "img")
             found = [n for n in tree if n.get("role", {}).get("value") in roles]
@@ -323,7 +323,7 @@ def test_everything_that_takes_focus_has_a_name(pages, open_page):
 
 
 @pytest.mark.parametrize("name", ["cancer", "mixed", "digits"])
-def test_a_phone_needs_no_sideways_scrolling(name, pages, open_page):
+def test_no_horizontal_scrolling_on_a_phone(name, pages, open_page):
     page = open_page(
         pages(name)[0], viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True
     )
@@ -332,11 +332,11 @@ def test_a_phone_needs_no_sideways_scrolling(name, pages, open_page):
     page.get_by_text("Rows", exact=True).tap()
     page.locator('[data-row="2"]').tap()
     assert page.locator("#rows").get_attribute("open") is None
-    page.get_by_role("button", name=re.compile("Start from nothing")).tap()
+    page.get_by_role("button", name=re.compile("New case")).tap()
     assert page.evaluate(fits)
 
 
-def test_light_and_dark(pages, open_page):
+def test_light_and_dark_theme(pages, open_page):
     def brightness(scheme):
         page = open_page(pages("cancer")[0], color_scheme=scheme)
         colour = page.evaluate("() => getComputedStyle(document.body).backgroundColor")

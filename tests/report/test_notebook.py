@@ -1,4 +1,4 @@
-"""Narratives in notebooks."""
+"""The display of narratives in notebooks."""
 
 from html.parser import HTMLParser
 
@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from suwr.explanation import Explanation, Narrative, Step
 
-EVIL = "<script>alert('x')</script>\"&"
+HOSTILE = "<script>alert('x')</script>\"&"
 
 
 class Page(HTMLParser):
-    """Collects what a browser would show."""
+    """Collects the tags and the text of a page."""
 
     VOID = {"br"}
 
@@ -36,13 +36,13 @@ class Page(HTMLParser):
             self.text.append(data)
 
 
-def story(row=3, name="age", classes=("ill", "well")):
+def make_narrative(row=3, name="age", classes=("ill", "well")):
     step = Step({name: {name: 71}}, 0.8, (0.4, 0.6), (0.9, 0.1))
     return Narrative(row, (0.4, 0.6), 0.25, (step,), "decision", classes, 5)
 
 
-def test_a_narrative_is_a_table_of_its_steps():
-    page = Page(story()._repr_html_())
+def test_narrative_is_a_table_of_steps():
+    page = Page(make_narrative()._repr_html_())
     text = " ".join(page.text)
     for part in ("Row 3", "from 1 of 5 features", "age is 71", "ill 90 %", "25 %", "80 %"):
         assert part in text
@@ -52,7 +52,7 @@ def test_a_narrative_is_a_table_of_its_steps():
     assert page.widths == [f"width:{p}%" for p in ("60.0", "40.0", "25.0", "90.0", "10.0", "80.0")]
 
 
-def test_a_regression_shows_its_value():
+def test_regression():
     step = Step({"size": {"height": 3, "width": None}}, 1.0, (1.0,), (2.5,))
     narrative = Narrative("r", (1.0,), 0.25, (step,), "budget", None, 4)
     text = " ".join(Page(narrative._repr_html_()).text)
@@ -64,19 +64,19 @@ def test_a_regression_shows_its_value():
 @pytest.mark.parametrize(
     "html", [lambda n: n._repr_html_(), lambda n: Explanation([n])._repr_html_()]
 )
-def test_whatever_the_data_holds_is_text(html):
-    page = Page(html(story(EVIL, EVIL, (EVIL, "<b>"))))
+def test_data_is_escaped(html):
+    page = Page(html(make_narrative(HOSTILE, HOSTILE, (HOSTILE, "<b>"))))
     assert "script" not in page.tags
     text = "".join(page.text)
-    assert f"Row {EVIL}" in text
-    assert f"{EVIL} is 71" in text
+    assert f"Row {HOSTILE}" in text
+    assert f"{HOSTILE} is 71" in text
     assert "<b> 60 %" in text
 
 
 @given(st.text(max_size=30), st.text(min_size=1, max_size=30))
 @settings(max_examples=60)
-def test_any_name_is_shown_as_it_is(label, name):
-    page = Page(story(label, name, (label, name))._repr_html_())
+def test_names_are_shown_unchanged(label, name):
+    page = Page(make_narrative(label, name, (label, name))._repr_html_())
     text = "".join(page.text)
     assert f"Row {label}: " in text
     assert f"{name} is 71" in text
@@ -85,18 +85,18 @@ def test_any_name_is_shown_as_it_is(label, name):
     }  # fmt: skip
 
 
-def test_an_explanation_opens_row_by_row():
-    page = Page(Explanation([story(i) for i in range(3)])._repr_html_())
+def test_explanation_is_a_list_of_expandable_rows():
+    page = Page(Explanation([make_narrative(i) for i in range(3)])._repr_html_())
     assert page.tags.count("details") == 3
     assert page.tags.count("summary") == 3
     assert "Explanation of 3 rows" in page.text
-    many = " ".join(Page(Explanation([story(i) for i in range(50)])._repr_html_()).text)
+    many = " ".join(Page(Explanation([make_narrative(i) for i in range(50)])._repr_html_()).text)
     assert "… and 30 more rows." in many
     assert "Explanation of 0 rows" in Explanation([])._repr_html_()
 
 
-def test_light_and_dark():
-    source = story()._repr_html_()
+def test_light_and_dark_theme():
+    source = make_narrative()._repr_html_()
     assert "prefers-color-scheme:dark" in source
     assert "data-jp-theme-light=false" in source
     assert "http" not in source

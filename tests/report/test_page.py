@@ -1,4 +1,4 @@
-"""What is written into a page, without a browser."""
+"""The contents of a page, without a browser."""
 
 import base64
 import json
@@ -20,24 +20,23 @@ from suwr.estimators.export import export_model
 from suwr.exceptions import UnsupportedModelError
 from suwr.explanation import Step
 from suwr.report import page_html
-from suwr.report.data import derive_layout
-from suwr.report.page import MOST_WEIGHT_BYTES, _json_in_html
+from suwr.report.page import MAX_WEIGHT_BYTES, _json_in_html, derive_layout
 
 ROOT = Path(__file__).parents[2]
 
 
-def small(row=0, label="a"):
+def make_narrative(row=0, label="a"):
     step = Step({"age": {"age": 71}}, 0.8, (0.4, 0.6), (0.9, 0.1))
     return Narrative(row, (0.4, 0.6), 0.0, (step,), "decision", (label, "b"), 5)
 
 
 def read(page):
-    """What a browser finds in the page's data."""
+    """Return the data embedded in a page."""
     return json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
 
 
 @given(st.recursive(st.text() | st.integers() | st.none(), st.lists))
-def test_json_cannot_leave_its_element_and_reads_back(value):
+def test_json_is_escaped_and_reads_back(value):
     text = _json_in_html([value])
     assert not set("<>&\u2028\u2029") & set(text)
     assert json.loads(text) == [value]
@@ -45,63 +44,63 @@ def test_json_cannot_leave_its_element_and_reads_back(value):
 
 def test_names_and_titles_are_escaped():
     hostile = "</script><script>alert(1)</script>{{data}}"
-    page = page_html(Explanation([small(label=hostile)]), title=hostile)
+    page = page_html(Explanation([make_narrative(label=hostile)]), title=hostile)
     assert page.count("<script") == 2
     assert page.count("</script>") == 2
     assert read(page)["classes"] == [hostile, "b"]
     assert "&lt;/script&gt;" in page
 
 
-def test_nothing_points_outside():
-    page = page_html(Explanation([small()]))
-    # The name space of SVG is the only address, and nobody fetches it.
+def test_page_has_no_external_references():
+    page = page_html(Explanation([make_narrative()]))
+    # The namespace of SVG is the only URL; it is not fetched.
     assert set(re.findall(r"https?://[^\s\"']+", page)) == {"http://www.w3.org/2000/svg"}
     assert not re.search(r"\b(fetch|XMLHttpRequest|WebSocket|import)\s*\(", page)
 
 
-def test_the_same_explanation_gives_the_same_bytes(tmp_path):
+def test_equal_explanations_give_equal_files(tmp_path):
     for name in ("a", "b"):
-        Explanation([small()]).to_html(tmp_path / name)
+        Explanation([make_narrative()]).to_html(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b"]
 
 
-def test_bad_words():
+def test_invalid_parameters():
     with pytest.raises(ValueError, match="Got an empty explanation"):
         page_html(Explanation([]))
-    with pytest.raises(ValueError, match="several sets of classes"):
-        page_html(Explanation([small(), small(label="c")]))
-    with pytest.raises(ValueError, match=r"each of the 1 rows\. Got 2 values"):
-        page_html(Explanation([small()]), y=[1, 2])
+    with pytest.raises(ValueError, match="must have the same classes"):
+        page_html(Explanation([make_narrative(), make_narrative(label="c")]))
+    with pytest.raises(ValueError, match=r"must have 1 values, one per row\. Got 2"):
+        page_html(Explanation([make_narrative()]), y=[1, 2])
     with pytest.raises(ValueError, match=r"True, False or 'auto'\. Got 'yes'"):
-        page_html(Explanation([small()]), model="yes")
+        page_html(Explanation([make_narrative()]), model="yes")
     with pytest.raises(UnsupportedModelError, match="read from a file"):
-        page_html(Explanation([small()]), model=True)
+        page_html(Explanation([make_narrative()]), model=True)
 
 
-def test_a_page_is_not_written_where_there_is_no_folder(tmp_path):
+def test_missing_folder_raises(tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist"):
-        Explanation([small()]).to_html(tmp_path / "no" / "page.html")
+        Explanation([make_narrative()]).to_html(tmp_path / "no" / "page.html")
 
 
-def test_one_name_for_different_columns_stays_two_units():
+def test_units_with_equal_names_and_different_columns():
     steps = [Step({"g": {"a": 1}}, 0.1, (1.0,), (2.0,)), Step({"g": {"b": 2}}, 1, (2.0,), (3.0,))]
-    story = Narrative("r", (1.0,), 0.0, tuple(steps), "budget", None, 4)
-    assert derive_layout(Explanation([story])).units == [("g", [0]), ("g", [1])]
-    row = read(page_html(Explanation([story])))["rows"][0]
+    narrative = Narrative("r", (1.0,), 0.0, tuple(steps), "budget", None, 4)
+    assert derive_layout(Explanation([narrative])).units == [("g", [0]), ("g", [1])]
+    row = read(page_html(Explanation([narrative])))["rows"][0]
     assert [units for units, _, _ in row["steps"]] == [[0], [1]]
     assert row["cells"] == {"0": 1, "1": 2}
 
 
-def test_values_that_javascript_cannot_hold():
+def test_values_that_javascript_cannot_represent():
     step = Step({"a": {"a": 2**60}, "b": {"b": float("inf")}}, 1.0, (0.0,), (float("nan"),))
-    story = Narrative(0, (0.0,), 0.0, (step,), "budget", None, 4)
-    row = read(page_html(Explanation([story])))["rows"][0]
+    narrative = Narrative(0, (0.0,), 0.0, (step,), "budget", None, 4)
+    row = read(page_html(Explanation([narrative])))["rows"][0]
     assert row["cells"] == {"0": str(2**60), "1": None}
     assert row["steps"][0][2] == [None]
 
 
-def test_what_the_page_of_a_model_holds():
+def test_contents_of_the_page_of_a_model():
     model, X, y = page_data.mixed()
     explanation = model.explain(X)
     data = read(page_html(explanation, y=y, hidden_values=True))
@@ -110,7 +109,7 @@ def test_what_the_page_of_a_model_holds():
     count = sum(p.numel() for p in model.policy_.network.parameters())
     assert len(base64.b64decode(data["model"]["weights"])) == 4 * count
     assert [len(row["cells"]) for row in data["rows"]] == [5] * len(X)
-    assert data["rows"][0]["right"] == (explanation[0].label == y[0])
+    assert data["rows"][0]["correct"] == (explanation[0].label == y[0])
 
     some = read(page_html(explanation[10:20:3]))
     assert not some["hidden_values"]
@@ -127,17 +126,17 @@ def test_what_the_page_of_a_model_holds():
     assert "without the model" in without["without_model"]
 
 
-def test_a_large_model_is_left_out_unless_asked_for(monkeypatch):
+def test_large_model_is_embedded_only_on_request(monkeypatch):
     model, X, _ = page_data.shared()
     explanation = model.explain(X[:3])
     weights = export_model(model, model.policy_).weights
-    assert weights.nbytes < MOST_WEIGHT_BYTES
-    monkeypatch.setattr("suwr.report.page.MOST_WEIGHT_BYTES", weights.nbytes - 1)
-    assert "for its size" in read(page_html(explanation))["without_model"]
+    assert weights.nbytes < MAX_WEIGHT_BYTES
+    monkeypatch.setattr("suwr.report.page.MAX_WEIGHT_BYTES", weights.nbytes - 1)
+    assert "too large to embed" in read(page_html(explanation))["without_model"]
     assert read(page_html(explanation, model=True))["model"] is not None
 
 
-def test_networks_that_the_page_does_not_know_are_refused(rng):
+def test_unsupported_networks_are_not_embedded(rng):
     X, y = rng.randn(60, 3), rng.randint(2, size=60)
     model = GDFSClassifier(max_epochs=1, random_state=0).fit(X, y)
     explanation = model.explain(X)
@@ -146,7 +145,7 @@ def test_networks_that_the_page_does_not_know_are_refused(rng):
         page_html(explanation, model=True)
 
 
-def test_an_unexpected_input_is_refused():
+def test_unexpected_input_size_raises():
     import torch
 
     model, _, _ = page_data.shared()
@@ -160,7 +159,7 @@ def test_an_unexpected_input_is_refused():
         weights[0] = kept
 
 
-def test_an_explanation_of_an_explanation_keeps_its_source():
+def test_copy_of_an_explanation_keeps_its_source():
     model, X, _ = page_data.shared()
     explanation = model.explain(X[:3])
     assert explanation.source is not None
@@ -170,7 +169,7 @@ def test_an_explanation_of_an_explanation_keeps_its_source():
     np.testing.assert_array_equal(explanation[1:].source.values(0), X[1])
 
 
-def test_every_asset_is_in_the_wheel():
+def test_assets_are_part_of_the_wheel():
     folder = Path(suwr.report.__file__).parent
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     patterns = project["tool"]["setuptools"]["package-data"]["suwr"]

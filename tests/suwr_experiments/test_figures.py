@@ -1,143 +1,73 @@
-"""The figures of a model: rows are chosen by rules, and everything that suits it is drawn."""
+"""Figures of the experiments."""
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from suwr import Explanation, Patches, SUWRClassifier
-from suwr.cli import app
-from suwr.explanation import Narrative, Step
-from suwr_experiments.examples import find_flip, most_confused, typical_row
-from suwr_experiments.figures import draw_figures
-from suwr_experiments.images import FILES
-
-mpl.use("Agg")
-
-# Images of 6 × 6 pixels: the brightness of this patch is the class, all else is noise.
-PATCHES = Patches((6, 6), size=2, stride=2)
-TELLING = "patch (2, 2)"
-
-
-@pytest.fixture(scope="module")
-def images():
-    rng = np.random.RandomState(0)
-    X = rng.randint(0, 256, size=(240, 36)).astype(float)
-    y = np.where(rng.rand(240) < 0.5, "dark", "light")
-    inside = PATCHES.membership()[PATCHES.names.index(TELLING)]
-    X[:, inside] = np.where(y == "dark", 30.0, 220.0)[:, None] + rng.randint(-20, 20, (240, 4))
-    return pd.DataFrame(X, columns=[f"pixel{i}" for i in range(36)]), y
-
-
-@pytest.fixture(scope="module")
-def model(images):
-    clf = SUWRClassifier(
-        groups=PATCHES, max_steps=3, max_epochs=16, hidden_size=16, n_layers=2, random_state=0
-    )
-    return clf.fit(*images)
-
-
-def told(label, n_steps):
-    sure = {"a": (0.9, 0.1), "b": (0.1, 0.9)}[label]
-    steps = tuple(Step({str(t): {str(t): 0}}, 0.5, sure, sure) for t in range(n_steps))
-    return Narrative(0, (0.5, 0.5), 0.0, steps, "decision", ("a", "b"), 5)
-
-
-def test_a_typical_row_is_right_and_of_median_length():
-    rows = Explanation([told("b", 2), told("a", 3), told("a", 1), told("a", 2), told("a", 2)])
-    y = ["a", "a", "a", "a", "a"]
-    assert typical_row(rows, y, "a") == 3
-    assert typical_row(rows, y, "b") is None
-
-
-def test_the_most_confused_classes():
-    rows = Explanation([told("b", 1), told("a", 1), told("b", 1)])
-    assert most_confused(rows, ["a", "b", "a"]) == ("a", "b")
-    assert most_confused(rows, ["b", "a", "b"]) == ("a", "b")  # nothing is confused
-    with pytest.raises(ValueError, match="classes"):
-        most_confused(Explanation([Narrative(0, (1.0,), 0.0, (), "decision", None, 1)]), [1.0])
-
-
-def test_the_patch_that_tells_the_class_flips_it(model, images):
-    X, y = images
-    assert model.score(X, y) > 0.95
-    flip = find_flip(model, X, y, "dark", "light", fills=[1.0])
-    assert flip.unit == TELLING
-    assert y[flip.row] == "dark"
-    assert (flip.before.label, flip.after.label) == ("dark", "light")
-    # Nothing else was changed, and nothing happened before the patch was seen.
-    inside = PATCHES.membership()[PATCHES.names.index(TELLING)]
-    np.testing.assert_array_equal(flip.image[~inside], flip.changed[~inside])
-    assert (flip.changed[inside] == X.to_numpy().max()).all()
-    assert flip.before.steps[: flip.step - 1] == flip.after.steps[: flip.step - 1]
-    assert model.predict(X.iloc[[flip.row]])[0] == "dark"
-
-
-def test_no_flip_where_there_is_none(model, images):
-    X, y = images
-    assert find_flip(model, X, y, "dark", "light", fills=[0.0]) is None
-    assert find_flip(model, X, y, "green", "light") is None
-
-
-def test_the_command_draws_everything_for_images(model, images, tmp_path):
-    X, y = images
-    model.save(tmp_path / "m.suwr")
-    X.iloc[:60].assign(kind=y[:60]).to_csv(tmp_path / "test.csv", index=False)
-    (tmp_path / "others.json").write_text('{"published": [[1, 2], [70, 80]], "all": 99}')
-    words = ["figures", tmp_path / "m.suwr", tmp_path / "test.csv", "--target", "kind"]
-    words += ["--out", tmp_path / "drawn", "--pair", "dark,light", "--flip", "dark, light"]
-    words += ["--also", tmp_path / "m.suwr", "--references", tmp_path / "others.json"]
-    done = CliRunner().invoke(app, [str(w) for w in words])
-    assert done.exit_code == 0, done.output
-    written = {path.stem for path in (tmp_path / "drawn").iterdir()}
-    assert written == {
-        "narrative", "flow", "lengths", "accuracy", "pixels",
-        "masks", "steps", "early-stop", "counterfactual",
-    }  # fmt: skip
-    assert all(p.read_bytes().startswith(b"\x89PNG") for p in (tmp_path / "drawn").iterdir())
-    assert done.output.count("Wrote ") == 9
-
-
-def test_image_sets_go_by_their_names(model, monkeypatch, tmp_path):
-    monkeypatch.setenv("SUWR_DATA", str(tmp_path))
-    (tmp_path / "fashion-mnist").mkdir()
-    for name in FILES:
-        (tmp_path / "fashion-mnist" / name).write_bytes(b"no images")
-    model.save(tmp_path / "m.suwr")
-    done = CliRunner().invoke(app, ["figures", str(tmp_path / "m.suwr"), "fashion-mnist"])
-    assert done.exit_code == 1
-    # It looked for the images, and found that these are none.
-    assert "fashion-mnist" in done.output
-    assert done.output.startswith("Error: ")
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--target", "none"], "--target must be a column"),
-        ([], "--target must be a column of test.csv. Got None."),
-        (["--target", "kind", "--pair", "dark"], "--pair must be two of the classes dark, light"),
-        (["--target", "kind", "--flip", "3,8"], "--flip must be two of the classes"),
-        (["--target", "kind", "--out", "{}/test.csv"], "--out must be a folder"),
-        (["--target", "kind", "--references", "{}/bad.json"], "--references must be"),
-    ],
+from suwr.exact import pareto_front, toy_problem
+from suwr_experiments.figures import (
+    plot_control_steps,
+    plot_curves,
+    plot_policies,
+    plot_trained_budgets,
+    save_figure,
 )
-def test_bad_words(model, images, tmp_path, words, message):
-    X, y = images
-    model.save(tmp_path / "m.suwr")
-    X.iloc[:5].assign(kind=y[:5]).to_csv(tmp_path / "test.csv", index=False)
-    (tmp_path / "bad.json").write_text("[1]")
-    words = ["figures", f"{tmp_path}/m.suwr", f"{tmp_path}/test.csv", *words]
-    done = CliRunner().invoke(app, [w.format(tmp_path) for w in words])
-    assert done.exit_code == 1
-    assert message in done.output
 
 
-def test_tables_have_usage_instead_of_pixels(classifier, regressor, cancer, diabetes, tmp_path):
-    X, y = cancer
-    paths = draw_figures(classifier, X.iloc[:50, :10], y[:50], tmp_path / "a", dpi=40)
-    assert [p.stem for p in paths] == ["narrative", "flow", "lengths", "accuracy", "usage"]
-    X, y = diabetes
-    paths = draw_figures(regressor, X[:50], y[:50], tmp_path / "b", dpi=40)
-    assert [p.stem for p in paths] == ["narrative", "flow", "lengths", "usage"]
+@pytest.fixture(autouse=True)
+def close():
+    yield
+    plt.close("all")
+
+
+def test_policies_are_drawn_at_their_points():
+    front = pareto_front(toy_problem(4))
+    ax = plot_policies([front], {"SUWR": [(1.0, 0.5), (3.0, 0.1)], "L2X": []})
+    drawn = {c.get_label(): np.asarray(c.get_offsets()) for c in ax.collections}
+    np.testing.assert_allclose(drawn["SUWR"], [[1.0, 0.5], [3.0, 0.1]])
+    assert "L2X" not in drawn
+
+
+def test_never_is_the_last_bar():
+    shares = np.array([[0.25, 0.75, 0.0, 0.0], [0.25, 0.75, 0.0, 0.0]])
+    ax = plot_control_steps({"Syn4": {"SUWR": shares}})
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["1", "never"]
+    assert [bar.get_height() for bar in ax.patches] == [75.0, 25.0]
+
+
+def test_budget_figure_has_two_references():
+    ax = plot_trained_budgets({"λ > 0": {2: [2.0, 2.0], 4: [2.1, 2.3]}}, n_relevant=2)
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["whole budget", "2 relevant features", "λ > 0"]
+
+
+def test_curves_share_one_legend(tmp_path):
+    panels = {f"Syn{i}": {"SUWR": [(2.0, 0.7, 0.0), (1.0, 0.6, 0.0)]} for i in range(1, 6)}
+    ax = plot_curves(panels, ylabel="AUROC", chosen={"Syn1": 2.0}, limits={"Syn1": 0.8})
+    np.testing.assert_allclose(ax.get_lines()[0].get_xdata(), [1.0, 2.0])
+    assert len(ax.figure.legends) == 1
+    first, second = save_figure(ax, tmp_path, "curves")
+    assert (first.suffix, second.suffix) == (".png", ".svg")
+    assert not plt.get_fignums()
+
+
+def test_long_legend_takes_more_rows():
+    methods = {f"a method with a long name, {i}": [(1.0, 0.6, 0.0)] for i in range(7)}
+    figure = plot_curves({"Syn1": methods}, ylabel="AUROC").figure
+    (legend,) = figure.legends
+    assert legend.get_window_extent().width <= figure.bbox.width
+    assert len(legend.get_texts()) == 7
+    plt.close(figure)
+    # A legend that does not fit in any layout is kept.
+    figure = plot_curves({"Syn1": {"a name " * 40: [(1.0, 0.6, 0.0)]}}, ylabel="AUROC").figure
+    assert len(figure.legends) == 1
+    plt.close(figure)
+
+
+def test_figure_files_are_deterministic(tmp_path):
+    panels = {"Syn1": {"SUWR": [(2.0, 0.7, 0.0), (1.0, 0.6, 0.0)]}}
+    once, again = (
+        [path.read_bytes() for path in save_figure(plot_curves(panels, ylabel="y"), tmp_path, name)]
+        for name in ("once", "again")
+    )
+    assert once == again

@@ -1,9 +1,9 @@
-"""The presets are parameters that the estimators take."""
+"""Presets are valid parameters of the estimators."""
 
 import pytest
 
 from suwr import baselines
-from suwr.baselines import presets
+from suwr_experiments import presets
 
 DATA = ["toy", "mnist", *(f"syn{n}" for n in range(1, 7))]
 
@@ -26,8 +26,11 @@ def test_published_values():
 
 @pytest.mark.parametrize(
     ("data", "method", "message"),
-    [("syn7", "L2X", "'data' parameter must be"), ("mnist", "L2X", "'method' parameter must be")],
+    [
+        ("syn7", "L2X", "'data' parameter of preset must be"),
+        ("mnist", "L2X", "'method' parameter of preset must be"),
+    ],
 )
-def test_unknown_presets_are_refused(data, method, message):
+def test_unknown_presets_raise(data, method, message):
     with pytest.raises(ValueError, match=message):
         presets.preset(data, method)

@@ -1,4 +1,4 @@
-"""Runs that are stopped, fail or start again."""
+"""Runs that are killed, fail or continue."""
 
 import json
 import os
@@ -10,17 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from suwr_experiments.cells import Cell
-from suwr_experiments.options import Options
-from suwr_experiments.registry import find_experiment
-from suwr_experiments.runner import run, run_group
-from suwr_experiments.store import Store
+from suwr_experiments.config import Cell, RunConfig
+from suwr_experiments.records import RecordStore
+from suwr_experiments.runner import find_experiment, run, run_group
 
 SMALL = {"n_train": 60, "n_test": 60}
 BRIEF = {"max_epochs": 1, "hidden_size": 4, "n_layers": 1}
 
 
-def test_a_cell_is_config_command_and_record():
+def test_cell_is_config_command_and_record():
     cell = Cell("synthetic", "Syn4", "SUWR", 3, sparsity_share=0.01, params={"max_steps": 11})
     assert Cell.from_dict(json.loads(json.dumps(cell.to_dict()))) == cell
     assert json.loads(cell.command.split("'")[1]) == cell.to_dict()
@@ -28,7 +26,7 @@ def test_a_cell_is_config_command_and_record():
         Cell.from_dict({**cell.to_dict(), "colour": 1})
 
 
-def test_only_the_audit_leaves_the_key_alone():
+def test_key_depends_on_every_field_but_the_audit():
     base = Cell("synthetic", "Syn4", "L2X", 0, params={"n_units": 5})
     content = base.to_dict()
     changes = {"data": "Syn5", "method": "CAE", "seed": 1, "n_train": 5, "params": {"n_units": 4}}
@@ -38,31 +36,31 @@ def test_only_the_audit_leaves_the_key_alone():
 
 
 def mini(tmp_path, **kwargs):
-    options = {"preset": "mini", "out": tmp_path, "methods": ("AllFeatures", "CAE"), "seeds": 1}
-    return Options("synthetic", **(options | kwargs))
+    fields = {"preset": "mini", "out": tmp_path, "methods": ("AllFeatures", "CAE"), "seeds": 1}
+    return RunConfig("synthetic", **(fields | kwargs))
 
 
-def test_nothing_finished_is_repeated(tmp_path, capsys):
+def test_finished_cells_are_not_repeated(tmp_path, capsys):
     store = run(mini(tmp_path))
     first = {path: path.stat().st_mtime_ns for path in (tmp_path / "records").iterdir()}
     assert len(first) == 2
     run(mini(tmp_path))
-    assert "2 finished before" in capsys.readouterr().err
+    assert "2 already finished" in capsys.readouterr().err
     assert first == {path: path.stat().st_mtime_ns for path in (tmp_path / "records").iterdir()}
-    # The joined file alone is enough to know what is finished.
+    # The joined file alone identifies the finished cells.
     for path in first:
         path.unlink()
     assert store.unfinished(find_experiment("synthetic").cells(mini(tmp_path))) == []
-    # An audit that was not made is missing.
-    wanted = find_experiment("synthetic").cells(mini(tmp_path, audit=True))
-    assert len(store.unfinished(wanted)) == 2
+    # A cell without the requested audit is unfinished.
+    audited = find_experiment("synthetic").cells(mini(tmp_path, audit=True))
+    assert len(store.unfinished(audited)) == 2
 
 
-def test_a_failure_is_recorded_and_stops_nothing(tmp_path, monkeypatch):
+def test_failure_is_recorded_and_other_cells_run(tmp_path, monkeypatch):
     good = Cell("synthetic", "Syn1", "AllFeatures", **SMALL, params=BRIEF)
     bad = Cell("synthetic", "Syn1", "CAE", **SMALL, params={**BRIEF, "n_units": -1})
     monkeypatch.setattr(
-        type(find_experiment("synthetic")), "cells", lambda self, options: [bad, good]
+        type(find_experiment("synthetic")), "cells", lambda self, config: [bad, good]
     )
     store = run(mini(tmp_path))
     records = store.read()
@@ -74,7 +72,7 @@ def test_a_failure_is_recorded_and_stops_nothing(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_killed_and_started_again(tmp_path, jobs):
+def test_killed_run_continues(tmp_path, jobs):
     command = [sys.executable, "-m", "suwr_experiments", "synthetic", "--preset", "mini"]
     command += ["--methods", "AllFeatures,Oracle,CAE", "--seeds", "40", "--out", str(tmp_path)]
     command += ["--jobs", jobs]
@@ -83,18 +81,18 @@ def test_killed_and_started_again(tmp_path, jobs):
     while not folder.exists() or len(list(folder.glob("*.json"))) < 3:
         assert process.poll() is None
         time.sleep(0.02)
-    # With its workers, so that nobody is left who could finish or clean up; not even joblib.
+    # Kill the workers as well, so that no process can finish or clean up, not even joblib's.
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     for path in Path("/dev/shm").glob(f"*[-_]{process.pid}[-_]*"):
         path.rmdir() if path.is_dir() else path.unlink()
-    finished = Store(tmp_path).read()
+    finished = RecordStore(tmp_path).read()
     assert 3 <= len(finished) < 120
     assert all(record["status"] == "done" for record in finished.values())
-    options = mini(tmp_path, methods=("AllFeatures", "Oracle", "CAE"), seeds=2)
-    run(options)
-    after = Store(tmp_path)
-    assert after.unfinished(find_experiment("synthetic").cells(options)) == []
+    config = mini(tmp_path, methods=("AllFeatures", "Oracle", "CAE"), seeds=2)
+    run(config)
+    after = RecordStore(tmp_path)
+    assert after.unfinished(find_experiment("synthetic").cells(config)) == []
     assert all(after.read()[key] == record for key, record in finished.items())
     assert not [path for path in folder.iterdir() if path.suffix != ".json"]
 
@@ -119,28 +117,44 @@ def test_without_the_extras(tmp_path):
     assert (tmp_path / "table.md").exists()
 
 
-def test_models_of_one_shape_train_together(tmp_path):
-    pytest.importorskip("suwr_experiments.together")
+def test_models_of_one_shape_train_as_one_stack(tmp_path):
     cells = [
         Cell("synthetic", data, "SUWR", seed, **SMALL, sparsity_share=0.01,
              params={**BRIEF, "max_steps": 11})
         for data, seed in (("Syn1", 0), ("Syn4", 1))
     ]  # fmt: skip
     assert [error for _, _, error in run_group(cells, tmp_path, "cpu")] == [None, None]
-    assert len(Store(tmp_path).records()) == 2
+    assert len(RecordStore(tmp_path).records()) == 2
 
 
-def test_a_group_that_fails_is_recorded_cell_by_cell(tmp_path):
+def test_failed_stack_is_recorded_cell_by_cell(tmp_path):
     cells = [Cell("synthetic", "Syn1", "SUWR", s, **SMALL, params={"nope": 1}) for s in (0, 1)]
     outcomes = list(run_group(cells, tmp_path, "cpu"))
     assert all("nope" in error for _, _, error in outcomes)
-    assert {record["status"] for record in Store(tmp_path).read().values()} == {"failed"}
+    assert {record["status"] for record in RecordStore(tmp_path).read().values()} == {"failed"}
 
 
 @pytest.mark.parametrize(
     "kwargs",
-    [{"preset": "huge"}, {"seeds": 0}, {"jobs": 0}, {"methods": ("NONE",)}, {"data": ("Syn9",)}],
+    [
+        {"preset": "huge"},
+        {"seeds": 0},
+        {"jobs": 0},
+        {"methods": ("NONE",)},
+        {"datasets": ("Syn9",)},
+    ],
 )
-def test_bad_options(tmp_path, kwargs):
-    with pytest.raises(ValueError, match=f"'{next(iter(kwargs))}' parameter must"):
+def test_invalid_config(tmp_path, kwargs):
+    with pytest.raises(ValueError, match=f"'{next(iter(kwargs))}' parameter of RunConfig must"):
         find_experiment("synthetic").cells(mini(tmp_path, **kwargs))
+
+
+def test_records_of_the_former_experiment_name_are_read():
+    cell = Cell("images", "mnist", "CAE", params={"n_units": 5})
+    assert Cell.from_dict({**cell.to_dict(), "experiment": "mnist"}) == cell
+
+
+def test_former_command_is_translated(tmp_path):
+    about = {"command": "suwr reproduce mnist --preset full"}
+    RecordStore(tmp_path).join(about)
+    assert RecordStore(tmp_path).command() == "python -m suwr_experiments images --preset full"

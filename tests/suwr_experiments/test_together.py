@@ -1,4 +1,4 @@
-"""Several estimators fitted in one go."""
+"""Several estimators fitted as one stack."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from suwr_experiments.together import fit_together
 X, y = load_iris(return_X_y=True)
 
 
-def test_each_model_learns_its_own_table_at_its_own_price():
+def test_each_model_has_its_own_table_and_sparsity_weight():
     rng = np.random.RandomState(0)
     tables = [(X[order], y[order]) for order in (rng.permutation(150), rng.permutation(150))]
     shuffled = (X, rng.permutation(y))
@@ -26,7 +26,7 @@ def test_each_model_learns_its_own_table_at_its_own_price():
     assert costs[0] > costs[1] > 0
 
 
-def test_models_of_one_range_learn_together():
+def test_models_with_one_range_of_sparsity_weights():
     models = [
         SUWRClassifier(
             sparsity_weight=(0.001, 0.5), max_epochs=60, hidden_size=32, random_state=seed
@@ -36,12 +36,12 @@ def test_models_of_one_range_learn_together():
     fit_together(models, [(X, y)] * 2)
     for model in models:
         assert np.mean(model.predict(X, mean_features=2) == y) > 0.9
-        cheap, dear = (model.cost(X, sparsity_weight=w).mean() for w in (0.001, 0.5))
-        assert cheap > dear
+        small, large = (model.cost(X, sparsity_weight=w).mean() for w in (0.001, 0.5))
+        assert small > large
     assert not np.array_equal(*(model.predict_proba(X) for model in models))
 
 
-def test_regressors_keep_their_units():
+def test_regressors_keep_the_scale_of_their_targets():
     Z, t = load_diabetes(return_X_y=True)
     models = [SUWRRegressor(max_epochs=15, hidden_size=32, random_state=s) for s in (0, 1)]
     fit_together(models, [(Z, t), (Z, 100 * t + 7)])
@@ -54,14 +54,14 @@ def test_regressors_keep_their_units():
 @pytest.mark.parametrize(
     ("changes", "tables", "message"),
     [
-        ({}, [(X, y)], "one \\(X, y\\) for each model"),
+        ({}, [(X, y)], "one \\(X, y\\) per model"),
         ({"hidden_size": 7}, [(X, y)] * 2, "equal in all parameters"),
-        ({}, [(X, y), (X[:90], y[:90])], "equally many rows"),
-        ({"sparsity_weight": (0.1, 0.2)}, [(X, y)] * 2, "one range"),
+        ({}, [(X, y), (X[:90], y[:90])], "equal numbers of rows"),
+        ({"sparsity_weight": (0.1, 0.2)}, [(X, y)] * 2, "same range"),
         ({"trainer": "reinforce"}, [(X, y)] * 2, "trainer='auto'"),
     ],
 )
-def test_what_does_not_fit_is_refused(changes, tables, message):
+def test_incompatible_models_raise(changes, tables, message):
     models = [SUWRClassifier(max_epochs=1), SUWRClassifier(max_epochs=1, **changes)]
     with pytest.raises(ValueError, match=message):
         fit_together(models, tables)

@@ -1,4 +1,4 @@
-"""The auditor is right on every selector whose truth is known."""
+"""The auditor is right on every selector with known ground truth."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ CLEAN = [name for name, s in SPECIMENS.items() if not s.leaks]
 
 
 def reverify(selector, witness):
-    """Independent of the auditor: ask once more, alone, and compare values."""
+    """Verify a witness independently of the auditor, one row at a time."""
     first, second = (as_selector(selector).select(row) for row in split(witness.rows))
     np.testing.assert_array_equal(first[0], witness.mask)
     np.testing.assert_array_equal(second[0], witness.mask_other)
@@ -24,14 +24,14 @@ def split(rows):
     return rows[:1], rows[1:]
 
 
-def test_there_are_enough():
+def test_zoo_has_both_kinds():
     assert len(LEAKY) >= 8
     assert len(CLEAN) >= 6
     assert len(SPECIMENS) >= 12
 
 
 @pytest.mark.parametrize("name", LEAKY)
-def test_leaks_are_caught(name):
+def test_leaks_are_found(name):
     selector, X, y = SPECIMENS[name].make(11)
     report = audit(selector, X, y, random_state=11, gaps=False)
     assert report.verdict == "leaks"
@@ -50,7 +50,7 @@ def test_leaks_are_caught(name):
 
 
 @pytest.mark.parametrize("name", CLEAN)
-def test_clean_ones_are_left_alone(name):
+def test_leak_free_selectors_pass(name):
     selector, X, y = SPECIMENS[name].make(12)
     report = audit(selector, X, y, random_state=12, gaps=False)
     assert not report.leaks
@@ -62,7 +62,7 @@ def test_clean_ones_are_left_alone(name):
 
 
 @pytest.mark.parametrize("name", ["leak on 0.5 % of rows (tail)", "leak on 0.5 % of rows (leaf)"])
-def test_one_row_in_200_is_found_nearly_always(name):
+def test_leaks_on_one_row_in_200_are_found(name):
     found = 0
     for seed in range(40):
         selector, X, y = SPECIMENS[name].make(seed)
@@ -70,7 +70,7 @@ def test_one_row_in_200_is_found_nearly_always(name):
     assert found >= 39
 
 
-def test_the_aimed_probes_find_what_blind_ones_rarely_do(monkeypatch):
+def test_directed_probes_find_rare_leaks(monkeypatch):
     monkeypatch.setattr("suwr.audit.deterministic._N_SWEEPS", 0)
     for seed in range(5):
         selector, X, y = SPECIMENS["leak on four hidden values"].make(seed)
@@ -79,8 +79,8 @@ def test_the_aimed_probes_find_what_blind_ones_rarely_do(monkeypatch):
         assert report.n_uniform == 0
 
 
-def test_false_alarms_are_held():
-    # With a nominal rate of 20 % an auditor that peeks would be far above it in 60 runs.
+def test_false_alarm_rate():
+    # Repeated testing without correction would exceed the nominal rate of 20 % by far.
     selector, X, _ = SPECIMENS["random masks"].make(0)
     alarms = sum(
         audit(
@@ -92,7 +92,7 @@ def test_false_alarms_are_held():
     assert alarms <= 20
 
 
-def test_adding_a_specimen():
+def test_register():
     @register("for this test", leaks=False)
     def make(seed):
         return (lambda X: np.inf > X), np.zeros((5, 2)), np.zeros(5)

@@ -1,4 +1,4 @@
-"""``python -m suwr.cli``: the commands where no script is installed."""
+"""Run the command line with ``python -m suwr.cli``, for example under ``torchrun``."""
 
 from suwr.cli.main import app
 

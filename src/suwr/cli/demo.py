@@ -1,4 +1,4 @@
-"""``suwr demo``: the main job from end to end, on a real data set."""
+"""``suwr demo``: train, evaluate, explain and check a model on the breast cancer data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["run_demo"]
 
 
 def run_demo(out: Path, seed: int = 0) -> None:
-    """Train, compare, explain, check, write."""
+    """Train, compare with gradient boosting, explain, check for leakage and write files."""
     require("pandas", "tables", "The demo")
     out.mkdir(parents=True, exist_ok=True)
     console = Console(highlight=False)
@@ -32,10 +32,10 @@ def run_demo(out: Path, seed: int = 0) -> None:
         X, y, test_size=0.3, stratify=y, random_state=seed
     )
     console.print(
-        f"Breast cancer: {len(X_train)} patients to learn from, {len(X_test)} to test on, "
+        f"Breast cancer: {len(X_train)} training and {len(X_test)} test patients, "
         f"{n_columns} measurements each."
     )
-    # Ten measurements are as long a story as anyone wants to hear.
+    # At most ten steps, so that every narrative is easy to read.
     model = SUWRClassifier(max_steps=10, max_epochs=50, random_state=seed, verbose=1)
     model.fit(X_train, y_train)
     boosting = HistGradientBoostingClassifier(random_state=seed).fit(X_train, y_train)
@@ -55,16 +55,20 @@ def run_demo(out: Path, seed: int = 0) -> None:
     explanation = model.explain(X_test)
     by_length = np.argsort(used, kind="stable")
     chosen = [int(by_length[i]) for i in (0, len(used) // 2, len(used) - 1)]
-    console.print("\nThree narratives: a short one, a typical one, the longest.\n")
+    console.print("\nThree narratives: the shortest, one of median length, and the longest.\n")
     for number in chosen:
         console.print(explanation[number].text(), markup=False, soft_wrap=True)
-        console.print(f"The diagnosis was {y_test[number]}.\n", style="dim", soft_wrap=True)
+        console.print(f"The true diagnosis is {y_test[number]}.\n", style="dim", soft_wrap=True)
 
     report = poison_check(model, X_test, random_state=seed)
-    verdict = "nothing changed" if report.passed else f"{report.n_changed} ROWS CHANGED"
+    result = (
+        "selections and predictions are bit-identical"
+        if report.passed
+        else f"{report.n_changed} ROWS CHANGED"
+    )
     console.print(
-        f"Leakage check: {report.n_cells:,} hidden values of {report.n_rows} patients replaced by "
-        f"missing, huge and other patients' values: {verdict}, bit for bit.",
+        f"Leakage check: {report.n_cells:,} hidden values of {report.n_rows} patients were "
+        f"replaced by NaN, by huge numbers and by other patients' values: {result}.",
         soft_wrap=True,
     )
 
@@ -73,7 +77,9 @@ def run_demo(out: Path, seed: int = 0) -> None:
     model.save(paths[0])
     write_atomic(paths[1], explanation.to_json().encode())
     write_atomic(paths[2], (explanation.text() + "\n").encode())
-    explanation.to_html(paths[3], y=y_test, title="Breast cancer: how each diagnosis came about")
+    title = "Breast cancer: every diagnosis, step by step"
+    # The data are public, so readers may see hidden values too.
+    explanation.to_html(paths[3], y=y_test, title=title, hidden_values=True)
     console.print("\nWrote:")
     for path in paths:
         console.print(f"  {path}", soft_wrap=True)

@@ -1,4 +1,4 @@
-"""``suwr figures``: the figures of a model, written into a folder."""
+"""``suwr figures``: draw the figures of a model into a folder."""
 
 from __future__ import annotations
 
@@ -8,70 +8,62 @@ from typing import Any
 
 from rich.console import Console
 
-from suwr.cli.files import model_columns, read_frame
+from suwr.cli.tables import model_columns, read_frame
 from suwr.estimators.io import load
 from suwr.exceptions import TableError
-from suwr_experiments.figures import draw_figures
-from suwr_experiments.images import IMAGE_SETS, load_images
+from suwr.plots import draw_figures
 
 __all__ = ["write_figures"]
 
 
-# The classes of the paper's examples: sandal and boot, and '3 or 8?'.
-PAPER_PAIR = {"fashion-mnist": "5,9"}
-PAPER_FLIP = {"mnist": "3,8"}
-
-
 def write_figures(
     model_path: Path,
-    data: str,
-    target: str | None,
+    data: Path,
+    target: str,
     out: Path,
     pair: str | None,
     flip: str | None,
     also: list[Path],
     references: Path | None,
 ) -> None:
-    """Draw every figure that suits the model."""
+    """Draw every figure that applies to the model."""
     if out.exists() and not out.is_dir():
         raise NotADirectoryError(f"--out must be a folder. {str(out)!r} is a file.")
     model = load(model_path)
-    X, y = _rows(model, data, target)
-    beside = None if references is None else _read_references(references)
+    X, y = _read_rows(model, data, target)
+    drawn_references = None if references is None else _read_references(references)
     console = Console(highlight=False)
     with console.status("Drawing"):
         written = draw_figures(
             model, X, y, out,
-            pair=_two_classes(pair or PAPER_PAIR.get(data), model, "--pair"),
-            flip=_two_classes(flip or PAPER_FLIP.get(data), model, "--flip"),
-            others={str(path): load(path) for path in also}, references=beside,
+            pair=_two_classes(pair, model, "--pair"),
+            flip=_two_classes(flip, model, "--flip"),
+            others={str(path): load(path) for path in also},
+            references=drawn_references,
         )  # fmt: skip
     for path in written:
         console.print(f"Wrote {path}", markup=False, soft_wrap=True)
 
 
-def _rows(model: Any, data: str, target: str | None) -> tuple[Any, Any]:
-    """Rows and their truth: of a file, or the test images of a set that has a name."""
-    if data in IMAGE_SETS:
-        images = load_images(data)
-        return images.X_test, images.y_test
-    frame = read_frame(Path(data))
-    if target is None or target not in frame.columns:
-        raise TableError(f"--target must be a column of {Path(data).name}. Got {target!r}.")
+def _read_rows(model: Any, data: Path, target: str) -> tuple[Any, Any]:
+    """Read the features and the target column of a table."""
+    frame = read_frame(data)
+    if target not in frame.columns:
+        raise TableError(f"--target must be a column of {data.name}. Got {target!r}.")
     X = model_columns(model, frame.drop(columns=[target]))
-    # Trained without names, a model would warn about them.
+    # A model fitted without column names warns about a data frame.
     return X if hasattr(model, "feature_names_in_") else X.to_numpy(), frame[target].to_numpy()
 
 
 def _two_classes(text: str | None, model: Any, option: str) -> tuple[Any, Any] | None:
-    """'3,8' as the two classes of these names."""
+    """Parse '3,8' into two class labels of the model."""
     if text is None:
         return None
     by_name = {str(label): label for label in getattr(model, "classes_", [])}
     names = [part.strip() for part in text.split(",")]
     if len(names) != 2 or any(n not in by_name for n in names):
         raise ValueError(
-            f"{option} must be two of the classes {', '.join(by_name)}, with a comma in between. "
+            f"{option} must be two of the classes {', '.join(by_name)}, separated by a comma. "
             f"Got {text!r}."
         )
     first, second = (by_name[n] for n in names)
@@ -79,14 +71,13 @@ def _two_classes(text: str | None, model: Any, option: str) -> tuple[Any, Any] |
 
 
 def _read_references(path: Path) -> dict[str, Any]:
-    """Name → [features, scores], or name → score, from a JSON file."""
+    """Read a JSON object that maps labels to [costs, scores] or to a single score."""
     try:
-        read = json.loads(path.read_text())
         return {
             str(name): tuple(value) if isinstance(value, list) else float(value)
-            for name, value in read.items()
+            for name, value in json.loads(path.read_text()).items()
         }
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"--references must be a JSON object of [features, scores] or scores: {error}"
+            f"--references must be a JSON object of [costs, scores] or scores: {error}"
         ) from error

@@ -1,4 +1,8 @@
-"""The commands. Each says what went wrong in one line and leaves a non-zero exit status."""
+"""The commands and their options.
+
+Expected errors are printed as one line, and the exit status is non-zero. The commands import their
+implementations when they are called, so that ``suwr --help`` does not import torch.
+"""
 
 from __future__ import annotations
 
@@ -10,28 +14,30 @@ from typing import Annotated, Any
 import typer
 
 from suwr import __version__
-from suwr_experiments.cli_reproduce import reproduce_command
 
 __all__ = ["app"]
 
 app = typer.Typer(
     name="suwr",
-    help="Feature selection for each prediction that provably tells nothing else.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
-Model = Annotated[Path, typer.Argument(help="A model file that 'suwr fit' wrote.")]
-Data = Annotated[Path, typer.Argument(help="A CSV, TSV or Parquet file.")]
+Model = Annotated[Path, typer.Argument(help="Model file, as written by 'suwr fit'.")]
+Data = Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file.")]
+Seed = Annotated[int, typer.Option(help="Random seed.")]
 MeanFeatures = Annotated[
     float | None,
-    typer.Option(help="Features of a row on average, for a model fitted for a range of prices."),
+    typer.Option(
+        help="Target for the mean number of features per row; needs a model fitted for a range "
+        "of sparsity weights."
+    ),
 ]
 
 
-def _plainly(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn expected errors into one clear line."""
+def _report_errors(command: Callable[..., None]) -> Callable[..., None]:
+    """Print expected errors as one line instead of a traceback."""
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -60,69 +66,69 @@ def main(
         typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Feature selection for each prediction that provably tells nothing else."""
+    """Instance-wise feature selection, provably leakage-free."""
 
 
 @app.command()
-@_plainly
+@_report_errors
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for what the demo writes.")] = Path("suwr-demo"),
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    out: Annotated[Path, typer.Option(help="Output folder.")] = Path("suwr-demo"),
+    seed: Seed = 0,
 ) -> None:
-    """Train on a real data set and tell the story of three predictions."""
+    """Train on the breast cancer data and explain three predictions step by step."""
     from suwr.cli.demo import run_demo
 
     run_demo(out, seed)
 
 
 @app.command()
-@_plainly
+@_report_errors
 def fit(
     data: Annotated[
         str,
         typer.Argument(
-            help="A CSV, TSV or Parquet file. Parquet files larger than memory: a folder of them, "
-            "or a pattern in quotes: 'data/*.parquet'."
+            help="CSV, TSV or Parquet file. For data larger than memory, a folder of Parquet "
+            "files or a quoted pattern: 'data/*.parquet'."
         ),
     ],
-    target: Annotated[str, typer.Option(help="The column to predict.")],
-    out: Annotated[Path, typer.Option(help="Where to write the model.")],
+    target: Annotated[str, typer.Option(help="Column to predict.")],
+    out: Annotated[Path, typer.Option(help="Model file to write.")],
     task: Annotated[str, typer.Option(help="'classification', 'regression' or 'auto'.")] = "auto",
     sparsity_weight: Annotated[
         str,
         typer.Option(
-            help="Price of a feature in units of the loss, 'auto', or a range LOW:HIGH for a model "
-            "that leaves the choice to --mean-features."
+            help="Penalty per unit of feature cost, in units of the loss; 'auto'; or a range "
+            "LOW:HIGH, to choose later with --mean-features."
         ),
     ] = "auto",
-    max_steps: Annotated[int | None, typer.Option(help="Most steps of a row.")] = None,
+    max_steps: Annotated[int | None, typer.Option(help="Maximum number of steps per row.")] = None,
     max_epochs: Annotated[int, typer.Option(help="Epochs of policy training.")] = 100,
     group: Annotated[
         list[str] | None,
         typer.Option(help="Columns revealed together: NAME=column,column. Repeatable."),
     ] = None,
     cost: Annotated[
-        list[str] | None, typer.Option(help="Price of a unit: NAME=number. Repeatable.")
+        list[str] | None, typer.Option(help="Cost of a unit: NAME=number. Repeatable.")
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="File from which a fit that was stopped goes on when called again."),
+        typer.Option(help="File for checkpoints; an interrupted fit resumes from it."),
     ] = None,
     device: Annotated[str, typer.Option(help="'auto', 'cpu' or 'cuda'.")] = "auto",
     stream: Annotated[
         bool,
         typer.Option(
-            "--stream", help="Read a Parquet file piece by piece, as a folder or pattern is read."
+            "--stream", help="Read a single Parquet file in chunks, as folders and patterns are."
         ),
     ] = False,
     scratch: Annotated[
         Path | None,
-        typer.Option(help="Folder for what is then written meanwhile; it needs room."),
+        typer.Option(help="Folder for temporary files when reading in chunks."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    seed: Seed = 0,
 ) -> None:
-    """Train a model on a table; under torchrun, by all of its processes together."""
-    from suwr.cli.fitting import fit_table
+    """Train a model on a table; under torchrun, with all of its processes."""
+    from suwr.cli.fit import fit_table
 
     fit_table(
         data, target, out, task, sparsity_weight, group or [], cost or [], stream, scratch,
@@ -132,60 +138,61 @@ def fit(
 
 
 @app.command()
-@_plainly
+@_report_errors
 def predict(
     model: Model,
     data: Annotated[
         str,
         typer.Argument(
-            help="A CSV, TSV or Parquet file. For a folder of results also a folder of files, or "
-            "a pattern in quotes: 'data/*.parquet'."
+            help="CSV, TSV or Parquet file. If --out is a folder, also a folder of files or a "
+            "quoted pattern: 'data/*.parquet'."
         ),
     ],
     out: Annotated[
         Path,
         typer.Option(
-            help="A CSV, TSV or Parquet file; or a folder, for data of any size: what was finished "
-            "there is not done again."
+            help="CSV, TSV or Parquet file; or a folder, for data of any size. Partitions that "
+            "are finished there are skipped."
         ),
     ],
-    jobs: Annotated[int, typer.Option(help="Partitions at once, for a folder.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Partitions in parallel, if --out is a folder.")] = 1,
     scheduler: Annotated[
-        str | None, typer.Option(help="A Dask scheduler, tcp://…, for a folder.")
+        str | None,
+        typer.Option(help="Address of a Dask scheduler, tcp://…, if --out is a folder."),
     ] = None,
     mean_features: MeanFeatures = None,
 ) -> None:
-    """Predict every row, with the features that each prediction used."""
-    from suwr.cli.commands import predict_folder, predict_table
+    """Predict every row, and list the features that each prediction used."""
+    from suwr.cli.predict import predict_folder, predict_table
 
     if not (out.is_dir() or not out.suffix):
         predict_table(model, Path(data), out, mean_features)
     elif mean_features is not None:
-        raise ValueError("--mean-features needs a file as --out, not a folder.")
+        raise ValueError("--mean-features requires --out to be a file, not a folder.")
     else:
         predict_folder(model, data, out, jobs, scheduler)
 
 
 @app.command()
-@_plainly
+@_report_errors
 def explain(
     model: Model,
     data: Data,
     row: Annotated[
-        list[int] | None, typer.Option(help="Number of a row, from 0. Repeatable.")
+        list[int] | None, typer.Option(help="Row number, counted from 0. Repeatable.")
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the narratives as JSON.")] = None,
     html: Annotated[
-        Path | None, typer.Option(help="Write a page to look at, with the model inside.")
+        Path | None, typer.Option(help="Write a self-contained interactive HTML page.")
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="The column of the truth, to show it in the page.")
+        str | None, typer.Option(help="Column of true classes or values, shown in the page.")
     ] = None,
     page_model: Annotated[
         bool | None,
         typer.Option(
             "--with-model/--without-model",
-            help="Put the model into the page; without either, where it is small.",
+            help="Embed the model in the page; by default if it takes at most 3 MB.",
             show_default=False,
         ),
     ] = None,
@@ -193,42 +200,45 @@ def explain(
         bool,
         typer.Option(
             "--hidden-values/--no-hidden-values",
-            help="Put the values that were not revealed into the page too.",
+            help="Embed values that were not revealed in the page too.",
         ),
     ] = False,
     mean_features: MeanFeatures = None,
 ) -> None:
-    """Tell how the predictions of some rows came about."""
-    from suwr.cli.commands import PageOptions, explain_rows
+    """Explain predictions step by step, as text, JSON or an HTML page."""
+    from suwr.cli.predict import PageOptions, explain_rows
 
     options = PageOptions(target, page_model, hidden_values)
     explain_rows(model, data, row or [], json, html, options, mean_features)
 
 
 @app.command()
-@_plainly
+@_report_errors
 def audit(
     data: Data,
-    model: Annotated[Path | None, typer.Option(help="A model file to audit.")] = None,
+    model: Annotated[Path | None, typer.Option(help="Model file to audit.")] = None,
     masks: Annotated[
         Path | None,
-        typer.Option(help="A CSV of 0 and 1: the selections of somebody else's selector."),
+        typer.Option(help="CSV file of 0 and 1 with the masks of any other selector."),
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="The column of labels, for what is told about them.")
+        str | None, typer.Option(help="Column of labels, to measure leakage about the label.")
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the report as JSON.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write the report as a figure.")] = None,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    seed: Seed = 0,
 ) -> None:
-    """Look for leakage in a model, or in masks that another selector made."""
-    from suwr.cli.commands import audit_table
+    """Search for leakage in a model, or in the masks of another selector.
+
+    The exit status is 2 if there is leakage.
+    """
+    from suwr.cli.audit import audit_table
 
     audit_table(data, model, masks, target, json, plot, seed)
 
 
 @app.command()
-@_plainly
+@_report_errors
 def ask(
     model: Model,
     record: Annotated[
@@ -236,49 +246,44 @@ def ask(
         typer.Option(
             "--record",
             "--out",
-            help="Where to write the record, as JSON; by default a new file named after the model "
-            "and the time.",
+            help="JSON file for questions and answers; by default a new file named after the "
+            "model and the time.",
         ),
     ] = None,
     no_record: Annotated[bool, typer.Option("--no-record", help="Write no record.")] = False,
 ) -> None:
-    """Be asked for one feature at a time until the model has enough."""
-    from suwr.cli.questions import ask_questions, default_record
+    """Answer questions about one feature at a time until the model stops asking."""
+    from suwr.cli.ask import ask_questions, default_record
 
     if record is not None and no_record:
-        raise ValueError("Say either --record or --no-record.")
+        raise ValueError("--record and --no-record exclude each other.")
     ask_questions(model, None if no_record else record or default_record(model))
 
 
 @app.command()
-@_plainly
+@_report_errors
 def figures(
     model: Model,
-    data: Annotated[
-        str, typer.Argument(help="A CSV, TSV or Parquet file; or 'mnist' or 'fashion-mnist'.")
-    ],
-    target: Annotated[
-        str | None, typer.Option(help="The column of true classes or values, in a file.")
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("suwr-figures"),
+    data: Data,
+    target: Annotated[str, typer.Option(help="Column of true classes or values.")],
+    out: Annotated[Path, typer.Option(help="Output folder.")] = Path("suwr-figures"),
     pair: Annotated[
-        str | None, typer.Option(help="Two classes whose narratives are compared: 5,9.")
+        str | None,
+        typer.Option(help="Images: two classes whose narratives are compared, such as 5,9."),
     ] = None,
     flip: Annotated[
-        str | None, typer.Option(help="Two classes that one patch turns into each other: 3,8.")
+        str | None,
+        typer.Option(help="Images: change one patch so that the prediction flips, such as 3,8."),
     ] = None,
     also: Annotated[
         list[Path] | None,
-        typer.Option(help="A model of another sparsity weight, for the curve. Repeatable."),
+        typer.Option(help="Model with another sparsity weight, for 'accuracy'. Repeatable."),
     ] = None,
     references: Annotated[
-        Path | None, typer.Option(help="JSON of exact or published points for the curve.")
+        Path | None, typer.Option(help="JSON of exact or published points, for 'accuracy'.")
     ] = None,
 ) -> None:
-    """Draw what a model does with a table; for images the paper's figures."""
+    """Draw every figure that applies to a model, from rows that it was not trained on."""
     from suwr.cli.figures import write_figures
 
     write_figures(model, data, target, out, pair, flip, also or [], references)
-
-
-app.command("reproduce")(_plainly(reproduce_command))

@@ -1,32 +1,34 @@
-"""Figures. Nothing outside of this package imports matplotlib.
+"""Figures of narratives, explanations, training, trade-offs and audits.
 
-Every function draws where it is told (``ax``), or into a new figure, and returns what it drew on;
-none calls ``show``.
+Every function draws on the ``ax`` that it is given, or on a new figure, and returns the axes. None
+of them calls ``show``. matplotlib is imported by this package only, when a figure is drawn.
 """
 
 from suwr.plots.audit import plot_audit
-from suwr.plots.budget import budget_curve, plot_budget
-from suwr.plots.counterfactual import plot_counterfactual
-from suwr.plots.flow import plot_flow
-from suwr.plots.fronts import plot_fronts
+from suwr.plots.counterfactual import Flip, find_flip, plot_counterfactual
+from suwr.plots.gallery import draw_figures
+from suwr.plots.history import plot_history
 from suwr.plots.images import (
     plot_image_narrative,
     plot_image_step,
     plot_image_usage,
     plot_prediction,
 )
-from suwr.plots.lengths import plot_lengths
 from suwr.plots.narrative import plot_narrative
-from suwr.plots.path import plot_path
-from suwr.plots.usage import plot_usage
+from suwr.plots.rows import plot_flow, plot_lengths, plot_usage
+from suwr.plots.tradeoff import budget_curve, plot_budget, plot_fronts, plot_path
 
 __all__ = [
+    "Flip",
     "budget_curve",
+    "draw_figures",
+    "find_flip",
     "plot_audit",
     "plot_budget",
     "plot_counterfactual",
     "plot_flow",
     "plot_fronts",
+    "plot_history",
     "plot_image_narrative",
     "plot_image_step",
     "plot_image_usage",

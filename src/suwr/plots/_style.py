@@ -1,13 +1,17 @@
-"""Colours, names and axes that all figures share."""
+"""Colours, labels, axes and files shared by all figures."""
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
 from typing import Any
 
+from suwr._utils.files import write_atomic
 from suwr._utils.optional import require
 from suwr._utils.text import percent
 
-# Okabe and Ito's colours, told apart with any colour vision; markers repeat every difference.
+# The Okabe-Ito palette, distinguishable with every kind of colour vision. Markers or line styles
+# always repeat what the colours encode.
 BLUE = "#0072B2"
 VERMILLION = "#D55E00"
 GREEN = "#009E73"
@@ -20,11 +24,11 @@ LIGHT_GREY = "#D9D9D9"
 COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
-_LONGEST_NAME = 36
+_MAX_LABEL_LENGTH = 36
 
 
 def new_axes(ax: Any, figsize: tuple[float, float]) -> Any:
-    """The axes that the caller gave, or those of a new figure."""
+    """Return ``ax``, or the axes of a new figure if it is None."""
     if ax is not None:
         return ax
     plt = require("matplotlib.pyplot", "plots", "Plotting")
@@ -32,18 +36,18 @@ def new_axes(ax: Any, figsize: tuple[float, float]) -> Any:
 
 
 def new_grid(n_rows: int, n_columns: int, figsize: tuple[float, float], **options: Any) -> Any:
-    """An array of axes, (n_rows, n_columns), in a new figure."""
+    """Return the axes of a new figure as an array of shape (n_rows, n_columns)."""
     plt = require("matplotlib.pyplot", "plots", "Plotting")
     return plt.subplots(
         n_rows, n_columns, figsize=figsize, layout="constrained", squeeze=False, **options
     )[1]
 
 
-def plain(value: Any, longest: int = _LONGEST_NAME) -> str:
-    """A name from the data as text to draw: on one line, not too long, and never as mathematics.
+def plain(value: Any, max_length: int = _MAX_LABEL_LENGTH) -> str:
+    """Return a name from the data as a label: one line, truncated, without markup.
 
-    Matplotlib reads what stands between two dollar signs as a formula, and hides legend entries
-    that begin with an underscore.
+    Matplotlib renders text between dollar signs as mathematics and hides legend entries that
+    begin with an underscore.
 
     Examples
     --------
@@ -53,21 +57,46 @@ def plain(value: Any, longest: int = _LONGEST_NAME) -> str:
     ('a b', 'xxx…', ' _id')
     """
     text = " ".join(str(value).split())
-    text = text if len(text) <= longest else text[: longest - 1] + "…"
+    text = text if len(text) <= max_length else text[: max_length - 1] + "…"
     return (" " if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
-def share(p: float) -> str:
-    """A probability in few characters, without false certainty.
+def short_percent(p: float) -> str:
+    """Format a probability compactly; '0 %' and '100 %' are exact.
 
     Examples
     --------
-    >>> share(0.5), share(0.001), share(0.9999), share(1.0)
+    >>> short_percent(0.5), short_percent(0.001), short_percent(0.9999), short_percent(1.0)
     ('50 %', '<1 %', '>99 %', '100 %')
     """
     return percent(p).replace("under ", "<").replace("over ", ">")
 
 
 def open_frame(ax: Any, *sides: str) -> None:
-    """Leave out the sides of the frame that carry no scale."""
+    """Hide sides of the frame, by default the top and right ones."""
     ax.spines[list(sides or ("top", "right"))].set_visible(False)
+
+
+def write_figure(figure: Any, path: Path, **options: Any) -> Path:
+    """Write a figure atomically and reproducibly.
+
+    Dates and random identifiers are omitted, so that equal figures give equal files.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+    path : Path
+        Output file; its suffix determines the format.
+    **options
+        Keyword arguments of ``Figure.savefig``.
+    """
+    mpl = require("matplotlib", "plots", "Plotting")
+    kind = path.suffix.lstrip(".").lower() or "png"
+    if kind in ("svg", "pdf"):
+        undated = "Date" if kind == "svg" else "CreationDate"
+        options = {"metadata": {undated: None}, **options}
+    buffer = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "suwr"}):
+        figure.savefig(buffer, format=kind, **options)
+    write_atomic(path, buffer.getvalue())
+    return path

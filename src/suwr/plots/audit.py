@@ -1,4 +1,4 @@
-"""The figure of an audit: the witness, and how many bits the selection tells about what."""
+"""The figure of an audit: the witness and the leakage per feature."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from suwr.plots._style import BLUE, GREY, VERMILLION, plain
 if TYPE_CHECKING:
     from suwr.audit import AuditReport, Witness
 
-# Words and shapes repeat what the colours say.
 _LEAK = VERMILLION
-_CLEAN = BLUE
-_SHOWN = "#CFE3F1"
+_NO_LEAK = BLUE
+_REVEALED = "#CFE3F1"
 _CHANGED = "#F8D9C4"
 _MAX_BARS = 10
 _MAX_COLUMNS = 7
 
 
 def plot_audit(report: AuditReport, ax: Any = None) -> Any:
-    """Draw an audit.
+    """Draw the leakage of each feature, and the witness if there is one.
 
     Parameters
     ----------
     report : AuditReport
-        What :func:`suwr.audit.audit` returned.
+        Result of :func:`suwr.audit`.
     ax : matplotlib Axes, default=None
-        Where to draw the bars. If None, a new figure also shows the witness as a table.
+        Axes for the bars. If None, a new figure is created, which also shows the witness as a
+        table.
 
     Returns
     -------
     matplotlib Axes
-        The axes of the bars.
+        The axes with the bars.
 
     Examples
     --------
@@ -68,13 +68,13 @@ def plot_audit(report: AuditReport, ax: Any = None) -> Any:
         ha="left",
         fontweight="bold",
         fontsize=14,
-        color=_LEAK if report.leaks else _CLEAN,
+        color=_LEAK if report.leaks else _NO_LEAK,
     )
     return ax
 
 
 def _bar_data(report: AuditReport) -> tuple[list[str], list[float], list[tuple[float, float]]]:
-    """Names, lengths and intervals of the bars, the longest first."""
+    """Return labels, lengths and intervals of the bars, the longest first."""
     if report.gaps is not None:
         gaps = ([report.gaps.label] if report.gaps.label is not None else []) + sorted(
             report.gaps.features, key=lambda g: -g.leak
@@ -96,11 +96,11 @@ def _bars(report: AuditReport, ax: Any) -> None:
         ax.set_xticks([])
         ax.set_yticks([])
         ax.spines["bottom"].set_visible(False)
-        ax.text(0.005, 1.0, _words(report), transform=ax.transAxes, va="top", fontsize=11)
+        ax.text(0.005, 1.0, _result(report), transform=ax.transAxes, va="top", fontsize=11)
         return
     place = np.arange(len(names))[::-1]
     top = max([*lengths, *(high for _, high in intervals), 0.1 if intervals else 1e-6])
-    # Far below zero the second model only lacks rows to learn from: not worth the room.
+    # Strongly negative gaps are estimation error of the second model and are clipped.
     left = max(1.1 * min([0.0, *(low for low, _ in intervals)]), -0.25 * top)
     for p, length, interval in zip(
         place, lengths, intervals or [(v, v) for v in lengths], strict=True
@@ -129,26 +129,26 @@ def _bars(report: AuditReport, ax: Any) -> None:
 def _axis_label(report: AuditReport) -> str:
     if report.gaps is not None:
         percent = f"{100 * report.gaps.confidence:.3g} %"
-        return f"Bits that the selection tells beyond the revealed values ({percent} intervals)"
+        return f"Leakage in bits, given the revealed values ({percent} intervals)"
     if report.stochastic:
-        return "Shift of a mask's probability when this hidden feature is redrawn"
-    return "Share of probes in which redrawing this hidden feature changed the mask"
+        return "Change in the probability of a mask when this hidden feature is resampled"
+    return "Fraction of probes in which resampling this hidden feature changed the mask"
 
 
-def _words(report: AuditReport) -> str:
+def _result(report: AuditReport) -> str:
     if report.exact:
-        return f"All {report.n_probes:,} possible rows were examined."
+        return f"All {report.n_probes:,} possible rows were checked."
     if report.n_uniform:
         return (
-            f"{report.n_probes:,} counterfactual probes. A leak in at least "
-            f"{100 * report.detectable_rate:.2g} % of them\nwould have been found with 95 % "
+            f"{report.n_probes:,} counterfactual probes. Leakage in at least "
+            f"{100 * report.detectable_rate:.2g} % of them\nwould have been detected with 95 % "
             "probability."
         )
-    return f"{report.n_probes:,} masks were drawn."
+    return f"{report.n_probes:,} masks were sampled."
 
 
 def _witness_table(witness: Witness, ax: Any) -> None:
-    """Two rows, revealed values on blue, changed ones on orange, hidden ones in grey."""
+    """Draw the two rows of a witness, with revealed, hidden and changed values marked."""
     ax.axis("off")
     changed = set(witness.changed)
     interest = [
@@ -161,7 +161,7 @@ def _witness_table(witness: Witness, ax: Any) -> None:
     cells = [[_cell(x[j]) for j in columns] for x, _, _ in rows]
     colours = [
         [
-            _SHOWN if mask[j] else _CHANGED if witness.columns[j] in changed else "white"
+            _REVEALED if mask[j] else _CHANGED if witness.columns[j] in changed else "white"
             for j in columns
         ]
         for _, mask, _ in rows
@@ -183,11 +183,11 @@ def _witness_table(witness: Witness, ax: Any) -> None:
             cell.get_text().set_fontweight("bold" if shown else "normal")
             cell.get_text().set_color("black" if shown else "#666666")
     if witness.probability is None or witness.probability_other is None:
-        text = "These rows agree on all that is revealed of x, yet their masks differ."
+        text = "The two rows agree on every value revealed of x, but their masks differ."
     else:
         text = (
-            "These rows agree on all that the mask reveals, yet its probability is "
-            f"{witness.probability:.3g} and {witness.probability_other:.3g}."
+            "The two rows agree on every revealed value, but the probability of the mask is "
+            f"{witness.probability:.3g} for x and {witness.probability_other:.3g} for x′."
         )
     ax.set_title(
         f"{text}\nBold on blue: revealed.  Grey: hidden.  Orange: hidden and different.",

@@ -1,4 +1,4 @@
-"""The narrative of an image: its patches, step by step, with the predictions beside them."""
+"""Figures of models of images: revealed patches, predictions and how often pixels are revealed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from suwr._utils.optional import require
 from suwr.data.units import Patches
-from suwr.plots._style import BLUE, GREY, VERMILLION, new_axes, new_grid, open_frame, plain, share
+from suwr.plots._style import (
+    BLUE,
+    GREY,
+    VERMILLION,
+    new_axes,
+    new_grid,
+    open_frame,
+    plain,
+    short_percent,
+)
 
 if TYPE_CHECKING:
     from suwr.explanation import Explanation, Narrative
 
-# How much of a hidden pixel is drawn: enough to recognise the image, too little to be mistaken
-# for what the model saw.
-_FAINT = 0.25
-
-# Widths of a picture and of the bars beside it.
+# Opacity of hidden pixels: the image stays recognisable, and revealed pixels stand out.
+_HIDDEN_ALPHA = 0.25
+# Width ratio of an image and the class probabilities to its right.
 _WIDTHS = (1.5, 1.0)
 
 Box = tuple[float, float, float, float]
@@ -32,21 +39,22 @@ def plot_image_step(
     step: int | None = None,
     ax: Any = None,
 ) -> Any:
-    """Draw an image with the patches that are revealed after a step.
+    """Draw an image and the patches revealed up to a step.
 
-    The patches of this step are red, earlier ones blue; the number in a patch says at which step it
-    was revealed. Pixels outside them, which the model has not seen, are faint.
+    Patches of the step itself are red, earlier ones blue, each with the number of its step. Hidden
+    pixels are drawn faintly; the model has not read them.
 
     Parameters
     ----------
     narrative : Narrative
-        Of a model whose ``groups`` are ``patches``.
-    image : array-like of shape ``patches.shape``, or flat
+        Narrative of a model fitted with ``groups=patches``.
+    image : array-like of shape ``patches.shape`` or (n_columns,)
     patches : Patches
     step : int, default=None
-        0 is the blind start. None draws the whole selection, all of it in red.
+        Step to draw; 0 is the state before any patch is revealed. If None, the complete selection
+        is drawn in red.
     ax : matplotlib Axes, default=None
-        Where to draw; a new figure if None.
+        Axes to draw on; if None, a new figure is created.
 
     Returns
     -------
@@ -60,8 +68,8 @@ def plot_image_step(
     >>> from suwr.plots import plot_image_step
     >>> patches = Patches((4, 4), size=2, stride=2)
     >>> step = Step({patches.names[0]: {"pixel 0": 1.0}}, 0.9, (0.5, 0.5), (0.1, 0.9))
-    >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("3", "8"), 4)
-    >>> len(plot_image_step(story, np.zeros(16), patches, step=1).images)
+    >>> narrative = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("3", "8"), 4)
+    >>> len(plot_image_step(narrative, np.zeros(16), patches, step=1).images)
     1
     """
     last = len(narrative.steps) if step is None else _check_step(step, narrative)
@@ -84,16 +92,19 @@ def plot_image_narrative(
     steps: Sequence[int] | None = None,
     axes: Any = None,
 ) -> Any:
-    """Draw several steps in a row, each with a bar per class beside it.
+    """Draw several steps side by side, each with its class probabilities.
 
     Parameters
     ----------
-    narrative, image, patches
-        As in `plot_image_step`.
+    narrative : Narrative
+        Narrative of a classifier fitted with ``groups=patches``.
+    image : array-like of shape ``patches.shape`` or (n_columns,)
+    patches : Patches
     steps : sequence of int, default=None
-        Which steps; None draws all of them, without the blind start.
+        Steps to draw; if None, all steps from 1.
     axes : array of matplotlib Axes, shape (2 * n_steps,), default=None
-        For each step one for the image and one for the bars; a new figure if None.
+        Two axes per step, for the image and for the probabilities; if None, a new figure is
+        created.
 
     Returns
     -------
@@ -107,40 +118,40 @@ def plot_image_narrative(
     >>> from suwr.plots import plot_image_narrative
     >>> patches = Patches((4, 4), size=2, stride=2)
     >>> step = Step({patches.names[0]: {"pixel 0": 1.0}}, 0.9, (0.5, 0.5), (0.1, 0.9))
-    >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("3", "8"), 4)
-    >>> plot_image_narrative(story, np.zeros(16), patches, steps=[0, 1]).shape
+    >>> narrative = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("3", "8"), 4)
+    >>> plot_image_narrative(narrative, np.zeros(16), patches, steps=[0, 1]).shape
     (4,)
     """
     chosen = list(range(1, len(narrative.steps) + 1) or [0]) if steps is None else list(steps)
     if axes is None:
-        axes = new_story_grid(1, len(chosen))[0]
+        axes = new_step_grid(1, len(chosen))[0]
     if np.shape(axes) != (2 * len(chosen),):
         raise ValueError(
-            f"The 'axes' parameter of plot_image_narrative must hold {2 * len(chosen)} axes, two "
-            f"for each step. Got the shape {np.shape(axes)} instead."
+            f"The 'axes' parameter of plot_image_narrative must have the shape "
+            f"({2 * len(chosen)},), two axes per step. Got the shape {np.shape(axes)} instead."
         )
     for place, step in enumerate(chosen):
         picture, bars = axes[2 * place], axes[2 * place + 1]
         plot_image_step(narrative, image, patches, step, picture)
         picture.set_title(f"step {step}" if step else "start")
-        picture.set_xlabel(f"stop: {share(narrative.stop_probabilities[step])}")
+        picture.set_xlabel(f"stop: {short_percent(narrative.stop_probabilities[step])}")
         plot_prediction(narrative, step, bars)
-        # As high as the picture.
+        # Make the bars as high as the image.
         bars.set_box_aspect(_WIDTHS[0] / _WIDTHS[1] * patches.shape[0] / patches.shape[1])
     return axes
 
 
 def plot_prediction(narrative: Narrative, step: int | None = None, ax: Any = None) -> Any:
-    """Draw the prediction after a step: a bar per class, the most probable one in colour.
+    """Draw the class probabilities after a step as bars, the most probable class in colour.
 
     Parameters
     ----------
     narrative : Narrative
-        Of a classifier.
+        Narrative of a classifier.
     step : int, default=None
-        0 is the blind start; None is the last step.
+        Step to draw; 0 is the state before anything is revealed, None the last step.
     ax : matplotlib Axes, default=None
-        Where to draw; a new figure if None.
+        Axes to draw on; if None, a new figure is created.
 
     Returns
     -------
@@ -151,8 +162,8 @@ def plot_prediction(narrative: Narrative, step: int | None = None, ax: Any = Non
     >>> from suwr.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_prediction
     >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
-    >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
-    >>> len(plot_prediction(story).patches)
+    >>> narrative = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
+    >>> len(plot_prediction(narrative).patches)
     2
     """
     if narrative.classes is None:
@@ -164,12 +175,11 @@ def plot_prediction(narrative: Narrative, step: int | None = None, ax: Any = Non
     best = int(prediction.argmax())
     colours = [VERMILLION if i == best else GREY for i in place]
     ax.barh(place, prediction, 0.75, color=colours)
-    # The bars start at the left edge, so the percentage of the longest always finds room in it or
-    # beyond it.
+    # The label of the longest bar always fits either inside the bar or to its right.
     inside = prediction[best] > 0.5
     ax.text(
         prediction[best] - 0.03 if inside else prediction[best] + 0.03, best,
-        share(prediction[best]), va="center", ha="right" if inside else "left",
+        short_percent(prediction[best]), va="center", ha="right" if inside else "left",
         color="white" if inside else "black", fontsize="small", fontweight="bold",
     )  # fmt: skip
     ax.set_yticks(place, [plain(label, 12) for label in narrative.classes])
@@ -184,14 +194,15 @@ def plot_prediction(narrative: Narrative, step: int | None = None, ax: Any = Non
 
 
 def plot_image_usage(explanation: Explanation, patches: Patches, ax: Any = None) -> Any:
-    """Draw how often each pixel is revealed, over many images.
+    """Draw the fraction of images in which each pixel is revealed.
 
     Parameters
     ----------
     explanation : Explanation
+        Explanation of a model fitted with ``groups=patches``.
     patches : Patches
     ax : matplotlib Axes, default=None
-        Where to draw; a new figure if None.
+        Axes to draw on; if None, a new figure is created.
 
     Returns
     -------
@@ -205,26 +216,25 @@ def plot_image_usage(explanation: Explanation, patches: Patches, ax: Any = None)
     >>> from suwr.plots import plot_image_usage
     >>> patches = Patches((4, 4), size=2, stride=2)
     >>> step = Step({patches.names[0]: {"pixel 0": 1.0}}, 0.9, (0.5, 0.5), (0.1, 0.9))
-    >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("3", "8"), 4)
-    >>> plot_image_usage(Explanation([story]), patches).images[0].get_array().shape
+    >>> narrative = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("3", "8"), 4)
+    >>> plot_image_usage(Explanation([narrative]), patches).images[0].get_array().shape
     (4, 4)
     """
     if len(explanation) == 0:
         raise ValueError("The 'explanation' parameter of plot_image_usage must not be empty.")
     ax = new_axes(ax, (3.6, 3.0))
-    # Found once: thousands of images have the same patches.
     boxes = _boxes(patches)
-    masks = [_revealed(story, patches.shape, boxes, len(story.steps))[1] for story in explanation]
-    share = 100 * np.mean(masks, axis=0)
-    drawn = ax.imshow(share, cmap="cividis", vmin=0, vmax=100, interpolation="nearest")
+    masks = [_revealed(n, patches.shape, boxes, len(n.steps))[1] for n in explanation]
+    percentage = 100 * np.mean(masks, axis=0)
+    drawn = ax.imshow(percentage, cmap="cividis", vmin=0, vmax=100, interpolation="nearest")
     ax.figure.colorbar(drawn, ax=ax, label="Images that reveal the pixel (%)")
     ax.set_xticks([])
     ax.set_yticks([])
     return ax
 
 
-def new_story_grid(n_rows: int, n_steps: int) -> Any:
-    """Axes for narratives of images below each other, (n_rows, 2 * n_steps)."""
+def new_step_grid(n_rows: int, n_steps: int) -> Any:
+    """Create the axes of several narratives of images, of shape (n_rows, 2 * n_steps)."""
     return new_grid(
         n_rows,
         2 * n_steps,
@@ -234,18 +244,18 @@ def new_story_grid(n_rows: int, n_steps: int) -> Any:
 
 
 def patch_box(unit: str, patches: Patches) -> Box:
-    """Left, top, width and height of a patch, in pixels; cut at the border of the image."""
+    """Return the left, top, width and height of a patch in pixels, clipped to the image."""
     return _box_in(_boxes(patches), unit)
 
 
 def _box_in(boxes: dict[str, Box], unit: str) -> Box:
     if unit not in boxes:
-        raise ValueError(f"The narrative reveals {unit!r}, which is none of the given patches.")
+        raise ValueError(f"The 'patches' parameter must contain the revealed unit {unit!r}.")
     return boxes[unit]
 
 
 def _boxes(patches: Patches) -> dict[str, Box]:
-    """The box of every patch by its name."""
+    """Map the name of every patch to its box."""
     found: dict[str, Box] = {}
     for name, member in zip(patches.names, patches.membership(), strict=True):
         shown = member.reshape(*patches.shape[:2], -1).any(axis=2)
@@ -257,7 +267,7 @@ def _boxes(patches: Patches) -> dict[str, Box]:
 def _revealed(
     narrative: Narrative, shape: tuple[int, ...], known: dict[str, Box], last: int
 ) -> tuple[list[tuple[int, Box]], NDArray[np.bool_]]:
-    """The boxes with their step numbers, and which pixels they cover."""
+    """Return (step, box) of every revealed patch, and the mask of revealed pixels."""
     seen = np.zeros(shape[:2], dtype=bool)
     boxes = []
     for number, step in enumerate(narrative.steps[:last], start=1):
@@ -272,8 +282,8 @@ def _as_image(image: ArrayLike, patches: Patches) -> NDArray[np.float64]:
     pixels = np.asarray(image, dtype=np.float64)
     if pixels.size != patches.n_columns:
         raise ValueError(
-            f"The 'image' parameter must have {patches.n_columns} pixels, the shape "
-            f"{patches.shape}. Got the shape {pixels.shape} instead."
+            f"The 'image' parameter must have {patches.n_columns} values, of shape "
+            f"{patches.shape} or flat. Got the shape {pixels.shape} instead."
         )
     return pixels.reshape(patches.shape)
 
@@ -281,14 +291,14 @@ def _as_image(image: ArrayLike, patches: Patches) -> NDArray[np.float64]:
 def _draw_pixels(
     ax: Any, pixels: NDArray[np.float64], seen: NDArray[np.bool_], patches: Patches
 ) -> None:
-    """Seen pixels in full, the others faint. One channel is drawn as ink on paper."""
-    strength = np.where(seen, 1.0, _FAINT)
+    """Draw revealed pixels opaquely and hidden ones faintly; one channel is dark on light."""
+    alpha = np.where(seen, 1.0, _HIDDEN_ALPHA)
     low, high = np.nanmin(pixels), np.nanmax(pixels)
     scaled = (pixels - low) / (high - low) if high > low else np.zeros_like(pixels)
     grey = len(patches.shape) == 2 or patches.shape[2] == 1
     shown = scaled.reshape(patches.shape[:2]) if grey else scaled
     ax.imshow(
-        shown, alpha=strength, cmap="gray_r" if grey else None, vmin=0, vmax=1,
+        shown, alpha=alpha, cmap="gray_r" if grey else None, vmin=0, vmax=1,
         interpolation="nearest",
     )  # fmt: skip
 

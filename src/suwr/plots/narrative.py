@@ -1,4 +1,4 @@
-"""The narrative of one row, read from top to bottom."""
+"""The figure of a single narrative."""
 
 from __future__ import annotations
 
@@ -16,33 +16,34 @@ from suwr.plots._style import (
     new_axes,
     open_frame,
     plain,
-    share,
+    short_percent,
 )
 
 if TYPE_CHECKING:
     from suwr.explanation import Narrative, Step
 
-# Classes that get a colour; the others stay in grey.
-_MOST_CLASSES = 5
+# Classes drawn in colour; the others are grey.
+_MAX_CLASSES = 5
 _DASHES = ("-", "--", ":")
-# Values of a group that are written out; a patch of pixels is named only.
-_MOST_VALUES = 3
-# The column of stop probabilities stands right of the predictions: where it begins, how wide it is
-# and where the axes end, in widths of the predictions' scale.
+# Units with more columns, such as image patches, are labelled by name, without their values.
+_MAX_VALUES = 3
+# Left edge and width of the column of stop probabilities, and right edge of the axes, relative to
+# the width of the prediction scale.
 _STOP_LEFT, _STOP_WIDTH, _RIGHT = 1.1, 0.14, 1.4
 
 
 def plot_narrative(narrative: Narrative, ax: Any = None) -> Any:
-    """Draw what each step revealed and how the prediction moved.
+    """Draw the prediction and the stop probability after every step.
 
-    Time runs downwards: the first line is the blind prediction, each further line is named after
-    what was revealed, and at the right stands how probable it was to stop there.
+    Steps run from top to bottom. The first line is the prediction before anything is revealed;
+    the others are labelled with the revealed features and their values. The bars on the right are
+    the stop probabilities.
 
     Parameters
     ----------
     narrative : Narrative
     ax : matplotlib Axes, default=None
-        Where to draw; a new figure if None.
+        Axes to draw on; if None, a new figure is created.
 
     Returns
     -------
@@ -50,11 +51,11 @@ def plot_narrative(narrative: Narrative, ax: Any = None) -> Any:
 
     Examples
     --------
-    >>> from suwr.explanation import Explanation, Narrative, Step
+    >>> from suwr.explanation import Narrative, Step
     >>> from suwr.plots import plot_narrative
     >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
-    >>> story = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
-    >>> plot_narrative(story).get_yticklabels()[0].get_text()
+    >>> narrative = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
+    >>> plot_narrative(narrative).get_yticklabels()[0].get_text()
     'nothing revealed'
     """
     n_states = len(narrative.predictions)
@@ -66,26 +67,26 @@ def plot_narrative(narrative: Narrative, ax: Any = None) -> Any:
     else:
         low, high = _draw_classes(ax, values, narrative.classes, place)
     _draw_stops(ax, narrative.stop_probabilities, place, low, high)
-    lines = [f"{t}. {_what_was_revealed(step)}" for t, step in enumerate(narrative.steps, start=1)]
+    lines = [f"{t}. {_step_label(step)}" for t, step in enumerate(narrative.steps, start=1)]
     ax.set_yticks(place, ["nothing revealed", *lines])
     ax.set_ylim(n_states - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
     open_frame(ax, "top", "right", "left")
-    ax.set_title(_headline(narrative), loc="left", fontweight="bold", pad=32)
+    ax.set_title(_title(narrative), loc="left", fontweight="bold", pad=32)
     return ax
 
 
-def _headline(narrative: Narrative) -> str:
+def _title(narrative: Narrative) -> str:
     used = f"{narrative.n_used} of {narrative.n_units} features"
     if narrative.classes is None:
         return f"Row {plain(narrative.row)}: {narrative.prediction[0]:.4g}, from {used}"
-    sure = share(max(narrative.prediction))
-    return f"Row {plain(narrative.row)}: {plain(narrative.label)} ({sure}), from {used}"
+    probability = short_percent(max(narrative.prediction))
+    return f"Row {plain(narrative.row)}: {plain(narrative.label)} ({probability}), from {used}"
 
 
-def _what_was_revealed(step: Step) -> str:
-    """The columns with their values; a long name is cut, its value is not."""
-    if len(step.values) > _MOST_VALUES:
+def _step_label(step: Step) -> str:
+    """Return the revealed columns and values; names are truncated before values are."""
+    if len(step.values) > _MAX_VALUES:
         return plain(step.unit)
     return ", ".join(
         f"{plain(c, 28)} = {plain(format_value(v), 14)}" for c, v in step.values.items()
@@ -93,7 +94,7 @@ def _what_was_revealed(step: Step) -> str:
 
 
 def _draw_value(ax: Any, values: Any, place: Any) -> tuple[float, float]:
-    """One line for the predicted value; returns the ends of its scale."""
+    """Draw the predicted value; return the limits of its scale."""
     ax.plot(values, place, color=COLOURS[0], marker=MARKERS[0], markersize=6, linewidth=2)
     margin = 0.08 * (values.max() - values.min()) or 0.08 * abs(values[0]) or 1.0
     low, high = values.min() - margin, values.max() + margin
@@ -107,17 +108,18 @@ def _draw_value(ax: Any, values: Any, place: Any) -> tuple[float, float]:
 def _draw_classes(
     ax: Any, values: Any, classes: tuple[Any, ...], place: Any
 ) -> tuple[float, float]:
-    """A line per class, in colour for the most probable ones; returns the ends of the scale."""
+    """Draw one line per class, the most probable ones in colour; return the limits of the scale."""
     rank = np.argsort(-values.max(axis=0), kind="stable")
-    shown = sorted(rank[:_MOST_CLASSES].tolist())
+    shown = sorted(rank[:_MAX_CLASSES].tolist())
     for number in sorted(set(range(len(classes))) - set(shown)):
         ax.plot(values[:, number], place, color=LIGHT_GREY, linewidth=1, zorder=1)
-    # A class has the same style in every row; where colours begin again, markers and dashes differ.
+    # The style of a class does not depend on the row. Classes of one colour differ in marker and
+    # line style.
     for number in shown:
-        again, style = divmod(number, len(COLOURS))
+        cycle, style = divmod(number, len(COLOURS))
         ax.plot(
             values[:, number], place, color=COLOURS[style], markersize=6, linewidth=2,
-            marker=MARKERS[(style + again) % len(MARKERS)], linestyle=_DASHES[again % len(_DASHES)],
+            marker=MARKERS[(style + cycle) % len(MARKERS)], linestyle=_DASHES[cycle % len(_DASHES)],
             label=plain(classes[number], 20), zorder=3,
         )  # fmt: skip
     ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
@@ -134,7 +136,7 @@ def _draw_classes(
 
 
 def _draw_stops(ax: Any, stops: tuple[float, ...], place: Any, low: float, high: float) -> None:
-    """Bars of ζ_stop, with a dotted line at one half, where decisions turn."""
+    """Draw ζ_stop as bars, with a dotted line at the decision threshold of one half."""
     width = high - low
     left, wide = low + _STOP_LEFT * width, _STOP_WIDTH * width
     ax.barh(place, np.array(stops) * wide, 0.5, left=left, color=GREY, zorder=2)
@@ -142,7 +144,7 @@ def _draw_stops(ax: Any, stops: tuple[float, ...], place: Any, low: float, high:
     ax.plot([middle, middle], [-0.4, len(stops) - 0.6], color="black", linewidth=0.8,
             linestyle=":", zorder=3)  # fmt: skip
     for y, stop in zip(place, stops, strict=True):
-        ax.text(left + 1.12 * wide, y, share(stop), va="center", fontsize="small")
+        ax.text(left + 1.12 * wide, y, short_percent(stop), va="center", fontsize="small")
     ax.text(left, -0.56, "stop\nprobability", va="bottom", fontsize="small")
     ax.set_xlim(low - 0.02 * width, low + _RIGHT * width)
     ax.spines["bottom"].set_bounds(low, high)

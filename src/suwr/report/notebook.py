@@ -1,6 +1,6 @@
-"""Narratives as notebooks show them: a piece of HTML without scripts, light and dark.
+"""The display of narratives in notebooks: HTML without scripts, for light and dark themes.
 
-Whatever comes from data (columns, classes, values, row labels) passes through `escape`.
+Everything from the data (columns, classes, values, row labels) passes through `escape`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["escape", "explanation_html", "narrative_html"]
 
-# Rows of an explanation that are shown; a notebook is no place for thousands.
-MOST_ROWS = 20
-# Classes with a bar of their own.
-MOST_CLASSES = 3
+# Rows of an explanation that are displayed.
+MAX_ROWS = 20
+# Classes displayed per step.
+MAX_CLASSES = 3
 
-# Notebooks have themes of their own beside the system's; text and background are left to them.
+# Notebook themes may differ from the system's; text and background colours are inherited.
 _LIGHT = "--suwr-bar:#0072B2;--suwr-stop:#8A8A8A;--suwr-line:#C8C8C8;--suwr-soft:#5F5F5F"
 _DARK = "--suwr-bar:#56B4E9;--suwr-stop:#A0A0A0;--suwr-line:#5A5A5A;--suwr-soft:#A8A8A8"
 STYLE = (
@@ -42,7 +42,7 @@ STYLE = (
 
 
 def escape(value: Any) -> str:
-    """Anything from data as text, whatever characters it has.
+    """Return a value from the data as HTML text.
 
     Examples
     --------
@@ -53,16 +53,17 @@ def escape(value: Any) -> str:
 
 
 def narrative_html(narrative: Narrative) -> str:
-    """The narrative of one row as a table, a line for each step."""
+    """Return a narrative as a table with one line per step."""
     return _page(f"<p>{_summary(narrative)}</p>{_steps(narrative)}")
 
 
 def explanation_html(explanation: Explanation) -> str:
-    """A line for each row that opens into its narrative."""
-    shown = explanation[:MOST_ROWS]
+    """Return an explanation as a list of rows that expand into their narratives."""
+    shown = explanation[:MAX_ROWS]
     parts = [f"<p><b>{escape(repr(explanation))}</b></p>"]
     parts += [
-        f"<details><summary>{_summary(story)}</summary>{_steps(story)}</details>" for story in shown
+        f"<details><summary>{_summary(narrative)}</summary>{_steps(narrative)}</details>"
+        for narrative in shown
     ]
     if len(explanation) > len(shown):
         parts.append(f'<p class="suwr-soft">… and {len(explanation) - len(shown)} more rows.</p>')
@@ -120,11 +121,11 @@ def _prediction(narrative: Narrative, prediction: Prediction) -> str:
         return f"{prediction[0]:.4g}"
     ranked = sorted(zip(prediction, narrative.classes, strict=True), key=lambda pair: -pair[0])
     lines = [
-        f"{_bar(p, 'suwr-bar')}{escape(label)} {percent(p)}" for p, label in ranked[:MOST_CLASSES]
+        f"{_bar(p, 'suwr-bar')}{escape(label)} {percent(p)}" for p, label in ranked[:MAX_CLASSES]
     ]
     return "<br>".join(lines)
 
 
 def _bar(p: float, kind: str) -> str:
-    """A bar that repeats the number beside it, so screen readers skip it."""
+    """Return a bar; it repeats a number in the text, so it is hidden from screen readers."""
     return f'<span class="{kind}" aria-hidden="true"><i style="width:{100 * p:.1f}%"></i></span>'

@@ -1,4 +1,4 @@
-"""One HTML file that holds everything: data, style, script and, if wanted, the model."""
+"""The self-contained HTML page: data, style, script and, optionally, the model in one file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import hashlib
 import html
 import json
+import math
 import re
 from collections.abc import Sequence
 from importlib.resources import files
@@ -13,63 +14,185 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import suwr
 from suwr.exceptions import UnsupportedModelError
-from suwr.report.data import derive_layout, page_data
-from suwr.report.source import PageModel
+from suwr.explanation import ENDINGS
+from suwr.report.source import Layout, PageModel
 
 if TYPE_CHECKING:
-    from suwr.explanation import Explanation
+    from suwr.explanation import Explanation, Narrative
 
-__all__ = ["MOST_WEIGHT_BYTES", "page_html"]
+__all__ = ["MAX_WEIGHT_BYTES", "derive_layout", "page_data", "page_html"]
 
-# 'auto' leaves out a model whose weights are larger than this: a page should fit into a mail.
-MOST_WEIGHT_BYTES = 3 * 2**20
-# In this order; together they are one script.
-SCRIPTS = ("format.js", "model.js", "dom.js", "charts.js", "image.js", "list.js", "story.js",
+FORMAT = 2
+# With model='auto', larger models are not embedded, so that a page can be sent by mail.
+MAX_WEIGHT_BYTES = 3 * 2**20
+# Concatenated in this order into one script.
+SCRIPTS = ("format.js", "model.js", "dom.js", "charts.js", "image.js", "list.js", "narrative.js",
            "app.js")  # fmt: skip
 STYLES = ("page.css", "parts.css")
+# Larger integers are not exact in JavaScript.
+_MAX_EXACT = 2**53
 
 
 def page_html(
     explanation: Explanation,
     *,
-    title: str = "How these predictions came about",
+    title: str = "Predictions, step by step",
     y: Sequence[Any] | None = None,
     model: bool | Literal["auto"] = "auto",
     hidden_values: bool = False,
 ) -> str:
-    """The page as text; `Explanation.to_html` writes it and explains the parameters."""
+    """Return the page as text; see `Explanation.to_html` for the parameters."""
     if len(explanation) == 0:
-        raise ValueError("A page needs at least one narrative. Got an empty explanation.")
+        raise ValueError("A page requires at least one narrative. Got an empty explanation.")
     if any(n.classes != explanation[0].classes for n in explanation):
-        raise ValueError("A page needs narratives of one model. Got several sets of classes.")
+        raise ValueError("The narratives of a page must have the same classes.")
     truth = None if y is None else list(y)
     if truth is not None and len(truth) != len(explanation):
         raise ValueError(
-            f"'y' must hold the truth of each of the {len(explanation)} rows. "
-            f"Got {len(truth)} values instead."
+            f"The 'y' parameter must have {len(explanation)} values, one per row. "
+            f"Got {len(truth)} instead."
         )
-    carried, why_not = _choose_model(explanation, model)
+    embedded, reason = _choose_model(explanation, model)
     source = explanation.source
     layout = derive_layout(explanation) if source is None else source.layout()
     cells = None
-    if source is not None and hidden_values and (carried is not None or layout.image is not None):
+    if source is not None and hidden_values and (embedded is not None or layout.image is not None):
         cells = [source.values(i) for i in range(len(explanation))]
-    data = page_data(explanation, layout, cells, carried, truth)
-    data |= {"title": title, "version": suwr.__version__, "without_model": why_not}
+    data = page_data(explanation, layout, cells, embedded, truth)
+    data |= {"title": title, "version": suwr.__version__, "without_model": reason}
     return _assemble(title, data)
+
+
+def page_data(
+    explanation: Explanation,
+    layout: Layout,
+    cells: Sequence[list[Any]] | None,
+    model: PageModel | None,
+    truth: Sequence[Any] | None,
+) -> dict[str, Any]:
+    """Return the JSON-compatible data that the script of the page reads.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    layout : Layout
+    cells : sequence of list or None
+        Complete rows; if None, only revealed values are included.
+    model : PageModel or None
+    truth : sequence or None
+        True class or value of each row.
+    """
+    first = explanation[0]
+    unit_number = {unit: i for i, unit in enumerate(_keys(layout))}
+    column_number = {name: i for i, name in enumerate(layout.columns)}
+    rows = []
+    for i, narrative in enumerate(explanation):
+        row = _row(narrative, unit_number, column_number)
+        if cells is not None:
+            row["cells"] = [_plain(v) for v in cells[i]]
+        if truth is not None:
+            row["truth"] = _plain(truth[i])
+            if narrative.classes is not None:
+                row["correct"] = bool(narrative.label == truth[i])
+        rows.append(row)
+    return {
+        "format": FORMAT,
+        "columns": layout.columns,
+        "units": [{"name": name, "columns": columns} for name, columns in layout.units],
+        "n_units": first.n_units,
+        "classes": None if first.classes is None else [_plain(c) for c in first.classes],
+        "endings": ENDINGS,
+        "image": None if layout.image is None else list(layout.image),
+        "hidden_values": cells is not None,
+        "rows": rows,
+        "model": None if model is None else _model(model),
+    }
+
+
+def derive_layout(explanation: Explanation) -> Layout:
+    """Return the columns and units of narratives without a source, in order of appearance."""
+    columns: dict[str, int] = {}
+    units: dict[tuple[str, tuple[int, ...]], None] = {}
+    for narrative in explanation:
+        for step in narrative.steps:
+            for unit, values in step.revealed.items():
+                numbers = tuple(columns.setdefault(name, len(columns)) for name in values)
+                units.setdefault((unit, numbers))
+    return Layout(list(columns), [(name, list(numbers)) for name, numbers in units])
+
+
+def _keys(layout: Layout) -> list[tuple[str, tuple[int, ...]]]:
+    # Narratives without a model may use one name for different sets of columns.
+    return [(name, tuple(columns)) for name, columns in layout.units]
+
+
+def _row(
+    narrative: Narrative,
+    unit_number: dict[tuple[str, tuple[int, ...]], int],
+    column_number: dict[str, int],
+) -> dict[str, Any]:
+    steps = []
+    known: dict[int, Any] = {}
+    for step in narrative.steps:
+        numbers = []
+        for unit, values in step.revealed.items():
+            columns = tuple(column_number[name] for name in values)
+            numbers.append(unit_number[unit, columns])
+            known.update(zip(columns, (_plain(v) for v in values.values()), strict=True))
+        steps.append([numbers, _rounded(step.stop_probability), _prediction(step.prediction)])
+    return {
+        "label": _plain(narrative.row),
+        "start": _prediction(narrative.start),
+        "stop": _rounded(narrative.start_stop_probability),
+        "steps": steps,
+        "ended": narrative.ended,
+        "cells": known,
+    }
+
+
+def _model(model: PageModel) -> dict[str, Any]:
+    codes = [
+        {**code, "categories": [_plain(c) for c in code["categories"]]}
+        if "categories" in code
+        else code
+        for code in model.description["codes"]
+    ]
+    weights = base64.b64encode(model.weights.astype("<f4").tobytes()).decode()
+    return {**model.description, "codes": codes, "weights": weights}
+
+
+def _prediction(prediction: Sequence[float]) -> list[float | None]:
+    return [_rounded(p) for p in prediction]
+
+
+def _rounded(number: float) -> float | None:
+    """Round to seven significant digits, the precision of float32."""
+    return float(f"{number:.7g}") if math.isfinite(number) else None
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON and JavaScript represent exactly; anything else as text."""
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, int) and abs(value) > _MAX_EXACT:
+        return str(value)
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 def _choose_model(
     explanation: Explanation, wanted: bool | Literal["auto"]
 ) -> tuple[PageModel | None, str]:
-    """The model to carry, or None and the reason in words."""
+    """Return the model to embed, or None and the reason."""
     if wanted not in (True, False, "auto"):
-        raise ValueError(f"'model' must be True, False or 'auto'. Got {wanted!r} instead.")
+        raise ValueError(
+            f"The 'model' parameter must be True, False or 'auto'. Got {wanted!r} instead."
+        )
     if wanted is False:
-        return None, "This page was made without the model."
+        return None, "This page was created without the model."
     source = explanation.source
     if source is None:
-        reason = "These narratives were read from a file, without the model that told them."
+        reason = "These narratives were read from a file without their model."
     else:
         try:
             model = source.model()
@@ -77,11 +200,11 @@ def _choose_model(
             reason = str(error)
         else:
             size = model.weights.nbytes
-            if wanted is True or size <= MOST_WEIGHT_BYTES:
+            if wanted is True or size <= MAX_WEIGHT_BYTES:
                 return model, ""
-            reason = f"The model was left out for its size: {size / 2**20:.1f} MB of weights."
+            reason = f"The model is too large to embed: {size / 2**20:.1f} MB of weights."
     if wanted is True:
-        raise UnsupportedModelError(f"'model' cannot be True here. {reason}")
+        raise UnsupportedModelError(f"The 'model' parameter cannot be True. {reason}")
     return None, reason
 
 
@@ -96,7 +219,7 @@ def _assemble(title: str, data: dict[str, Any]) -> str:
         "script_hash": _hash(script),
         "data": _json_in_html(data),
     }
-    # One pass, so that nothing inside the data can be taken for a placeholder.
+    # A single pass, so that placeholders inside the data are not substituted.
     return re.sub(r"\{\{(\w+)\}\}", lambda m: parts[m[1]], _asset("page.html"))
 
 
@@ -105,15 +228,15 @@ def _asset(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """What the content security policy knows a script or style by: no other one can run."""
+    """Return the hash by which the content security policy allows a script or style."""
     digest = hashlib.sha256(text.encode()).digest()
     return "sha256-" + base64.b64encode(digest).decode()
 
 
 def _json_in_html(data: Any) -> str:
-    """JSON that cannot end the element it stands in, whatever names and values say."""
+    """Return JSON that is safe inside an HTML element, whatever names and values contain."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    # Text from Python may hold halves of surrogate pairs, which no file can.
+    # Python strings may contain lone surrogates, which UTF-8 cannot encode.
     return text.encode("utf-8", "backslashreplace").decode()

@@ -1,7 +1,7 @@
-"""What a page can be told beyond its narratives, by whoever made them.
+"""What an explanation remembers about its model, for pages that embed the model.
 
-An explanation read from JSON has no source and its page shows the narratives alone. One that a
-model made has: the page can then lay out every feature, and carry the model itself.
+An explanation made by a model has a source: its page can list every feature and run the model. An
+explanation read from JSON or a data frame has none, and its page shows the narratives only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Layout", "PageModel", "Source"]
 
 @dataclass(frozen=True)
 class Layout:
-    """What there is to reveal.
+    """Columns and units of a model.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Layout:
     units : list of (str, list of int)
         Name and column numbers of every unit.
     image : tuple of int or None
-        ``(height, width)`` or ``(height, width, channels)`` where the columns are pixels.
+        ``(height, width)`` or ``(height, width, channels)`` if the columns are pixels.
     """
 
     columns: list[str]
@@ -35,14 +35,15 @@ class Layout:
 
 @dataclass(frozen=True)
 class PageModel:
-    """A model as data that a page can run.
+    """A model in a form that the script of a page can run.
 
     Attributes
     ----------
     description : dict
-        Plain values: encoding of the columns, networks layer by layer, where their outputs go.
+        JSON-compatible values: the encoding of the columns, the layers of the networks and the
+        meaning of their outputs.
     weights : ndarray of float32, one-dimensional
-        All weights, in the order in which the description's layers need them.
+        All weights, in the order of the layers in the description.
     """
 
     description: dict[str, Any]
@@ -50,20 +51,20 @@ class PageModel:
 
 
 class Source(Protocol):
-    """Where an explanation came from. Rows are counted as in the explanation."""
+    """The model and the rows behind an explanation; rows are numbered as in the explanation."""
 
     def layout(self) -> Layout:
-        """Columns and units."""
+        """Return the columns and units."""
         ...
 
     def values(self, row: int) -> list[Any]:
-        """Every cell of a row, revealed or not, in the order of the columns."""
+        """Return all values of a row, revealed or not, in the order of the columns."""
         ...
 
     def model(self) -> PageModel:
-        """The model; raises `UnsupportedModelError` where a page cannot run it."""
+        """Return the model; raise `UnsupportedModelError` if a page cannot run it."""
         ...
 
     def take(self, rows: slice) -> Source:
-        """The source of some of the rows."""
+        """Return the source of a subset of the rows."""
         ...

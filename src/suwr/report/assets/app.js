@@ -1,37 +1,37 @@
-// Putting it together: what is chosen, what was changed, what is on the screen.
+// The application: its state, rendering and event handling.
 
 const data = JSON.parse(byId("data").textContent);
-const main = byId("story");
+const main = byId("narrative");
 const range = data.image ? pixelRange(data) : null;
 const texts = [];
 const state = { row: 0, step: 0, history: [], showHidden: false, brush: range?.high, shown: ROWS_AT_ONCE };
 let unpacked = null;
 let visible = [];
 
-/** The model, unpacked when it is first needed; null where the page has none. */
+/** The model, decoded on first use; null if the page has none. */
 function getModel() {
   if (unpacked === null && data.model !== null) unpacked = unpackModel(data.model);
   return unpacked;
 }
 
-// Stories. Changes are a stack of maps from columns to values; the latest counts.
+// Narratives. Changes are a stack of maps from columns to values; later ones take precedence.
 
 const changes = () => new Map(state.history.flatMap((change) => [...change]));
 
-function currentStory() {
+function currentNarrative() {
   const changed = changes();
   const row = state.row === null ? null : data.rows[state.row];
-  if (row !== null && changed.size === 0) return recordedStory(row);
+  if (row !== null && changed.size === 0) return recordedNarrative(row);
   const cell = (column) => (changed.has(column) ? changed.get(column) : row?.cells[column]);
-  return { label: row === null ? "asked" : row.label, ...runPolicy(getModel(), data, cell) };
+  return { label: row === null ? "new case" : row.label, ...runPolicy(getModel(), data, cell) };
 }
 
-function liveStory(number) {
+function computedNarrative(number) {
   const row = data.rows[number];
   return { label: row.label, ...runPolicy(getModel(), data, (column) => row.cells[column]) };
 }
 
-// What the reader does.
+// Actions.
 
 function choose(row) {
   state.row = row;
@@ -48,7 +48,7 @@ function go(step) {
 }
 
 function change(map, key) {
-  const { cell } = currentStory();
+  const { cell } = currentNarrative();
   const real = [...map].filter(([column, value]) => cell(column) !== value);
   if (real.length > 0) state.history.push(new Map(real));
   state.step = Infinity;
@@ -70,12 +70,12 @@ function reset() {
 // The panel.
 
 function render(focusKey = null) {
-  const story = currentStory();
-  state.step = Math.max(0, Math.min(state.step, story.steps.length));
+  const narrative = currentNarrative();
+  state.step = Math.max(0, Math.min(state.step, narrative.steps.length));
   const opened = [...main.querySelectorAll("details[data-open][open]")].map((d) => d.dataset.open);
   const focused = main.contains(document.activeElement) ? document.activeElement : null;
   const again = focused?.getAttribute("aria-label");
-  main.replaceChildren(...panel(story));
+  main.replaceChildren(...panel(narrative));
   for (const details of main.querySelectorAll("details[data-open]")) {
     details.open = opened.includes(details.dataset.open);
   }
@@ -92,10 +92,10 @@ function restoreFocus(key, label, wasInside) {
   else if (wasInside || key) main.focus({ preventScroll: true });
 }
 
-function panel(story) {
+function panel(narrative) {
   const { step } = state;
   const { model } = data;
-  const recorded = state.row === null ? null : recordedStory(data.rows[state.row]);
+  const recorded = state.row === null ? null : recordedNarrative(data.rows[state.row]);
   const edited = recorded !== null && state.history.length > 0;
   const actions = {
     go,
@@ -107,26 +107,26 @@ function panel(story) {
     canUndo: state.history.length > 0,
   };
   const width = Math.max(280, Math.min(main.clientWidth - 34, 1000));
-  const parts = [heading(story)];
-  if (edited) parts.push(changesNote(data, story, recorded, changes(), actions));
-  if (story.asking) parts.push(questionForm(data, model, story, actions));
-  parts.push(stepperButtons(story, step, go), narration(story));
+  const parts = [heading(narrative)];
+  if (edited) parts.push(changesNote(data, narrative, recorded, changes(), actions));
+  if (narrative.asking) parts.push(questionForm(data, model, narrative, actions));
+  parts.push(stepperButtons(narrative, step, go), narration(narrative));
   const now = el("section", { class: "card now-card", "aria-label": "Prediction at this step" },
-    el("h3", {}, "Prediction"), predictionBars(data, story, step));
-  parts.push(data.image ? el("div", { class: "side" }, imageCard(story, model), now) : now);
+    el("h3", {}, "Prediction"), predictionBars(data, narrative, step));
+  parts.push(data.image ? el("div", { class: "side" }, imageCard(narrative, model), now) : now);
   parts.push(
     el("section", { class: "card", "aria-label": "Chart" }, el("h3", {}, "Step by step"),
-      progressChart(data, story, step, width, edited ? recorded : null, go),
-      edited ? el("p", { class: "hint" }, "Dotted: the row as it was recorded.") : null),
-    el("section", { class: "card", "aria-label": "Steps" }, el("h3", {}, "What was revealed"),
-      model ? el("p", { class: "hint" }, "Change a value and the model tells the story anew.") : null,
-      el("ol", { class: "steps" }, story.steps.map((_, i) => stepItem(data, model, story, i + 1, step, actions)))),
-    el("details", { class: "card words", "data-open": "words" }, el("summary", {}, "In words"),
-      el("pre", {}, storyText(data, story)))
+      progressChart(data, narrative, step, width, edited ? recorded : null, go),
+      edited ? el("p", { class: "hint" }, "Dotted: the recorded row.") : null),
+    el("section", { class: "card", "aria-label": "Steps" }, el("h3", {}, "Revealed features"),
+      model ? el("p", { class: "hint" }, "Change a value to run the model again.") : null,
+      el("ol", { class: "steps" }, narrative.steps.map((_, i) => stepItem(data, model, narrative, i + 1, step, actions)))),
+    el("details", { class: "card words", "data-open": "words" }, el("summary", {}, "As text"),
+      el("pre", {}, narrativeText(data, narrative)))
   );
-  if (state.row === null && !story.asking) {
+  if (state.row === null && !narrative.asking) {
     parts.splice(1, 0, el("div", { class: "card note", role: "status" },
-      el("p", {}, el("strong", {}, "The model has enough. "), endingText(data, story).join(" ")),
+      el("p", {}, el("strong", {}, "The model has stopped asking. "), endingText(data, narrative).join(" ")),
       el("div", { class: "buttons" },
         el("button", { type: "button", onclick: undo }, "Undo"),
         el("button", { type: "button", onclick: reset }, "Start again"))));
@@ -134,35 +134,35 @@ function panel(story) {
   return parts;
 }
 
-function heading(story) {
-  const { prediction } = lastState(story);
-  const title = state.row === null ? "Start from nothing" : `Row ${labelText(story.label)}`;
+function heading(narrative) {
+  const { prediction } = lastState(narrative);
+  const title = state.row === null ? "New case" : `Row ${labelText(narrative.label)}`;
   const row = state.row === null ? null : data.rows[state.row];
   const truth = row?.truth === undefined ? null
-    : el("p", { class: row.right === false ? "truth wrong" : "truth" }, `Truth: ${valueText(row.truth)}`);
-  const sentence = story.asking
-    ? "The model asks for what it wants to know next, and decides from your answers alone."
-    : endingText(data, story).join(" ");
+    : el("p", { class: row.correct === false ? "truth wrong" : "truth" }, `Truth: ${valueText(row.truth)}`);
+  const sentence = narrative.asking
+    ? "The model asks for one feature at a time. It uses your answers only."
+    : endingText(data, narrative).join(" ");
   return el("div", { class: "heading" },
     el("h2", {}, `${title}: `, el("strong", {}, verdictText(prediction, data.classes))),
     truth,
     el("p", {}, sentence));
 }
 
-/** The sentence of the present step; screen readers hear it when it changes. */
-function narration(story) {
-  const text = state.step === 0 ? startText(data, story) : stepText(data, story, state.step);
+/** The text of the current step; screen readers announce it when it changes. */
+function narration(narrative) {
+  const text = state.step === 0 ? startText(data, narrative) : stepText(data, narrative, state.step);
   announce(state.step === 0 ? text : `Step ${state.step}. ${text}`);
   return el("p", { class: "sentence" }, tidy(text));
 }
 
-const live = el("div", { class: "heard", role: "status", "aria-live": "polite" });
+const live = el("div", { class: "announcement", role: "status", "aria-live": "polite" });
 document.body.append(live);
 function announce(text) {
   if (live.textContent !== text) live.textContent = text;
 }
 
-function imageCard(story, model) {
+function imageCard(narrative, model) {
   const shade = () => pixelColour(Array(data.image[2] ?? 1).fill(state.brush), range);
   const paint = model && {
     colour: shade,
@@ -176,7 +176,7 @@ function imageCard(story, model) {
         }), "Show hidden pixels")
     : null;
   return el("section", { class: "card image-card", "aria-label": "Image" },
-    imageView(data, story, state.step, range, state.showHidden, paint),
+    imageView(data, narrative, state.step, range, state.showHidden, paint),
     hidden,
     model ? brushControls(state.brush, range, (value) => { state.brush = value; }) : null);
 }
@@ -217,30 +217,30 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-// Around it.
+// Header, footer and start-up.
 
 function summaryText() {
   const n = data.rows.length;
   const used = data.rows.reduce((sum, row) => sum + row.steps.reduce((s, [units]) => s + units.length, 0), 0);
   const average = (used / n).toFixed(1);
   return `${n} ${n === 1 ? "row" : "rows"}, ${average} of ${data.n_units} features used on average. ` +
-    "Each decision reads only what is already revealed.";
+    "Every decision uses revealed values only.";
 }
 
 function fillFooter() {
-  const held = [`${data.rows.length} narratives`];
-  if (data.hidden_values) held.push("all values of their rows (also those that the model did not look at)");
-  if (data.model) held.push("the model itself");
-  const listed = held.length > 1 ? `${held.slice(0, -1).join(", ")} and ${held.at(-1)}` : held[0];
+  const contents = [`${data.rows.length} narratives`];
+  if (data.hidden_values) contents.push("complete rows, including values that the model did not use");
+  if (data.model) contents.push("the model");
+  const listed = contents.length > 1 ? `${contents.slice(0, -1).join(", ")} and ${contents.at(-1)}` : contents[0];
   byId("footer").append(
-    el("p", {}, `This file holds ${listed}. It sends nothing anywhere. ${data.without_model}`),
+    el("p", {}, `This file contains ${listed}. It makes no network requests. ${data.without_model}`),
     el("p", { id: "check", role: "status" }),
-    el("p", {}, "Keys: ← and → step through a narrative, ↑ and ↓ go through the rows. ",
-      `Made by suwr ${data.version}.`)
+    el("p", {}, "Keys: ← and → move through the steps, ↑ and ↓ through the rows. ",
+      `Created by suwr ${data.version}.`)
   );
 }
 
-/** Tell the recorded rows again in idle time, and say whether the page's model agrees. */
+/** Recompute the recorded rows in idle time, and report whether the embedded model agrees. */
 function checkModel(limit = 200) {
   const total = Math.min(limit, data.rows.length);
   const scale = data.model.output.scale ?? 1;
@@ -249,10 +249,10 @@ function checkModel(limit = 200) {
   const work = () => {
     const until = performance.now() + 12;
     while (next < total && performance.now() < until) {
-      const story = liveStory(next);
-      const { same, difference } = compareStories(recordedStory(data.rows[next]), story);
+      const narrative = computedNarrative(next);
+      const { same, difference } = compareNarratives(recordedNarrative(data.rows[next]), narrative);
       counts.same += same ? 1 : 0;
-      counts.ties += !same && story.margin < 1e-5 ? 1 : 0;
+      counts.ties += !same && narrative.margin < 1e-5 ? 1 : 0;
       counts.difference = Math.max(counts.difference, difference / scale);
       next += 1;
     }
@@ -263,11 +263,11 @@ function checkModel(limit = 200) {
 }
 
 function checkText({ same, difference, ties }, total) {
-  const apart = `numbers at most ${difference.toExponential(0)} apart`;
-  if (same === total) return `Checked here: the model in this page tells all ${total} rows as Python did, ${apart}.`;
-  const near = ties ? `, ${ties} of the others by a near tie` : "";
-  return `Checked here: the model in this page tells ${same} of ${total} rows as they were recorded${near}, ${apart}. ` +
-    "It takes the most probable choice; recorded rows may have been drawn at random.";
+  const error = `the largest numerical difference is ${difference.toExponential(0)}`;
+  if (same === total) return `Self-check: the model in this page reproduces all ${total} recorded rows; ${error}.`;
+  const near = ties ? ` (${ties} of the others differ by a near tie)` : "";
+  return `Self-check: the model in this page reproduces ${same} of ${total} recorded rows${near}; ${error}. ` +
+    "It always takes the most probable action; recorded rows may have been sampled.";
 }
 
 function start() {
@@ -297,14 +297,14 @@ function start() {
     render();
   }).observe(main);
   if (data.model) checkModel();
-  // For readers with a console, and for tests.
+  // For the browser console and for tests.
   globalThis.suwr = {
-    data, getModel, liveStory, recordedStory, compareStories, storyText, significant, percent, unpackModel,
+    data, getModel, computedNarrative, recordedNarrative, compareNarratives, narrativeText, significant, percent, unpackModel,
     forward,
-    run: (cells) => ({ label: "asked", ...runPolicy(getModel(), data, (column) => cells[column]) }),
+    run: (cells) => ({ label: "new case", ...runPolicy(getModel(), data, (column) => cells[column]) }),
   };
   document.documentElement.dataset.ready = "true";
-  // Right after the frame in which all of it is on the screen.
+  // After the first complete frame.
   requestAnimationFrame(() => setTimeout(() => performance.mark("suwr-shown")));
 }
 

@@ -1,11 +1,11 @@
-// Charts of one story: how the prediction moved, and when it was enough.
+// Charts of one narrative: predictions and stop probabilities by step.
 
-const MOST_LINES = 5;
-const MOST_BARS = 12;
+const MAX_LINES = 5;
+const MAX_BARS = 12;
 
-const statesOf = (story) => [{ prediction: story.start, stop: story.stop }, ...story.steps];
+const statesOf = (narrative) => [{ prediction: narrative.start, stop: narrative.stop }, ...narrative.steps];
 
-/** Round values for an axis, about four of them. */
+/** About four round values for an axis. */
 function axisTicks(low, high) {
   const raw = (high - low) / 4;
   const power = 10 ** Math.floor(Math.log10(raw));
@@ -15,11 +15,11 @@ function axisTicks(low, high) {
   return ticks;
 }
 
-function valueScale(data, stories) {
+function valueScale(data, narratives) {
   if (data.classes !== null) {
     return { low: 0, high: 1, ticks: [0, 0.5, 1], text: (p) => `${Math.round(100 * p)} %` };
   }
-  const values = stories.flatMap((s) => statesOf(s).map((state) => state.prediction[0]));
+  const values = narratives.flatMap((s) => statesOf(s).map((state) => state.prediction[0]));
   const least = Math.min(...values);
   const most = Math.max(...values);
   const room = 0.1 * (most - least) || Math.abs(most) * 0.1 || 1;
@@ -27,14 +27,14 @@ function valueScale(data, stories) {
   return { low, high, ticks: axisTicks(low, high), text: (v) => significant(v, 4) };
 }
 
-/** Classes worth a coloured line: those that were likely at some point. */
-function notableClasses(data, story) {
+/** Classes drawn in colour: those with the highest probability at any step. */
+function notableClasses(data, narrative) {
   if (data.classes === null) return [0];
-  const peak = data.classes.map((_, k) => Math.max(...statesOf(story).map((s) => s.prediction[k])));
-  return ranking(peak).slice(0, MOST_LINES);
+  const peak = data.classes.map((_, k) => Math.max(...statesOf(narrative).map((s) => s.prediction[k])));
+  return ranking(peak).slice(0, MAX_LINES);
 }
 
-/** Labels at the ends of lines, pushed apart where they would overlap. */
+/** Positions of labels at the ends of lines, moved apart so that they do not overlap. */
 function spreadLabels(wanted, gap, low, high) {
   const order = wanted.map((_, i) => i).sort((a, b) => wanted[a] - wanted[b]);
   const placed = [...wanted];
@@ -51,12 +51,12 @@ function spreadLabels(wanted, gap, low, high) {
   return placed;
 }
 
-/** Predictions after every step above, stop probabilities below. `ghost` is drawn faintly behind. */
-function progressChart(data, story, step, width, ghost, onStep) {
-  const states = statesOf(story);
+/** Predictions by step, and stop probabilities below them. `ghost` is a second narrative, dotted. */
+function progressChart(data, narrative, step, width, ghost, onStep) {
+  const states = statesOf(narrative);
   const longest = Math.max(states.length, ghost ? ghost.steps.length + 1 : 0, 2);
   const box = { left: 46, right: Math.min(130, width * 0.28), top: 12, bottom: 190, stop: 222, end: 272 };
-  const scale = valueScale(data, ghost ? [story, ghost] : [story]);
+  const scale = valueScale(data, ghost ? [narrative, ghost] : [narrative]);
   const x = (i) => box.left + 8 + ((width - box.left - box.right - 16) * i) / (longest - 1);
   const y = (v) => box.bottom - ((box.bottom - box.top) * (v - scale.low)) / (scale.high - scale.low);
   const stopY = (p) => box.end - (box.end - box.stop) * p;
@@ -64,7 +64,7 @@ function progressChart(data, story, step, width, ghost, onStep) {
     list.map((s, i) => `${i ? "L" : "M"}${x(i).toFixed(1)} ${y(s.prediction[k]).toFixed(1)}`).join("");
   const chart = svg("svg", {
     viewBox: `0 0 ${width} 300`, width, height: 300, class: "chart", role: "img",
-    "aria-label": chartSummary(data, story),
+    "aria-label": chartSummary(data, narrative),
   });
   for (const tick of scale.ticks) {
     chart.append(
@@ -90,7 +90,7 @@ function progressChart(data, story, step, width, ghost, onStep) {
     );
   });
   drawTicks(chart, longest, x, box.end + 16, width);
-  const notable = notableClasses(data, story);
+  const notable = notableClasses(data, narrative);
   const plain = data.classes === null ? [] : data.classes.map((_, k) => k).filter((k) => !notable.includes(k));
   for (const k of plain) chart.append(svg("path", { class: "line other", d: path(states, k) }));
   for (const k of notable) {
@@ -135,16 +135,16 @@ function drawLabels(chart, data, state, notable, right, y, box) {
   });
 }
 
-function chartSummary(data, story) {
-  const said = statesOf(story).map(
+function chartSummary(data, narrative) {
+  const parts = statesOf(narrative).map(
     (state, i) => `${i === 0 ? "start" : `step ${i}`}: ${predictionText(state.prediction, data.classes)}`
   );
-  return `Prediction after each step. ${said.join("; ")}.`;
+  return `Prediction after each step. ${parts.join("; ")}.`;
 }
 
-/** The prediction at one step, a bar per class; the tick shows where it stood before. */
-function predictionBars(data, story, step) {
-  const states = statesOf(story);
+/** The prediction at one step as bars; a tick marks the probability before the step. */
+function predictionBars(data, narrative, step) {
+  const states = statesOf(narrative);
   const { prediction } = states[step];
   const before = step > 0 ? states[step - 1].prediction : null;
   if (data.classes === null) {
@@ -152,7 +152,7 @@ function predictionBars(data, story, step) {
     return el("p", { class: "value" }, el("strong", {}, significant(prediction[0], 4)), was);
   }
   const best = ranking(prediction);
-  const shown = prediction.length <= MOST_BARS ? prediction.map((_, k) => k) : best.slice(0, MOST_BARS);
+  const shown = prediction.length <= MAX_BARS ? prediction.map((_, k) => k) : best.slice(0, MAX_BARS);
   const items = shown.map((k) =>
     el(
       "li",

@@ -1,4 +1,4 @@
-// Making elements. Text always becomes a text node, never markup.
+// Creating elements. Text always becomes a text node, never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -25,7 +25,7 @@ function dropDown(label, options) {
   return el("label", {}, el("span", {}, label), select);
 }
 
-// Fields for the cells of a row.
+// Input fields for the values of a row.
 
 function readNumber(text) {
   const trimmed = text.trim();
@@ -35,8 +35,8 @@ function readNumber(text) {
 }
 
 /**
- * A field for one column: `read()` gives its value, or undefined while it holds nonsense.
- * `value` is undefined in a question, where nothing may be chosen beforehand.
+ * An input field for one column: `read()` returns its value, or undefined while it is invalid.
+ * `value` is undefined in a question, where nothing is preselected.
  */
 function cellField(name, code, value, attributes) {
   return code.categories
@@ -50,14 +50,14 @@ function numberField(name, code, value, attributes) {
     inputmode: "decimal",
     autocomplete: "off",
     "aria-label": name,
-    placeholder: value === undefined ? `such as ${significant(code.center, 4)}` : "unknown",
+    placeholder: value === undefined ? `e.g. ${significant(code.center, 4)}` : "unknown",
     value: typeof value === "number" || typeof value === "string" ? String(value) : "",
     ...attributes,
   });
   const read = () => {
     const number = readNumber(input.value);
     input.setAttribute("aria-invalid", String(number === undefined));
-    input.title = number === undefined ? "A number, or nothing if it is unknown." : "";
+    input.title = number === undefined ? "Enter a number, or leave empty if unknown." : "";
     return number;
   };
   return { node: input, read };
@@ -67,7 +67,7 @@ function categoryField(name, categories, value, attributes) {
   const choices = categories.map((category) => [labelText(category), category]);
   const place = categories.indexOf(value);
   if (value !== undefined && value !== null && value !== OTHER && place < 0) {
-    choices.push([`${labelText(value)} (new to the model)`, value]);
+    choices.push([`${labelText(value)} (not in the training data)`, value]);
   }
   choices.push(["any other value", OTHER], ["unknown", null]);
   const chosen = choices.findIndex(([, choice]) => choice === value);

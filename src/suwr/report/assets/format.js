@@ -1,16 +1,9 @@
-// Numbers and sentences, in the same words as Narrative.text() in Python.
+// Numbers and sentences, formatted as by Narrative.text() in Python.
 
-const ENDINGS = {
-  decision: (stop) =>
-    `It stopped here (stop probability ${(100 * stop).toFixed(0)}%): more was not worth its price.`,
-  budget: () => "It stopped here because the most steps allowed were taken.",
-  everything: () => "It stopped here because nothing was left to reveal.",
-  open: (stop) => `It has not stopped yet (stop probability ${(100 * stop).toFixed(0)}%).`,
-};
-// The answer 'something that the model has never seen'.
+// A category that does not occur in the training data.
 const OTHER = Object.freeze({ other: true });
 
-/** A number with some significant digits, as Python's 'g' format writes it. */
+/** Format a number like Python's 'g' format. */
 function significant(number, digits) {
   if (number === 0 || !Number.isFinite(number)) return String(number === 0 ? 0 : number);
   const [mantissa, exponent] = number.toExponential(digits - 1).split("e");
@@ -23,14 +16,14 @@ function significant(number, digits) {
   return trim(number.toFixed(digits - 1 - power));
 }
 
-/** A probability without false certainty: never '0 %' or '100 %' unless it is. */
+/** Format a probability; '0 %' and '100 %' are exact. */
 function percent(p) {
   if (p > 0 && p < 0.005) return "under 1 %";
   if (p >= 0.995 && p < 1) return "over 99 %";
   return `${(100 * p).toFixed(0)} %`;
 }
 
-/** Keeps a number and its sign on one line. */
+/** Keep numbers and percent signs on one line. */
 const tidy = (text) => text.replaceAll(" %", "\u00a0%");
 
 function labelText(label) {
@@ -39,9 +32,9 @@ function labelText(label) {
   return label === null ? "None" : String(label);
 }
 
-/** A cell in words. */
+/** The value of a cell as text. */
 function valueText(value) {
-  if (value === undefined) return "unknown so far";
+  if (value === undefined) return "not yet known";
   if (value === null) return "missing";
   if (value === OTHER) return "any other value";
   if (typeof value === "number" && !Number.isInteger(value)) return significant(value, 6);
@@ -60,7 +53,7 @@ function predictionText(prediction, classes) {
   return shown.join(", ") + (ranked.length > 3 ? ", …" : "");
 }
 
-/** The predicted class or value in words. */
+/** The predicted class or value as text. */
 function outcomeText(prediction, classes) {
   return classes === null
     ? significant(prediction[0], 4)
@@ -88,34 +81,39 @@ function readingText(data, units, cell) {
   return parts.join("; ");
 }
 
-function stepText(data, story, number) {
-  const step = story.steps[number - 1];
-  const before = number === 1 ? story.start : story.steps[number - 2].prediction;
+function stepText(data, narrative, number) {
+  const step = narrative.steps[number - 1];
+  const before = number === 1 ? narrative.start : narrative.steps[number - 2].prediction;
   return (
-    `${readingText(data, step.units, story.cell)}. Prediction: ` +
+    `${readingText(data, step.units, narrative.cell)}. Prediction: ` +
     `${predictionText(before, data.classes)} → ${predictionText(step.prediction, data.classes)}.`
   );
 }
 
-function startText(data, story) {
-  return `Before anything is revealed: ${predictionText(story.start, data.classes)}.`;
+function startText(data, narrative) {
+  return `Before anything is revealed: ${predictionText(narrative.start, data.classes)}.`;
 }
 
-function lastState(story) {
-  const step = story.steps.at(-1);
-  return step ?? { prediction: story.start, stop: story.stop };
+function lastState(narrative) {
+  const step = narrative.steps.at(-1);
+  return step ?? { prediction: narrative.start, stop: narrative.stop };
 }
 
-function endingText(data, story) {
-  const { prediction, stop } = lastState(story);
-  const used = story.steps.reduce((sum, step) => sum + step.units.length, 0);
+function endingText(data, narrative) {
+  const { prediction, stop } = lastState(narrative);
+  const used = narrative.steps.reduce((sum, step) => sum + step.units.length, 0);
   const outcome = outcomeText(prediction, data.classes);
-  return [ENDINGS[story.ended](stop), `Predicted ${outcome} from ${used} of ${data.n_units} features.`];
+  return [stopText(data, narrative.ended, stop), `Predicted ${outcome} from ${used} of ${data.n_units} features.`];
 }
 
-/** The narrative in plain sentences. */
-function storyText(data, story) {
-  const lines = [`Row ${story.label}. ${startText(data, story)}`];
-  story.steps.forEach((_, i) => lines.push(`${i + 1}. ${stepText(data, story, i + 1)}`));
-  return [...lines, ...endingText(data, story)].join("\n");
+/** Why the rollout stopped, with the stop probability filled in. */
+function stopText(data, ended, stop) {
+  return data.endings[ended].replace("{stop:.0%}", `${(100 * stop).toFixed(0)}%`);
+}
+
+/** The narrative as text. */
+function narrativeText(data, narrative) {
+  const lines = [`Row ${narrative.label}. ${startText(data, narrative)}`];
+  narrative.steps.forEach((_, i) => lines.push(`${i + 1}. ${stepText(data, narrative, i + 1)}`));
+  return [...lines, ...endingText(data, narrative)].join("\n");
 }

@@ -1,6 +1,6 @@
-// Images: what was revealed, with the patch of the present step in red and earlier ones in blue.
+// Images: revealed patches, those of the current step in red and earlier ones in blue.
 
-/** Least and greatest pixel of all rows: what is white and what is black. */
+/** Smallest and largest pixel value of all rows, drawn as white and black. */
 function pixelRange(data) {
   let low = Infinity;
   let high = -Infinity;
@@ -14,7 +14,7 @@ function pixelRange(data) {
   return low < high ? { low, high } : { low: 0, high: 1 };
 }
 
-/** The colour of a pixel: ink on paper for one channel, red, green and blue for three. */
+/** The colour of a pixel: dark on light for one channel, RGB for three. */
 function pixelColour(values, { low, high }) {
   const part = (v) => Math.min(1, Math.max(0, (Number(v) - low) / (high - low)));
   if (values.some((v) => v === null || v === undefined)) return null;
@@ -35,12 +35,12 @@ function unitFrame(data, unit) {
 }
 
 /**
- * The image at one step. `showHidden` draws faintly what was not revealed; `paint(columns, done)` is
- * called while the reader draws on it.
+ * The image at one step. With `showHidden`, hidden pixels are drawn faintly; with `paint`, the reader
+ * can draw on revealed pixels.
  */
-function imageView(data, story, step, range, showHidden, paint) {
+function imageView(data, narrative, step, range, showHidden, paint) {
   const [height, width, channels = 1] = data.image;
-  const shown = new Set(story.steps.slice(0, step).flatMap((s) => s.units.flatMap((u) => data.units[u].columns)));
+  const shown = new Set(narrative.steps.slice(0, step).flatMap((s) => s.units.flatMap((u) => data.units[u].columns)));
   const picture = svg("svg", {
     viewBox: `-0.3 -0.3 ${width + 0.6} ${height + 0.6}`,
     class: paint ? "image paintable" : "image",
@@ -52,11 +52,11 @@ function imageView(data, story, step, range, showHidden, paint) {
     const revealed = columns.every((c) => shown.has(c));
     const place = { x: p % width, y: Math.floor(p / width), width: 1.02, height: 1.02 };
     if (!revealed) picture.append(svg("rect", { ...place, class: "hidden" }));
-    const colour = revealed || showHidden ? pixelColour(columns.map((c) => story.cell(c)), range) : null;
+    const colour = revealed || showHidden ? pixelColour(columns.map((c) => narrative.cell(c)), range) : null;
     if (colour === null) continue;
     picture.append(svg("rect", { ...place, class: revealed ? null : "faint", fill: colour, "data-pixel": p }));
   }
-  story.steps.slice(0, step).forEach(({ units }, i) => {
+  narrative.steps.slice(0, step).forEach(({ units }, i) => {
     for (const unit of units) picture.append(...patchMark(data, unit, i + 1, i + 1 === step));
   });
   if (paint) addPainting(picture, channels, paint);

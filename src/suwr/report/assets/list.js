@@ -1,12 +1,12 @@
-// The list of rows: search, filters, order.
+// The list of rows: search, filters and sorting.
 
 const ROWS_AT_ONCE = 100;
 
-/** What can be found of a row, in small letters. */
-function haystack(data, row) {
-  const story = recordedStory(row);
-  const facts = story.steps.map((step) => readingText(data, step.units, story.cell));
-  const { prediction } = lastState(story);
+/** The searchable text of a row, in lower case. */
+function searchText(data, row) {
+  const narrative = recordedNarrative(row);
+  const facts = narrative.steps.map((step) => readingText(data, step.units, narrative.cell));
+  const { prediction } = lastState(narrative);
   const truth = row.truth === undefined ? "" : labelText(row.truth);
   return [row.label, outcomeText(prediction, data.classes), truth, ...facts].join("\n").toLowerCase();
 }
@@ -21,25 +21,25 @@ function makeFilters(data, form, onChange) {
     el("input", { type: "search", placeholder: "rows, features, values" })));
   if (data.classes !== null) {
     const options = data.classes.map((label, k) => [k, labelText(label)]);
-    add("outcome", dropDown("Predicted", [["", "anything"], ...options]));
+    add("outcome", dropDown("Predicted", [["", "any class"], ...options]));
   }
   const used = new Set(data.rows.flatMap((row) => row.steps.flatMap(([units]) => units)));
   const units = data.units.map((unit, u) => [u, unit.name]).filter(([u]) => used.has(u));
   add("unit", dropDown("Using", [["", "any feature"], ...units]));
   const lengths = [...new Set(data.rows.map((row) => row.steps.length))].sort((a, b) => a - b);
   add("length", dropDown("Steps", [["", "any number"], ...lengths.map((n) => [n, String(n)])]));
-  if (data.rows[0].right !== undefined) {
-    add("right", dropDown("Truth", [["", "right or wrong"], ["true", "right"], ["false", "wrong"]]));
+  if (data.rows[0].correct !== undefined) {
+    add("correct", dropDown("Correct", [["", "any"], ["true", "correct"], ["false", "wrong"]]));
   }
-  const orders = [["given", "as given"], ["short", "fewest steps"], ["long", "most steps"]];
-  if (data.classes !== null) orders.push(["unsure", "least certain"], ["sure", "most certain"]);
-  add("order", dropDown("Order", orders));
+  const orders = [["given", "original order"], ["short", "fewest steps"], ["long", "most steps"]];
+  if (data.classes !== null) orders.push(["uncertain", "least certain"], ["certain", "most certain"]);
+  add("order", dropDown("Sort by", orders));
   form.addEventListener("input", onChange);
   form.addEventListener("submit", (event) => event.preventDefault());
   return controls;
 }
 
-/** Numbers of the rows that the filters let through, in the chosen order. */
+/** Numbers of the rows that pass the filters, sorted. */
 function filterRows(data, controls, texts) {
   const value = (name) => controls[name]?.value ?? "";
   const words = value("search").toLowerCase().split(/\s+/).filter(Boolean);
@@ -49,17 +49,17 @@ function filterRows(data, controls, texts) {
     const row = data.rows[i];
     if (value("outcome") !== "" && ranking(last(row))[0] !== Number(value("outcome"))) return false;
     if (value("length") !== "" && row.steps.length !== Number(value("length"))) return false;
-    if (value("right") !== "" && String(row.right) !== value("right")) return false;
+    if (value("correct") !== "" && String(row.correct) !== value("correct")) return false;
     if (value("unit") !== "" && !row.steps.some(([units]) => units.includes(Number(value("unit"))))) return false;
     if (words.length === 0) return true;
-    texts[i] ??= haystack(data, row);
+    texts[i] ??= searchText(data, row);
     return words.every((word) => texts[i].includes(word));
   });
   const keys = {
     short: (row) => row.steps.length,
     long: (row) => -row.steps.length,
-    unsure: certainty,
-    sure: (row) => -certainty(row),
+    uncertain: certainty,
+    certain: (row) => -certainty(row),
   };
   const key = keys[value("order")];
   return key ? kept.sort((a, b) => key(data.rows[a]) - key(data.rows[b]) || a - b) : kept;
@@ -70,7 +70,7 @@ function rowButton(data, number, onChoose) {
   const prediction = row.steps.length ? row.steps.at(-1)[2] : row.start;
   const best = ranking(prediction)[0];
   const chance = data.classes === null ? null : el("span", { class: "number" }, percent(prediction[best]));
-  const wrong = row.right === false ? el("span", { class: "wrong" }, "wrong") : null;
+  const wrong = row.correct === false ? el("span", { class: "wrong" }, "wrong") : null;
   const steps = `${row.steps.length} ${row.steps.length === 1 ? "step" : "steps"}`;
   return el(
     "li",

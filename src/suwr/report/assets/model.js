@@ -1,11 +1,11 @@
-// Algorithm 1 in the reader's hands: the same networks, the same decisions as in Python.
+// Algorithm 1 in JavaScript: the same networks and decisions as in Python.
 
 const ACTIVATIONS = {
   none: (x) => x,
   hardswish: (x) => (x * Math.min(Math.max(x + 3, 0), 6)) / 6,
 };
 
-// What a network may be made of. `unpack` takes a layer's weights, `run` evaluates it.
+// Kinds of layers. `unpack` takes a layer's weights, `run` evaluates the layer.
 const LAYERS = {
   dense: {
     unpack: (layer, take) => ({ ...layer, weight: take(layer.shape[0] * layer.shape[1]), bias: take(layer.shape[1]) }),
@@ -49,16 +49,16 @@ const LAYERS = {
       return y.map(ACTIVATIONS[activation]);
     },
   },
-  // Numbers that are the same for every row, such as the price that a policy is told.
+  // Constant inputs, such as the sparsity weight that a policy is conditioned on.
   append: {
     unpack: (layer) => layer,
     run: ({ values }, x) => Float64Array.from([...x, ...values]),
   },
 };
 
-/** Put the weights, which come as one long text, where the layers are. */
-function unpackModel(described) {
-  const bytes = Uint8Array.from(atob(described.weights), (c) => c.charCodeAt(0));
+/** Decode the weights and assign them to the layers. */
+function unpackModel(description) {
+  const bytes = Uint8Array.from(atob(description.weights), (c) => c.charCodeAt(0));
   const numbers = new Float32Array(bytes.buffer);
   let position = 0;
   const take = (n) => numbers.subarray(position, (position += n));
@@ -66,12 +66,12 @@ function unpackModel(described) {
     inputs: network.inputs,
     layers: network.layers.map((layer) => LAYERS[layer.kind].unpack(layer, take)),
   });
-  const networks = described.networks.map(unpack);
-  const stop = described.stop && unpack(described.stop);
-  return { ...described, networks, stop, weights: null };
+  const networks = description.networks.map(unpack);
+  const stop = description.stop && unpack(description.stop);
+  return { ...description, networks, stop, weights: null };
 }
 
-/** The numbers that stand for one cell. */
+/** The encoding of one value. */
 function encodeCell(code, bound, value) {
   const missing = value === null;
   let numbers;
@@ -97,16 +97,16 @@ function softmax(outputs) {
   return powers.map((p) => p / sum);
 }
 
-/** How sure class probabilities are, and how much is revealed; as in suwr.nn.networks. */
-function doubts(said, mask) {
-  const entropy = said.reduce((sum, p) => sum - p * Math.log(Math.max(p, 1e-9)), 0);
-  const [first, second] = [...said].sort((a, b) => b - a);
+/** Predictive uncertainty and the fraction of revealed columns; as in suwr.nn.networks. */
+function uncertaintyFeatures(probabilities, mask) {
+  const entropy = probabilities.reduce((sum, p) => sum - p * Math.log(Math.max(p, 1e-9)), 0);
+  const [first, second] = [...probabilities].sort((a, b) => b - a);
   const left = Math.log(Math.max(1 - first, 1e-4)) / Math.log(1e-4);
   const shown = mask.reduce((sum, m) => sum + m, 0) / mask.length;
-  return [entropy / Math.log(said.length), first, second, left, shown];
+  return [entropy / Math.log(probabilities.length), first, second, left, shown];
 }
 
-/** Stop probability, select scores and prediction from what is revealed. */
+/** Stop probability, selection scores and prediction, given the revealed values. */
 function evaluate(model, known) {
   const parts = { values: [], mask: [] };
   model.codes.forEach((code, column) => {
@@ -126,18 +126,18 @@ function evaluate(model, known) {
     (_, i) => members.reduce((sum, member) => sum + member[i], 0) / members.length
   );
   const gain = model.stop
-    ? forward(model.stop, { uncertainty: doubts(prediction, parts.mask) })[0]
+    ? forward(model.stop, { [model.stop.inputs[0]]: uncertaintyFeatures(prediction, parts.mask) })[0]
     : part(model.gain)[0];
   const stop = 1 / (1 + Math.exp(gain / model.stop_temperature));
   return { stop, scores: part(model.select), prediction };
 }
 
 /**
- * Algorithm 1, greedy, on one row.
+ * The greedy rollout (Algorithm 1) on one row.
  *
- * `cell(column)` tells the value of a column that the policy chose to reveal: null where it is
- * missing, undefined where nobody knows it yet. Then the story halts and `asking` says what for.
- * `margin` is how far the closest decision was from turning out otherwise.
+ * `cell(column)` returns the value of a revealed column: null if it is missing, undefined if it is
+ * not known yet. In that case the rollout pauses, and `asking` holds the units to ask for. `margin`
+ * is the smallest distance of any decision from the opposite one.
  */
 function runPolicy(model, data, cell) {
   const known = new Map();
@@ -151,11 +151,11 @@ function runPolicy(model, data, cell) {
     const stop = budget || left.length === 0 ? 1 : chance;
     if (first === null) first = { prediction, stop };
     else Object.assign(steps.at(-1), { prediction, stop });
-    const story = (rest) => ({ start: first.prediction, stop: first.stop, steps, cell, margin, ...rest });
+    const narrative = (rest) => ({ start: first.prediction, stop: first.stop, steps, cell, margin, ...rest });
     if (!budget && left.length > 0) margin = Math.min(margin, Math.abs(chance - 0.5));
     if (stop >= 0.5) {
       const ended = left.length === 0 ? "everything" : budget ? "budget" : "decision";
-      return story({ ended, asking: null });
+      return narrative({ ended, asking: null });
     }
     left.sort((a, b) => scores[b] - scores[a] || a - b);
     const units = left.slice(0, model.units_per_step);
@@ -164,27 +164,27 @@ function runPolicy(model, data, cell) {
     }
     const columns = [...new Set(units.flatMap((u) => data.units[u].columns))].filter((c) => !known.has(c));
     if (columns.some((c) => cell(c) === undefined)) {
-      return story({ ended: "open", asking: { units, columns } });
+      return narrative({ ended: "open", asking: { units, columns } });
     }
     columns.forEach((c) => known.set(c, cell(c)));
     steps.push({ units, prediction: null, stop: null });
   }
 }
 
-/** The narrative of a row as it was recorded in Python. */
-function recordedStory(row) {
+/** The narrative of a row as recorded by Python. */
+function recordedNarrative(row) {
   const steps = row.steps.map(([units, stop, prediction]) => ({ units, stop, prediction }));
   const { label, start, stop, ended } = row;
   return { label, start, stop, steps, ended, asking: null, cell: (c) => row.cells[c] };
 }
 
-/** Whether two stories reveal the same, and how far their numbers are apart. */
-function compareStories(a, b) {
-  const order = (story) => JSON.stringify(story.steps.map((s) => s.units));
+/** Whether two narratives reveal the same units, and the largest difference of their numbers. */
+function compareNarratives(a, b) {
+  const order = (narrative) => JSON.stringify(narrative.steps.map((s) => s.units));
   const same = order(a) === order(b) && a.ended === b.ended;
   let difference = 0;
   if (same) {
-    const states = (story) => [{ prediction: story.start, stop: story.stop }, ...story.steps];
+    const states = (narrative) => [{ prediction: narrative.start, stop: narrative.stop }, ...narrative.steps];
     const other = states(b);
     states(a).forEach((state, i) => {
       difference = Math.max(difference, Math.abs(state.stop - other[i].stop));

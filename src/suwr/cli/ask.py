@@ -1,0 +1,290 @@
+"""``suwr ask``: acquire features one at a time, in the terminal."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from suwr import __version__
+from suwr._utils.files import check_writable, write_atomic
+from suwr.data.encoding import ColumnCode
+from suwr.estimators.acquisition import Acquisition
+from suwr.estimators.io import load
+from suwr.explanation import Explanation
+
+__all__ = [
+    "Answer", "Interview", "UnseenError", "ask_questions", "default_record", "describe",
+    "read_answer",
+]  # fmt: skip
+
+UNKNOWN = ("", "?", "unknown", "missing")
+UNDO = ("undo",)
+# With a leading colon, a command is recognised even if a category has the same name.
+COMMANDS = {":unknown": "unknown", ":undo": "undo"}
+# Categories listed in a question or an error message.
+MAX_CATEGORIES = 12
+# Numbers more than this many scales away from the centre of the training values are queried.
+MAX_SCALES = 10.0
+
+
+class UnseenError(ValueError):
+    """The answer is valid, but unlike anything in the training data, so it may be a typing error.
+
+    Attributes
+    ----------
+    value : Any
+        The value that the answer stands for.
+    """
+
+    def __init__(self, message: str, value: Any) -> None:
+        super().__init__(message)
+        self.value = value
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A parsed answer.
+
+    Attributes
+    ----------
+    value : Any
+        The value; None for 'unknown'.
+    undo : bool
+        Whether the previous answer is to be taken back instead.
+    """
+
+    value: Any = None
+    undo: bool = False
+
+
+def read_answer(text: str, code: ColumnCode) -> Answer:
+    """Parse the answer to a question about one column.
+
+    Parameters
+    ----------
+    text : str
+        The line that was typed.
+    code : ColumnCode
+        Encoding of the column.
+
+    Raises
+    ------
+    UnseenError
+        The answer is valid, but unlike anything in the training data.
+    ValueError
+        The answer is invalid; the message says what is expected.
+
+    Examples
+    --------
+    >>> read_answer("4.5", ColumnCode()), read_answer("unknown", ColumnCode())
+    (Answer(value=4.5, undo=False), Answer(value=None, undo=False))
+    >>> read_answer("Red", ColumnCode(categories=("blue", "red"))).value
+    'red'
+    """
+    text = text.strip()
+    # Categories take precedence over commands: a category may be named 'unknown'.
+    category = _category(text, code.categories or ())
+    if category is not None:
+        return Answer(category)
+    word = COMMANDS.get(text.lower(), text.lower())
+    if word in UNDO:
+        return Answer(undo=True)
+    if word in UNKNOWN:
+        return Answer(None)
+    return Answer(_number(text, code) if code.categories is None else _unseen(text, code))
+
+
+def describe(code: ColumnCode) -> str:
+    """Return what a column expects, for the prompt."""
+    if code.categories is None:
+        low, high = code.center - code.scale, code.center + code.scale
+        return f"a number, usually {low:.3g} to {high:.3g}"
+    return _listing(code.categories)
+
+
+def ask_questions(model_path: Path, record: Path | None) -> None:
+    """Ask until the policy stops, then print the narrative and write the record.
+
+    Parameters
+    ----------
+    model_path : Path
+    record : Path or None
+        JSON file for the questions and answers; None writes no file.
+    """
+    if record is not None:
+        check_writable(record)
+    interview = Interview(load(model_path), Console(highlight=False))
+    began = datetime.now()
+    try:
+        interview.run()
+    except (EOFError, KeyboardInterrupt):
+        interview.console.print()
+    session = interview.session
+    if session.known:
+        interview.console.print()
+        interview.console.print(session.narrative().text(), markup=False, soft_wrap=True)
+    if record is not None and interview.log:
+        write_atomic(record, _record(interview, model_path, began).encode())
+        interview.console.print(f"Wrote {record}", markup=False, soft_wrap=True)
+    if not session.done:
+        raise ValueError("The input ended before the model stopped asking.")
+
+
+def default_record(model_path: Path) -> Path:
+    """Return a new file name in the working directory, from the model's name and the time."""
+    stamp = datetime.now().strftime("%Y-%m-%d-%H%M%S")
+    return Path(f"{model_path.stem}-answers-{stamp}.json")
+
+
+class Interview:
+    """An acquisition session in the terminal.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted model with ``acquire``.
+    console : rich Console
+
+    Attributes
+    ----------
+    session : Acquisition
+    log : list of dict
+        Every answer that was used, including those that were taken back later.
+    """
+
+    def __init__(self, model: Any, console: Console) -> None:
+        self.model = model
+        self.console = console
+        self.session: Acquisition = model.acquire()
+        self.log: list[dict[str, Any]] = []
+
+    def run(self) -> None:
+        """Ask until the policy stops and the last answer is confirmed."""
+        self.console.print(
+            "Answer each question. 'unknown' if you do not know, 'undo' to go back.", style="dim"
+        )
+        while True:
+            while not self.session.done:
+                self._ask_unit()
+            if not self._wants_undo():
+                return
+            self._undo()
+
+    def _ask_unit(self) -> None:
+        """Ask for every column of the next unit; 'undo' goes back one question."""
+        columns = self.session.next_columns
+        values: list[Any] = []
+        while len(values) < len(columns):
+            name = columns[len(values)]
+            answer = self._ask(name)
+            if not answer.undo:
+                values.append(answer.value)
+                self.log.append({"column": name, "value": answer.value})
+            elif values:
+                values.pop()
+                self.log.append({"undo": columns[len(values)]})
+            else:
+                self._undo()
+                return
+        self.session.observe(dict(zip(columns, values, strict=True)))
+        narrative = self.session.narrative()
+        prediction = narrative._format(narrative.prediction)
+        self.console.print(f"  → {prediction}", style="cyan", markup=False)
+
+    def _ask(self, name: str) -> Answer:
+        """Ask until the answer is valid; an unusual answer must be given twice."""
+        code = self.model.encoder_.codes[self.model.encoder_.names.index(name)]
+        unconfirmed = None
+        while True:
+            question = Text.assemble((name, "bold"), (f" ({describe(code)})", "dim"), ": ")
+            text = self.console.input(question).strip()
+            try:
+                return read_answer(text, code)
+            except UnseenError as error:
+                if text == unconfirmed:
+                    return Answer(error.value)
+                unconfirmed, hint = text, str(error)
+            except ValueError as error:
+                hint = str(error)
+            self.console.print(hint, style="yellow", markup=False, soft_wrap=True)
+
+    def _wants_undo(self) -> bool:
+        """Offer to take back the last answer; the end of the input means no."""
+        if not self.session.known:
+            return False
+        question = Text("The model has stopped asking. Enter to finish, 'undo' to go back: ")
+        try:
+            return self.console.input(question).strip().lower() in ("undo", ":undo")
+        except EOFError:
+            return False
+
+    def _undo(self) -> None:
+        if not self.session.known:
+            self.console.print("There is no answer to take back.", style="yellow")
+            return
+        last = self.session.narrative().steps[-1]
+        self.session.undo()
+        self.log.append({"undo": last.unit})
+        self.console.print(f"  ← {last.unit}", style="cyan", markup=False)
+
+
+def _record(interview: Interview, model_path: Path, began: datetime) -> str:
+    """Return the narrative, in the format of `Explanation.to_json`, with details of the session."""
+    record = json.loads(Explanation([interview.session.narrative()]).to_json())
+    record["session"] = {
+        "model": model_path.name,
+        "model_sha256": hashlib.sha256(model_path.read_bytes()).hexdigest(),
+        "suwr": __version__,
+        "began": began.astimezone().isoformat(timespec="seconds"),
+        "ended": datetime.now().astimezone().isoformat(timespec="seconds"),
+        "complete": interview.session.done,
+        "answers": interview.log,
+    }
+    return json.dumps(record, ensure_ascii=False, indent=2)
+
+
+def _category(text: str, categories: tuple[Any, ...]) -> Any:
+    """Return the category that equals the text, or the only one that equals it ignoring case."""
+    for category in categories:
+        if text == str(category):
+            return category
+    alike = [c for c in categories if text.lower() == str(c).lower()]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _number(text: str, code: ColumnCode) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"Please enter a number. Got {text!r}.") from None
+    if value - value != 0:
+        raise ValueError(f"Please enter a finite number. Got {text!r}.")
+    if abs(value - code.center) > MAX_SCALES * code.scale:
+        raise UnseenError(
+            f"{value:g} is far outside the training data ({describe(code)}). "
+            "Enter it again to use it anyway.",
+            value,
+        )
+    return value
+
+
+def _unseen(text: str, code: ColumnCode) -> Any:
+    assert code.categories is not None
+    message = f"Please enter one of: {_listing(code.categories)}. Got {text!r}."
+    if all(isinstance(c, str) for c in code.categories):
+        # Rare categories are encoded as 'any other', so an unseen one is valid.
+        raise UnseenError(f"{message} Enter it again to use it as 'any other'.", text)
+    raise ValueError(message)
+
+
+def _listing(categories: tuple[Any, ...]) -> str:
+    shown = ", ".join(str(c) for c in categories[:MAX_CATEGORIES])
+    n_more = len(categories) - MAX_CATEGORIES
+    return shown if n_more <= 0 else f"{shown}, … ({n_more} more)"

@@ -1,0 +1,43 @@
+"""``suwr audit``: search for leakage in a model file or in a file of masks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from suwr._utils.files import check_writable, write_atomic
+from suwr.audit import audit_files
+from suwr.estimators.io import load
+from suwr.plots._style import write_figure
+
+__all__ = ["audit_table"]
+
+
+def audit_table(
+    data: Path,
+    model: Path | None,
+    masks: Path | None,
+    target: str | None,
+    json: Path | None,
+    plot: Path | None,
+    seed: int,
+) -> None:
+    """Print an audit report and exit with status 2 if there is leakage."""
+    for path in (json, plot):
+        if path is not None:
+            check_writable(path)
+    selector = None if model is None else load(model)
+    report = audit_files(data, model=selector, masks=masks, label=target, random_state=seed)
+    console = Console(highlight=False)
+    console.print(report.summary(), markup=False, soft_wrap=True)
+    if json is not None:
+        write_atomic(json, report.to_json().encode())
+        console.print(f"Wrote {json}", soft_wrap=True)
+    if plot is not None:
+        axes: Any = report.plot()
+        write_figure(axes.figure, plot, dpi=150, bbox_inches="tight")
+        console.print(f"Wrote {plot}", soft_wrap=True)
+    if report.leaks:
+        raise SystemExit(2)

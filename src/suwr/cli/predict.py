@@ -1,0 +1,121 @@
+"""``suwr predict`` and ``suwr explain``: apply a model file to tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from suwr._utils.files import check_writable, write_atomic
+from suwr._utils.optional import require
+from suwr.cli.tables import check_table_path, model_columns, read_frame, write_frame
+from suwr.estimators.classifier import SUWRClassifier
+from suwr.estimators.io import load
+from suwr.exceptions import TableError
+from suwr.scale import score_partitions
+from suwr.scale.engine import engine
+
+__all__ = ["PageOptions", "explain_rows", "predict_folder", "predict_table"]
+
+
+def predict_table(
+    model_path: Path, data: Path, out: Path, mean_features: float | None = None
+) -> None:
+    """Write the prediction and the selected columns of every row to one file."""
+    check_table_path(out)
+    pandas = require("pandas", "tables", "Writing predictions")
+    model = load(model_path)
+    X = model_columns(model, read_frame(data))
+    masks = model.select(X, mean_features=mean_features)
+    columns: dict[str, Any] = {
+        "row": np.arange(len(X)),
+        "prediction": model.predict(X, mean_features=mean_features),
+    }
+    if isinstance(model, SUWRClassifier):
+        probability = model.predict_proba(X, mean_features=mean_features)
+        for number, label in enumerate(model.classes_):
+            columns[f"probability of {label}"] = probability[:, number]
+    names = np.array(model.encoder_.names, dtype=object)
+    columns["n_selected"] = masks.sum(axis=1)
+    columns["selected"] = ["; ".join(names[mask]) for mask in masks]
+    write_frame(pandas.DataFrame(columns), out)
+    Console().print(f"Wrote {len(X)} predictions to {out}", soft_wrap=True)
+
+
+def predict_folder(
+    model_path: Path, data: str, out: Path, jobs: int, scheduler: str | None
+) -> None:
+    """Write the predictions of any number of files, one partition at a time."""
+    with engine(scheduler):
+        scored = score_partitions(
+            load(model_path), data, out, n_jobs=None if scheduler else jobs, verbose=1
+        )
+    resumed = f"; {scored.n_resumed} of them already existed" if scored.n_resumed else ""
+    Console().print(
+        f"Wrote {scored.n_rows:,} predictions to {len(scored.paths)} files in {out}{resumed}",
+        soft_wrap=True,
+    )
+
+
+@dataclass(frozen=True)
+class PageOptions:
+    """Options of the page that ``suwr explain --html`` writes.
+
+    Attributes
+    ----------
+    target : str or None
+        Column with the true classes or values.
+    model : bool or None
+        Whether to embed the model; None embeds models of at most 3 MB.
+    hidden_values : bool
+        Whether to embed values that were not revealed.
+    """
+
+    target: str | None = None
+    model: bool | None = None
+    hidden_values: bool = False
+
+
+def explain_rows(
+    model_path: Path,
+    data: Path,
+    rows: list[int],
+    json: Path | None,
+    html: Path | None,
+    options: PageOptions,
+    mean_features: float | None = None,
+) -> None:
+    """Print the narratives of the given rows; without any, write those of all rows to files."""
+    for path in (json, html):
+        if path is not None:
+            check_writable(path)
+    if not rows and json is None and html is None:
+        raise ValueError("Give the rows to explain with --row, or an output file with --json or "
+                         "--html.")  # fmt: skip
+    model = load(model_path)
+    frame = read_frame(data)
+    X = model_columns(model, frame)
+    if options.target is not None and options.target not in frame.columns:
+        raise TableError(f"--target must be a column of {data.name}. Got {options.target!r}.")
+    invalid = [r for r in rows if not 0 <= r < len(X)]
+    if invalid:
+        raise ValueError(f"--row must be between 0 and {len(X) - 1}. Got {invalid[0]}.")
+    explanation = model.explain(X.iloc[rows] if rows else X, mean_features=mean_features)
+    if rows:
+        Console(highlight=False).print(explanation.text(), markup=False, soft_wrap=True)
+    if json is not None:
+        write_atomic(json, explanation.to_json().encode())
+        Console().print(f"Wrote {len(explanation)} narratives to {json}", soft_wrap=True)
+    if html is not None:
+        y = None if options.target is None else frame[options.target]
+        explanation.to_html(
+            html,
+            title=f"Predictions for {data.name}, step by step",
+            y=y if y is None or not rows else y.iloc[rows],
+            model="auto" if options.model is None else options.model,
+            hidden_values=options.hidden_values,
+        )
+        Console().print(f"Wrote a page with {len(explanation)} rows to {html}", soft_wrap=True)

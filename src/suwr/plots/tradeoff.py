@@ -1,0 +1,311 @@
+"""Figures of accuracy or loss against cost: sparsity paths, step budgets, exact Pareto fronts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from suwr.plots._style import (
+    BLACK,
+    BLUE,
+    COLOURS,
+    GREEN,
+    GREY,
+    LIGHT_GREY,
+    MARKERS,
+    VERMILLION,
+    new_axes,
+    open_frame,
+    plain,
+)
+
+if TYPE_CHECKING:
+    from suwr.exact.front import ParetoFront
+    from suwr.explanation import Explanation
+
+__all__ = ["budget_curve", "plot_budget", "plot_fronts", "plot_path"]
+
+# Points of a budget curve that are labelled with their accuracy.
+_MAX_LABELS = 8
+
+_STYLES = {
+    "lp": ("All leak-free policies", BLUE, "o"),
+    "dp": ("SUWR policies", VERMILLION, "s"),
+    "global": ("Fixed subset", GREEN, "^"),
+}
+
+
+class Path(Protocol):
+    """The part of a `suwr.estimators.sparsity_path.SparsityPath` that is drawn."""
+
+    cost: NDArray[np.float64]
+    score: NDArray[np.float64]
+
+
+Curve = tuple[ArrayLike, ArrayLike]
+
+
+def plot_path(
+    paths: Path | Mapping[str, Path | Curve],
+    references: Mapping[str, Curve | float] | None = None,
+    ax: Any = None,
+    *,
+    xlabel: str = "Mean features revealed",
+    ylabel: str = "Score",
+) -> Any:
+    """Draw score against mean cost.
+
+    Parameters
+    ----------
+    paths : SparsityPath or mapping
+        The result of `sparsity_path`; or a mapping from label to a `SparsityPath` or to a pair of
+        arrays (cost, score).
+    references : mapping, default=None
+        Exact or published values, drawn in black, by label: a pair (cost, score) of numbers or
+        arrays, or a single score, drawn as a horizontal line, for a model that uses all features.
+    ax : matplotlib Axes, default=None
+        Axes to draw on; if None, a new figure is created.
+    xlabel, ylabel : str
+        Axis labels.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from suwr.plots import plot_path
+    >>> ax = plot_path({"SUWR": ([1.0, 2.0], [0.8, 0.9])}, {"all features": 0.95})
+    >>> ax.get_xlabel()
+    'Mean features revealed'
+    """
+    named = paths if isinstance(paths, Mapping) else {"SUWR": paths}
+    if not named:
+        raise ValueError("The 'paths' parameter of plot_path must not be empty.")
+    ax = new_axes(ax, (6.4, 4.2))
+    for number, (label, path) in enumerate(named.items()):
+        x, y = _points(path, label)
+        order = np.argsort(x, kind="stable")
+        style = number % len(COLOURS)
+        ax.plot(
+            x[order], y[order], color=COLOURS[style], marker=MARKERS[style], linewidth=2,
+            label=plain(label), clip_on=False, zorder=3,
+        )  # fmt: skip
+    lines = ("--", ":", "-.")
+    for number, (label, value) in enumerate((references or {}).items()):
+        if isinstance(value, tuple):
+            x, y = _points(value, label)
+
+            ax.plot(
+                x, y, color=BLACK, marker=("*", "h", "p")[number % 3], markersize=9,
+                markerfacecolor="white", linewidth=1, linestyle=lines[number % 3],
+                label=plain(label), clip_on=False, zorder=2,
+            )  # fmt: skip
+        else:
+            ax.axhline(
+                float(value), color=BLACK, linewidth=1, linestyle=lines[number % 3],
+                label=plain(label),
+            )  # fmt: skip
+    ax.set_xlim(left=0)
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    open_frame(ax)
+    ax.legend(frameon=False)
+    return ax
+
+
+def budget_curve(
+    explanation: Explanation, y: ArrayLike
+) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
+    """Compute mean features and accuracy for every limit on the number of steps.
+
+    Decisions do not depend on the limit, so truncating the narratives gives exactly the
+    predictions of the same model with a smaller ``max_steps``.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Explanation of a classifier.
+    y : array-like of shape (n_rows,)
+        True classes.
+
+    Returns
+    -------
+    budgets : ndarray of int
+        Limits from 0 to the longest narrative.
+    used : ndarray of float
+        Mean number of units revealed within each limit.
+    accuracy : ndarray of float
+        Accuracy of the predictions within each limit.
+
+    Examples
+    --------
+    >>> from suwr.explanation import Explanation, Narrative, Step
+    >>> from suwr.plots import budget_curve
+    >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
+    >>> narrative = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
+    >>> budgets, used, accuracy = budget_curve(Explanation([narrative]), ["ill"])
+    >>> int(budgets[0]), float(used[0])
+    (0, 0.0)
+    """
+    truth = np.asarray(y).tolist()
+    if len(explanation) == 0 or len(truth) != len(explanation):
+        raise ValueError(
+            f"The 'y' parameter must have one class for each of the {len(explanation)} rows, and "
+            f"there must be at least one row. Got {len(truth)} classes instead."
+        )
+    longest = max(len(narrative.steps) for narrative in explanation)
+    budgets = np.arange(longest + 1)
+    used, accuracy = np.zeros(len(budgets)), np.zeros(len(budgets))
+    for budget in range(longest + 1):
+        for narrative, label in zip(explanation, truth, strict=True):
+            cut = min(budget, len(narrative.steps))
+            used[budget] += sum(len(step.units) for step in narrative.steps[:cut])
+            accuracy[budget] += narrative._label(narrative.predictions[cut]) == label
+    return budgets, used / len(truth), accuracy / len(truth)
+
+
+def plot_budget(explanation: Explanation, y: ArrayLike, ax: Any = None) -> Any:
+    """Draw the mean number of revealed features for every limit on the number of steps.
+
+    Points are labelled with the accuracy at that limit.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Explanation of a classifier.
+    y : array-like of shape (n_rows,)
+        True classes.
+    ax : matplotlib Axes, default=None
+        Axes to draw on; if None, a new figure is created.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from suwr.explanation import Explanation, Narrative, Step
+    >>> from suwr.plots import plot_budget
+    >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
+    >>> narrative = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
+    >>> plot_budget(Explanation([narrative]), ["ill"]).get_xlabel()
+    'Maximum number of steps, $T$ (labels: accuracy)'
+    """
+    budgets, used, accuracy = budget_curve(explanation, y)
+    ax = new_axes(ax, (6.0, 4.0))
+    per_step = max((len(s.units) for narrative in explanation for s in narrative.steps), default=1)
+    ax.plot(budgets, per_step * budgets, color=GREY, linestyle="--", label="without early stopping")
+    ax.plot(budgets, used, color=BLUE, marker="o", linewidth=2, label="revealed on average")
+    # The last point is always labelled.
+    every = -(-len(budgets) // _MAX_LABELS)
+    labelled = list(zip(budgets, used, accuracy, strict=True))[::-every]
+    for x, height, value in reversed(labelled):
+        ax.annotate(
+            f"{100 * value:.1f} %", (x, height), xytext=(4, -6), textcoords="offset points",
+            va="top", fontsize="small",
+        )  # fmt: skip
+    ax.set_xlabel("Maximum number of steps, $T$ (labels: accuracy)")
+    ax.set_ylabel("Features revealed")
+    ax.set_xlim(-0.3, budgets[-1] + 0.9)
+    ax.set_ylim(bottom=-0.12 * per_step * budgets[-1] or -1.0)
+    open_frame(ax)
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_fronts(
+    fronts: Sequence[ParetoFront],
+    *,
+    labels: Sequence[str] | None = None,
+    ax: Any = None,
+    xlabel: str | None = None,
+    ylabel: str = "Expected loss",
+) -> Any:
+    """Draw exact Pareto fronts of expected loss against expected cost.
+
+    The grey region below the fronts is infeasible for every kind of policy that is drawn.
+
+    Parameters
+    ----------
+    fronts : sequence of ParetoFront
+    labels : sequence of str, default=None
+        Legend labels; by default the kind of policy.
+    ax : matplotlib Axes, default=None
+        Axes to draw on; if None, a new figure is created.
+    xlabel, ylabel : str
+        Axis labels.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from suwr.exact import five_blocks, pareto_front
+    >>> from suwr.plots import plot_fronts
+    >>> problem, _ = five_blocks()
+    >>> ax = plot_fronts([pareto_front(problem, method) for method in ("lp", "dp")])
+    >>> ax.get_ylabel()
+    'Expected loss'
+    """
+    if not fronts:
+        raise ValueError("The 'fronts' parameter of plot_fronts must not be empty.")
+    if labels is not None and len(labels) != len(fronts):
+        raise ValueError(
+            f"The 'labels' parameter of plot_fronts must have {len(fronts)} entries, one per "
+            f"front. Got {len(labels)} instead."
+        )
+    ax = new_axes(ax, (6.4, 4.2))
+    right = max(float(front.cost[-1]) for front in fronts) * 1.06 or 1.0
+    top = max(float(front.loss[0]) for front in fronts) * 1.06 or 1.0
+    _shade(ax, fronts, right, top)
+    for i, front in enumerate(fronts):
+        name, colour, marker = _STYLES.get(front.method, (front.method, "#000000", "o"))
+        ax.plot(
+            np.append(front.cost, right),
+            np.append(front.loss, front.loss[-1]),
+            color=colour,
+            linewidth=2,
+            marker=marker,
+            markersize=5 if len(front) < 40 else 3,
+            markevery=slice(0, len(front)),
+            label=labels[i] if labels is not None else name,
+            clip_on=False,
+            zorder=3 + i,
+        )
+    has_costs = any(not np.allclose(front.cost, front.n_selected) for front in fronts)
+    ax.set_xlabel(xlabel or ("Expected cost" if has_costs else "Expected features revealed"))
+    ax.set_ylabel(ylabel)
+    ax.set_xlim(0, right)
+    ax.set_ylim(0, top)
+    open_frame(ax)
+    ax.legend(frameon=False)
+    return ax
+
+
+def _points(path: Any, label: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    pair = path if isinstance(path, tuple) else (path.cost, path.score)
+    if len(pair) != 2:
+        raise ValueError(f"{label!r} must be a pair (cost, score). Got {path!r} instead.")
+    x, y = (np.atleast_1d(np.asarray(part, dtype=np.float64)) for part in pair)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ValueError(
+            f"The costs and scores of {label!r} must be one-dimensional and of equal length. "
+            f"Got the shapes {x.shape} and {y.shape} instead."
+        )
+    return x, y
+
+
+def _shade(ax: Any, fronts: Sequence[ParetoFront], right: float, top: float) -> None:
+    cost = np.unique(np.concatenate([[0.0, right], *(front.cost for front in fronts)]))
+    reached = np.array([front.loss_at(cost) for front in fronts])
+    floor = np.where(np.isnan(reached), top, reached).min(axis=0)
+    methods = {front.method for front in fronts}
+    name = "Infeasible with a fixed subset"
+    if methods & {"lp", "dp"}:
+        name = "Infeasible without leakage" if "lp" in methods else "Infeasible for SUWR"
+    ax.fill_between(cost, 0, floor, color=LIGHT_GREY, linewidth=0, zorder=0, label=name)

@@ -1,0 +1,194 @@
+"""Experiment 3: MNIST by single pixels and Fashion-MNIST by 3×3 patches (the paper's Figure 4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from suwr._utils.validation import check_choice
+from suwr.data.units import Patches
+from suwr_experiments.config import Cell, RunConfig
+from suwr_experiments.experiment import (
+    Experiment,
+    Task,
+    audit_report,
+    classification_scores,
+    constant_loss,
+    validation_rows,
+)
+from suwr_experiments.images import ImageData, load_images
+
+__all__ = ["METHODS", "PATCH", "SHARES", "UNITS_PER_STEP", "ImageExperiment"]
+
+METHODS = ("SUWR", "AllFeatures", "CAE", "REALX", "GDFS")
+#: Side of the square patch that one step reveals.
+PATCH = {"mnist": 1, "fashion-mnist": 3}
+SIDE = 28
+#: Range of λ, in nats, of the model that yields SUWR's curve.
+RANGE = (0.0005, 0.2)
+#: λ of models with a single λ, relative to the loss of the best constant prediction.
+SHARES = (0.002, 0.016)
+#: ``units_per_step`` of further models for the whole range of λ.
+UNITS_PER_STEP = (2, 5)
+#: Convolutional networks for Fashion-MNIST: fewer steps and epochs, since each is slower.
+CONV = {"network": "conv", "max_steps": 20, "max_epochs": 24, "n_predictors": 2}
+#: Mean numbers of units at which SUWR's curve is evaluated; λ is calibrated on validation rows.
+#: Slightly below round budgets, so that the mean on test rows does not exceed them.
+MEAN_FEATURES = (2, 3, 4, 4.9, 5.9, 7.9, 9.8, 12, 14.7, 19.6, 25, 29.4, 40, 49)
+# Parameters of SUWR, maximum number of steps of GDFS and budgets of CAE, by data set.
+SUWR: dict[str, dict[str, int]] = {
+    "mnist": {"max_steps": 100},
+    "fashion-mnist": {"max_steps": 30, "n_predictors": 4},
+}
+GREEDY_STEPS = {"mnist": 50, "fashion-mnist": 20}
+BUDGETS = {"mnist": (10, 20, 30, 50), "fashion-mnist": (5, 10, 15, 20)}
+# REAL-X as published weights the fraction of selected units by λ; divided by their number below.
+REALX_WEIGHTS = (3.0, 6.0, 12.0, 20.0)
+NETWORK: dict[str, Any] = {"hidden_size": 512, "n_layers": 2, "batch_size": 1024}
+# Epochs at full scale. An epoch of GDFS has one update per step, so more steps need fewer epochs.
+EPOCHS = {"SUWR": 30}
+GREEDY_EPOCHS = {"mnist": 50, "fashion-mnist": 100}
+OTHER_EPOCHS = 60
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """Size of a preset."""
+
+    data: tuple[str, ...]
+    seeds: int = 3
+    n_rows: int | None = None
+    max_steps: int | None = None
+    max_points: int | None = None
+    params: tuple[tuple[str, Any], ...] = ()
+    suwr: tuple[tuple[str, Any], ...] = ()
+
+
+_SCALES = {
+    "mini": _Scale(("fashion-mnist",), 1, 300, 3, 1, (("max_epochs", 1), ("hidden_size", 8))),
+    # Ten patches, 8,000 images: minutes on two cores. Short rollouts need fewer updates each; more
+    # epochs make up for it in less time.
+    "quick": _Scale(
+        ("fashion-mnist",), 1, 8000, 10, 1,
+        (("max_epochs", 16), ("hidden_size", 256), ("batch_size", 128)),
+        (("n_predictors", 2), ("training", {"updates_per_walk": 4})),
+    ),
+    "full": _Scale(tuple(PATCH)),
+}  # fmt: skip
+
+
+class ImageExperiment(Experiment):
+    """Grid, data and evaluation of the image sets."""
+
+    def cells(self, config: RunConfig) -> list[Cell]:
+        """Every method over the hyper-parameters of its curve."""
+        check_choice(config.preset, "preset", "ImageExperiment", tuple(_SCALES))
+        scale = _SCALES[config.preset]
+        names = config.restrict("datasets", tuple(PATCH)) if config.datasets else scale.data
+        found = []
+        for seed in range(config.seeds or scale.seeds):
+            for method in config.restrict("methods", METHODS):
+                for data in names:
+                    points = _points(scale, data, method)[: scale.max_points]
+                    found += [
+                        Cell(
+                            "images", data, method, seed, n_train=scale.n_rows,
+                            n_test=scale.n_rows, sparsity_share=share,
+                            params=params
+                            | dict(scale.params)
+                            | dict(scale.suwr if method == "SUWR" else ()),
+                            audit=config.audit and seed == 0,
+                        )
+                        for share, params in points
+                    ]  # fmt: skip
+        return found
+
+    def shape(self, cell: Cell) -> str:
+        """Key of the cells that can train as one stack, including the data set and its units."""
+        return f"{cell.data} {cell.shape()}"
+
+    def load(self, cell: Cell) -> Task:
+        """The published split, or its first rows for a small preset."""
+        data = _images(cell.data)
+        train, test = slice(cell.n_train), slice(cell.n_test)
+        return Task(
+            data.X_train[train], data.y_train[train], data.X_test[test], data.y_test[test],
+            groups=Patches((SIDE, SIDE), size=PATCH[cell.data]),
+        )  # fmt: skip
+
+    def measure(self, cell: Cell, model: Any, task: Task) -> dict[str, Any]:
+        """Accuracy and mean number of units and of pixels, on test and validation rows."""
+        held_out = validation_rows(model, task)
+        parts = {
+            "test": (task.X_test, task.y_test),
+            "validation": (task.X[held_out], task.y[held_out]),
+        }
+        metrics: dict[str, Any] = {
+            name: {
+                **classification_scores(y, model.predict_proba(X)),
+                "n_units": float(model.cost(X).mean()),
+                "n_selected": float(model.select(X).sum(axis=1).mean()),
+            }
+            for name, (X, y) in parts.items()
+        }
+        metrics["constant_loss"] = constant_loss(task)
+        if getattr(model, "weight_range_", None) is not None:
+            metrics["curve"] = _curve(model, task)
+        if hasattr(model, "predict_steps"):
+            # The model truncated after k steps is the model of budget k: one fit gives the curve.
+            label = model.predict_steps(task.X_test).argmax(axis=2)
+            correct = model.classes_[label] == task.y_test[:, None]
+            metrics["accuracy_after"] = correct.mean(axis=0).round(5).tolist()
+        return metrics | audit_report(cell, model, task)
+
+
+def _curve(model: Any, task: Task) -> list[dict[str, float]]:
+    """Test scores of a model for a range of λ, at each mean number of units it can reach."""
+    least, most = model.weight_range_.n_units[[-1, 0]]
+    points = []
+    for k in (k for k in MEAN_FEATURES if least <= k <= most):
+        mask = model.select(task.X_test, mean_features=k)
+        label = model.classes_[model.predict_masked(task.X_test, mask).argmax(axis=1)]
+        points.append(
+            {
+                "asked": float(k),
+                "n_units": float(model.cost(task.X_test, mean_features=k).mean()),
+                "n_selected": float(mask.sum(axis=1).mean()),
+                "accuracy": float((label == task.y_test).mean()),
+            }
+        )
+    return points
+
+
+def _points(scale: _Scale, data: str, method: str) -> list[tuple[float | None, dict[str, Any]]]:
+    """Relative λ and parameters of every cell of a method."""
+    units = SIDE * SIDE
+    same = {**NETWORK, "max_epochs": EPOCHS.get(method, OTHER_EPOCHS)}
+    if method == "GDFS":
+        steps = scale.max_steps or GREEDY_STEPS[data]
+        same |= {"max_epochs": GREEDY_EPOCHS[data], "max_steps": steps}
+    if method == "SUWR":
+        same |= SUWR[data]
+        same["max_steps"] = most = scale.max_steps or same["max_steps"]
+        whole = {**same, "sparsity_weight": list(RANGE)}
+        one = [(share, same) for share in SHARES]
+        wide = [
+            (None, {**whole, "units_per_step": width, "max_steps": most // width})
+            for width in UNITS_PER_STEP
+            if data == "mnist"
+        ]
+        conv = [] if data == "mnist" else [(None, whole | CONV)]
+        return [(None, whole), *one, *wide, *conv]
+    if method == "AllFeatures" and data != "mnist":
+        return [(None, same), (None, {**same, "network": CONV["network"]})]
+    if method == "CAE":
+        return [(None, {**same, "n_units": k}) for k in BUDGETS[data]]
+    if method == "REALX":
+        return [(None, {**same, "sparsity_weight": w / units}) for w in REALX_WEIGHTS]
+    return [(None, same)]
+
+
+@lru_cache(maxsize=2)
+def _images(name: str) -> ImageData:
+    return load_images(name)

@@ -1,0 +1,140 @@
+"""Records on disk: one JSON file per finished fit, joined in ``results.json``."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from suwr._utils.files import write_atomic
+from suwr_experiments.config import Cell
+
+__all__ = ["Record", "RecordStore", "device_name", "provenance"]
+
+Record = dict[str, Any]
+
+
+class RecordStore:
+    """The records of one experiment in one folder.
+
+    ``records/KEY.json`` is written atomically, so that several processes may share a folder and a
+    killed process leaves no partial record. `join` collects all records in ``results.json``, which
+    is read as well.
+
+    Parameters
+    ----------
+    folder : Path
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(folder)
+
+    @property
+    def joined(self) -> Path:
+        """File that holds all records."""
+        return self.folder / "results.json"
+
+    def write(self, record: Record) -> None:
+        """Save one record."""
+        folder = self.folder / "records"
+        folder.mkdir(parents=True, exist_ok=True)
+        key = Cell.from_dict(record["cell"]).key
+        write_atomic(folder / f"{key}.json", _encode(record))
+
+    def read(self) -> dict[str, Record]:
+        """All records by key; a single file takes precedence over the joined one."""
+        records: list[Record] = []
+        if self.joined.exists():
+            records += json.loads(self.joined.read_text())["records"]
+        for path in sorted((self.folder / "records").glob("*.json")):
+            records.append(json.loads(path.read_text()))
+        return {Cell.from_dict(record["cell"]).key: record for record in records}
+
+    def unfinished(self, cells: Iterable[Cell]) -> list[Cell]:
+        """Cells that are not recorded, have failed, or lack the requested audit."""
+        known = self.read()
+
+        def is_unfinished(cell: Cell) -> bool:
+            record = known.get(cell.key)
+            if record is None or record["status"] != "done":
+                return True
+            return cell.audit and not record["cell"]["audit"]
+
+        return [cell for cell in cells if is_unfinished(cell)]
+
+    def records(self) -> list[Record]:
+        """All finished records, sorted by key."""
+        return [record for _, record in sorted(self.read().items()) if record["status"] == "done"]
+
+    def command(self) -> str | None:
+        """Command line of the last run, if it is known."""
+        if not self.joined.exists():
+            return None
+        found: str = json.loads(self.joined.read_text())["about"].get("command", "")
+        # Older records name the former command of the library.
+        found = found.replace("suwr reproduce mnist", "python -m suwr_experiments images")
+        return found.replace("suwr reproduce", "python -m suwr_experiments") or None
+
+    def join(self, about: dict[str, Any] | None = None) -> Path:
+        """Write all records into one file and keep the single files.
+
+        Parameters
+        ----------
+        about : dict or None, default=None
+            `provenance` of the run; None keeps what is stored.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        records = self.read()
+        if about is None:
+            stored = json.loads(self.joined.read_text()) if self.joined.exists() else {}
+            about = stored.get("about", {})
+        content = {"about": about, "records": [records[key] for key in sorted(records)]}
+        write_atomic(self.joined, _encode(content))
+        return self.joined
+
+
+def _encode(content: Any) -> bytes:
+    return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def provenance(device: str = "cpu") -> dict[str, Any]:
+    """Date, hardware and versions of a run."""
+    return {
+        "date": datetime.date.today().isoformat(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "device": device_name(device),
+        "python": platform.python_version(),
+        "versions": {name: _version(name) for name in ("suwr", "torch", "numpy", "scikit-learn")},
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        import suwr
+
+        # Running from the sources, without an installed distribution.
+        return suwr.__version__ if package == "suwr" else "unknown"
+
+
+def device_name(device: str) -> str:
+    """Name of the hardware behind a torch device.
+
+    Examples
+    --------
+    >>> device_name("cpu")
+    'cpu'
+    """
+    import torch
+
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device.startswith("cuda") and torch.cuda.is_available():
+        return torch.cuda.get_device_name(torch.device(device))
+    return device

@@ -1,0 +1,279 @@
+"""The command ``suwr ask``: parsing of answers and whole sessions."""
+
+import json
+import os
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import suwr
+from suwr.cli import app
+from suwr.cli.ask import Answer, UnseenError, describe, read_answer
+from suwr.data.encoding import ColumnCode
+
+try:
+    import pty
+except ImportError:  # Windows has no terminals of this kind.
+    pty = None
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model with a group, a category and a name that looks like markup."""
+    path = tmp_path_factory.mktemp("ask")
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame(
+        {
+            "height": rng.randn(200),
+            "weight": rng.randn(200),
+            "[red]colour": rng.choice(["red", "blue"], 200),
+        }
+    )
+    # Four classes, which need both the size and the colour.
+    tall = np.where(X["height"] + X["weight"] > 0, "tall ", "small ")
+    model = suwr.SUWRClassifier(
+        groups={"size": ["height", "weight"]}, max_epochs=15, hidden_size=16, random_state=0
+    )
+    model.fit(X, tall + X["[red]colour"].to_numpy(dtype=str)).save(path / "m.suwr")
+    return path
+
+
+def ask(folder, *answers, options=()):
+    text = "".join(f"{answer}\n" for answer in answers)
+    record = folder / "record.json"
+    record.unlink(missing_ok=True)
+    words = ["ask", str(folder / "m.suwr"), "--record", str(record), *options]
+    done = CliRunner().invoke(app, words, input=text)
+    read = json.loads(record.read_text()) if record.exists() else None
+    return done, read
+
+
+def order(folder):
+    """Return the columns asked for if every answer is 'unknown'."""
+    session, asked = suwr.load(folder / "m.suwr").acquire(), []
+    while not session.done:
+        asked.append(session.next_columns)
+        session.observe(dict.fromkeys(session.next_columns))
+    return asked
+
+
+ANSWERS = {"height": 1.5, "weight": 1.0, "[red]colour": "red"}
+
+
+def answer_all(folder):
+    """Return valid answers until the model stops, and the resulting narrative."""
+    session, answers = suwr.load(folder / "m.suwr").acquire(), []
+    while not session.done:
+        here = {name: ANSWERS[name] for name in session.next_columns}
+        answers += here.values()
+        session.observe(here)
+    return answers, session.narrative()
+
+
+def test_record_holds_narrative_and_session(folder):
+    answers, narrative = answer_all(folder)
+    assert len(answers) == 3
+    done, record = ask(folder, *answers, "")
+    assert done.exit_code == 0, done.output
+    assert "[red]colour" in done.output
+    assert "(blue, red)" in done.output
+    assert suwr.Explanation.from_json(json.dumps(record))[0] == narrative
+    assert narrative.text() in done.output
+    session = record["session"]
+    assert session["complete"]
+    assert session["model"] == "m.suwr"
+    assert len(session["model_sha256"]) == 64
+    assert session["began"] <= session["ended"]
+    assert [line["value"] for line in session["answers"]] == answers
+
+
+def test_unknown_answers_are_missing_values(folder):
+    names = [name for columns in order(folder) for name in columns]
+    done, record = ask(folder, *["unknown"] * len(names))
+    assert done.exit_code == 0, done.output
+    revealed = [step["revealed"] for step in record["narratives"][0]["steps"]]
+    values = [v for step in revealed for unit in step.values() for v in unit.values()]
+    assert values == [None] * len(names)
+    assert f"{names[0]} is missing" in done.output
+
+
+def test_invalid_answers_are_asked_again(folder):
+    answers, narrative = answer_all(folder)
+    wrong = ["abc" if isinstance(a, float) else "" for a in answers]
+    typed = [text for pair in zip(wrong, answers, strict=True) for text in pair if text != ""]
+    done, record = ask(folder, *typed)
+    assert done.exit_code == 0, done.output
+    assert done.output.count("Please enter a number. Got 'abc'.") == 2
+    assert suwr.Explanation.from_json(json.dumps(record))[0] == narrative
+
+
+def test_unusual_answers_must_be_confirmed(folder):
+    answers, _ = answer_all(folder)
+    typed = [text for a in answers for text in (["1e6", "1e6"] if isinstance(a, float) else [a])]
+    done, record = ask(folder, *typed, "", "", "")
+    assert done.output.count("Enter it again to use it") == 2
+    used = [line["value"] for line in record["session"]["answers"]]
+    assert used.count(1e6) == 2
+
+
+def test_undo_within_a_group_after_a_step_and_at_the_end(folder):
+    _, narrative = answer_all(folder)
+    first, last = ([ANSWERS[name] for name in step.columns] for step in narrative.steps)
+    typed = ["undo", *first, "undo", *first, *last, "undo", *last]
+    within = typed.index(ANSWERS["height"]) + 1
+    done, record = ask(folder, *typed[:within], "undo", *typed[within - 1 :], "")
+    assert done.exit_code == 0, done.output
+    assert "There is no answer to take back." in done.output
+    assert suwr.Explanation.from_json(json.dumps(record))[0] == narrative
+    undone = [line["undo"] for line in record["session"]["answers"] if "undo" in line]
+    assert sorted(undone) == sorted(["height", *(step.unit for step in narrative.steps)])
+
+
+def test_incomplete_session_is_recorded(folder):
+    answers, _ = answer_all(folder)
+    first = len(order(folder)[0])
+    done, record = ask(folder, *answers[:first])
+    assert done.exit_code == 1
+    assert "Error: The input ended before the model stopped asking." in done.output
+    assert "It has not stopped yet" in done.output
+    assert not record["session"]["complete"]
+    assert record["narratives"][0]["ended"] == "open"
+    assert len(record["narratives"][0]["steps"]) == 1
+
+
+def test_no_record_without_answers(folder):
+    done, record = ask(folder)
+    assert done.exit_code == 1
+    assert "input ended" in done.output
+    assert record is None
+
+
+def test_record_options(folder, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    model, answers = str(folder / "m.suwr"), "".join(f"{a}\n" for a in answer_all(folder)[0])
+    assert CliRunner().invoke(app, ["ask", model, "--no-record"], input=answers).exit_code == 0
+    assert not list(tmp_path.iterdir())
+    done = CliRunner().invoke(app, ["ask", model], input=answers)
+    (written,) = tmp_path.glob("m-answers-*.json")
+    assert f"Wrote {written.name}" in done.output
+    done = CliRunner().invoke(app, ["ask", model, "--record", "x.json", "--no-record"])
+    assert "--record and --no-record exclude each other" in done.output
+    done = CliRunner().invoke(app, ["ask", model, "--record", "none/x.json"])
+    assert "does not exist" in done.output
+
+
+@pytest.mark.skipif(pty is None, reason="needs a pseudo-terminal")
+def test_in_a_real_terminal(folder):
+    """A session in a pseudo-terminal, answering each question after it appears."""
+    answers, narrative = answer_all(folder)
+    record = folder / "terminal.json"
+    main, terminal = pty.openpty()
+    code = "from suwr.cli import app; app()"
+    words = ["ask", str(folder / "m.suwr"), "--record", str(record)]
+    source = str(Path(suwr.__file__).parents[1])
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        stdin=terminal, stdout=terminal, stderr=terminal,
+        env=os.environ | {"PYTHONPATH": source, "TERM": "dumb", "COLUMNS": "200"},
+    )  # fmt: skip
+    os.close(terminal)
+    screen = Screen(main)
+    names = [name for step in narrative.steps for name in step.columns]
+    for name, answer in zip(names, answers, strict=True):
+        screen.wait_for(f"{name} (")
+        screen.wait_for("): ")
+        os.write(main, f"{answer}\n".encode())
+    screen.wait_for("Enter to finish")
+    os.write(main, b"\n")
+    screen.wait_for("Wrote ")
+    assert process.wait(timeout=60) == 0
+    os.close(main)
+    assert suwr.Explanation.from_json(record.read_text())[0] == narrative
+
+
+class Screen:
+    """Reads a terminal until a text appears."""
+
+    def __init__(self, handle):
+        self.handle, self.unread = handle, ""
+
+    def wait_for(self, text):
+        while text not in self.unread:
+            ready, _, _ = select.select([self.handle], [], [], 120)
+            assert ready, f"no {text!r} in {self.unread!r}"
+            self.unread += os.read(self.handle, 4096).decode()
+        self.unread = self.unread.split(text, 1)[1]
+
+
+NUMBER = ColumnCode(center=50.0, scale=10.0)
+COLOUR = ColumnCode(categories=("Blue", "red"))
+FLAG = ColumnCode(categories=(False, True))
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "value"),
+    [
+        (" 4.5 ", NUMBER, 4.5),
+        ("-3e1", NUMBER, -30.0),
+        ("red", COLOUR, "red"),
+        ("blue", COLOUR, "Blue"),
+        ("true", FLAG, True),
+        ("False", FLAG, False),
+        ("Unknown", COLOUR, None),
+        ("", NUMBER, None),
+        ("?", NUMBER, None),
+        ("missing", FLAG, None),
+    ],
+)
+def test_parsed_values(text, code, value):
+    assert read_answer(text, code) == Answer(value)
+
+
+def test_undo():
+    assert read_answer("UNDO", NUMBER).undo
+    assert not read_answer("red", COLOUR).undo
+
+
+def test_categories_take_precedence_over_commands():
+    code = ColumnCode(categories=("unknown", "undo", "a", "A"))
+    assert read_answer("unknown", code) == Answer("unknown")
+    assert read_answer("undo", code) == Answer("undo")
+    assert read_answer(":unknown", code) == Answer(None)
+    assert read_answer(":undo", code).undo
+    assert read_answer("A", code) == Answer("A")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("x", NUMBER, "Please enter a number. Got 'x'"),
+        ("inf", NUMBER, "finite number"),
+        ("nan", NUMBER, "finite number"),
+        ("maybe", FLAG, "one of: False, True"),
+    ],
+)
+def test_invalid_answers(text, code, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        read_answer(text, code)
+    assert not isinstance(caught.value, UnseenError)
+
+
+def test_unseen_values_need_confirmation():
+    with pytest.raises(UnseenError, match="far outside the training data") as caught:
+        read_answer("5000", NUMBER)
+    assert caught.value.value == 5000
+    with pytest.raises(UnseenError, match="one of: Blue, red") as caught:
+        read_answer("green", COLOUR)
+    assert caught.value.value == "green"
+
+
+def test_prompt_describes_the_column():
+    assert describe(NUMBER) == "a number, usually 40 to 60"
+    assert describe(COLOUR) == "Blue, red"
+    assert describe(ColumnCode(categories=tuple("abcdefghijklmno"))).endswith("k, l, … (3 more)")

@@ -1,0 +1,79 @@
+"""The registry of figures, and the rows that they show."""
+
+from copy import copy
+
+import pytest
+
+from suwr import Explanation
+from suwr.explanation import Narrative, Step
+from suwr.plots import draw_figures
+from suwr.plots.gallery import FIGURES, most_confused, typical_row
+
+
+def make_narrative(label, n_steps):
+    prediction = {"a": (0.9, 0.1), "b": (0.1, 0.9)}[label]
+    steps = tuple(Step({str(t): {str(t): 0}}, 0.5, prediction, prediction) for t in range(n_steps))
+    return Narrative(0, (0.5, 0.5), 0.0, steps, "decision", ("a", "b"), 5)
+
+
+def test_typical_row_is_correct_and_of_median_length():
+    rows = Explanation(
+        [
+            make_narrative("b", 2),
+            make_narrative("a", 3),
+            make_narrative("a", 1),
+            make_narrative("a", 2),
+            make_narrative("a", 2),
+        ]
+    )
+    y = ["a", "a", "a", "a", "a"]
+    assert typical_row(rows, y, "a") == 3
+    assert typical_row(rows, y, "b") is None
+
+
+def test_most_confused_classes():
+    rows = Explanation([make_narrative("b", 1), make_narrative("a", 1), make_narrative("b", 1)])
+    assert most_confused(rows, ["a", "b", "a"]) == ("a", "b")
+    assert most_confused(rows, ["b", "a", "b"]) == ("a", "b")  # without errors, the first two
+    with pytest.raises(ValueError, match="classes"):
+        most_confused(Explanation([Narrative(0, (1.0,), 0.0, (), "decision", None, 1)]), [1.0])
+
+
+def test_all_figures_of_an_image_classifier(image_model, images, tmp_path):
+    X, y = images
+    paths = draw_figures(
+        image_model, X[:60], y[:60], tmp_path, pair=("dark", "light"), flip=("dark", "light"),
+        others={"other": image_model}, references={"published": ([1, 2], [70, 80]), "all": 99},
+        dpi=40,
+    )  # fmt: skip
+    expected = [f.name for f in FIGURES if f.images is not False and f.name != "history"]
+    assert [p.stem for p in paths if p.stem != "history"] == expected
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)
+
+
+def test_figures_of_tables(classifier, regressor, cancer, diabetes, tmp_path):
+    X, y = cancer
+    paths = draw_figures(classifier, X.iloc[:50, :10], y[:50], tmp_path / "a", dpi=40)
+    expected = ["narrative", "flow", "lengths", "accuracy", "usage"]
+    assert [p.stem for p in paths if p.stem != "history"] == expected
+    X, y = diabetes
+    paths = draw_figures(regressor, X[:50], y[:50], tmp_path / "b", dpi=40)
+    expected = ["narrative", "flow", "lengths", "usage"]
+    assert [p.stem for p in paths if p.stem != "history"] == expected
+
+
+def test_history_is_drawn_for_models_that_have_one(regressor, diabetes, tmp_path):
+    epoch = {"epoch": 1, "phase": "policy", "training_loss": 1.0, "validation_objective": 1.0}
+    model = copy(regressor)
+    model.history_ = [epoch | {"mean_cost": 2.0}]
+    X, y = diabetes
+    paths = draw_figures(model, X[:20], y[:20], tmp_path, dpi=40)
+    assert "history" in [path.stem for path in paths]
+    model.history_ = []
+    paths = draw_figures(model, X[:20], y[:20], tmp_path / "without", dpi=40)
+    assert "history" not in [path.stem for path in paths]
+
+
+def test_names_of_figures_are_unique():
+    names = [figure.name for figure in FIGURES]
+    assert len(names) == len(set(names))
