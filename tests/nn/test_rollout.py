@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from random_policies import NETWORKS, UNITS, make_policy, random_values
 
 from suwr.data.units import Patches
-from suwr.nn.rollout import Policy, best_units
+from suwr.nn.rollout import Policy
 
 POISONS = [float("nan"), 1e30, -1e30, 0.0, "other rows"]
 
@@ -167,12 +167,6 @@ def test_several_units_per_step():
     assert trace.order.shape == (40, 2, 4)
     assert (trace.order[:, 1] >= 0).sum(axis=1).tolist() == [2] * 40
     assert trace.mask.all()
-
-
-def test_best_units_pad_with_minus_one():
-    scores = torch.tensor([[1.0, -torch.inf, 3.0]])
-    assert best_units(scores, 2).tolist() == [[2, 0]]
-    assert best_units(scores, 4).tolist() == [[2, 0, -1, -1]]
 
 
 def test_rollout_of_no_rows():

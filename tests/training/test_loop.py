@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from suwr import SUWRClassifier
+from suwr.exceptions import ModelFileError
 from suwr.training.loop import Metrics, Phase, run_phases
 from suwr.training.registry import TRAINERS
 
@@ -78,6 +79,15 @@ def test_interrupted_training_resumes_with_its_history(written):
         train(checkpoint)
     checkpoint.left = None
     assert train(checkpoint) == train()
+
+
+def test_checkpoint_of_an_earlier_version_is_refused():
+    checkpoint = Memory(interrupt_after=1)
+    with pytest.raises(KeyboardInterrupt):
+        train(checkpoint)
+    del checkpoint.saved[1]["loop/history"]
+    with pytest.raises(ModelFileError, match="earlier version"):
+        train(checkpoint)
 
 
 def test_phases_can_stop_early():

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import get_ema_multi_avg_fn
 
+from suwr.exceptions import ModelFileError
 from suwr.nn.distributed import ProcessGroup
 
 if TYPE_CHECKING:
@@ -243,6 +244,11 @@ def _loop_state(generator: torch.Generator, history: History) -> State:
 
 
 def _restore(phase: Phase, generator: torch.Generator, state: State) -> History:
+    if "loop/history" not in state:
+        raise ModelFileError(
+            "The 'checkpoint' was written by an earlier version of suwr and cannot be resumed. "
+            "Delete it to start the fit from the beginning."
+        )
     device = next(next(iter(phase.modules.values())).parameters()).device
     phase.restore({k: v.to(device) for k, v in state.items() if not k.startswith("loop/")})
     generator.set_state(state["loop/generator"])

@@ -1,0 +1,98 @@
+import inspect
+from functools import partial
+
+import pytest
+import torch
+from random_policies import UNITS, make_policy, random_values
+
+from suwr.nn import step
+from suwr.nn.step import Decision, best_units, decide, reveal_units
+
+
+def make_decision(logits, available):
+    logits, available = torch.tensor(logits), torch.tensor(available)
+    zeros = torch.zeros(logits.shape[:-1])
+    return Decision(zeros, logits, available, zeros)
+
+
+def softmax(logits, available):
+    return logits.masked_fill(~available, -1e9).softmax(dim=-1)
+
+
+def test_the_step_takes_no_raw_rows():
+    for function in (decide, reveal_units, Decision.best, Decision.sample):
+        assert not {"values", "rows", "x", "X"} & set(inspect.signature(function).parameters)
+    assert "Rows" not in vars(step)
+
+
+def test_decide_reads_masked_inputs_and_the_mask():
+    policy, values = make_policy(0), random_values(20)
+    mask = torch.rand(20, 6, generator=torch.Generator().manual_seed(0)) < 0.7
+    mask[0] = True
+    seen = policy.inputs.reveal(values, mask)
+    decision = decide(policy.network.decide, policy.inputs, seen, mask)
+    stop_logit, outputs = policy.network.decide(seen)
+    assert torch.equal(decision.available, ~mask)
+    assert decision.stop_probability[0] == 1
+    open_rows = ~mask.all(dim=1)
+    torch.testing.assert_close(
+        decision.stop_probability[open_rows], torch.sigmoid(stop_logit)[open_rows]
+    )
+    assert torch.equal(torch.isneginf(decision.logits), mask)
+    assert torch.equal(decision.raw_logits, outputs.logits)
+
+
+def test_best_units_are_padded_with_minus_one():
+    scores = torch.tensor([[1.0, -torch.inf, 3.0]])
+    assert best_units(scores, 2).tolist() == [[2, 0]]
+    assert best_units(scores, 4).tolist() == [[2, 0, -1, -1]]
+
+
+def test_best_with_gumbel_noise_samples_from_the_softmax():
+    n = 20_000
+    decision = make_decision([[0.0, 1.0, 5.0]], [[True, True, False]]).expand(n)
+    uniform = torch.rand(n, 3, generator=torch.Generator().manual_seed(0))
+    units = decision.best(1, -torch.log(-torch.log(uniform)))[:, 0]
+    frequency = torch.bincount(units, minlength=3) / n
+    expected = torch.tensor([0.0, 1.0, -torch.inf]).softmax(dim=0)
+    torch.testing.assert_close(frequency, expected, atol=0.02, rtol=0.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0])
+def test_sample_draws_from_the_mixture(epsilon):
+    n = 20_000
+    decision = make_decision([[0.0, 1.0, 5.0]], [[True, True, False]]).expand(n)
+    select = partial(softmax, decision.raw_logits)
+    sample = decision.sample(select, 1, epsilon, torch.Generator().manual_seed(0))
+    policy = torch.tensor([0.0, 1.0]).softmax(dim=0)
+    mixture = (1 - epsilon) * policy + epsilon / 2
+    units = sample.units[:, 0]
+    frequency = torch.bincount(units, minlength=3)[:2] / n
+    torch.testing.assert_close(frequency, mixture, atol=0.02, rtol=0.0)
+    torch.testing.assert_close(sample.log_prob, policy.log()[units])
+    torch.testing.assert_close(sample.behaviour_log_prob, mixture.log()[units])
+
+
+def test_sample_is_without_replacement_and_only_for_active_rows():
+    decision = make_decision([[0.0, 1.0, 5.0]], [[True, True, False]]).expand(50)
+    active = torch.arange(50) < 40
+    sample = decision.sample(
+        partial(softmax, decision.raw_logits), 3, 0.2, torch.Generator().manual_seed(0), active
+    )
+    assert sorted(set(map(tuple, sample.units[:40].tolist()))) == [(0, 1, -1), (1, 0, -1)]
+    assert (sample.units[40:] == -1).all()
+    assert (sample.log_prob[40:] == 0).all()
+
+
+@pytest.mark.parametrize("groups", UNITS)
+def test_reveal_units_adds_units_and_their_costs(groups):
+    inputs = make_policy(0, UNITS[groups]).inputs
+    mask = torch.zeros(3, 6, dtype=torch.bool)
+    units = torch.tensor([[0, 1], [1, -1], [2, 0]])
+    active = torch.tensor([True, True, False])
+    weight = torch.tensor([1.0, 2.0, 3.0])
+    after, cost = reveal_units(inputs, mask, units, active, weight)
+    assert torch.equal(after[0], inputs.membership[0] | inputs.membership[1])
+    assert torch.equal(after[1], inputs.membership[1])
+    assert not after[2].any()
+    assert cost.tolist() == [2.0, 2.0, 0.0]
