@@ -30,12 +30,12 @@ HERE = Path(__file__).parent
 PATH = HERE / "published.json"
 EPOCHS = 15
 METHODS = {
-    "L2X": (lambda: baselines.L2XClassifier(n_units=5, max_epochs=EPOCHS, random_state=0), True),
+    "L2X": (lambda: baselines.L2XClassifier(max_steps=5, max_epochs=EPOCHS, random_state=0), True),
     "INVASE": (lambda: baselines.INVASEClassifier(max_epochs=EPOCHS, random_state=0), True),
     "REAL-X": (lambda: baselines.REALXClassifier(max_epochs=EPOCHS, random_state=0), True),
     "TabNet": (lambda: baselines.TabNetClassifier(max_epochs=EPOCHS, random_state=0), True),
     "CAE": (
-        lambda: baselines.CAEClassifier(n_units=5, max_epochs=EPOCHS, random_state=0),
+        lambda: baselines.CAEClassifier(max_steps=5, max_epochs=EPOCHS, random_state=0),
         False,
     ),
     "GDFS": (lambda: baselines.GDFSClassifier(max_epochs=EPOCHS, random_state=0), False),

@@ -17,7 +17,7 @@ from suwr_experiments.synthetic import synthetic
 QUICK = {"max_epochs": 3, "random_state": 0}
 SMALL = {**QUICK, "hidden_size": 16, "n_layers": 2}
 LEAKY = {
-    "L2X": {**SMALL, "n_units": 2},
+    "L2X": {**SMALL, "max_steps": 2},
     "INVASE": {**SMALL, "sparsity_weight": 0.01},
     "REALX": {**SMALL, "sparsity_weight": 0.01},
     "TabNet": QUICK,
@@ -25,7 +25,7 @@ LEAKY = {
 CLEAN = {
     "GDFS": {**SMALL, "max_steps": 2},
     "DIME": {**SMALL, "max_steps": 2},
-    "CAE": {**SMALL, "n_units": 2},
+    "CAE": {**SMALL, "max_steps": 2},
     "AllFeatures": SMALL,
 }
 

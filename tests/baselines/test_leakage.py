@@ -1,4 +1,4 @@
-"""Who reads what is hidden: a direct counterfactual on a problem that can be enumerated."""
+"""Which selections depend on unselected values, on a problem that can be enumerated."""
 
 from itertools import product
 
@@ -12,19 +12,19 @@ from suwr.estimators.poison import POISONS, poison_check, poisoned
 QUICK = {"max_epochs": 20, "hidden_size": 32, "n_layers": 2, "random_state": 0}
 
 
-def conflicts(cube, masks):
-    """Pairs of rows that agree on all that is shown of the first, but are shown otherwise."""
-    found = 0
-    for i, shown in enumerate(masks):
+def count_leaks(cube, masks):
+    """Pairs of rows that agree on the columns selected in the first, but differ in selection."""
+    count = 0
+    for i, mask in enumerate(masks):
         for j in range(len(cube)):
-            same = (cube[i, shown] == cube[j, shown]).all()
-            found += bool(same and (masks[i] != masks[j]).any())
-    return found
+            same = (cube[i, mask] == cube[j, mask]).all()
+            count += bool(same and (masks[i] != masks[j]).any())
+    return count
 
 
 @pytest.fixture(scope="module")
 def toy():
-    """Whichever of columns 1 and 2 matters is up to column 0."""
+    """Column 0 determines which of columns 1 and 2 is the label."""
     cube = np.array(list(product([0.0, 1.0], repeat=3)))
     X = np.repeat(cube, 40, axis=0)
     y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2]).astype(int)
@@ -34,26 +34,26 @@ def toy():
 @pytest.mark.parametrize(
     ("method", "params"),
     [
-        ("L2X", {"n_units": 1}),
+        ("L2X", {"max_steps": 1}),
         ("INVASE", {"sparsity_weight": 0.1, "max_epochs": 60}),
         ("REALX", {"sparsity_weight": 0.32, "max_epochs": 60}),
     ],
 )
-def test_selectors_that_see_the_row_leak(toy, method, params):
+def test_selectors_of_the_whole_row_leak(toy, method, params):
     cube, X, y = toy
     params = {"learning_rate": 1e-2, **params}
     model = getattr(baselines, f"{method}Classifier")(**{**QUICK, **params}).fit(X, y)
     assert not model.leak_free_by_construction
-    assert conflicts(cube, model.select(cube)) > 0
+    assert count_leaks(cube, model.select(cube)) > 0
 
 
 @pytest.mark.parametrize("method", ["GDFS", "DIME", "CAE", "AllFeatures", "GlobalOptimum"])
-def test_the_others_do_not(toy, method):
+def test_sequential_and_global_methods_do_not_leak(toy, method):
     cube, X, y = toy
-    params = {"GDFS": {"max_steps": 2}, "CAE": {"n_units": 2}}.get(method, {})
+    params = {"GDFS": {"max_steps": 2}, "CAE": {"max_steps": 2}}.get(method, {})
     model = getattr(baselines, f"{method}Classifier")(**{**QUICK, **params}).fit(X, y)
     assert model.leak_free_by_construction
-    assert conflicts(cube, model.select(cube)) == 0
+    assert count_leaks(cube, model.select(cube)) == 0
 
 
 @pytest.fixture(scope="module", params=["GDFS", "DIME", "DIME by confidence"])
@@ -66,7 +66,7 @@ def sequential(request):
     return kind(**{**QUICK, "max_epochs": 10, "max_steps": 2, **params}).fit(X, y), X
 
 
-def test_nothing_hidden_is_read(sequential):
+def test_unrevealed_values_are_not_read(sequential):
     model, X = sequential
     report = poison_check(model, X, random_state=0)
     assert report.passed
@@ -74,37 +74,37 @@ def test_nothing_hidden_is_read(sequential):
 
 
 @pytest.mark.parametrize("poison", POISONS)
-def test_poisoned_rows_are_treated_alike_in_small_batches(sequential, poison):
+def test_poisoned_rows_in_small_batches_have_the_same_rollouts(sequential, poison):
     model, X = sequential
     table = model._read(X)
     whole = model.policy_.rollout(model._encode(table))
-    bad = poisoned(table, whole.mask, poison, np.random.RandomState(1))
+    corrupted = poisoned(table, whole.mask, poison, np.random.RandomState(1))
     for start in range(0, 100, 20):
         rows = slice(start, start + 7)
-        part = model.policy_.rollout(model._encode(bad.take(rows)))
+        part = model.policy_.rollout(model._encode(corrupted.take(rows)))
         np.testing.assert_array_equal(part.mask, whole.mask[rows])
         np.testing.assert_array_equal(part.order, whole.order[rows, : part.order.shape[1]])
 
 
-def test_the_poison_check_would_find_a_leak(sequential):
+def test_the_poison_check_detects_a_leak(sequential):
     model, X = sequential
     inputs = model.policy_.inputs
 
-    class Peeking(type(inputs)):
+    class Leaking(type(inputs)):
         def reveal(self, values, mask):
             return super().reveal(values, mask) + 0.01 * values.nan_to_num()[:, :1]
 
     try:
-        model.policy_.inputs = Peeking(**vars(inputs))
+        model.policy_.inputs = Leaking(**vars(inputs))
         assert not poison_check(model, X, random_state=0).passed
     finally:
         model.policy_.inputs = inputs
 
 
-def test_narratives_and_probabilities_come_along(sequential):
+def test_explanations_and_mask_probabilities(sequential):
     model, X = sequential
-    story = model.explain(X[:3])[0]
-    assert len(story.steps) >= 1
+    narrative = model.explain(X[:3])[0]
+    assert len(narrative.steps) >= 1
     masks = model.select(X)
     np.testing.assert_allclose(model.predict_masked(X, masks), model.predict_proba(X), atol=1e-6)
     assert (model.mask_probability(X[:5], masks[:5], policy="greedy") == 1).all()

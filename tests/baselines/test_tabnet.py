@@ -1,6 +1,5 @@
-"""TabNet through its package, and without it."""
+"""TabNet, with and without the optional package."""
 
-import builtins
 import sys
 
 import numpy as np
@@ -11,18 +10,16 @@ from suwr.baselines import TabNetClassifier, TabNetRegressor
 from suwr.exceptions import MissingExtraError
 
 
-def test_the_missing_package_is_named(monkeypatch):
-    real = builtins.__import__
+def test_error_without_the_package(monkeypatch):
     for name in [n for n in sys.modules if n.startswith("pytorch_tabnet")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [_Refuse(), *sys.meta_path])
+    monkeypatch.setattr(sys, "meta_path", [_NoTabNet(), *sys.meta_path])
     X, y, _ = one_column(30)
     with pytest.raises(MissingExtraError, match=r"pip install 'suwr\[baselines\]'"):
         TabNetClassifier(max_epochs=1).fit(X, y)
-    assert builtins.__import__ is real
 
 
-class _Refuse:
+class _NoTabNet:
     def find_spec(self, name, path=None, target=None):
         if name.startswith("pytorch_tabnet"):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
@@ -30,7 +27,7 @@ class _Refuse:
 
 
 @pytest.mark.parametrize("kind", [TabNetClassifier, TabNetRegressor])
-def test_it_learns_and_its_masks_are_sparse(kind):
+def test_score_and_sparsity(kind):
     pytest.importorskip("pytorch_tabnet")
     X, label, value = one_column()
     y = label if kind is TabNetClassifier else value
@@ -39,12 +36,12 @@ def test_it_learns_and_its_masks_are_sparse(kind):
     ).fit(X, y)
     masks = model.select(X)
     assert model.score(X, y) > 0.8
-    # Weights of zero are exact, and the informative column gets fewer of them.
+    # Some weights are exactly zero, fewer of them in the informative column.
     assert masks[:, 2].mean() > masks.mean() + 0.1
     assert masks.mean() < 0.9
 
 
-def test_groups_share_one_weight():
+def test_columns_of_a_group_share_one_weight():
     pytest.importorskip("pytorch_tabnet")
     X, y, _ = one_column(100)
     model = TabNetClassifier(max_epochs=3, groups=[[1, 2]], random_state=0).fit(X, y)

@@ -1,8 +1,7 @@
-"""The methods that SUWR is compared with, behind the interface of its estimators.
+"""Baselines: published feature selection methods with the interface of SUWR's estimators.
 
-L2X, INVASE, REAL-X and TabNet look at a whole row to decide what of it to select, so their
-selections can leak. CAE selects the same columns for every row. GDFS and DIME decide from what is
-revealed, as SUWR does.
+The selectors of L2X, INVASE, REAL-X and TabNet read the whole row, so their selections may leak.
+CAE selects the same columns for every row. Like SUWR, GDFS and DIME decide from what is revealed.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-# Public name → module. Imported on first use, so that `suwr.baselines` itself needs no torch.
+# From method to module. Modules are imported on first use: importing this package is light.
 _MODULES = {
     "AllFeatures": "references",
     "CAE": "cae",
@@ -30,19 +29,16 @@ _EXPORTS = {
     for kind in ("Classifier", "Regressor")
 }
 
-#: Names of the methods; each has a ``…Classifier`` and a ``…Regressor``.
+#: Names of the methods; each has a classifier and a regressor.
 METHODS = tuple(sorted(_MODULES))
 
-__all__ = ["METHODS", "presets", *sorted(_EXPORTS)]
+__all__ = ["METHODS", *sorted(_EXPORTS)]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _EXPORTS:
-        value = getattr(importlib.import_module(_EXPORTS[name]), name)
-    elif name == "presets":
-        value = importlib.import_module("suwr_experiments.presets")
-    else:
+    if name not in _EXPORTS:
         raise AttributeError(f"module 'suwr.baselines' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_EXPORTS[name]), name)
     globals()[name] = value
     return value
 

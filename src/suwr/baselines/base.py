@@ -1,67 +1,221 @@
-"""What the baselines that need no steps have in common: their networks, and selecting."""
+"""Base classes of the baselines: parameters, fitting, selection and prediction."""
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval
-from torch import Tensor, nn
+from sklearn.utils.metaestimators import available_if
+from torch import Tensor
 
-from suwr.baselines.method import METHOD_CONSTRAINTS, BaseMethod
-from suwr.baselines.networks import SelectorNetwork, in_blocks
-from suwr.baselines.training import Schedule
-from suwr.estimators.table_model import TrainingData, read_masks
-from suwr.training.loop import Progress
+from suwr._utils.progress import training_progress
+from suwr._utils.validation import Interval, Options, check_parameters
+from suwr.baselines.training import Schedule, SelectorNetwork, evaluate_in_blocks
+from suwr.data.units import Patches
+from suwr.estimators.table_model import TableModel, TrainingData, read_masks, seeded
+from suwr.training.loop import History, Phase, run_phases
 
 __all__ = [
-    "COMMON_CONSTRAINTS",
+    "BASE_CONSTRAINTS",
+    "SELECTOR_CONSTRAINTS",
     "BaseBaseline",
-    "BaseGlobal",
     "BaseSelector",
-    "MaskedPredictions",
+    "renamed_parameter",
+    "same_units",
 ]
 
-COMMON_CONSTRAINTS: dict[str, Any] = {
-    **METHOD_CONSTRAINTS,
-    "patience": [None, Interval(Integral, 1, None, closed="left")],
-    "learning_rate": [Interval(Real, 0, None, closed="neither")],
+BASE_CONSTRAINTS: dict[str, Any] = {
+    "groups": None,
+    "costs": None,
+    "hidden_size": [Interval(Integral, 1)],
+    "n_layers": [Interval(Integral, 1)],
+    "max_epochs": [Interval(Integral, 1)],
+    "batch_size": [Options("auto"), Interval(Integral, 2)],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "device": [str],
+    "random_state": [None, Interval(Integral, 0), np.random.RandomState],
+    "verbose": [bool, Interval(Integral, 0)],
 }
+SELECTOR_CONSTRAINTS: dict[str, Any] = {
+    **BASE_CONSTRAINTS,
+    "patience": [None, Interval(Integral, 1)],
+    "learning_rate": [Interval(Real, 0, closed="neither")],
+}
+
+Class = TypeVar("Class", bound=type)
+
+
+def renamed_parameter(old: str, new: str) -> Callable[[Class], Class]:
+    """Class decorator: keep the former name of a parameter working, with a warning.
+
+    ``__init__`` accepts ``old`` in place of ``new``, and the fitted attribute ``old_`` is an alias
+    of ``new_``.
+
+    Parameters
+    ----------
+    old, new : str
+        The former and the present name.
+    """
+
+    def warn(what: str, owner: object, instead: str) -> None:
+        warnings.warn(
+            f"The {what} of {type(owner).__name__} is deprecated and will be removed in version "
+            f"0.3. Use {instead!r} instead.",
+            FutureWarning,
+            stacklevel=3,
+        )
+
+    def decorate(cls: Class) -> Class:
+        init = cls.__init__  # type: ignore[misc]
+
+        @wraps(init)
+        def wrapper(self: Any, **parameters: Any) -> None:
+            if old in parameters:
+                if new in parameters:
+                    raise TypeError(f"{old!r} is the former name of {new!r}: pass only {new!r}.")
+                warn(f"{old!r} parameter", self, new)
+                parameters[new] = parameters.pop(old)
+            init(self, **parameters)
+
+        def alias(self: Any) -> Any:
+            value = getattr(self, f"{new}_")
+            warn(f"'{old}_' attribute", self, f"{new}_")
+            return value
+
+        cls.__init__ = wrapper  # type: ignore[misc]
+        setattr(cls, f"{old}_", property(alias))
+        return cls
+
+    return decorate
+
+
+def same_units(values: Tensor, units: NDArray[np.intp], n_units: int) -> Tensor:
+    """Select the same units in every row.
+
+    Parameters
+    ----------
+    values : Tensor of shape (n, n_values)
+    units : ndarray of int
+        Indices of the selected units.
+    n_units : int
+        Number of all units.
+
+    Returns
+    -------
+    Tensor of bool, shape (n, n_units)
+
+    Examples
+    --------
+    >>> same_units(torch.zeros(2, 3), np.array([0, 2]), 3).tolist()
+    [[True, False, True], [True, False, True]]
+    """
+    selected = torch.zeros(len(values), n_units, dtype=torch.bool, device=values.device)
+    selected[:, torch.as_tensor(units, device=values.device)] = True
+    return selected
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseBaseline(BaseMethod):
-    """A baseline with one network, trained by one schedule."""
+class BaseBaseline(TableModel):
+    """Common parameters and ``fit`` of all baselines.
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = COMMON_CONSTRAINTS
+    The generated ``__init__`` is keyword-only and stores every parameter unchanged, as
+    scikit-learn requires.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = BASE_CONSTRAINTS
+
+    groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None
+    costs: Mapping[str, float] | ArrayLike | None = None
+    hidden_size: int = 128
+    n_layers: int = 3
+    max_epochs: int = 100
+    batch_size: int | Literal["auto"] = "auto"
+    validation_fraction: float = 0.1
+    device: str = "auto"
+    random_state: Any = None
+    verbose: int = 0
+
+    history_: History = field(init=False)
+
+    @abstractmethod
+    def _phases(
+        self, data: TrainingData, generator: torch.Generator
+    ) -> Sequence[Callable[[], Phase]]:
+        """Training phases; each is created when the previous one has finished."""
+
+    def _method_name(self) -> str:
+        """Name of the method, used as the name of its main training phase."""
+        return type(self).__name__.removesuffix("Classifier").removesuffix("Regressor")
+
+    def _n_epochs(self) -> int:
+        """Total number of epochs of all training phases, for the progress bar."""
+        return self.max_epochs
+
+    def _check_parameters(self) -> None:
+        """Raise a ``ValueError`` for an invalid parameter or combination of parameters."""
+        check_parameters(
+            type(self).__name__, self._parameter_constraints, self.get_params(deep=False)
+        )
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
+        """Fit the selector and the predictor.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Numbers, or a pandas or polars frame with numeric, string, categorical and boolean
+            columns. NaN means 'missing' and is treated as a value of its own.
+        y : array-like of shape (n,)
+            Class labels or target values.
+        sample_weight : array-like of shape (n,), optional
+            Rows of weight zero are ignored.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        data = self._training_data(X, y, sample_weight)
+        with (
+            seeded(self.device_, data.seed) as generator,
+            training_progress(self._n_epochs(), self.verbose) as progress,
+        ):
+            phases = self._phases(data, generator)
+            self.history_ = run_phases(phases, generator, progress)
+        return self
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BaseSelector(BaseBaseline):
+    """A baseline that selects the units of a row in one pass.
+
+    A method implements `_choose` and `_phases`, which sets ``network_``.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = SELECTOR_CONSTRAINTS
     _fitted_attribute: ClassVar[str] = "network_"
+    # Whether the predictor was trained on varying masks, so that `predict_masked` is meaningful.
+    _predicts_any_mask: ClassVar[bool] = False
     leak_free_by_construction: ClassVar[bool] = False
 
     patience: int | None = None
     learning_rate: float = 1e-3
 
-    # What the methods differ in.
+    network_: Any = field(init=False)
 
-    @abstractmethod
-    def _train(
-        self, data: TrainingData, generator: torch.Generator, progress: Progress
-    ) -> nn.Module:
-        """Train from start to finish."""
-
-    @abstractmethod
-    def _choices(self, X: Any) -> NDArray[np.bool_]:
-        """The units of each row of a table, ``(n, n_units)``."""
+    def _choose(self, values: Tensor) -> Tensor:
+        """Selected units of encoded rows, bool ``(n, n_units)``."""
+        raise NotImplementedError("Override either `_choose` or `_selected_units`.")
 
     # Fitting.
-
-    def _learn(self, data: TrainingData, generator: torch.Generator, progress: Progress) -> None:
-        self.network_: Any = self._train(data, generator, progress).eval()
 
     def _schedule(self, data: TrainingData) -> Schedule:
         return Schedule(
@@ -71,7 +225,7 @@ class BaseBaseline(BaseMethod):
             patience=self.patience,
         )
 
-    def _build(self, data: TrainingData, **options: Any) -> SelectorNetwork:
+    def _build_network(self, data: TrainingData, **options: Any) -> SelectorNetwork:
         network = SelectorNetwork(
             n_values=data.rows.values.shape[1],
             n_columns=data.inputs.n_columns,
@@ -83,24 +237,45 @@ class BaseBaseline(BaseMethod):
         )
         return network.to(self.device_)
 
-    # Using a fitted model.
+    # Inference.
 
-    def _columns(self, chosen: Tensor) -> Tensor:
-        """Masks over columns: the union of the chosen units."""
-        membership = torch.as_tensor(self.units_.membership, device=chosen.device)
-        return chosen.to(torch.float32) @ membership.to(torch.float32) > 0
+    def _column_masks(self, selected: Tensor) -> Tensor:
+        """Masks over columns: the union of the selected units, bool ``(n, n_columns)``."""
+        membership = torch.as_tensor(self.units_.membership, device=selected.device)
+        return selected.to(torch.float32) @ membership.to(torch.float32) > 0
 
-    def _outputs(self, values: Tensor, mask: Tensor) -> Tensor:
-        """What the predictor says of *x ⊙ h*, ``(n, n_outputs)``."""
+    def _masked_predictions(self, values: Tensor, mask: Tensor) -> Tensor:
+        """*f(x ⊙ h)* on the scale of the network, ``(n, n_outputs)``."""
         inputs, loss = self._parts()
         return loss.predict(self.network_.outputs(inputs.reveal(values, mask)))
 
+    def _final_predictions(self, values: Tensor) -> Tensor:
+        """Predictions from the units that `_choose` selects, ``(n, n_outputs)``."""
+        return self._masked_predictions(values, self._column_masks(self._choose(values)))
+
     @torch.inference_mode()
-    def _predict_from(self, values: Tensor, mask: Tensor) -> NDArray[np.float64]:
-        return self._in_user_units(in_blocks(self._outputs, values, mask).cpu().numpy())
+    def _evaluate(self, function: Callable[[Tensor], Tensor], X: Any) -> NDArray[Any]:
+        """Apply a function of encoded rows to a table."""
+        chunks = self._chunks(self._read(X))
+        return np.concatenate(
+            [evaluate_in_blocks(function, values).cpu().numpy() for values in chunks]
+        )
+
+    @torch.inference_mode()
+    def _predict_with(self, values: Tensor, mask: Tensor) -> NDArray[np.float64]:
+        """*f(x ⊙ h)* for given masks on the scale of ``y``, ``(n, n_outputs)``."""
+        predictions = evaluate_in_blocks(self._masked_predictions, values, mask)
+        return self._in_user_units(predictions.cpu().numpy())
+
+    def _selected_units(self, X: Any) -> NDArray[np.bool_]:
+        """Selected units of each row of a table, ``(n, n_units)``."""
+        return self._evaluate(self._choose, X)
+
+    def _predict_final(self, X: Any) -> NDArray[np.float64]:
+        return self._in_user_units(self._evaluate(self._final_predictions, X))
 
     def select(self, X: Any) -> NDArray[np.bool_]:
-        """The columns that the prediction of each row uses.
+        """Select the columns from which each row is predicted.
 
         Parameters
         ----------
@@ -111,68 +286,39 @@ class BaseBaseline(BaseMethod):
         ndarray of bool, shape (n, d)
             The mask *h* of each row.
         """
-        return self._choices(X).astype(np.float32) @ self.units_.membership.astype(np.float32) > 0
+        selected = self._selected_units(X).astype(np.float32)
+        return selected @ self.units_.membership.astype(np.float32) > 0
 
     def cost(self, X: Any) -> NDArray[np.float64]:
-        """‖h‖ of each row: the number of selected units, or the sum of their costs.
+        """Compute the cost ‖h‖ of each row: the total cost of its selected units.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The number of selected units, or the sum of their ``costs``.
         """
-        return self._choices(X) @ self.units_.costs
+        return self._selected_units(X) @ self.units_.costs
 
-
-class BaseSelector(BaseBaseline):
-    """A baseline that chooses from encoded rows, a bounded number of them at once."""
-
-    @abstractmethod
-    def _choose(self, values: Tensor) -> Tensor:
-        """The units of each encoded row, bool ``(n, n_units)``."""
-
-    def _final_outputs(self, values: Tensor) -> Tensor:
-        """Predictions from what the model selects itself."""
-        return self._outputs(values, self._columns(self._choose(values)))
-
-    @torch.inference_mode()
-    def _per_row(self, evaluate: Callable[[Tensor], Tensor], X: Any) -> NDArray[Any]:
-        chunks = self._chunks(self._read(X))
-        return np.concatenate([in_blocks(evaluate, values).cpu().numpy() for values in chunks])
-
-    def _choices(self, X: Any) -> NDArray[np.bool_]:
-        return self._per_row(self._choose, X)
-
-    def _predict_final(self, X: Any) -> NDArray[np.float64]:
-        return self._in_user_units(self._per_row(self._final_outputs, X))
-
-
-class BaseGlobal(BaseSelector):
-    """A baseline that selects the same units, ``selected_units_``, for every row."""
-
-    # One and the same mask for every row tells nothing.
-    leak_free_by_construction: ClassVar[bool] = True
-
-    selected_units_: NDArray[np.intp]
-
-    def _choose(self, values: Tensor) -> Tensor:
-        chosen = torch.zeros(len(values), len(self.units_), dtype=torch.bool, device=values.device)
-        chosen[:, torch.as_tensor(self.selected_units_, device=values.device)] = True
-        return chosen
-
-
-class MaskedPredictions(BaseSelector):
-    """A baseline whose predictor takes any mask."""
-
+    @available_if(lambda self: self._predicts_any_mask)
     def predict_masked(self, X: Any, masks: ArrayLike) -> NDArray[np.float64]:
-        """*f(x ⊙ h)* for given masks: probabilities ``(n, n_classes)``, or values ``(n,)``.
+        """Predict *f(x ⊙ h)* for given masks.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
         masks : array-like of bool, shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes) or (n,)
+            Class probabilities, or values.
         """
         table = self._read(X)
         given = read_masks(masks, table.n_rows, self.n_features_in_, (2,))
         values = self._encode(table)
-        result = self._predict_from(values, torch.as_tensor(given, device=values.device))
+        result = self._predict_with(values, torch.as_tensor(given, device=values.device))
         return result if self._class_labels() is not None else result[:, 0]

@@ -1,14 +1,13 @@
 """GDFS: greedy dynamic feature selection with a fixed budget (Covert et al. 2023).
 
-From what is revealed, a network chooses the unit whose revealing makes the *next* prediction best:
-the greedy policy for conditional mutual information. The choice is relaxed by Gumbel noise, so the
-loss after it is differentiable; the temperature falls geometrically from stage to stage. Every step
-is trained on its own: no gradient flows from later losses to earlier choices. So a row walks all
-steps, and learns from a few of them at a time.
+Given what is revealed, a network chooses the unit whose value most improves the *next* prediction:
+the greedy policy for conditional mutual information. The choice is relaxed by the Gumbel-softmax,
+so that the loss after it is differentiable; the temperature decreases in geometric stages. Every
+step is trained on its own: no gradient flows from later losses to earlier choices.
 
-As in the core, predictors are pretrained on random masks, each judges rows that it never saw, and
-both are fine-tuned on the masks of the finished policy: after any number of steps, so that one
-model serves every budget up to its own.
+As in SUWR, the predictors are pretrained on random masks, each evaluates rows that it was not
+trained on, and both are fine-tuned on the masks of the trained policy: after any number of steps,
+so that one model serves every budget up to its own.
 """
 
 from __future__ import annotations
@@ -18,35 +17,25 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import torch
-from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, Step
+from suwr._utils.validation import Interval
+from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, staged_decay
+from suwr.baselines.greedy_training import Step
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.nn.inputs import gumbel, soft_columns, soft_reveal
+from suwr.nn.inputs import MaskedInputs, gumbel, soft_columns, soft_reveal
 from suwr.nn.networks import Architecture, PolicyOutputs, SeparateNetwork
 from suwr.nn.rollout import Policy
-from suwr.training.config import Settings
+from suwr.nn.step import Decision, decide
 from suwr.training.data import Rows
+from suwr.training.validation import Objective
 
-__all__ = ["GDFSClassifier", "GDFSNetwork", "GDFSRegressor", "staged_temperature"]
-
-
-def staged_temperature(share: float, start: float, end: float, stages: int) -> float:
-    """Temperature after a share of the training: ``stages`` values in geometric progression.
-
-    Examples
-    --------
-    >>> [round(staged_temperature(s, 2.0, 0.02, 3), 3) for s in (0.0, 0.5, 0.99)]
-    [2.0, 0.2, 0.02]
-    """
-    stage = min(int(share * stages), stages - 1)
-    return start * (end / start) ** (stage / max(stages - 1, 1))
+__all__ = ["GDFSClassifier", "GDFSNetwork", "GDFSRegressor"]
 
 
 class GDFSNetwork(SeparateNetwork):
-    """A select head that never stops before the budget is spent, beside predictors."""
+    """A selection policy that continues until the budget is spent, and predictors."""
 
     def decide(
         self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
@@ -58,14 +47,14 @@ class GDFSNetwork(SeparateNetwork):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class BaseGDFS(BaseGreedy):
-    """GDFS for any target."""
+    """GDFS for classes and values."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **GREEDY_CONSTRAINTS,
-        "max_steps": [Interval(Integral, 1, None, closed="left")],
-        "start_temperature": [Interval(Real, 0, None, closed="neither")],
-        "end_temperature": [Interval(Real, 0, None, closed="neither")],
-        "n_temperatures": [Interval(Integral, 1, None, closed="left")],
+        "max_steps": [Interval(Integral, 1)],
+        "start_temperature": [Interval(Real, 0, closed="neither")],
+        "end_temperature": [Interval(Real, 0, closed="neither")],
+        "n_temperatures": [Interval(Integral, 1)],
     }
 
     max_steps: int | None = 5
@@ -76,25 +65,29 @@ class BaseGDFS(BaseGreedy):
     def _make_network(self, architecture: Architecture, data: TrainingData) -> SeparateNetwork:
         return GDFSNetwork(architecture)
 
-    def _validation_value(self, judge: Policy, data: TrainingData, settings: Settings) -> float:
-        """Mean loss over the steps, as published: every budget counts."""
-        rows = data.validation
-        prediction = judge.rollout(rows.values, record=True).prediction
-        assert prediction is not None
-        after = torch.as_tensor(prediction[:, 1:], device=rows.values.device)
-        lost = data.loss.of_prediction(after, rows.targets.unsqueeze(1))
-        return float((lost.mean(dim=1) * rows.weight).mean())
+    def _validate(self, policy: Policy, data: TrainingData) -> Objective:
+        """Mean loss over all steps, as published: every budget counts."""
+        rows, device = data.validation, data.validation.values.device
+        trace = policy.rollout(rows.values, record=True)
+        assert trace.prediction is not None
+        after_steps = torch.as_tensor(trace.prediction[:, 1:], device=device)
+        losses = data.loss.of_prediction(after_steps, rows.targets.unsqueeze(1)).mean(dim=1)
+        order = torch.as_tensor(trace.order[:, :, 0], device=device)
+        costs = torch.where(order >= 0, data.inputs.costs[order.clamp_min(0)], 0.0).sum(dim=1)
+        value, mean_cost = ((part * rows.weight).mean().cpu() for part in (losses, costs))
+        return Objective(value.reshape(1), mean_cost.reshape(1))
 
-    def _pick(
+    def _explore(
         self,
         network: SeparateNetwork,
-        data: TrainingData,
-        shown: Tensor,
-        free: Tensor,
-        share: float,
+        inputs: MaskedInputs,
+        seen: Tensor,
+        mask: Tensor,
+        progress: float,
         generator: torch.Generator,
     ) -> Tensor:
-        return _noisy(network, shown, free, generator).argmax(dim=1)
+        decision = decide(network.decide, inputs, seen, mask)
+        return _perturbed_log_probability(decision, generator).argmax(dim=1)
 
     def _step_loss(
         self,
@@ -102,47 +95,45 @@ class BaseGDFS(BaseGreedy):
         data: TrainingData,
         rows: Rows,
         step: Step,
-        share: float,
+        progress: float,
         generator: torch.Generator,
     ) -> Tensor:
-        inputs, mask = data.inputs, step.before.flatten(0, 1)
-        temperature = staged_temperature(
-            share, self.start_temperature, self.end_temperature, self.n_temperatures
+        inputs, mask, values = data.inputs, step.before.flatten(0, 1), rows.values.flatten(0, 1)
+        temperature = staged_decay(
+            progress, self.start_temperature, self.end_temperature, self.n_temperatures
         )
-        values, free = rows.values.flatten(0, 1), inputs.available(mask)
-        free = free | ~free.any(dim=1, keepdim=True)
-        noisy = _noisy(network, inputs.reveal(values, mask), free, generator)
-        weight = soft_columns(inputs, (noisy / temperature).softmax(dim=1))
-        shown = soft_reveal(inputs, values, torch.where(mask, 1.0, weight))
-        # The predictor of the other half judges: it never saw the row.
-        outputs = network.predictor(shown.unflatten(0, rows.weight.shape), flip=True)
+        decision = decide(network.decide, inputs, inputs.reveal(values, mask), mask)
+        perturbed = _perturbed_log_probability(decision, generator)
+        weight = soft_columns(inputs, (perturbed / temperature).softmax(dim=1))
+        relaxed_inputs = soft_reveal(inputs, values, torch.where(mask, 1.0, weight))
+        # The predictor of the other half was not trained on these rows.
+        outputs = network.predictor(relaxed_inputs.unflatten(0, rows.weight.shape), flip=True)
         return (data.loss.per_row(outputs, rows.targets) * rows.weight).mean()
 
 
-def _noisy(
-    network: SeparateNetwork, shown: Tensor, free: Tensor, generator: torch.Generator
-) -> Tensor:
-    """Logits of the free units with Gumbel noise: the largest is a draw from their softmax."""
-    logits = network.policy_outputs(shown)[1].masked_fill(~free, -torch.inf).log_softmax(dim=1)
-    return logits + gumbel(tuple(logits.shape), generator)
+def _perturbed_log_probability(decision: Decision, generator: torch.Generator) -> Tensor:
+    """Log-probabilities of the units with Gumbel noise: the arg max is a sample."""
+    log_probability = decision.finite_logits.log_softmax(dim=1)
+    return log_probability + gumbel(tuple(log_probability.shape), generator)
 
 
 class GDFSClassifier(ClassificationTarget, BaseGDFS):
-    """Greedy dynamic feature selection: a fixed number of units, each chosen from those before.
+    """Greedy dynamic feature selection: a fixed number of units, each chosen given the previous.
 
-    It decides only from what is revealed, as SUWR does, but looks one step ahead: two features that
-    matter only together are found by chance. `select`, `explain`, `acquire`, `predict_masked` and
-    `mask_probability` are those of `suwr.SUWRClassifier`.
+    Like SUWR it decides from what is revealed, but it looks only one step ahead: features that are
+    informative only jointly are found by chance. `select`, `explain`, `acquire`, `predict_masked`
+    and `mask_probability` are those of `suwr.SUWRClassifier`.
 
     Parameters
     ----------
     max_steps : int, default=5
-        The budget *k*: units of every row; all of them where there are fewer.
+        The budget *k*: number of units revealed in each row; capped at the number of units.
     start_temperature, end_temperature : float, default=1.0, 0.1
+        Temperature of the Gumbel-softmax in the first and in the last stage.
     n_temperatures : int, default=5
-        Stages between them, in geometric progression.
+        Number of stages, in geometric progression.
     groups, costs
-        As in `suwr.SUWRClassifier`; costs matter for `cost` alone.
+        As in `suwr.SUWRClassifier`; the costs only affect `cost`.
     hidden_size, n_layers, max_epochs, batch_size, validation_fraction, device, random_state, \
 verbose
         As in `suwr.SUWRClassifier`.
@@ -150,8 +141,9 @@ verbose
     Attributes
     ----------
     policy_ : Policy
+        The trained networks.
     max_steps_ : int
-        The budget that was used.
+        The number of units revealed in each row.
 
     Examples
     --------

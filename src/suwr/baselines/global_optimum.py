@@ -1,12 +1,13 @@
-"""The best global selection of a small discrete table, by brute force.
+"""The best global selection of a small discrete table, by enumeration of all subsets.
 
-One subset for all rows, chosen to minimise the training loss + λ ‖h‖ over every subset, with the
-mean of each cell as prediction: what no global method can beat on the table itself.
+One subset for all rows minimises the training loss + λ ‖h‖, with the mean of each cell as
+prediction. No global selection has a lower objective on that table.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -14,124 +15,153 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
-from suwr.baselines.base import COMMON_CONSTRAINTS, BaseGlobal
+from suwr._utils.validation import Interval, Options
+from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, renamed_parameter, same_units
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.exceptions import ProblemTooLargeError
 from suwr.training.data import Rows
-from suwr.training.loop import Epoch, Metrics, Progress
+from suwr.training.loop import Metrics, Phase
 
 __all__ = ["GlobalOptimumClassifier", "GlobalOptimumRegressor"]
 
+# Largest number of units whose subsets are enumerated.
 MAX_UNITS = 16
 
 
 class CellMeans(nn.Module):
-    """The mean target of every combination of values; the overall mean where there is none.
+    """Mean target of every combination of values; the overall mean for unseen combinations.
 
     Parameters
     ----------
     rows : Rows
-    shown : Tensor of bool, shape (n_values,)
+    selected : Tensor of bool, shape (n_values,)
+        The encoded values that define a cell.
     """
 
-    def __init__(self, rows: Rows, shown: Tensor) -> None:
+    def __init__(self, rows: Rows, selected: Tensor) -> None:
         super().__init__()
-        self.shown = shown
-        # A column of zeros, so that rows of which nothing is shown are one cell.
-        seen = torch.nn.functional.pad(rows.values[:, shown], (0, 1))
-        cells, number = seen.unique(dim=0, return_inverse=True)
-        weight = torch.zeros(len(cells), device=number.device).index_add(0, number, rows.weight)
-        total = torch.zeros(len(cells), rows.targets.shape[1], device=number.device)
-        total = total.index_add(0, number, rows.targets * rows.weight.unsqueeze(1))
-        self.mean = total / weight.unsqueeze(1)
-        self.overall = (rows.targets * rows.weight.unsqueeze(1)).sum(dim=0) / rows.weight.sum()
+        self.selected = selected
+        # A constant column, so that the empty subset has one cell.
+        keys = torch.nn.functional.pad(rows.values[:, selected], (0, 1))
+        cells, cell_of_row = keys.unique(dim=0, return_inverse=True)
+        device, weight = cell_of_row.device, rows.weight.unsqueeze(1)
+        total_weight = torch.zeros(len(cells), device=device).index_add(0, cell_of_row, rows.weight)
+        total = torch.zeros(len(cells), rows.targets.shape[1], device=device)
+        total = total.index_add(0, cell_of_row, rows.targets * weight)
+        self.mean = total / total_weight.unsqueeze(1)
+        self.overall = (rows.targets * weight).sum(dim=0) / rows.weight.sum()
         self.cells = {tuple(cell): i for i, cell in enumerate(cells[:, :-1].tolist())}
 
     def forward(self, values: Tensor) -> Tensor:
         """Predictions, ``(n, n_outputs)``."""
-        keys = [self.cells.get(tuple(row), -1) for row in values[:, self.shown].tolist()]
+        keys = [self.cells.get(tuple(row), -1) for row in values[:, self.selected].tolist()]
         index = torch.tensor(keys, device=values.device)
-        known = self.mean[index.clamp_min(0)]
-        return torch.where((index >= 0).unsqueeze(1), known, self.overall)
+        means = self.mean[index.clamp_min(0)]
+        return torch.where((index >= 0).unsqueeze(1), means, self.overall)
 
 
+class SubsetSearch(Phase):
+    """A phase with a single epoch, in which ``search`` tries all subsets."""
+
+    name = "subsets"
+
+    def __init__(self, search: Callable[[], Metrics]) -> None:
+        super().__init__(1)
+        self.search = search
+
+    def train_epoch(self) -> Metrics:
+        """See `Phase`."""
+        return self.search()
+
+
+@renamed_parameter("n_units", "max_steps")
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseGlobalOptimum(BaseGlobal):
-    """The best subset for any target."""
+class BaseGlobalOptimum(BaseSelector):
+    """The best subset for classes and values."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **COMMON_CONSTRAINTS,
-        "n_units": [None, Interval(Integral, 0, None, closed="left")],
-        "sparsity_weight": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        **SELECTOR_CONSTRAINTS,
+        "max_steps": [None, Interval(Integral, 0)],
+        "sparsity_weight": [Options("auto"), Interval(Real, 0)],
     }
+    leak_free_by_construction: ClassVar[bool] = True
 
-    n_units: int | None = None
+    max_steps: int | None = None
     sparsity_weight: float | Literal["auto"] = "auto"
 
-    def _check_params(self) -> None:
-        self._check_weight(self.sparsity_weight)
+    selected_units_: NDArray[np.intp] = field(init=False)
 
     def _split_rows(
         self, target: NDArray[Any], rng: np.random.RandomState
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        # No network and no epochs: no rows are set aside.
-        everything = np.arange(len(target))
-        return everything, everything
+        # The search needs no validation rows.
+        every_row = np.arange(len(target))
+        return every_row, every_row
 
-    def _train(
-        self, data: TrainingData, generator: torch.Generator, progress: Progress
-    ) -> nn.Module:
-        units = len(self.units_)
-        if units > MAX_UNITS:
+    def _n_epochs(self) -> int:
+        return 1
+
+    def _phases(
+        self, data: TrainingData, generator: torch.Generator
+    ) -> Sequence[Callable[[], Phase]]:
+        return [lambda: SubsetSearch(lambda: self._search(data))]
+
+    def _search(self, data: TrainingData) -> Metrics:
+        """Set the best subset and its predictions."""
+        n_units, rows = len(self.units_), data.rows
+        if n_units > MAX_UNITS:
             raise ProblemTooLargeError(
-                f"{type(self).__name__} tries every subset of at most {MAX_UNITS} units. "
-                f"Got {units} units."
+                f"{type(self).__name__} enumerates the subsets of at most {MAX_UNITS} units. "
+                f"Got {n_units} units."
             )
         self.sparsity_weight_ = self._resolve_weight(self.sparsity_weight)
-        price = self.units_.costs * self.sparsity_weight_ / self.constant_loss_
-        rows = data.rows
-        sizes = range(units + 1) if self.n_units is None else [min(self.n_units, units)]
-        best, found = float("inf"), None
-        for subset in (s for size in sizes for s in combinations(range(units), size)):
-            model = CellMeans(rows, self._shown(data, subset))
-            lost = data.loss.of_prediction(model(rows.values), rows.targets)
-            value = float((lost * rows.weight).mean()) + float(price[list(subset)].sum())
-            if value < best - 1e-9:
-                best, found, self.selected_units_ = value, model, np.array(subset, dtype=np.intp)
-        assert found is not None
-        progress(Epoch("subsets", 1, 1, Metrics(None, best)))
-        return found
+        unit_costs = self.units_.costs * self.sparsity_weight_ / self.constant_loss_
+        sizes = range(n_units + 1) if self.max_steps is None else [min(self.max_steps, n_units)]
+        best = float("inf")
+        for subset in (s for size in sizes for s in combinations(range(n_units), size)):
+            columns = data.inputs.membership[list(subset)].any(dim=0)
+            model = CellMeans(rows, columns[data.inputs.column_of])
+            losses = data.loss.of_prediction(model(rows.values), rows.targets)
+            cost = float(unit_costs[list(subset)].sum())
+            objective = float((losses * rows.weight).mean()) + cost
+            if objective < best - 1e-9:
+                best, self.network_ = objective, model
+                self.selected_units_ = np.array(subset, dtype=np.intp)
+        mean_cost = float(self.units_.costs[self.selected_units_].sum())
+        return Metrics(training_loss=best, mean_cost=mean_cost)
 
-    def _shown(self, data: TrainingData, subset: tuple[int, ...]) -> Tensor:
-        columns = data.inputs.membership[list(subset)].any(dim=0)
-        return columns[data.inputs.column_of]
+    def _choose(self, values: Tensor) -> Tensor:
+        return same_units(values, self.selected_units_, len(self.units_))
 
-    def _final_outputs(self, values: Tensor) -> Tensor:
+    def _final_predictions(self, values: Tensor) -> Tensor:
         return self.network_(values)
 
 
 class GlobalOptimumClassifier(ClassificationTarget, BaseGlobalOptimum):
-    """The best subset of columns for all rows alike, of a small table with few distinct values.
+    """The best subset of columns for all rows, for small tables with few distinct values.
 
     Parameters
     ----------
-    n_units : int or None, default=None
-        Take exactly so many units; None weighs loss against cost.
+    max_steps : int or None, default=None
+        Select exactly this many units; None trades off loss and cost by ``sparsity_weight``.
     sparsity_weight : float or 'auto', default='auto'
-        λ; 'auto' is 1 % of the loss of the best constant prediction.
+        λ, the price of one unit of feature cost, in the units of the loss; 'auto' is 1 % of the
+        loss of the best constant prediction.
     groups, costs
-        As in `suwr.SUWRClassifier`. There may be 16 units at most.
+        As in `suwr.SUWRClassifier`. At most 16 units are supported.
     hidden_size, n_layers, max_epochs, patience, batch_size, learning_rate, validation_fraction, \
 device, random_state, verbose
-        Taken for a common interface; there is no network.
+        Ignored, since no network is trained; accepted for a uniform interface.
 
     Attributes
     ----------
     selected_units_ : ndarray of int
+        Indices of the selected units.
+    sparsity_weight_ : float
+        The value of λ used for the search.
 
     Examples
     --------

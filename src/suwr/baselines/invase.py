@@ -1,12 +1,13 @@
-"""INVASE: any number of features per row, by actor and critic (Yoon et al. 2019).
+"""INVASE: a variable number of features per row, by actor-critic (Yoon et al. 2019).
 
-A selector reads the whole row and gives every unit a probability. A subset *h* is drawn; a critic
-predicts from *x ⊙ h*, a baseline network from all of *x*. The selector climbs the gradient of
+A selector, the actor, gives each unit a selection probability given the whole row. A subset *h* is
+sampled; a critic predicts from *x ⊙ h* and a baseline network from the whole row. The selector
+maximises
 
     E_h [ L_baseline - L_critic(h) ] - λ E_h ‖h‖
 
-by the log-trick; the second expectation is known in closed form. The prediction uses the units of
-probability above one half.
+by the score-function gradient; the second expectation has a closed form. At inference the units
+with a probability above one half are selected.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from suwr.baselines.networks import SelectorNetwork
 from suwr.baselines.penalised import BasePenalised, log_probability
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
@@ -27,60 +27,49 @@ __all__ = ["INVASEClassifier", "INVASERegressor"]
 
 
 class BaseINVASE(BasePenalised):
-    """INVASE for any target."""
+    """INVASE for classes and values."""
 
     _with_baseline: ClassVar[bool] = True
 
     def _selector_loss(
-        self,
-        network: SelectorNetwork,
-        data: TrainingData,
-        rows: Rows,
-        price: Tensor,
-        generator: torch.Generator,
+        self, data: TrainingData, rows: Rows, unit_costs: Tensor, generator: torch.Generator
     ) -> Tensor:
-        scores = network.scores(rows.values)
-        chosen = _draw(scores, generator)
+        scores = self.network_.scores(rows.values)
+        selected = _sample(scores, generator)
         with torch.no_grad():
-            critic, baseline = _critic_and_baseline(network, data, rows, chosen)
-        return (critic - baseline) * log_probability(scores, chosen) + scores.sigmoid() @ price
+            critic, baseline = self._critic_and_baseline_losses(data, rows, selected)
+        expected_cost = scores.sigmoid() @ unit_costs
+        return (critic - baseline) * log_probability(scores, selected) + expected_cost
 
-    def _predictor_loss(
-        self,
-        network: SelectorNetwork,
-        data: TrainingData,
-        rows: Rows,
-        generator: torch.Generator,
-    ) -> Tensor:
+    def _predictor_loss(self, data: TrainingData, rows: Rows, generator: torch.Generator) -> Tensor:
         with torch.no_grad():
-            chosen = _draw(network.scores(rows.values), generator)
-        critic, baseline = _critic_and_baseline(network, data, rows, chosen)
+            selected = _sample(self.network_.scores(rows.values), generator)
+        critic, baseline = self._critic_and_baseline_losses(data, rows, selected)
         return critic + baseline
 
+    def _critic_and_baseline_losses(
+        self, data: TrainingData, rows: Rows, selected: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Losses of predicting from the selected units and from the whole row, ``(n,)`` each."""
+        mask = soft_columns(data.inputs, selected.to(torch.float32)) > 0.5
+        critic = self.network_.outputs(data.inputs.reveal(rows.values, mask))
+        baseline = self.network_.baseline_outputs(rows.values)
+        return (
+            data.loss.per_row(critic, rows.targets),
+            data.loss.per_row(baseline, rows.targets),
+        )
 
-def _draw(scores: Tensor, generator: torch.Generator) -> Tensor:
-    """Units drawn with the selector's probabilities, bool ``(n, n_units)``."""
-    draws = torch.rand(scores.shape, generator=generator, device=scores.device)
-    return draws < scores.detach().sigmoid()
 
-
-def _critic_and_baseline(
-    network: SelectorNetwork, data: TrainingData, rows: Rows, chosen: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Losses from the chosen units, and from the whole row."""
-    mask = soft_columns(data.inputs, chosen.to(torch.float32)) > 0.5
-    critic = network.outputs(data.inputs.reveal(rows.values, mask))
-    baseline = network.baseline_outputs(rows.values)
-    return (
-        data.loss.per_row(critic, rows.targets),
-        data.loss.per_row(baseline, rows.targets),
-    )
+def _sample(scores: Tensor, generator: torch.Generator) -> Tensor:
+    """Sample units independently with the selector's probabilities, bool ``(n, n_units)``."""
+    uniform = torch.rand(scores.shape, generator=generator, device=scores.device)
+    return uniform < scores.detach().sigmoid()
 
 
 class INVASEClassifier(ClassificationTarget, BaseINVASE):
-    """INVASE: the features of each row, chosen by an actor that sees the whole row.
+    """INVASE: features selected independently by an actor that reads the whole row.
 
-    Its selections can leak: which features are shown may tell what the hidden ones hold.
+    The selection may leak: it can depend on the values of features that are not selected.
 
     Parameters
     ----------
@@ -97,7 +86,7 @@ device, random_state, verbose
     Attributes
     ----------
     sparsity_weight_ : float
-        The λ that was used.
+        The value of λ used for training.
 
     Examples
     --------

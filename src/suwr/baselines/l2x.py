@@ -1,29 +1,29 @@
 """L2X: a fixed number of features per row, by a relaxed subset (Chen et al. 2018).
 
-A selector reads the whole row and scores its units. A subset of *k* is *k* draws from the softmax
-of the scores; each draw is relaxed by Gumbel noise and a temperature, and the subset is the largest
-weight that a unit got in any draw. Predictor and selector learn together, by the predictor's loss.
-The prediction uses the *k* units of largest score.
+A selector scores the units given the whole row. A subset of size *k* is formed by *k* draws from
+the softmax of the scores. Each draw is relaxed by the Gumbel-softmax, and the weight of a unit is
+its maximum over the draws. Selector and predictor are trained jointly to minimise the loss of the
+predictor. At inference the *k* units with the largest scores are selected.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import torch
-from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from suwr.baselines.base import COMMON_CONSTRAINTS, MaskedPredictions
-from suwr.baselines.networks import SelectorNetwork, top_units
-from suwr.baselines.training import adam, masked_loss, run_epochs
+from suwr._utils.validation import Interval
+from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, renamed_parameter
+from suwr.baselines.training import SelectorPhase, make_adamw, masked_loss, top_units
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import gumbel, soft_columns, soft_reveal
 from suwr.training.data import Folds
-from suwr.training.loop import Progress, optimizer_step
+from suwr.training.loop import Metrics, Phase, optimizer_step
 
 __all__ = ["L2XClassifier", "L2XRegressor", "relaxed_subset"]
 
@@ -31,7 +31,7 @@ __all__ = ["L2XClassifier", "L2XRegressor", "relaxed_subset"]
 def relaxed_subset(
     scores: Tensor, k: int, temperature: float, generator: torch.Generator
 ) -> Tensor:
-    """Weights between 0 and 1 of a random subset of ``k`` units, ``(n, n_units)``.
+    """Draw a relaxed subset of ``k`` units: weights between 0 and 1, ``(n, n_units)``.
 
     Examples
     --------
@@ -44,80 +44,88 @@ def relaxed_subset(
     return draws.amax(dim=1)
 
 
+@renamed_parameter("n_units", "max_steps")
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseL2X(MaskedPredictions):
-    """L2X for any target."""
+class BaseL2X(BaseSelector):
+    """L2X for classes and values."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **COMMON_CONSTRAINTS,
-        "n_units": [Interval(Integral, 1, None, closed="left")],
-        "temperature": [Interval(Real, 0, None, closed="neither")],
+        **SELECTOR_CONSTRAINTS,
+        "max_steps": [Interval(Integral, 1)],
+        "temperature": [Interval(Real, 0, closed="neither")],
     }
+    _predicts_any_mask: ClassVar[bool] = True
 
-    n_units: int = 5
+    max_steps: int = 5
     temperature: float = 0.1
 
-    def _train(
-        self, data: TrainingData, generator: torch.Generator, progress: Progress
-    ) -> SelectorNetwork:
-        self.n_units_ = min(self.n_units, data.inputs.n_units)
-        network, schedule = self._build(data, dropout=0.2), self._schedule(data)
+    def _phases(
+        self, data: TrainingData, generator: torch.Generator
+    ) -> Sequence[Callable[[], Phase]]:
+        self.max_steps_ = min(self.max_steps, data.inputs.n_units)
+        network, schedule = self._build_network(data, dropout=0.2), self._schedule(data)
+        self.network_ = network
         inputs, loss = data.inputs, data.loss
-        optimizer = adam(network, schedule)
+        optimizer, folds = make_adamw(network, schedule), Folds(data.rows, generator)
 
-        def update(index: Tensor, share: float) -> None:
+        def update(index: Tensor, progress: float) -> Tensor:
             rows = data.rows[index]
             weight = relaxed_subset(
-                network.scores(rows.values), self.n_units_, self.temperature, generator
+                network.scores(rows.values), self.max_steps_, self.temperature, generator
             )
-            shown = soft_reveal(inputs, rows.values, soft_columns(inputs, weight))
-            lost = loss.per_row(network.outputs(shown), rows.targets)
-            optimizer_step(optimizer, (lost * rows.weight).mean())
+            relaxed_inputs = soft_reveal(inputs, rows.values, soft_columns(inputs, weight))
+            losses = loss.per_row(network.outputs(relaxed_inputs), rows.targets)
+            value = (losses * rows.weight).mean()
+            optimizer_step(optimizer, value)
+            return value
 
-        def validate() -> float:
+        def validate() -> Metrics:
             rows = data.validation
-            chosen = top_units(network.scores(rows.values), self.n_units_)
-            mask = soft_columns(inputs, chosen.to(torch.float32)) > 0.5
-            return float(masked_loss(network.outputs, inputs, loss, rows, mask))
+            selected = top_units(network.scores(rows.values), self.max_steps_).to(torch.float32)
+            mask = soft_columns(inputs, selected) > 0.5
+            return Metrics(
+                validation_objective=float(masked_loss(network, inputs, loss, rows, mask)),
+                mean_cost=float((selected @ inputs.costs * rows.weight).mean()),
+            )
 
-        run_epochs(
-            network, Folds(data.rows, generator), schedule, [optimizer], update, validate,
-            progress, "L2X",
-        )  # fmt: skip
-        return network
+        return [
+            lambda: SelectorPhase(
+                self._method_name(), network, folds, schedule, [optimizer], update, validate
+            )
+        ]
 
     def _choose(self, values: Tensor) -> Tensor:
-        return top_units(self.network_.scores(values), self.n_units_)
+        return top_units(self.network_.scores(values), self.max_steps_)
 
 
 class L2XClassifier(ClassificationTarget, BaseL2X):
-    """L2X: *k* features for each row, chosen by a network that sees the whole row.
+    """L2X: the *k* highest-scoring features of each row, by a selector that reads the whole row.
 
-    Its selections can leak: which features are shown may tell what the hidden ones hold.
+    The selection may leak: it can depend on the values of features that are not selected.
 
     Parameters
     ----------
-    n_units : int, default=5
-        *k*, the units of every row; all of them where there are fewer.
+    max_steps : int, default=5
+        *k*, the number of units selected in each row; capped at the number of units.
     temperature : float, default=0.1
-        *τ* of the relaxation.
+        Temperature *τ* of the Gumbel-softmax relaxation.
     groups, costs
-        As in `suwr.SUWRClassifier`; costs matter for `cost` alone.
+        As in `suwr.SUWRClassifier`; the costs only affect `cost`.
     hidden_size, n_layers, max_epochs, patience, batch_size, learning_rate, validation_fraction, \
 device, random_state, verbose
         As in `AllFeaturesClassifier`.
 
     Attributes
     ----------
-    n_units_ : int
-        The *k* that was used.
+    max_steps_ : int
+        The number of units selected in each row.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from suwr.baselines import L2XClassifier
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> clf = L2XClassifier(n_units=2, max_epochs=5, random_state=0).fit(X, y)
+    >>> clf = L2XClassifier(max_steps=2, max_epochs=5, random_state=0).fit(X, y)
     >>> set(clf.select(X).sum(axis=1).tolist())
     {2}
     """
@@ -131,7 +139,7 @@ class L2XRegressor(RegressionTarget, BaseL2X):
     >>> from sklearn.datasets import load_diabetes
     >>> from suwr.baselines import L2XRegressor
     >>> X, y = load_diabetes(return_X_y=True)
-    >>> reg = L2XRegressor(n_units=2, max_epochs=1, hidden_size=8, random_state=0).fit(X, y)
+    >>> reg = L2XRegressor(max_steps=2, max_epochs=1, hidden_size=8, random_state=0).fit(X, y)
     >>> reg.predict(X).shape, reg.select(X).shape
     ((442,), (442, 10))
     """

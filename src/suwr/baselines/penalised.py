@@ -1,58 +1,62 @@
-"""What INVASE and REAL-X share: independent draws per unit, at a price.
+"""The algorithm shared by INVASE and REAL-X: independent Bernoulli selection with a cost penalty.
 
-Both first train the predictor alone under masks of fair coin flips: as long as it knows nothing,
-only the price counts and the selector drops everything. Then selector and predictor learn together.
+The predictor is first trained alone on masks of independent fair coin flips. Until it has learned
+something, only the penalty distinguishes selections, and the selector would drop every unit. Then
+selector and predictor are trained jointly.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 from torch.nn import functional as F
 
-from suwr.baselines.base import COMMON_CONSTRAINTS, MaskedPredictions
-from suwr.baselines.networks import SelectorNetwork
-from suwr.baselines.training import Schedule, adam, fit_predictor, run_epochs
+from suwr._utils.validation import Interval, Options
+from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector
+from suwr.baselines.training import (
+    Schedule,
+    SelectorNetwork,
+    SelectorPhase,
+    make_adamw,
+    predictor_phase,
+)
 from suwr.estimators.table_model import TrainingData
 from suwr.nn.inputs import MaskedInputs, soft_columns
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Progress, optimizer_step
+from suwr.training.loop import Metrics, Phase, optimizer_step
 
-__all__ = ["BasePenalised", "coin_masks", "fit_on_coins", "log_probability"]
+__all__ = ["BasePenalised", "coin_flip_masks", "coin_flip_phase", "log_probability"]
 
-# Epochs in which the predictor learns alone, as a share of those that follow.
-WARM_UP = 0.25
+# Epochs of the predictor's pretraining, as a fraction of the epochs of joint training.
+PRETRAINING_FRACTION = 0.25
 
 
-def coin_masks(inputs: MaskedInputs, n: int, generator: torch.Generator) -> Tensor:
-    """Masks over columns from fair coin flips per unit, bool ``(n, n_columns)``."""
+def coin_flip_masks(inputs: MaskedInputs, n: int, generator: torch.Generator) -> Tensor:
+    """Masks over columns in which each unit is revealed with probability ½, ``(n, n_columns)``."""
     flips = torch.rand(n, inputs.n_units, generator=generator, device=generator.device) < 0.5
     return soft_columns(inputs, flips.to(torch.float32)) > 0.5
 
 
-def fit_on_coins(
-    network: SelectorNetwork,
-    data: TrainingData,
-    folds: Folds,
-    schedule: Schedule,
-    progress: Progress,
-) -> None:
-    """Train the predictor under coin-flip masks; validation masks stay the same throughout."""
+def coin_flip_phase(
+    network: SelectorNetwork, data: TrainingData, folds: Folds, schedule: Schedule
+) -> SelectorPhase:
+    """Return a phase that trains the predictor on coin-flip masks, validated on fixed ones."""
     inputs, generator = data.inputs, folds.generator
-    fit_predictor(
-        network, data, folds, lambda index: coin_masks(inputs, len(index), generator),
-        coin_masks(inputs, len(data.validation), generator), schedule, progress, "EVAL-X",
+    validation_mask = coin_flip_masks(inputs, len(data.validation), generator)
+    return predictor_phase(
+        network, data, folds, lambda index: coin_flip_masks(inputs, len(index), generator),
+        validation_mask, schedule, "EVAL-X",
     )  # fmt: skip
 
 
-def log_probability(scores: Tensor, chosen: Tensor) -> Tensor:
-    """log ζ(h | x) of independent choices with logits ``scores``, ``(n,)``.
+def log_probability(scores: Tensor, selected: Tensor) -> Tensor:
+    """log ζ(h | x) of independent selections with logits ``scores``, ``(n,)``.
 
     Examples
     --------
@@ -60,93 +64,86 @@ def log_probability(scores: Tensor, chosen: Tensor) -> Tensor:
     >>> round(float(p), 4)
     0.25
     """
-    target = chosen.to(scores.dtype)
+    target = selected.to(scores.dtype)
     return -F.binary_cross_entropy_with_logits(scores, target, reduction="none").sum(dim=1)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BasePenalised(MaskedPredictions):
-    """A selection probability for each unit, and a price λ on what is selected."""
+class BasePenalised(BaseSelector):
+    """A selection probability for each unit, and a penalty λ ‖h‖ on the selection."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **COMMON_CONSTRAINTS,
-        "sparsity_weight": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        **SELECTOR_CONSTRAINTS,
+        "sparsity_weight": [Options("auto"), Interval(Real, 0)],
     }
+    _predicts_any_mask: ClassVar[bool] = True
+    # Whether the method uses a network that predicts from the whole row.
+    _with_baseline: ClassVar[bool]
 
     sparsity_weight: float | Literal["auto"] = "auto"
 
-    # What the methods differ in.
-
-    _with_baseline: ClassVar[bool]
-
     @abstractmethod
     def _selector_loss(
-        self,
-        network: SelectorNetwork,
-        data: TrainingData,
-        rows: Rows,
-        price: Tensor,
-        generator: torch.Generator,
+        self, data: TrainingData, rows: Rows, unit_costs: Tensor, generator: torch.Generator
     ) -> Tensor:
-        """What the selector minimises, for every row ``(n,)``."""
+        """Loss of the selector for each row, ``(n,)``; ``unit_costs`` are multiplied by λ."""
 
     @abstractmethod
-    def _predictor_loss(
-        self,
-        network: SelectorNetwork,
-        data: TrainingData,
-        rows: Rows,
-        generator: torch.Generator,
-    ) -> Tensor:
-        """What the networks that predict minimise, for every row ``(n,)``."""
-
-    # What they share.
-
-    def _check_params(self) -> None:
-        self._check_weight(self.sparsity_weight)
+    def _predictor_loss(self, data: TrainingData, rows: Rows, generator: torch.Generator) -> Tensor:
+        """Loss of the predictor, and of the baseline if there is one, for each row ``(n,)``."""
 
     def _n_epochs(self) -> int:
-        return self.max_epochs + max(1, round(WARM_UP * self.max_epochs))
+        return self.max_epochs + max(1, round(PRETRAINING_FRACTION * self.max_epochs))
 
-    def _train(
-        self, data: TrainingData, generator: torch.Generator, progress: Progress
-    ) -> SelectorNetwork:
-        network = self._build(data, baseline=self._with_baseline, dropout=0.2)
-        schedule, folds = self._schedule(data), Folds(data.rows, generator)
+    def _phases(
+        self, data: TrainingData, generator: torch.Generator
+    ) -> Sequence[Callable[[], Phase]]:
         self.sparsity_weight_ = self._resolve_weight(self.sparsity_weight)
-        # In units of the best constant prediction's loss, as the losses are.
-        price = data.inputs.costs * (self.sparsity_weight_ / self.constant_loss_)
-        fit_on_coins(network, data, folds, schedule.part(WARM_UP), progress)
-        selector = adam(network.selector, schedule, decay=0.0)
-        predictors = adam(network.predictors(), schedule)
+        network = self._build_network(data, baseline=self._with_baseline, dropout=0.2)
+        self.network_ = network
+        schedule, folds = self._schedule(data), Folds(data.rows, generator)
+        short = schedule.scaled(PRETRAINING_FRACTION)
+        return [
+            lambda: coin_flip_phase(network, data, folds, short),
+            lambda: self._joint_phase(data, folds, schedule),
+        ]
 
-        def update(index: Tensor, share: float) -> None:
+    def _joint_phase(self, data: TrainingData, folds: Folds, schedule: Schedule) -> SelectorPhase:
+        """Alternate updates of the selector and of the predictors."""
+        network, generator = self.network_, folds.generator
+        # In units of the loss of the best constant prediction, like the losses.
+        unit_costs = data.inputs.costs * (self.sparsity_weight_ / self.constant_loss_)
+        selector = make_adamw(network.selector, schedule, weight_decay=0.0)
+        predictors = make_adamw(network.predictors(), schedule)
+
+        def update(index: Tensor, progress: float) -> Tensor:
             rows = data.rows[index]
-            # Dropout is for learning; its noise would drown what one unit is worth.
+            # Without dropout, whose noise would exceed the effect of a single unit on the loss.
             network.eval()
-            value = self._selector_loss(network, data, rows, price, generator)
-            optimizer_step(selector, (value * rows.weight).mean())
+            loss = self._selector_loss(data, rows, unit_costs, generator)
+            optimizer_step(selector, (loss * rows.weight).mean())
             network.train()
-            value = self._predictor_loss(network, data, rows, generator)
-            optimizer_step(predictors, (value * rows.weight).mean())
+            loss = (self._predictor_loss(data, rows, generator) * rows.weight).mean()
+            optimizer_step(predictors, loss)
+            return loss
 
-        run_epochs(
-            network, folds, schedule, [selector, predictors], update,
-            lambda: self._validation_value(network, data, price), progress,
-            self._method_name(),
+        return SelectorPhase(
+            self._method_name(), network, folds, schedule, [selector, predictors], update,
+            lambda: self._validate(data, unit_costs),
         )  # fmt: skip
-        return network
 
-    def _validation_value(
-        self, network: SelectorNetwork, data: TrainingData, price: Tensor
-    ) -> float:
-        """``L(f(x ⊙ h), y) + λ ‖h‖`` on validation rows under hard selection."""
-        rows = data.validation
-        chosen = network.scores(rows.values) > 0
-        mask = soft_columns(data.inputs, chosen.to(torch.float32)) > 0.5
+    def _validate(self, data: TrainingData, unit_costs: Tensor) -> Metrics:
+        """``L(f(x ⊙ h), y) + λ ‖h‖`` of the validation rows under the deterministic selection."""
+        rows, network = data.validation, self.network_
+        selected = (network.scores(rows.values) > 0).to(torch.float32)
+        mask = soft_columns(data.inputs, selected) > 0.5
         outputs = network.outputs(data.inputs.reveal(rows.values, mask))
-        lost = data.loss.per_row(outputs, rows.targets) + chosen.to(torch.float32) @ price
-        return float((lost * rows.weight).mean())
+        losses = data.loss.per_row(outputs, rows.targets)
+        objective = losses + selected @ unit_costs
+        return Metrics(
+            validation_objective=float((objective * rows.weight).mean()),
+            mean_cost=float((selected @ data.inputs.costs * rows.weight).mean()),
+        )
 
     def _choose(self, values: Tensor) -> Tensor:
         return self.network_.scores(values) > 0

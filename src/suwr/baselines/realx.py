@@ -1,64 +1,72 @@
-"""REAL-X and EVAL-X: a predictor that cannot be told secrets (Jethani et al. 2021).
+"""REAL-X and EVAL-X: selection for a predictor that is independent of it (Jethani et al. 2021).
 
-EVAL-X is a predictor trained under masks drawn by coin flips, so no mask means anything to it.
-REAL-X trains a selector against such a predictor: it minimises
+EVAL-X is a predictor trained on masks of fair coin flips. Such masks are independent of the row, so
+the predictor cannot learn to decode information from the mask itself. REAL-X trains a selector for
+such a predictor: it minimises
 
-    E_h [ L(f(x ⊙ h), y) ] + λ E_h ‖h‖,    h ~ independent coin flips given all of x
+    E_h [ L(f(x ⊙ h), y) ] + λ E_h ‖h‖,    h independent Bernoulli given the whole row x
 
-by REBAR, the log-trick with a relaxed version of the same draw as control variate (Tucker et al.
-2017). The selector still sees the whole row, so its selections can leak; only its own predictor
-does not learn to read them.
+by REBAR, a score-function gradient whose control variate is a relaxation of the same sample (Tucker
+et al. 2017). The selector still reads the whole row, so its selections may leak; only its own
+predictor does not learn to exploit that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval
+from numpy.typing import NDArray
 from torch import Tensor
 
-from suwr.baselines.base import BaseGlobal, MaskedPredictions
-from suwr.baselines.networks import SelectorNetwork
-from suwr.baselines.penalised import BasePenalised, coin_masks, fit_on_coins, log_probability
+from suwr._utils.validation import Interval
+from suwr.baselines.base import BaseSelector, same_units
+from suwr.baselines.penalised import (
+    BasePenalised,
+    coin_flip_masks,
+    coin_flip_phase,
+    log_probability,
+)
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import soft_columns, soft_reveal
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Progress
+from suwr.training.loop import Phase
 
 __all__ = [
     "EVALXClassifier",
     "EVALXRegressor",
     "REALXClassifier",
     "REALXRegressor",
-    "paired_draws",
+    "rebar_samples",
 ]
 
 
-def paired_draws(
+def rebar_samples(
     scores: Tensor, temperature: float, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """A hard draw, its relaxation, and a relaxation drawn afresh given the hard draw.
+    """Draw a Bernoulli sample, its relaxation, and a relaxation conditional on the sample.
 
-    With logits α, ``z = α + logit(u)`` is positive with probability σ(α), and given that sign
-    ``z̃`` has the same distribution as ``z``: the difference of a function of the two has mean zero.
+    With logits α, ``z = α + logit(u)`` is positive with probability σ(α). Given its sign, ``z̃`` has
+    the same distribution as ``z``, so the difference of a function of the two has mean zero.
 
     Returns
     -------
-    chosen : Tensor of bool
+    selected : Tensor of bool
+        Whether ``z`` is positive.
     relaxed, conditional : Tensor
-        σ(z / temperature) and σ(z̃ / temperature), with gradients.
+        σ(z / temperature) and σ(z̃ / temperature), differentiable in the scores.
 
     Examples
     --------
-    >>> chosen, relaxed, again = paired_draws(
+    >>> selected, relaxed, conditional = rebar_samples(
     ...     torch.tensor([[9.0, -9.0]]), 0.1, torch.Generator().manual_seed(0)
     ... )
-    >>> chosen.tolist(), relaxed.round().tolist(), again.round().tolist()
+    >>> selected.tolist(), relaxed.round().tolist(), conditional.round().tolist()
     ([[True, False]], [[1.0, 0.0]], [[1.0, 0.0]])
     """
     tiny = 1e-6
@@ -68,62 +76,52 @@ def paired_draws(
         for _ in range(2)
     )
     z = scores + torch.logit(u)
-    chosen = z.detach() > 0
-    # Uniform numbers that lead to the same sign: above 1 - p where chosen, below it elsewhere.
-    inside = torch.where(chosen, (1 - probability) + v * probability, v * (1 - probability))
-    again = scores + torch.logit(inside.clamp(tiny, 1 - tiny))
-    return chosen, (z / temperature).sigmoid(), (again / temperature).sigmoid()
+    selected = z.detach() > 0
+    # Uniform on the numbers that give the same sign: above 1 - p if selected, below otherwise.
+    same_sign = torch.where(selected, (1 - probability) + v * probability, v * (1 - probability))
+    conditional = scores + torch.logit(same_sign.clamp(tiny, 1 - tiny))
+    return selected, (z / temperature).sigmoid(), (conditional / temperature).sigmoid()
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class BaseREALX(BasePenalised):
-    """REAL-X for any target."""
+    """REAL-X for classes and values."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BasePenalised._parameter_constraints,
-        "temperature": [Interval(Real, 0, None, closed="neither")],
+        "temperature": [Interval(Real, 0, closed="neither")],
     }
+    _with_baseline: ClassVar[bool] = False
 
     temperature: float = 0.5
 
-    _with_baseline: ClassVar[bool] = False
-
     def _selector_loss(
-        self,
-        network: SelectorNetwork,
-        data: TrainingData,
-        rows: Rows,
-        price: Tensor,
-        generator: torch.Generator,
+        self, data: TrainingData, rows: Rows, unit_costs: Tensor, generator: torch.Generator
     ) -> Tensor:
-        inputs, loss = data.inputs, data.loss
-        scores = network.scores(rows.values)
-        chosen, *soft = paired_draws(scores, self.temperature, generator)
+        inputs = data.inputs
+        scores = self.network_.scores(rows.values)
+        selected, *relaxations = rebar_samples(scores, self.temperature, generator)
 
-        def lost(weight: Tensor) -> Tensor:
-            shown = soft_reveal(inputs, rows.values, soft_columns(inputs, weight))
-            return loss.per_row(network.outputs(shown), rows.targets)
+        def losses(weight: Tensor) -> Tensor:
+            relaxed_inputs = soft_reveal(inputs, rows.values, soft_columns(inputs, weight))
+            return data.loss.per_row(self.network_.outputs(relaxed_inputs), rows.targets)
 
-        relaxed, conditional = lost(soft[0]), lost(soft[1])
+        relaxed, conditional = losses(relaxations[0]), losses(relaxations[1])
         with torch.no_grad():
-            surprise = lost(chosen.to(torch.float32)) - conditional
-        value = surprise * log_probability(scores, chosen) + relaxed - conditional
-        return value + scores.sigmoid() @ price
+            advantage = losses(selected.to(torch.float32)) - conditional
+        surrogate = advantage * log_probability(scores, selected) + relaxed - conditional
+        return surrogate + scores.sigmoid() @ unit_costs
 
-    def _predictor_loss(
-        self,
-        network: SelectorNetwork,
-        data: TrainingData,
-        rows: Rows,
-        generator: torch.Generator,
-    ) -> Tensor:
-        mask = coin_masks(data.inputs, len(rows), generator)
-        outputs = network.outputs(data.inputs.reveal(rows.values, mask))
+    def _predictor_loss(self, data: TrainingData, rows: Rows, generator: torch.Generator) -> Tensor:
+        mask = coin_flip_masks(data.inputs, len(rows), generator)
+        outputs = self.network_.outputs(data.inputs.reveal(rows.values, mask))
         return data.loss.per_row(outputs, rows.targets)
 
 
 class REALXClassifier(ClassificationTarget, BaseREALX):
-    """REAL-X: the features of each row, for a predictor that saw only random masks.
+    """REAL-X: features selected independently, for a predictor trained on random masks only.
+
+    The selection may leak: it can depend on the values of features that are not selected.
 
     Parameters
     ----------
@@ -132,7 +130,7 @@ class REALXClassifier(ClassificationTarget, BaseREALX):
         price of *all* units: divide it by their number. 'auto' is 1 % of the loss of the best
         constant prediction.
     temperature : float, default=0.5
-        Of the relaxed draws.
+        Temperature of the relaxed samples.
     groups, costs
         As in `suwr.SUWRClassifier`.
     hidden_size, n_layers, max_epochs, patience, batch_size, learning_rate, validation_fraction, \
@@ -142,7 +140,7 @@ device, random_state, verbose
     Attributes
     ----------
     sparsity_weight_ : float
-        The λ that was used.
+        The value of λ used for training.
 
     Examples
     --------
@@ -168,22 +166,30 @@ class REALXRegressor(RegressionTarget, BaseREALX):
     """
 
 
-class BaseEVALX(BaseGlobal, MaskedPredictions):
-    """A predictor for judging the masks of any selector; by itself it selects everything."""
+class BaseEVALX(BaseSelector):
+    """A predictor that evaluates the masks of any selector; it selects every unit itself."""
 
-    def _train(
-        self, data: TrainingData, generator: torch.Generator, progress: Progress
-    ) -> SelectorNetwork:
+    leak_free_by_construction: ClassVar[bool] = True
+    _predicts_any_mask: ClassVar[bool] = True
+
+    selected_units_: NDArray[np.intp]
+
+    def _phases(
+        self, data: TrainingData, generator: torch.Generator
+    ) -> Sequence[Callable[[], Phase]]:
         self.selected_units_ = np.arange(data.inputs.n_units)
-        network = self._build(data, dropout=0.2)
-        fit_on_coins(network, data, Folds(data.rows, generator), self._schedule(data), progress)
-        return network
+        network = self.network_ = self._build_network(data, dropout=0.2)
+        folds = Folds(data.rows, generator)
+        return [lambda: coin_flip_phase(network, data, folds, self._schedule(data))]
+
+    def _choose(self, values: Tensor) -> Tensor:
+        return same_units(values, self.selected_units_, len(self.units_))
 
 
 class EVALXClassifier(ClassificationTarget, BaseEVALX):
-    """EVAL-X: predictions under anybody's masks, by a predictor to which no mask means anything.
+    """EVAL-X: a classifier trained on random masks, to evaluate the masks of any selector.
 
-    `predict_masked` is what it is for; `predict` and `select` use every column.
+    Use `predict_masked`; `predict` and `select` use every column.
 
     Parameters
     ----------
@@ -196,7 +202,7 @@ validation_fraction, device, random_state, verbose
     >>> from sklearn.datasets import load_iris
     >>> from suwr.baselines import EVALXClassifier, L2XClassifier
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> masks = L2XClassifier(n_units=2, max_epochs=5, random_state=0).fit(X, y).select(X)
+    >>> masks = L2XClassifier(max_steps=2, max_epochs=5, random_state=0).fit(X, y).select(X)
     >>> EVALXClassifier(max_epochs=5, random_state=0).fit(X, y).predict_masked(X, masks).shape
     (150, 3)
     """

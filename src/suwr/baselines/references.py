@@ -1,26 +1,25 @@
-"""References: no selection at all, and the selection that an oracle knows to be right."""
+"""Reference methods: the predictor of the other methods on every column, or on known columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _num_samples
 from torch import Tensor
 
-from suwr.baselines.base import COMMON_CONSTRAINTS, BaseBaseline, BaseGlobal
-from suwr.baselines.networks import SelectorNetwork
-from suwr.baselines.training import fit_predictor
+from suwr._utils.validation import Options, parameter_error
+from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, same_units
+from suwr.baselines.training import predictor_phase
 from suwr.data.input import name_columns
 from suwr.estimators.table_model import TrainingData, image_shape
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.training.data import Folds
-from suwr.training.loop import Progress
+from suwr.training.loop import Phase
 
 __all__ = [
     "AllFeaturesClassifier",
@@ -31,54 +30,78 @@ __all__ = [
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseAllFeatures(BaseGlobal):
-    """A predictor that sees everything."""
+class BaseAllFeatures(BaseSelector):
+    """A predictor that reads every column."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **COMMON_CONSTRAINTS,
-        "network": [StrOptions({"mlp", "conv"})],
+        **SELECTOR_CONSTRAINTS,
+        "network": [Options("mlp", "conv")],
     }
+    leak_free_by_construction: ClassVar[bool] = True
 
     network: Literal["mlp", "conv"] = "mlp"
 
-    def _check_params(self) -> None:
+    selected_units_: NDArray[np.intp] = field(init=False)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         image_shape(self.network, self.groups)
 
-    def _train(
-        self, data: TrainingData, generator: torch.Generator, progress: Progress
-    ) -> SelectorNetwork:
+    def _phases(
+        self, data: TrainingData, generator: torch.Generator
+    ) -> Sequence[Callable[[], Phase]]:
         self.selected_units_ = np.arange(data.inputs.n_units)
-        network = self._build(data, dropout=0.2, image_shape=image_shape(self.network, self.groups))
-        everything = torch.ones(1, data.inputs.n_columns, dtype=torch.bool, device=self.device_)
-        fit_predictor(
-            network, data, Folds(data.rows, generator),
-            lambda index: everything.expand(len(index), -1),
-            everything.expand(len(data.validation), -1), self._schedule(data), progress,
-        )  # fmt: skip
-        return network
+        shape = image_shape(self.network, self.groups)
+        network = self.network_ = self._build_network(data, dropout=0.2, image_shape=shape)
+        full = torch.ones(1, data.inputs.n_columns, dtype=torch.bool, device=self.device_)
+        folds = Folds(data.rows, generator)
+        return [
+            lambda: predictor_phase(
+                network, data, folds, lambda index: full.expand(len(index), -1),
+                full.expand(len(data.validation), -1), self._schedule(data),
+            )
+        ]  # fmt: skip
+
+    def _choose(self, values: Tensor) -> Tensor:
+        return same_units(values, self.selected_units_, len(self.units_))
 
 
 class AllFeaturesClassifier(ClassificationTarget, BaseAllFeatures):
     """No selection: a classifier that reads every column.
 
-    The same network as the other methods' predictors, for comparison.
+    Its network is that of the predictors of the other methods.
 
     Parameters
     ----------
     groups, costs
-        As in `suwr.SUWRClassifier`; they matter for `cost` alone.
+        As in `suwr.SUWRClassifier`; they only affect `cost`.
     network : {'mlp', 'conv'}, default='mlp'
-        'conv' begins with convolutions; needs `Patches`, which say what shape the images have.
+        'conv' is a convolutional network; it requires ``groups`` to be `Patches`, which define the
+        image shape.
     hidden_size, n_layers : int, default=128, 3
+        Width and number of the hidden layers.
     max_epochs : int, default=100
+        Maximum number of epochs. The weights of the best epoch by validation loss are kept.
     patience : int or None, default=None
-        Epochs without improvement on validation rows before training ends.
+        Number of epochs without improvement on the validation rows after which training stops.
+        None disables early stopping.
     batch_size : int or 'auto', default='auto'
+        'auto' chooses it by the number of rows.
     learning_rate : float, default=1e-3
+        Initial learning rate; follows a cosine down to a tenth of it.
     validation_fraction : float, default=0.1
+        Fraction of the rows that is held out for validation.
     device : str, default='auto'
+        A torch device. 'auto' is CUDA if available, otherwise the CPU.
     random_state : int, RandomState or None, default=None
+        Seed of the split, the initial weights and the batches.
     verbose : int, default=0
+        0 is silent, 1 shows a progress bar, 2 prints a line per epoch.
+
+    Attributes
+    ----------
+    selected_units_ : ndarray of int
+        Indices of all units.
 
     Examples
     --------
@@ -106,66 +129,67 @@ class AllFeaturesRegressor(RegressionTarget, BaseAllFeatures):
 
 
 @dataclass(frozen=True)
-class KnownData(TrainingData):
-    """Training data with the masks that an oracle knows.
+class OracleData(TrainingData):
+    """Training data with the relevant columns of each row.
 
     Attributes
     ----------
-    known : ndarray of bool, shape (n, d)
-        For every row of the user's table.
+    relevant : ndarray of bool, shape (n, d)
+        Masks of all rows of the user's table.
     """
 
-    known: NDArray[np.bool_]
+    relevant: NDArray[np.bool_]
 
-    def masks(self, numbers: NDArray[np.intp]) -> Tensor:
-        """Masks of the rows with these numbers, on the device."""
-        return torch.as_tensor(self.known[numbers], device=self.rows.values.device)
+    def masks(self, row_numbers: NDArray[np.intp]) -> Tensor:
+        """Masks of some rows of the user's table, on the device of the training rows."""
+        return torch.as_tensor(self.relevant[row_numbers], device=self.rows.values.device)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseOracle(BaseBaseline):
-    """A predictor under masks that are known beforehand."""
+class BaseOracle(BaseSelector):
+    """A predictor of given masks."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **COMMON_CONSTRAINTS,
-        "relevant": "no_validation",
-    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {**SELECTOR_CONSTRAINTS, "relevant": None}
 
     relevant: Callable[[Any], ArrayLike] | Sequence[int | str] | None = None
 
-    def _training_data(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> KnownData:
+    def _training_data(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> OracleData:
         data = super()._training_data(X, y, sample_weight)
-        return KnownData(**vars(data), known=self._known(X))
+        return OracleData(**vars(data), relevant=self._relevant_masks(X))
 
-    def _train(
-        self, data: TrainingData, generator: torch.Generator, progress: Progress
-    ) -> SelectorNetwork:
-        assert isinstance(data, KnownData)
-        mask = data.masks(data.row_numbers)
-        network = self._build(data, dropout=0.2)
-        fit_predictor(
-            network, data, Folds(data.rows, generator), lambda index: mask[index],
-            data.masks(data.validation_numbers), self._schedule(data), progress,
-        )  # fmt: skip
-        return network
+    def _phases(
+        self, data: TrainingData, generator: torch.Generator
+    ) -> Sequence[Callable[[], Phase]]:
+        assert isinstance(data, OracleData)
+        mask, validation_mask = data.masks(data.row_numbers), data.masks(data.validation_numbers)
+        network = self.network_ = self._build_network(data, dropout=0.2)
+        folds = Folds(data.rows, generator)
+        return [
+            lambda: predictor_phase(
+                network, data, folds, lambda index: mask[index], validation_mask,
+                self._schedule(data),
+            )
+        ]  # fmt: skip
 
-    def _known(self, X: Any) -> NDArray[np.bool_]:
-        """The relevant columns of each row, grown to whole units."""
+    def _relevant_masks(self, X: Any) -> NDArray[np.bool_]:
+        """Relevant columns of each row, extended to whole units."""
         n, names = _num_samples(X), name_columns(self)
         if callable(self.relevant):
-            known = np.asarray(self.relevant(X))
-            if known.dtype != bool or known.shape != (n, len(names)):
+            masks = np.asarray(self.relevant(X))
+            if masks.dtype != bool or masks.shape != (n, len(names)):
                 raise ValueError(
                     f"The 'relevant' parameter of {type(self).__name__} must return booleans of "
-                    f"shape {(n, len(names))}. Got {known.dtype} of shape {known.shape} instead."
+                    f"shape {(n, len(names))}. Got {masks.dtype} of shape {masks.shape} instead."
                 )
         else:
-            known = np.zeros((n, len(names)), dtype=bool)
-            known[:, self._known_columns(names)] = True
-        touched = known.astype(np.float32) @ self.units_.membership.T.astype(np.float32) > 0
-        return touched.astype(np.float32) @ self.units_.membership.astype(np.float32) > 0
+            masks = np.zeros((n, len(names)), dtype=bool)
+            masks[:, self._relevant_columns(names)] = True
+        membership = self.units_.membership.astype(np.float32)
+        units = masks.astype(np.float32) @ membership.T > 0
+        return units.astype(np.float32) @ membership > 0
 
-    def _known_columns(self, names: list[str]) -> list[int]:
+    def _relevant_columns(self, names: list[str]) -> list[int]:
+        """Indices of the columns that are relevant for every row."""
         if self.relevant is None or callable(self.relevant):
             return list(range(len(names)))
         columns = []
@@ -175,51 +199,51 @@ class BaseOracle(BaseBaseline):
             elif isinstance(column, int | np.integer) and 0 <= column < len(names):
                 columns.append(int(column))
             else:
-                raise ValueError(
-                    f"The 'relevant' parameter of {type(self).__name__} must name columns of X. "
-                    f"Got {column!r} instead."
-                )
+                expected = "a callable or a sequence of columns of X"
+                raise parameter_error("relevant", type(self).__name__, expected, column)
         return columns
 
-    def _choices(self, X: Any) -> NDArray[np.bool_]:
+    def _selected_units(self, X: Any) -> NDArray[np.bool_]:
         self._read(X)
         membership = self.units_.membership.astype(np.float32)
-        hidden = (~self._known(X)).astype(np.float32) @ membership.T
-        return hidden == 0
+        n_hidden = (~self._relevant_masks(X)).astype(np.float32) @ membership.T
+        return n_hidden == 0
 
     def _predict_final(self, X: Any) -> NDArray[np.float64]:
         values = self._encode(self._read(X))
-        return self._predict_from(values, torch.as_tensor(self._known(X), device=values.device))
+        mask = torch.as_tensor(self._relevant_masks(X), device=values.device)
+        return self._predict_with(values, mask)
 
 
 class OracleClassifier(ClassificationTarget, BaseOracle):
-    """The known relevant columns of each row, and a classifier that sees those alone.
+    """A known selection: a classifier that reads the relevant columns of each row.
 
-    Whether the selection leaks is up to whoever knows it.
+    Whether the selection leaks depends on ``relevant``.
 
     Parameters
     ----------
     relevant : callable, sequence of columns or None, default=None
         A function of X that returns booleans of shape (n, d), or the columns that are relevant for
-        every row. None: all of them.
+        every row. None means all columns.
     groups, costs, hidden_size, n_layers, max_epochs, patience, batch_size, learning_rate, \
 validation_fraction, device, random_state, verbose
-        As in `AllFeaturesClassifier`. A unit with a relevant column is selected whole.
+        As in `AllFeaturesClassifier`. A unit that contains a relevant column is selected as a
+        whole.
 
     Examples
     --------
-    >>> from functools import partial
+    >>> import numpy as np
     >>> from suwr.baselines import OracleClassifier
-    >>> from suwr_experiments.synthetic import relevant_columns, synthetic
-    >>> data = synthetic(4, n_rows=200)
-    >>> clf = OracleClassifier(relevant=partial(relevant_columns, 4), max_epochs=2, random_state=0)
-    >>> bool((clf.fit(data.X, data.y).select(data.X) == data.relevant).all())
-    True
+    >>> X = np.random.RandomState(0).randn(200, 3)
+    >>> y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2]) > 0
+    >>> clf = OracleClassifier(relevant=[1, 2], max_epochs=2, random_state=0).fit(X, y)
+    >>> clf.select(X).all(axis=0).tolist()
+    [False, True, True]
     """
 
 
 class OracleRegressor(RegressionTarget, BaseOracle):
-    """The known relevant columns of each row; see `OracleClassifier`.
+    """A known selection for squared error; see `OracleClassifier`.
 
     Examples
     --------

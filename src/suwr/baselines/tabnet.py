@@ -1,53 +1,55 @@
-"""TabNet, by the networks of the package pytorch-tabnet (Arık and Pfister 2021).
+"""TabNet, with the networks of the package pytorch-tabnet (Arık and Pfister 2021).
 
-TabNet masks its input anew in each of several steps; a mask is a sparsemax, so many weights are
-exactly zero. A row's selection is every unit that any step gives a weight above zero. The first
-mask reads the whole row, so selections can leak.
+TabNet masks its input anew in each of several decision steps. A mask is a sparsemax, so many of its
+weights are exactly zero. The selection of a row consists of the units that have a positive weight
+in any step. The first mask depends on the whole row, so selections may leak.
 
-The network is the package's own; tables, loss, weights, validation and progress are ours.
+Only the network comes from the package; encoding, loss, sample weights, validation and training
+loop are those of the other baselines.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 
 from suwr._utils.optional import require
-from suwr.baselines.base import COMMON_CONSTRAINTS, BaseSelector
-from suwr.baselines.training import run_epochs
+from suwr._utils.validation import Interval, Options
+from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector
+from suwr.baselines.training import SelectorPhase
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Progress, optimizer_step
+from suwr.training.loop import Metrics, Phase, optimizer_step
 
 __all__ = ["TabNetClassifier", "TabNetRegressor", "attention_matrix"]
 
-# Rows per 'ghost' batch of the normalisation, as the package has it.
-VIRTUAL_BATCH = 128
+# Rows per virtual batch of the ghost batch normalisation; the default of the package.
+VIRTUAL_BATCH_SIZE = 128
 
 
 def attention_matrix(inputs: MaskedInputs) -> Tensor:
-    """How a unit's weight spreads over its encoded numbers, ``(n_units, n_values)``."""
+    """Distribution of the weight of each unit over its encoded values, ``(n_units, n_values)``."""
     member = inputs.membership[:, inputs.column_of].to(torch.float32)
     return member / member.sum(dim=1, keepdim=True).clamp_min(1.0)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class BaseTabNet(BaseSelector):
-    """TabNet for any target."""
+    """TabNet for classes and values."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **COMMON_CONSTRAINTS,
-        "n_steps": [Interval(Integral, 1, None, closed="left")],
-        "mask_sparsity_weight": [Interval(Real, 0, None, closed="left")],
-        "relaxation": [Interval(Real, 1, None, closed="left")],
-        "mask_type": [StrOptions({"sparsemax", "entmax"})],
+        **SELECTOR_CONSTRAINTS,
+        "n_steps": [Interval(Integral, 1)],
+        "mask_sparsity_weight": [Interval(Real, 0)],
+        "relaxation": [Interval(Real, 1)],
+        "mask_type": [Options("sparsemax", "entmax")],
     }
 
     hidden_size: int = 8
@@ -58,13 +60,40 @@ class BaseTabNet(BaseSelector):
     relaxation: float = 1.3
     mask_type: Literal["sparsemax", "entmax"] = "sparsemax"
 
-    def _check_params(self) -> None:
-        self._check_weight(self.mask_sparsity_weight, "mask_sparsity_weight")
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         require("pytorch_tabnet", "baselines", "TabNet")
 
-    def _train(
-        self, data: TrainingData, generator: torch.Generator, progress: Progress
-    ) -> nn.Module:
+    def _phases(
+        self, data: TrainingData, generator: torch.Generator
+    ) -> Sequence[Callable[[], Phase]]:
+        network = self.network_ = self._build_tabnet(data)
+        schedule, folds = self._schedule(data), Folds(data.rows, generator)
+        optimizer = torch.optim.AdamW(network.parameters(), weight_decay=0.0)
+        # The losses are in units of the loss of the best constant prediction.
+        penalty = self.mask_sparsity_weight / self.constant_loss_
+
+        def loss_and_entropy(rows: Rows) -> tuple[Tensor, Tensor]:
+            outputs, negative_entropy = network(rows.values)
+            losses = data.loss.per_row(outputs, rows.targets)
+            return (losses * rows.weight).mean(), negative_entropy
+
+        def update(index: Tensor, progress: float) -> Tensor:
+            loss, negative_entropy = loss_and_entropy(data.rows[index])
+            objective = loss - penalty * negative_entropy
+            optimizer_step(optimizer, objective)
+            return objective
+
+        def validate() -> Metrics:
+            return Metrics(validation_objective=float(loss_and_entropy(data.validation)[0]))
+
+        return [
+            lambda: SelectorPhase(
+                self._method_name(), network, folds, schedule, [optimizer], update, validate
+            )
+        ]
+
+    def _build_tabnet(self, data: TrainingData) -> nn.Module:
         package = require("pytorch_tabnet.tab_network", "baselines", "TabNet")
         network: nn.Module = package.TabNet(
             data.rows.values.shape[1],
@@ -77,63 +106,48 @@ class BaseTabNet(BaseSelector):
             cat_dims=[],
             n_independent=self.n_layers,
             n_shared=self.n_layers,
-            virtual_batch_size=VIRTUAL_BATCH,
+            virtual_batch_size=VIRTUAL_BATCH_SIZE,
             mask_type=self.mask_type,
             group_attention_matrix=attention_matrix(data.inputs),
-        ).to(self.device_)
-        schedule = self._schedule(data)
-        optimizer = torch.optim.AdamW(network.parameters(), weight_decay=0.0)
-        # The package's penalty is in the units of the loss itself, ours of the best constant's.
-        penalty = self.mask_sparsity_weight / self.constant_loss_
-
-        def lost(rows: Rows) -> tuple[Tensor, Tensor]:
-            outputs, negative_entropy = network(rows.values)
-            lost = data.loss.per_row(outputs, rows.targets)
-            return (lost * rows.weight).mean(), negative_entropy
-
-        def update(index: Tensor, share: float) -> None:
-            value, negative_entropy = lost(data.rows[index])
-            optimizer_step(optimizer, value - penalty * negative_entropy)
-
-        run_epochs(
-            network, Folds(data.rows, generator), schedule, [optimizer], update,
-            lambda: float(lost(data.validation)[0]), progress, "TabNet",
-        )  # fmt: skip
-        return network
+        )
+        return network.to(self.device_)
 
     def _choose(self, values: Tensor) -> Tensor:
         _, masks = self.network_.forward_masks(values)
         used = torch.stack([m > 0 for m in masks.values()]).any(dim=0)
-        # A unit is used where all of its numbers are: the network weighs them together.
+        # The values of a unit share one weight; a unit is selected if all of them are used.
         member = attention_matrix(self._parts()[0]) > 0
         return (~used).to(torch.float32) @ member.T.to(torch.float32) == 0
 
-    def _final_outputs(self, values: Tensor) -> Tensor:
+    def _final_predictions(self, values: Tensor) -> Tensor:
         return self._make_loss().predict(self.network_(values)[0])
 
 
 class TabNetClassifier(ClassificationTarget, BaseTabNet):
-    """TabNet: attention over units in several steps; needs ``pip install 'suwr[baselines]'``.
+    """TabNet: sequential attention over units; requires ``pip install 'suwr[baselines]'``.
 
-    Its selections can leak: which features are shown may tell what the hidden ones hold. Weighing
-    a unit is not hiding the others, so there are no predictions for given masks.
+    The selection may leak: it can depend on the values of features that are not selected. The
+    network weights its inputs instead of masking them, so it has no `predict_masked`.
 
     Parameters
     ----------
     n_steps : int, default=3
-        Decision steps.
+        Number of decision steps. Not a budget: one step may select any number of units.
     mask_sparsity_weight : float, default=1e-3
-        The published λ: weight of the masks' entropy in the loss. It has no unit of feature cost.
+        The published λ: weight of the entropy of the masks in the loss. Unlike
+        ``sparsity_weight``, it is not a price per unit of feature cost.
     relaxation : float, default=1.3
-        *γ*: 1 uses a feature in one step only, more allows several.
+        *γ*. With 1 a feature is used in a single step; larger values allow several.
     mask_type : {'sparsemax', 'entmax'}, default='sparsemax'
+        Activation of the masks.
     groups, costs
-        As in `suwr.SUWRClassifier`; costs matter for `cost` alone.
+        As in `suwr.SUWRClassifier`; the costs only affect `cost`.
     hidden_size : int, default=8
-        Width of the decision and of the attention part.
+        Width of the decision layers and of the attention layers.
     n_layers : int, default=2
-        Shared, and again as many independent, layers of each step.
+        Number of shared layers, and of independent layers, in each step.
     learning_rate : float, default=0.02
+        Initial learning rate.
     max_epochs, patience, batch_size, validation_fraction, device, random_state, verbose
         As in `AllFeaturesClassifier`.
 

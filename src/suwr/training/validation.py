@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
@@ -130,11 +130,11 @@ class BestState:
 
     Parameters
     ----------
-    network : Network
+    network : Module
     n_models : int, default=1
     """
 
-    def __init__(self, network: Network, n_models: int = 1) -> None:
+    def __init__(self, network: nn.Module, n_models: int = 1) -> None:
         self.network = network
         self.value = torch.full((n_models,), torch.inf)
         self.state = {k: v.clone() for k, v in network.state_dict().items()}

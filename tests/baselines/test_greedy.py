@@ -1,0 +1,115 @@
+"""GDFS and DIME."""
+
+import numpy as np
+import pytest
+import torch
+from easy_problems import fit, one_column, switch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from suwr import baselines
+from suwr.baselines.greedy_training import prefix_masks
+from suwr.data.units import Units
+from suwr.nn.inputs import MaskedInputs
+
+
+@pytest.mark.parametrize("method", ["GDFS", "DIME"])
+def test_the_control_column_is_revealed_first(method):
+    X, y = switch()
+    # With the published exploration rate, DIME needs more epochs.
+    params = {
+        "GDFS": {"max_steps": 2, "max_epochs": 30},
+        "DIME": {"sparsity_weight": 0.1, "max_epochs": 80},
+    }[method]
+    model = fit(f"{method}Classifier", X, y, **params)
+    order = model.policy_.rollout(model._encode(model._read(X))).order[:, :, 0]
+    assert (order[:, 0] == 0).all()
+    np.testing.assert_array_equal(order[:, 1], np.where(X[:, 0] > 0, 1, 2))
+    assert model.select(X).sum(axis=1).mean() < 3
+    assert model.score(X, y) > 0.95
+
+
+def test_dime_stops_by_confidence_budget_and_cost():
+    X, y = switch()
+    confident = fit("DIMEClassifier", X, y, stopping="confidence", confidence=0.9, max_epochs=30)
+    done = confident.predict_proba(X).max(axis=1) >= 0.9
+    full = confident.select(X).sum(axis=1) == 4
+    assert (done | full).all()
+    assert done.mean() > 0.5
+    assert not full.all()
+
+    costs = {"x0": 1.0, "x1": 2.0}
+    bounded = fit(
+        "DIMEClassifier", X, y, stopping="budget", max_cost=2.0, costs=costs, max_epochs=5
+    )
+    assert bounded.cost(X).max() <= 2.0
+    assert bounded.cost(X).min() > 0
+
+    empty = fit("DIMEClassifier", X, y, sparsity_weight=10.0, max_epochs=3)
+    assert not empty.select(X).any()
+
+
+def test_dime_regressor_does_not_stop_by_confidence():
+    X, _, value = one_column(60)
+    with pytest.raises(ValueError, match="'stopping' parameter of DIMERegressor must be"):
+        fit("DIMERegressor", X, value, stopping="confidence")
+
+
+@pytest.mark.parametrize("kind", ["Classifier", "Regressor"])
+def test_one_model_predicts_at_every_budget(kind):
+    X, label, value = one_column(300)
+    y = label if kind == "Classifier" else value
+    model = fit(f"GDFS{kind}", X, y, max_steps=3)
+    steps = model.predict_steps(X)
+    final = model.predict_proba(X) if kind == "Classifier" else model.predict(X)
+    assert steps.shape[:2] == (300, 4)
+    np.testing.assert_allclose(steps[:, -1], final, atol=1e-6)
+    assert np.ptp(steps[:, 0], axis=0).max() == 0
+    # The informative column is revealed first, so that one step is as good as three.
+    correct = steps[:, 1].argmax(axis=1) == y if kind == "Classifier" else abs(steps[:, 1] - y) < 1
+    assert correct.mean() > 0.9
+
+
+def test_a_row_that_stopped_keeps_its_prediction():
+    X, y = switch()
+    model = fit("DIMEClassifier", X, y, stopping="confidence", confidence=0.9, max_epochs=10)
+    steps = model.predict_steps(X)
+    assert steps.shape[:2] == (len(X), model.max_steps_ + 1)
+    assert not np.isnan(steps).any()
+    np.testing.assert_allclose(steps[:, -1], model.predict_proba(X), atol=1e-6)
+
+
+@given(data=st.data())
+def test_prefix_masks_are_unions_of_the_first_units(data):
+    n_units, n_columns = 4, 5
+    membership = data.draw(arrays(bool, (n_units, n_columns)))
+    units = Units(tuple("abcd"), membership, np.ones(n_units))
+    inputs = MaskedInputs.build(units, np.arange(n_columns), "cpu")
+    order = data.draw(st.lists(st.sampled_from([-1, 0, 1, 2, 3]), min_size=1, max_size=6))
+    length = data.draw(st.integers(0, len(order)))
+    expected = np.zeros(n_columns, dtype=bool)
+    for unit in order[:length]:
+        if unit >= 0:
+            expected |= membership[unit]
+    mask = prefix_masks(inputs, torch.tensor([order]), torch.tensor([length]))
+    np.testing.assert_array_equal(mask[0].numpy(), expected)
+
+
+def test_an_update_uses_a_bounded_number_of_steps_of_each_row():
+    """The size of an update must not grow with the number of steps."""
+    X, y, _ = one_column(64)
+    sizes = set()
+
+    class Counting(baselines.GDFSClassifier):
+        def _step_loss(self, network, data, rows, step, *rest):
+            sizes.add(step.unit.shape[1])
+            assert step.before.shape == (*step.unit.shape, 5)
+            revealed = step.after & ~step.before
+            assert (revealed.sum(dim=-1) == 1).all()
+            assert revealed.gather(-1, step.unit.unsqueeze(-1)).all()
+            return super()._step_loss(network, data, rows, step, *rest)
+
+    for steps in (1, 5):
+        Counting(max_epochs=1, max_steps=steps, hidden_size=32, random_state=0).fit(X, y)
+    assert max(sizes) == 4 * min(sizes)
