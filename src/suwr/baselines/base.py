@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -17,84 +15,30 @@ from sklearn.utils.metaestimators import available_if
 from torch import Tensor
 
 from suwr._utils.progress import training_progress
-from suwr._utils.validation import Interval, Options, check_parameters
+from suwr._utils.validation import Interval
 from suwr.baselines.training import Schedule, SelectorNetwork, evaluate_in_blocks
 from suwr.data.units import Patches
-from suwr.estimators.table_model import TableModel, TrainingData, read_masks, seeded
+from suwr.estimators.table_model import (
+    TABLE_CONSTRAINTS,
+    TableModel,
+    TrainingData,
+    read_masks,
+    seeded,
+)
 from suwr.training.loop import History, Phase, run_phases
 
 __all__ = [
-    "BASE_CONSTRAINTS",
     "SELECTOR_CONSTRAINTS",
     "BaseBaseline",
     "BaseSelector",
-    "renamed_parameter",
     "same_units",
 ]
 
-BASE_CONSTRAINTS: dict[str, Any] = {
-    "groups": None,
-    "costs": None,
-    "hidden_size": [Interval(Integral, 1)],
-    "n_layers": [Interval(Integral, 1)],
-    "max_epochs": [Interval(Integral, 1)],
-    "batch_size": [Options("auto"), Interval(Integral, 2)],
-    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-    "device": [str],
-    "random_state": [None, Interval(Integral, 0), np.random.RandomState],
-    "verbose": [bool, Interval(Integral, 0)],
-}
 SELECTOR_CONSTRAINTS: dict[str, Any] = {
-    **BASE_CONSTRAINTS,
+    **TABLE_CONSTRAINTS,
     "patience": [None, Interval(Integral, 1)],
     "learning_rate": [Interval(Real, 0, closed="neither")],
 }
-
-Class = TypeVar("Class", bound=type)
-
-
-def renamed_parameter(old: str, new: str) -> Callable[[Class], Class]:
-    """Class decorator: keep the former name of a parameter working, with a warning.
-
-    ``__init__`` accepts ``old`` in place of ``new``, and the fitted attribute ``old_`` is an alias
-    of ``new_``.
-
-    Parameters
-    ----------
-    old, new : str
-        The former and the present name.
-    """
-
-    def warn(what: str, owner: object, instead: str) -> None:
-        warnings.warn(
-            f"The {what} of {type(owner).__name__} is deprecated and will be removed in version "
-            f"0.3. Use {instead!r} instead.",
-            FutureWarning,
-            stacklevel=3,
-        )
-
-    def decorate(cls: Class) -> Class:
-        init = cls.__init__  # type: ignore[misc]
-
-        @wraps(init)
-        def wrapper(self: Any, **parameters: Any) -> None:
-            if old in parameters:
-                if new in parameters:
-                    raise TypeError(f"{old!r} is the former name of {new!r}: pass only {new!r}.")
-                warn(f"{old!r} parameter", self, new)
-                parameters[new] = parameters.pop(old)
-            init(self, **parameters)
-
-        def alias(self: Any) -> Any:
-            value = getattr(self, f"{new}_")
-            warn(f"'{old}_' attribute", self, f"{new}_")
-            return value
-
-        cls.__init__ = wrapper  # type: ignore[misc]
-        setattr(cls, f"{old}_", property(alias))
-        return cls
-
-    return decorate
 
 
 def same_units(values: Tensor, units: NDArray[np.intp], n_units: int) -> Tensor:
@@ -130,7 +74,7 @@ class BaseBaseline(TableModel):
     scikit-learn requires.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = BASE_CONSTRAINTS
+    _parameter_constraints: ClassVar[dict[str, Any]] = TABLE_CONSTRAINTS
 
     groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None
     costs: Mapping[str, float] | ArrayLike | None = None
@@ -158,12 +102,6 @@ class BaseBaseline(TableModel):
     def _n_epochs(self) -> int:
         """Total number of epochs of all training phases, for the progress bar."""
         return self.max_epochs
-
-    def _check_parameters(self) -> None:
-        """Raise a ``ValueError`` for an invalid parameter or combination of parameters."""
-        check_parameters(
-            type(self).__name__, self._parameter_constraints, self.get_params(deep=False)
-        )
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
         """Fit the selector and the predictor.

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from suwr._utils.validation import Interval
-from suwr.baselines.base import BASE_CONSTRAINTS, BaseBaseline
+from suwr.baselines.base import BaseBaseline
 from suwr.baselines.greedy_training import GreedyPhase, PrefixFineTuning, Step
 from suwr.estimators.sequential import SequentialModel
-from suwr.estimators.table_model import TrainingData
+from suwr.estimators.table_model import TABLE_CONSTRAINTS, TrainingData
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.networks import Architecture, SeparateNetwork
 from suwr.nn.rollout import Policy
@@ -35,7 +35,7 @@ from suwr.training.validation import Objective, validation_objective
 __all__ = ["GREEDY_CONSTRAINTS", "BaseGreedy", "staged_decay"]
 
 GREEDY_CONSTRAINTS: dict[str, Any] = {
-    **BASE_CONSTRAINTS,
+    **TABLE_CONSTRAINTS,
     "max_steps": [None, Interval(Integral, 1)],
 }
 # Upper limit of the number of steps if `max_steps` is None, as in SUWR.
