@@ -146,7 +146,7 @@ def explain_rows(
 
 
 def _stop_reason(model: SequentialModel, trace: Trace, row: int, n_steps: int) -> str:
-    if not np.any(model.units_.membership & ~trace.mask[row]):
+    if not np.any(model.units_.membership[model.selectable_units_] & ~trace.mask[row]):
         return "everything"
     return "budget" if n_steps == model.max_steps_ else "decision"
 

@@ -174,8 +174,8 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         )
         return TrainingData(rows, validation_part, inputs, loss, seed, train, validation)
 
-    def _parts(self) -> tuple[MaskedInputs, Loss]:
-        inputs = MaskedInputs.build(self.units_, self.encoder_.column_of, self.device_)
+    def _parts(self, selectable: NDArray[np.bool_] | None = None) -> tuple[MaskedInputs, Loss]:
+        inputs = MaskedInputs.build(self.units_, self.encoder_.column_of, self.device_, selectable)
         return inputs, self._make_loss()
 
     def _resolve_weight(self, value: float | str) -> float:
