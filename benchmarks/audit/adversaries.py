@@ -1,8 +1,8 @@
 """Selectors that try to pass an audit although they leak, each with a leak-free twin.
 
-An adversary is a function ``(rows, column, seed) -> selector``. Every selector reveals x0 and decides
-about the other columns by a function of one column: the hidden x2 in the adversary itself, the
-revealed x0 in its twin. The mechanism that is meant to deceive the auditor is the same in both.
+An adversary is a function ``(rows, column, seed) -> selector``. Every selector reveals x0 and
+decides about the other columns by a function of one column: the hidden x2 in the adversary itself,
+the revealed x0 in its twin. The mechanism that is meant to deceive the auditor is the same in both.
 
 The selectors of this module were written from ``docs/guides/audit.md`` alone, before reading the
 auditor's code; those of `adversaries_informed` were written with knowledge of it.

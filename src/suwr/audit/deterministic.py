@@ -2,8 +2,8 @@
 
 The search ends with the first confirmed witness. Pairs of observed rows require no queries beyond
 their confirmation. Uniform probes of all rows give the statistical guarantee, the detectable leak
-rate; some of them are queried individually. Adaptive probes concentrate on rows and values for which
-a surrogate model of the selector predicts a change of the mask.
+rate; some of them are queried individually. Adaptive probes concentrate on rows and values for
+which a surrogate model of the selector predicts a change of the mask.
 """
 
 from dataclasses import dataclass, field

@@ -3,8 +3,8 @@
 If all possible rows can be queried, the answers form a table ζ(h | x), and `suwr.exact.leakage`
 applies the paper's definitions to it. Otherwise, for a selector that states the probabilities of
 its masks, ζ(h | x) is compared with ζ(h | x') for counterfactual rows x'. Stated probabilities can
-prove a leak but not its absence: whether the sampled masks follow them (`suwr.audit.goodness_of_fit`), and
-whether the sampled masks leak, is tested separately.
+prove a leak but not its absence: whether the sampled masks follow them
+(`suwr.audit.goodness_of_fit`), and whether the sampled masks leak, is tested separately.
 """
 
 from dataclasses import dataclass

@@ -54,6 +54,7 @@ class AuditProcedure:
         self.results: dict[str, Any] = {
             "support": "empirical" if support == "empirical" else "product",
             "reproducible": True,
+            "independent_draws": reproducibility.independent,
             "batch_dependent": reproducibility.batch_dependent,
         }
         self.leaks = False

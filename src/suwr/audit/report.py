@@ -97,6 +97,8 @@ class AuditReport:
         Number of queried rows that the selector was fitted on.
     reproducible : bool
         Whether identical queries to a deterministic selector returned identical masks throughout.
+    independent_draws : bool
+        Whether masks that a stochastic selector draws in one call appear to be independent.
     batch_dependent : bool
         Whether the mask of a row depends on the other rows of the call.
     mean_features : float
@@ -152,6 +154,7 @@ class AuditReport:
     n_batches: int = 0
     n_training_rows: int = 0
     reproducible: bool = True
+    independent_draws: bool = True
     batch_dependent: bool = False
     mean_features: float = float("nan")
     p_value: float | None = None
@@ -258,6 +261,7 @@ class AuditReport:
                 "batches": self.n_batches,
                 "training_rows": self.n_training_rows,
                 "reproducible": self.reproducible,
+                "independent_draws": self.independent_draws,
                 "batch_dependent": self.batch_dependent,
                 "p_value": _finite(self.p_value),
                 "finding": self.finding,

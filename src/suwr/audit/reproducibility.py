@@ -7,6 +7,7 @@ alone. A selector for which this does not hold is tested in each way in which it
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.stats import chi2
 
 from suwr.audit.background import IntArray
 from suwr.audit.queries import SelectorQueries
@@ -16,6 +17,9 @@ from suwr.selector import BoolArray
 _BATCHES = ((1, 64), (2, 8), (3, 8), (7, 4), (32, 2))
 #: Smaller shares of changed masks are attributed to rounding errors that depend on the batch size.
 _MAX_ROUNDING_SHARE = 0.01
+_N_CALLS, _N_COPIES = 30, 40
+_DEPENDENCE_LEVEL = 1e-4
+_SMALL_BATCH = 32
 
 
 @dataclass
@@ -30,11 +34,14 @@ class Reproducibility:
         Whether an identical call returned different masks.
     batch_dependent : bool
         Whether masks changed with the other rows of the batch.
+    independent : bool
+        Whether masks that are drawn in one call appear to be independent.
     cautions : list of str
     """
 
     masks: BoolArray
     stochastic: bool = False
+    independent: bool = True
     batch_dependent: bool = False
     cautions: list[str] = field(default_factory=list)
 
@@ -49,7 +56,7 @@ def check_reproducibility(queries: SelectorQueries, rng: np.random.Generator) ->
     sources = background.unchanged(np.arange(background.n_rows))
     masks = queries.select(sources)
     if (queries.select(sources) != masks).any():
-        return Reproducibility(masks, stochastic=True)
+        return _check_draws(queries, Reproducibility(masks, stochastic=True), rng)
     alone, together = _changes_by_batch(queries, masks, rng)
     if not alone.any() and not together.any():
         return Reproducibility(masks)
@@ -71,6 +78,39 @@ def check_reproducibility(queries: SelectorQueries, rng: np.random.Generator) ->
             result.cautions.append(
                 "The selector was therefore queried one row at a time, and in fixed batches."
             )
+    return result
+
+
+def _check_draws(
+    queries: SelectorQueries, result: Reproducibility, rng: np.random.Generator
+) -> Reproducibility:
+    """Draw masks of one row in several calls and test whether all calls have the same frequencies.
+
+    Tests of leakage remain valid for dependent draws but lose power, which smaller calls restore.
+    """
+    background = queries.background
+    _, kind, counts = np.unique(result.masks, axis=0, return_inverse=True, return_counts=True)
+    row = int(rng.choice(np.flatnonzero(kind.reshape(-1) == counts.argmax())))
+    copies = background.unchanged(np.full(min(_N_COPIES, queries.batch_size), row))
+    if len(copies) < 2 or queries.out_of_time:
+        return result
+    samples = np.stack([queries.select_together(copies) for _ in range(_N_CALLS)])
+    events = np.concatenate([samples, (samples == result.masks[row]).all(axis=2, keepdims=True)], 2)
+    frequency = events.mean(axis=1)
+    mean = frequency.mean(axis=0)
+    variance = mean * (1 - mean) / len(copies)
+    varies = variance > 0
+    if not varies.any():
+        return result
+    squares = ((frequency - mean) ** 2)[:, varies].sum(axis=0) / variance[varies]
+    p_value = float(chi2.sf(squares, _N_CALLS - 1).min()) * int(varies.sum())
+    if p_value < _DEPENDENCE_LEVEL:
+        result.independent = False
+        queries.batch_size = min(queries.batch_size, _SMALL_BATCH)
+        result.cautions.append(
+            "Masks that are drawn in the same call depend on each other, so that the power of the "
+            "tests is unknown."
+        )
     return result
 
 

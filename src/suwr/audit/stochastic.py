@@ -3,8 +3,9 @@
 Three tests share the false-alarm rate: the pooled independence test (`suwr.audit.pooled`) of masks
 drawn in batches, the same test of fewer masks drawn in calls of one row, and a test of single pairs
 of rows. Pooling has little power for leaks that are confined to few rows and does not apply to the
-empirical support; there, both rows of a pair are queried many times. Each test selects its hypotheses on one set of draws and tests the few that remain on another, with a
-Bonferroni correction, so that the adaptive selection does not inflate the false-alarm rate.
+empirical support; there, both rows of a pair are queried many times. Each test selects its
+hypotheses on one set of draws and tests the few that remain on another, with a Bonferroni
+correction, so that the adaptive selection does not inflate the false-alarm rate.
 """
 
 from collections import Counter
@@ -205,7 +206,7 @@ def _pooled_witness(
     if not best:
         return None
     pair = best[0]
-    _, share, share_other = _fisher_pair_test(queries, pair, n_last)
+    _, share, share_other = _fisher_pair_test(queries, pair, n_last, rng)
     mask: BoolArray = np.array(pair.mask)
     return make_witness(queries, pair.source, pair.other, mask, mask, "product", share, share_other)
 
@@ -230,7 +231,7 @@ def _run_pair_tests(
     for pair in pairs:
         if queries.out_of_time:
             return
-        p_value, probability, probability_other = _fisher_pair_test(queries, pair, n_last)
+        p_value, probability, probability_other = _fisher_pair_test(queries, pair, n_last, rng)
         result.p_value = min(result.p_value, 1.0, len(pairs) * p_value / share)
         if p_value <= level / len(pairs):
             assert pair.mask is not None
@@ -285,14 +286,20 @@ def _observed_pairs(codes: IntArray, rows: IntArray, masks: BoolArray) -> list[P
 
 
 def _draw_masks(
-    queries: SelectorQueries, pair: Pair, n_draws: int
+    queries: SelectorQueries, pair: Pair, n_draws: int, rng: np.random.Generator | None = None
 ) -> tuple[Counter[bytes], Counter[bytes]]:
-    """Count the masks of both rows, interleaved in one batch so that batch effects cancel."""
-    both = np.stack([pair.source, pair.other])
-    masks = queries.select(np.tile(both, (n_draws, 1)))
+    """Count the masks of both rows, drawn in the same batches so that batch effects cancel.
+
+    The rows alternate or, with ``rng``, are in random order. A test requires the latter, since
+    masks may depend on positions in the batch.
+    """
+    which = np.tile([0, 1], n_draws)
+    if rng is not None:
+        which = rng.permutation(which)
+    masks = queries.select(np.stack([pair.source, pair.other])[which])
     return (
-        Counter(mask.tobytes() for mask in masks[0::2]),
-        Counter(mask.tobytes() for mask in masks[1::2]),
+        Counter(mask.tobytes() for mask in masks[which == 0]),
+        Counter(mask.tobytes() for mask in masks[which == 1]),
     )
 
 
@@ -332,11 +339,11 @@ def _successive_halving(
 
 
 def _fisher_pair_test(
-    queries: SelectorQueries, pair: Pair, n_draws: int
+    queries: SelectorQueries, pair: Pair, n_draws: int, rng: np.random.Generator
 ) -> tuple[float, float, float]:
     """P-value of Fisher's exact test on new draws, and the mask's frequency for both rows."""
     assert pair.mask is not None
-    counts = _draw_masks(queries, pair, n_draws)
+    counts = _draw_masks(queries, pair, n_draws, rng)
     key = pair.mask.tobytes()
     a, b = counts[0][key], counts[1][key]
     p_value = one_sided_fisher((a, n_draws - a), (b, n_draws - b), pair.sign)

@@ -140,12 +140,17 @@ def _describe_stated_probabilities(report: AuditReport) -> list[str]:
 def _describe_draws(report: AuditReport) -> list[str]:
     if report.detectable_shift is None:
         return []
+    if not report.independent_draws or not report.reproducible:
+        return [
+            f"No significant difference in {report.n_draws:,} drawn masks. The size of leak that "
+            "would have been detected is unknown, since the draws are not independent."
+        ]
     alone = ""
     if report.detectable_shift_individually is not None:
         alone = f", and of {report.detectable_shift_individually:.2f} in calls of one row,"
     return [
-        f"No significant difference in {report.n_draws:,} drawn masks. For independent draws, a "
-        f"shift of {report.detectable_shift:.3f}{alone} in the probability of a mask or of "
+        f"No significant difference in {report.n_draws:,} drawn masks. A shift of "
+        f"{report.detectable_shift:.3f}{alone} in the probability of a mask or of "
         "revealing a unit, the same for all rows, between the lower and upper half of the values "
         "of a hidden unit, would have been detected with 95 % probability (false-alarm rate "
         f"{100 * report.false_alarm_rate:.2g} %). The power for other shifts is unknown."
