@@ -207,9 +207,9 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
 
     # Using a fitted model.
 
-    def _read(self, X: Any, first_row: int = 0) -> Table:
+    def _read(self, X: Any, rows: Sequence[Any] | None = None) -> Table:
         check_is_fitted(self, self._fitted_attribute)
-        return read_predict_table(self, X, first_row)
+        return read_predict_table(self, X, rows)
 
     @staticmethod
     def _chunks(table: Table) -> Iterator[Table]:
