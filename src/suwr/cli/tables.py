@@ -44,9 +44,8 @@ def read_frame(path: Path, *, infer_types: bool, columns: list[str] | None = Non
             doubles = header[header.duplicated()]
             if len(doubles):
                 raise TableError(f"{str(path)!r} has two columns named {doubles.iloc[0]!r}.")
-            # Python parses the same numbers from the same texts when the model is used.
-            inferred = {"float_precision": "round_trip", "low_memory": False}
-            types = inferred if infer_types else READ_AS_TEXT
+            # By default, pandas infers types of parts of a column.
+            types = {"low_memory": False} if infer_types else READ_AS_TEXT
             return pandas.read_csv(path, usecols=columns, **options, **types)
     except TableError:
         raise
