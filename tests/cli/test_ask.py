@@ -109,7 +109,7 @@ def test_invalid_answers_are_asked_again(folder):
     typed = [text for pair in zip(wrong, answers, strict=True) for text in pair if text != ""]
     done, record = ask(folder, *typed)
     assert done.exit_code == 0, done.output
-    assert done.output.count("Please enter a number. Got 'abc'.") == 2
+    assert done.output.count("Please enter a finite number. Got 'abc'.") == 2
     assert suwr.Explanation.from_json(json.dumps(record))[0] == narrative
 
 
@@ -252,9 +252,9 @@ def test_categories_take_precedence_over_commands():
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
-        ("x", NUMBER, "Please enter a number. Got 'x'"),
+        ("x", NUMBER, "Please enter a finite number. Got 'x'"),
         ("inf", NUMBER, "finite number"),
-        ("nan", NUMBER, "finite number"),
+        ("1_000", NUMBER, "finite number"),
         ("maybe", FLAG, "one of: False, True"),
     ],
 )
