@@ -47,7 +47,7 @@ def test_narrative_is_a_table_of_steps():
     for part in ("Row 3", "from 1 of 5 features", "age is 71", "ill 90 %", "25 %", "80 %"):
         assert part in text
     assert "nothing revealed" in text
-    assert "more was not worth its price" in text
+    assert "Stopped by the stopping policy" in text
     assert page.tags.count("tr") == 3
     assert page.widths == [f"width:{p}%" for p in ("60.0", "40.0", "25.0", "90.0", "10.0", "80.0")]
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import beta
 
 from suwr._utils.deprecation import warn_deprecated
+from suwr._utils.text import printable
 from suwr.audit.gaps import PredictiveGap, PredictiveGaps
 from suwr.audit.witness import Witness
 
@@ -248,7 +249,7 @@ def _headline(report: AuditReport) -> str:
     if report.support == "masks only":
         kind = "masks only"
     return (
-        f"Audit of {report.selector}: {report.verdict.upper()}\n"
+        f"Audit of {printable(report.selector)}: {report.verdict.upper()}\n"
         f"{report.n_rows:,} rows, {report.n_columns} columns, {report.mean_features:.1f} columns "
         f"revealed on average; {kind}."
     )
@@ -258,7 +259,10 @@ def _describe_witness(report: AuditReport) -> list[str]:
     w = report.witness
     if w is None:
         return []
-    revealed = ", ".join(w.revealed[:6]) + (", …" if len(w.revealed) > 6 else "") or "nothing"
+    revealed = (
+        ", ".join(map(printable, w.revealed[:6])) + (", …" if len(w.revealed) > 6 else "")
+        or "nothing"
+    )
     if w.probability is not None and w.probability_other is not None:
         about = "" if report.evidence == "proof" else "about "
         text = (
@@ -307,7 +311,9 @@ def _describe_probes(report: AuditReport) -> list[str]:
             "with 95 % probability."
         )
     if report.finding:
-        parts.append(f"Significant on new draws: {report.finding} (p = {report.p_value:.2g}).")
+        parts.append(
+            f"Significant on new draws: {printable(report.finding)} (p = {report.p_value:.2g})."
+        )
     elif report.detectable_shift is not None and not report.leaks:
         parts.append(
             f"No significant difference in {report.n_probes:,} drawn masks. A shift of "
@@ -324,7 +330,7 @@ def _describe_influence(report: AuditReport) -> list[str]:
     scale, unit = (1, "") if report.stochastic else (100, " %")
     effect = "shift of a mask probability" if report.stochastic else "changed masks"
     top = list(report.influence.items())[:5]
-    listed = ", ".join(f"`{name}` {scale * value:.2g}{unit}" for name, value in top)
+    listed = ", ".join(f"`{printable(name)}` {scale * value:.2g}{unit}" for name, value in top)
     return [f"Effect of resampling a single hidden unit ({effect}): {listed}."]
 
 
@@ -353,8 +359,8 @@ def _describe_gaps(report: AuditReport) -> list[str]:
 
 def _feature_line(g: PredictiveGap, level: str) -> str:
     return (
-        f"Feature leakage: the selection contains {g.leak:.2f} bits about `{g.target}`, which is "
-        f"not among the selected features ({level} {g.low:.2f} to {g.high:.2f}; hidden in "
+        f"Feature leakage: the selection contains {g.leak:.2f} bits about `{printable(g.target)}`, "
+        f"which is not among the selected features ({level} {g.low:.2f} to {g.high:.2f}; hidden in "
         f"{g.n_rows:,} rows)."
     )
 
