@@ -142,7 +142,7 @@ def explain_rows(
                 len(units),
             )
         )
-    return Explanation(narratives, ModelSource(model, table, policy))
+    return Explanation(narratives, ModelSource(model, table, policy, generator is not None))
 
 
 def _stop_reason(model: SequentialModel, trace: Trace, row: int, n_steps: int) -> str:
@@ -183,12 +183,15 @@ class ModelSource:
         The explained rows.
     policy : Policy
         The policy that the rows were explained with.
+    sampled : bool
+        Whether decisions were drawn from the policy.
     """
 
-    def __init__(self, model: SequentialModel, table: Table, policy: Policy) -> None:
+    def __init__(self, model: SequentialModel, table: Table, policy: Policy, sampled: bool) -> None:
         self._model = model
         self._table = table
         self._policy = policy
+        self.sampled = sampled
 
     def layout(self) -> Layout:
         """Return the columns and units."""
@@ -209,4 +212,4 @@ class ModelSource:
 
     def take(self, rows: slice) -> ModelSource:
         """Return the source of a subset of the rows."""
-        return ModelSource(self._model, self._table.take(rows), self._policy)
+        return ModelSource(self._model, self._table.take(rows), self._policy, self.sampled)

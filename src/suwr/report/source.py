@@ -51,7 +51,15 @@ class PageModel:
 
 
 class Source(Protocol):
-    """The model and the rows behind an explanation; rows are numbered as in the explanation."""
+    """The model and the rows behind an explanation; rows are numbered as in the explanation.
+
+    Attributes
+    ----------
+    sampled : bool
+        Whether decisions were drawn from the policy, instead of the most probable ones.
+    """
+
+    sampled: bool
 
     def layout(self) -> Layout:
         """Return the columns and units."""
