@@ -28,7 +28,7 @@ function parseBoolean(cell) {
 }
 
 function parseText(cell, categories) {
-  const text = labelText(cell);
+  const text = typeof cell === "string" ? cell : labelText(cell);
   return MISSING_TEXTS.has(text) && !categories.includes(text) ? null : text;
 }
 
