@@ -252,9 +252,9 @@ def test_categories_take_precedence_over_commands():
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
-        ("x", NUMBER, "Please enter a number. Got 'x'"),
+        ("x", NUMBER, "Please enter a finite number. Got 'x'"),
         ("inf", NUMBER, "finite number"),
-        ("nan", NUMBER, "finite number"),
+        ("1_000", NUMBER, "finite number"),
         ("maybe", FLAG, "one of: False, True"),
     ],
 )

@@ -14,6 +14,7 @@ from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.text import printable
 from suwr.cli.terminal import Terminal
 from suwr.data.encoding import ColumnCode
+from suwr.data.parsing import INVALID
 from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.io import load
 from suwr.explanation import Explanation
@@ -97,7 +98,12 @@ def read_answer(text: str, code: ColumnCode) -> Answer:
         return Answer(undo=True)
     if word in UNKNOWN:
         return Answer(None)
-    return Answer(_number(text, code) if code.categories is None else _unseen(text, code))
+    value = code.parse(text)
+    if value is None:
+        return Answer(None)
+    if code.categories is None:
+        return Answer(_number(value, text, code))
+    return Answer(value if value in code.categories else _unseen(text, code))
 
 
 def describe(code: ColumnCode) -> str:
@@ -258,12 +264,8 @@ def _category(text: str, categories: tuple[Any, ...]) -> Any:
     return alike[0] if len(alike) == 1 else None
 
 
-def _number(text: str, code: ColumnCode) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise ValueError(f"Please enter a number. Got {text!r}.") from None
-    if value - value != 0:
+def _number(value: Any, text: str, code: ColumnCode) -> float:
+    if value is INVALID:
         raise ValueError(f"Please enter a finite number. Got {text!r}.")
     if abs(value - code.center) > MAX_SCALES * code.scale:
         raise UnseenError(
@@ -271,7 +273,7 @@ def _number(text: str, code: ColumnCode) -> float:
             "Enter it again to use it anyway.",
             value,
         )
-    return value
+    return float(value)
 
 
 def _unseen(text: str, code: ColumnCode) -> Any:

@@ -46,7 +46,7 @@ class Scores:
     order: NDArray[np.intp]
 
 
-def score_rows(model: SequentialModel, X: Any) -> Scores:
+def score_rows(model: SequentialModel, X: Any, first_row: int = 0) -> Scores:
     """Return what ``predict``, ``predict_proba`` and ``select`` return for ``X``, bit for bit.
 
     Parameters
@@ -54,10 +54,11 @@ def score_rows(model: SequentialModel, X: Any) -> Scores:
     model : SUWRClassifier or SUWRRegressor
         Fitted.
     X : array-like or data frame of shape (n, d)
+    first_row : int, default=0
+        Number of the first row, for errors.
     """
     outputs, masks, orders = [], [], []
-    for values in model._chunks(model._read(X)):
-        trace = model.policy_.rollout(values)
+    for values, trace in model._rollouts(model._read(X, first_row), model.policy_):
         mask = torch.as_tensor(trace.mask, device=values.device)
         outputs.append(model.policy_.predict(values, mask).cpu().numpy())
         masks.append(trace.mask)
@@ -108,10 +109,8 @@ def explain_rows(
     generator : torch.Generator, optional
         Draws the decisions of the sampled policy; None is the greedy policy.
     """
-    traces = [
-        policy.rollout(values, generator=generator, record=True) for values in model._chunks(table)
-    ]
-    trace = _join_traces(traces)
+    rollouts = model._rollouts(table, policy, generator=generator, record=True)
+    trace = _join_traces([trace for _, trace in rollouts])
     assert trace.stop_probability is not None
     assert trace.prediction is not None
     n, states = trace.stop_probability.shape

@@ -162,7 +162,8 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
             parts = table.encode(encoder, (train, validation))
             values = [torch.from_numpy(part) for part in parts]
         else:
-            encoded = torch.as_tensor(encoder.encode(table), device=device)
+            parsed = encoder.parse(table.columns)
+            encoded = torch.as_tensor(encoder.encode(parsed), device=device)
             values = [encoded[torch.as_tensor(part, device=device)] for part in (train, validation)]
         rows, validation_part = (
             Rows(
@@ -206,16 +207,21 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
 
     # Using a fitted model.
 
-    def _read(self, X: Any) -> Table:
+    def _read(self, X: Any, first_row: int = 0) -> Table:
         check_is_fitted(self, self._fitted_attribute)
-        return read_predict_table(self, X)
+        return read_predict_table(self, X, first_row)
 
-    def _chunks(self, table: Table) -> Iterator[Tensor]:
-        """Yield the encoded rows in chunks of bounded size."""
+    @staticmethod
+    def _chunks(table: Table) -> Iterator[Table]:
+        """Yield the rows in chunks of bounded size."""
         for start in range(0, table.n_rows, CHUNK):
-            yield self._encode(table.take(slice(start, start + CHUNK)))
+            yield table.take(slice(start, start + CHUNK))
 
     def _encode(self, table: Table) -> Tensor:
+        """Encode a table; call `Table.check_revealed` before the result of a revealed cell is used.
+
+        Invalid cells are NaN, so that a forgotten check cannot give a plausible result.
+        """
         return torch.as_tensor(self.encoder_.encode(table), device=self.device_)
 
     @abstractmethod
