@@ -15,10 +15,10 @@ NODES = '[...document.querySelectorAll("*")]'
 TAGS = f"() => [...new Set({NODES}.map((node) => node.tagName.toLowerCase()))]"
 # Elements that a page may have; none of them loads anything.
 ALLOWED = {
-    "a", "body", "button", "circle", "details", "div", "footer", "form", "g", "h1", "h2", "h3", "head",
-    "header", "html", "input", "label", "li", "line", "main", "meta", "nav", "noscript", "ol", "option",
-    "p", "path", "pre", "rect", "script", "section", "select", "small", "span", "strong", "style",
-    "summary", "svg", "text", "title", "ul",
+    "a", "body", "button", "circle", "details", "div", "footer", "form", "g", "h1", "h2", "h3",
+    "head", "header", "html", "input", "label", "li", "line", "main", "meta", "nav", "noscript",
+    "ol", "option", "p", "path", "pre", "rect", "script", "section", "select", "small",
+    "span", "strong", "style", "summary", "svg", "text", "title", "ul",
 }  # fmt: skip
 
 

@@ -78,6 +78,23 @@ def test_extreme_numbers_and_numbers_as_text(open_page, tmp_path):
     check_page(model.explain(changed), open_page, tmp_path)
 
 
+def test_invalid_hidden_cells_are_not_in_the_page(open_page, tmp_path):
+    model, X, _ = page_data.mixed()
+    masks, raw = model.select(X[:40]), X[:40].astype(object)
+    hidden = np.argwhere(~masks)
+    for row, column in hidden:
+        raw.iat[row, column] = "not a number"
+    explanation = model.explain(raw)
+    assert [n.text() for n in explanation] == [n.text() for n in model.explain(X[:40])]
+    check_page(explanation, open_page, tmp_path)
+    data = read_data(tmp_path / "page.html")
+    numeric = {i for i, code in enumerate(model.encoder_.codes) if code.type != "text"}
+    for i, row in enumerate(data["rows"]):
+        cells = row["cells"]
+        known = set(range(len(cells))) if isinstance(cells, list) else {int(c) for c in cells}
+        assert known & numeric == set(np.flatnonzero(masks[i])) & numeric
+
+
 def check_page(explanation, open_page, folder):
     """Assert that the page computes the narratives of Python and says that it agrees."""
     path = folder / "page.html"
@@ -156,11 +173,16 @@ def test_changes_are_discarded_when_the_check_fails(pages, open_page, tmp_path):
     change_stop_probability(data)
     write_data(path, data)
     page = open_page(path)
-    # In the same task, hence before the check of the recorded rows.
-    page.reload(wait_until="commit")
-    page.wait_for_selector("html[data-ready=true]")
-    page.evaluate("document.getElementById('blank').click()")
+    # Start a new case as soon as the page is ready, before the recorded rows are checked.
+    page.add_init_script("""new MutationObserver((_, observer) => {
+      if (document.documentElement?.dataset.ready !== "true") return;
+      observer.disconnect();
+      document.getElementById("blank").click();
+      window.asked = document.querySelector("main form") !== null;
+    }).observe(document, { attributes: true, subtree: true });""")
+    page.reload()
     page.locator("header").get_by_role("alert").wait_for()
+    assert page.evaluate("window.asked")
     assert page.locator("main form").count() == 0
     assert "New case" not in page.locator("h2").text_content()
 

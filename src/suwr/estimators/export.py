@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from suwr.data.encoding import BOUND, ColumnCode
-from suwr.data.tables import Table
 from suwr.exceptions import UnsupportedModelError
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
 from suwr.nn.losses import CrossEntropy, Loss, SquaredError
@@ -64,8 +63,8 @@ def export_model(model: SequentialModel, policy: Policy) -> PageModel:
         "max_steps": policy.max_steps,
         "units_per_step": policy.units_per_step,
         "output": _output(model, policy.loss),
-        "references": _references(model, policy),
         **describe_network(policy, weights),
+        "references": _references(model, policy),
     }
     return PageModel(description, np.concatenate([w.ravel() for w in weights]))
 
@@ -220,18 +219,10 @@ def _numbers(tensor: Tensor) -> NDArray[np.float32]:
 
 
 def _code(code: ColumnCode) -> dict[str, Any]:
-    facts = {"type": _type(code), "has_missing": code.has_missing}
+    facts = {"type": code.type, "has_missing": code.has_missing}
     if code.categories is None:
         return {"center": code.center, "scale": code.scale, **facts}
     return {"categories": list(code.categories), **facts}
-
-
-def _type(code: ColumnCode) -> str:
-    if code.categories is None:
-        return "number"
-    if not code.categories or isinstance(code.categories[0], str):
-        return "text"
-    return "boolean" if isinstance(code.categories[0], bool) else "numeric category"
 
 
 def _references(model: SequentialModel, policy: Policy) -> list[dict[str, Any]]:
@@ -243,13 +234,8 @@ def _references(model: SequentialModel, policy: Policy) -> list[dict[str, Any]]:
     cells = [_reference_cells(code) for code in model.encoder_.codes]
     n_rows = min(MAX_REFERENCES, max(len(column) for column in cells))
     rows = [[column[i % len(column)] for column in cells] for i in range(n_rows)]
-    columns = [
-        np.array([np.nan if v is None else v for v in column], dtype=np.float64)
-        if code.categories is None
-        else np.array([*column, None], dtype=object)[:-1]
-        for code, column in zip(model.encoder_.codes, zip(*rows, strict=True), strict=True)
-    ]
-    values = model._encode(Table(columns, n_rows))
+    columns = [np.array(column, dtype=object) for column in zip(*rows, strict=True)]
+    values = model._encode(model.encoder_.parse(columns))
     mask = torch.ones((n_rows, len(cells)), dtype=torch.bool, device=values.device)
     predictions = model._in_user_units(policy.predict(values, mask).cpu().numpy())
     return [

@@ -201,9 +201,15 @@ class ModelSource:
             groups.shape if isinstance(groups, Patches) else None,
         )
 
-    def values(self, row: int) -> list[Any]:
-        """Return every cell of a row, revealed or not."""
-        return [self._table.value(row, c) for c in range(len(self._table.columns))]
+    def values(self, row: int) -> dict[int, Any]:
+        """Return every cell of a row that could be parsed, revealed or not, by column number."""
+        table = self._table
+        columns = [
+            c
+            for c in range(len(table.columns))
+            if c not in table.invalid or table.invalid[c][row] is None
+        ]
+        return {c: table.value(row, c) for c in columns}
 
     def model(self) -> PageModel:
         """Return the model as data that a page can run."""

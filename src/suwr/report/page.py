@@ -67,7 +67,7 @@ def page_html(
 def page_data(
     explanation: Explanation,
     layout: Layout,
-    cells: Sequence[list[Any]] | None,
+    cells: Sequence[dict[int, Any]] | None,
     model: PageModel | None,
     truth: Sequence[Any] | None,
 ) -> dict[str, Any]:
@@ -77,8 +77,8 @@ def page_data(
     ----------
     explanation : Explanation
     layout : Layout
-    cells : sequence of list or None
-        Complete rows; if None, only revealed values are included.
+    cells : sequence of dict or None
+        Rows by column number; if None, only revealed values are included.
     model : PageModel or None
     truth : sequence or None
         True class or value of each row.
@@ -90,7 +90,9 @@ def page_data(
     for i, narrative in enumerate(explanation):
         row = _row(narrative, unit_number, column_number)
         if cells is not None:
-            row["cells"] = [_plain(v) for v in cells[i]]
+            values = {number: _plain(value) for number, value in cells[i].items()}
+            # A list is shorter than a mapping.
+            row["cells"] = list(values.values()) if len(values) == len(layout.columns) else values
         if truth is not None:
             row["truth"] = _plain(truth[i])
             if narrative.classes is not None:

@@ -65,8 +65,8 @@ class Source(Protocol):
         """Return the columns and units."""
         ...
 
-    def values(self, row: int) -> list[Any]:
-        """Return all values of a row, revealed or not, in the order of the columns."""
+    def values(self, row: int) -> dict[int, Any]:
+        """Return the values of a row by column number, revealed or not, except for invalid ones."""
         ...
 
     def model(self) -> PageModel:

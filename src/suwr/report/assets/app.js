@@ -300,7 +300,11 @@ function start() {
   });
   if (data.model) {
     byId("blank").hidden = false;
-    byId("blank").addEventListener("click", () => { choose(null); render("question"); });
+    byId("blank").addEventListener("click", () => {
+      if (!data.model) return;
+      choose(null);
+      render("question");
+    });
   }
   visible = filterRows(data, controls, texts);
   choose(0);
