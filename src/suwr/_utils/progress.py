@@ -13,6 +13,8 @@ from functools import partial
 from itertools import count
 from typing import Any, Protocol
 
+from suwr._utils.text import printable
+
 __all__ = [
     "ProgressCounter",
     "job_progress",
@@ -41,7 +43,7 @@ class ProgressCounter:
         """Advance by ``n``, optionally with a new description and status text."""
         if self._update is not None:
             changes = {"description": description, "status": status}
-            known = {name: text for name, text in changes.items() if text is not None}
+            known = {name: printable(t) for name, t in changes.items() if t is not None}
             self._update(advance=n, **known)
 
     def expect(self, total: int) -> None:
@@ -94,11 +96,11 @@ def progress_bars(
     )
 
     with Progress(
-        TextColumn("{task.description:<12}"),
+        TextColumn("{task.description:<12}", markup=False),
         BarColumn(),
         *([TextColumn(unit)] if unit else []),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[status]}"),
+        TextColumn("{task.fields[status]}", markup=False),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
@@ -108,7 +110,8 @@ def progress_bars(
         speed_estimate_period=3600,
     ) as bar:
         options: dict[str, Any] = {"total": total, "completed": completed, "status": ""}
-        tasks = [bar.add_task(text, visible=total is not None, **options) for text in descriptions]
+        texts = [printable(text) for text in descriptions]
+        tasks = [bar.add_task(text, visible=total is not None, **options) for text in texts]
         yield [ProgressCounter(partial(bar.update, task)) for task in tasks]
 
 
@@ -202,6 +205,7 @@ def job_progress(total: int) -> Iterator[Callable[[str, float, str | None], None
                 return
             left = time_left(time.monotonic() - start, done, total)
             state = f"{seconds:.0f} s" if error is None else f"FAILED: {error}"
-            print(f"[{done}/{total}, {left} left] {title}: {state}", file=sys.stderr, flush=True)
+            line = f"[{done}/{total}, {left} left] {title}: {state}"
+            print(printable(line), file=sys.stderr, flush=True)
 
         yield report

@@ -14,6 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from suwr import __version__
+from suwr._utils.text import printable
+from suwr.cli.terminal import print_error
 
 __all__ = ["app"]
 
@@ -46,8 +48,8 @@ def _report_errors(command: Callable[..., None]) -> Callable[..., None]:
         except (ValueError, OSError, ImportError, KeyError) as error:
             text = str(error) if not isinstance(error, KeyError) else str(error.args[0])
             if isinstance(error, OSError) and error.strerror and error.filename:
-                text = f"{error.filename}: {error.strerror}"
-            typer.secho("Error: " + " ".join(text.split()), fg="red", err=True)
+                text = f"{printable(error.filename)}: {error.strerror}"
+            print_error(text)
             raise typer.Exit(1) from None
 
     return run
