@@ -191,12 +191,6 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         inputs = MaskedInputs.build(self.units_, self.encoder_.column_of, self.device_)
         return inputs, self._make_loss()
 
-    def _check_weight(self, value: float | str, name: str = "sparsity_weight") -> None:
-        """Raise a ``ValueError`` for NaN and infinity."""
-        if isinstance(value, Real) and not np.isfinite(value):
-            expected = "a finite float of at least 0, or 'auto'"
-            raise parameter_error(name, type(self).__name__, expected, value)
-
     def _resolve_weight(self, value: float | str) -> float:
         """λ in the units of the loss; 'auto' is 1 % of the best constant prediction's loss."""
         return 0.01 * self.constant_loss_ if value == "auto" else float(value)

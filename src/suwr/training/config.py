@@ -28,6 +28,8 @@ _OLD_NAMES = {
     "least_continuation": "min_continuation",
     "most_continuation": "max_continuation",
     "states_per_row": None,
+    "soft_until": None,
+    "hard_from": None,
 }
 
 
@@ -112,10 +114,13 @@ class TrainingConfig:
         ``harden_from`` and the end.
     harden_from : float, default=0.5
         Start of that change, in [0, 1).
-    soft_until, hard_from : float, default=0.5, 0.8
-        Until ``soft_until`` the actor is rewarded with soft targets, the cross-fitted predictions
-        from all features; the labels replace them linearly until ``hard_from``.
-        ``0 <= soft_until < hard_from <= 1``.
+    label_weight : float, default=0.3
+        Weight of the label in the targets that reward the actor, in [0, 1]; the rest is a
+        prediction from all features, which has less variance. See `suwr.training.actor`.
+    policy_weight_decay : float, default=0.1
+        Weight decay of the actor's policy, at least 0.
+    policy_dropout : float, default=0.1
+        Dropout rate of the actor's policy, in [0, 1).
     average_decay : float, default=0.99
         Decay of the exponential moving average of the policy weights, in [0, 1).
     updates_per_walk : int, default=8
@@ -169,8 +174,9 @@ class TrainingConfig:
     stop_softness: float = 0.75
     stop_softness_end: float = 0.75
     harden_from: float = 0.5
-    soft_until: float = 0.5
-    hard_from: float = 0.8
+    label_weight: float = 0.3
+    policy_weight_decay: float = 0.1
+    policy_dropout: float = 0.1
     average_decay: float = 0.99
 
     updates_per_walk: int = 8
@@ -205,8 +211,9 @@ class TrainingConfig:
         "stop_softness": [_POSITIVE],
         "stop_softness_end": [_POSITIVE],
         "harden_from": [_BELOW_ONE],
-        "soft_until": [_BELOW_ONE],
-        "hard_from": [_ABOVE_ZERO],
+        "label_weight": [_FRACTION],
+        "policy_weight_decay": [_NON_NEGATIVE],
+        "policy_dropout": [_BELOW_ONE],
         "average_decay": [_BELOW_ONE],
         "updates_per_walk": [_COUNT],
         "early_states": [_POSITIVE],
@@ -221,11 +228,6 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         check_parameters("TrainingConfig", self.constraints, vars(self))
-        if self.soft_until >= self.hard_from:
-            raise parameter_error(
-                "soft_until", "TrainingConfig", f"less than hard_from={self.hard_from}",
-                self.soft_until,
-            )  # fmt: skip
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any], owner: str) -> TrainingConfig:
