@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -54,6 +55,15 @@ def fit_together(
             f"{len(tables)} tables instead."
         )
     _check_equal(models)
+    with ExitStack() as stack:
+        # No model changes unless the whole stack is trained.
+        fresh = [stack.enter_context(model._fit_aside()) for model in models]
+        _train_stack(fresh, tables, verbose)
+
+
+def _train_stack(
+    models: Sequence[BaseSUWR], tables: Sequence[tuple[Any, Any]], verbose: int
+) -> None:
     parts = [model._prepare(X, y, None) for model, (X, y) in zip(models, tables, strict=True)]
     first = models[0]
     generator = torch.Generator(first.device_)

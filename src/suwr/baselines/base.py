@@ -119,7 +119,14 @@ class BaseBaseline(TableModel):
         Returns
         -------
         self
+            If `fit` raises an exception or is interrupted, the estimator remains as it was.
         """
+        with self._fit_aside() as model:
+            model._train(X, y, sample_weight)
+        return self
+
+    def _train(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
+        """Set the fitted attributes of an unfitted estimator."""
         self._check_parameters()
         data = self._training_data(X, y, sample_weight)
         with (
@@ -128,7 +135,6 @@ class BaseBaseline(TableModel):
         ):
             phases = self._phases(data, generator)
             self.history_ = run_phases(phases, generator, progress)
-        return self
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

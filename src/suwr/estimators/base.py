@@ -138,14 +138,21 @@ class BaseSUWR(SequentialModel):
         Returns
         -------
         self
+            If `fit` raises an exception or is interrupted, the estimator remains as it was.
         """
-        checkpoint = self._fit(X, y, sample_weight)
-        if checkpoint is not None:
-            checkpoint.remove()
+        with self._fit_aside() as model:
+            checkpoint = model._train(X, y, sample_weight)
+            if checkpoint is not None:
+                checkpoint.remove()
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> FileCheckpoint | None:
         """Fit and return the checkpoint, so that a caller can save the model before removing it."""
+        with self._fit_aside() as model:
+            return model._train(X, y, sample_weight)
+
+    def _train(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> FileCheckpoint | None:
+        """Set the fitted attributes of an unfitted estimator; return its checkpoint."""
         data = self._prepare(X, y, sample_weight)
         process_group = self._process_group(data)
         is_main = process_group is None or process_group.is_main

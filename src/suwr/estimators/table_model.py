@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -131,6 +131,19 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         return None
 
     # Before training.
+
+    @contextmanager
+    def _fit_aside(self) -> Iterator[Self]:
+        """Yield an unfitted copy to fit; its attributes are installed if the block succeeds.
+
+        After an exception or an interrupt, this estimator is what it was before.
+        """
+        fresh = type(self).__new__(type(self))
+        # scikit-learn's convention: the names of fitted attributes end with an underscore.
+        fresh.__dict__ = {k: v for k, v in vars(self).items() if not k.endswith("_")}
+        yield fresh
+        # A single assignment, which an interrupt cannot divide.
+        self.__dict__ = dict(vars(fresh))
 
     def _check_parameters(self) -> None:
         """Raise a ``ValueError`` for the first invalid constructor parameter."""
