@@ -99,6 +99,9 @@ def make_model(cell: Cell, task: Task, device: str = "cpu") -> Any:
     from suwr import baselines
 
     check_choice(cell.method, "method", "Cell", ("SUWR", *baselines.METHODS))
+    if "n_units" in params:
+        # The former name of the budget: committed records are keyed by a digest of it.
+        params["max_steps"] = params.pop("n_units")
     if cell.method == "Oracle":
         params |= task.oracle_params
     return getattr(baselines, f"{cell.method}{task.kind}")(**params)
