@@ -36,9 +36,9 @@ class Task:
 
     Attributes
     ----------
-    X, y : ndarray
+    X, y : ndarray, or data frame and ndarray
         Training rows.
-    X_test, y_test : ndarray
+    X_test, y_test : ndarray, or data frame and ndarray
         Test rows.
     kind : {'Classifier', 'Regressor'}
     oracle_params : dict
@@ -49,9 +49,9 @@ class Task:
         Ground truth that the evaluation needs.
     """
 
-    X: NDArray[np.floating[Any]]
+    X: Any
     y: NDArray[Any]
-    X_test: NDArray[np.floating[Any]]
+    X_test: Any
     y_test: NDArray[Any]
     kind: Literal["Classifier", "Regressor"] = "Classifier"
     oracle_params: dict[str, Any] = field(default_factory=dict)
