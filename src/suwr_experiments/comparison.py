@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,7 +90,7 @@ class PairedDifference:
         return f"{self.mean:+.{digits}f}{error}{' *' if self.sign else ''}"
 
 
-def paired_difference(first: Sequence[float], second: Sequence[float]) -> PairedDifference:
+def paired_difference(first: ArrayLike, second: ArrayLike) -> PairedDifference:
     """Difference of two methods, split by split.
 
     Examples
@@ -139,12 +139,12 @@ class Ranking:
         return found
 
 
-def rank_methods(losses: dict[str, Sequence[float]]) -> Ranking:
+def rank_methods(losses: Mapping[str, Sequence[float]]) -> Ranking:
     """Rank methods by their losses on the same tables (Demšar, 2006).
 
     Parameters
     ----------
-    losses : dict from str to sequence of float
+    losses : mapping from str to sequence of float
         One loss per table.
 
     Examples

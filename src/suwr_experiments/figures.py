@@ -304,17 +304,15 @@ def plot_critical_difference(ranking: Ranking) -> Any:
         level = 0.5 + 0.35 * number
         ax.plot([min(own) - 0.05, max(own) + 0.05], [level] * 2, color="black", linewidth=3)
     difference = ranking.critical_difference
-    ax.plot([1, 1 + difference], [-0.7, -0.7], color="black", marker="|", linewidth=1.2)
+    ax.plot([1, 1 + difference], [-1.6, -1.6], color="black", marker="|", linewidth=1.2)
     ax.annotate(
-        f"critical difference {difference:.2f} ({ranking.n_tables} tables)",
-        (1 + difference, -0.7), xytext=(6, 0), textcoords="offset points", va="center",
-        fontsize="small",
+        f"mean rank over {ranking.n_tables} tables; critical difference {difference:.2f}",
+        (1, -1.6), xytext=(0, 6), textcoords="offset points", fontsize="small",
     )  # fmt: skip
-    ax.set(xlim=(0.6, len(names) + 0.4), xlabel="Mean rank")
+    ax.set_xlim(0.6, len(names) + 0.4)
     # Ranks increase downwards: the methods hang from the axis at the top.
     ax.invert_yaxis()
     ax.xaxis.set_ticks_position("top")
-    ax.xaxis.set_label_position("top")
     ax.set_xticks(range(1, len(names) + 1))
     ax.set_yticks([])
     ax.spines[["left", "right", "bottom"]].set_visible(False)

@@ -48,14 +48,14 @@ METHODS = (
 _TIERS = (METHODS[:3], METHODS[3:7], METHODS[7:])
 
 #: λ of SUWR, relative to the loss of the best constant prediction; DIME's gains are scaled alike.
-SHARES = (0.002, 0.005, 0.01, 0.02, 0.04, 0.08)
+SHARES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.12)
 #: The default of the estimators.
 DEFAULT_SHARE = 0.01
 #: Range of λ of one model, and the number of λ that are evaluated.
-RANGE, N_IN_RANGE = (0.002, 0.1), 12
+RANGE, N_IN_RANGE = (0.002, 0.12), 12
 STOPS = ("budget", "cost", "confidence")
-COST_SHARES = (0.0005, 0.001, 0.002, 0.004, 0.007, 0.01, 0.015, 0.02, 0.03, 0.05, 0.08)
-CONFIDENCES = (0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.999)
+COST_SHARES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.35)
+CONFIDENCES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.999)
 #: Largest budget of the greedy methods and of fixed subsets.
 MAX_UNITS = 10
 # Sizes of the fixed subsets that a network is trained on.
@@ -75,7 +75,7 @@ class _Scale:
 
 
 _SCALES = {
-    "quick": _Scale(("wine", "diabetes"), 1, 2, (DEFAULT_SHARE, 0.08), 3),
+    "quick": _Scale(("wine", "diabetes"), 1, 2, (DEFAULT_SHARE, 0.12), 3),
     "full": _Scale(tuple(TABLES), 5),
 }
 
@@ -188,8 +188,9 @@ def _model_points(cell: Cell, model: Any, task: Task) -> Iterator[Point]:
         return Point(setting, revealed @ model.units_.costs, model.predict_masked(X, masks, **at))
 
     if cell.method == "SUWRRange":
-        weights = np.geomspace(*model.sparsity_weight, N_IN_RANGE)
-        for weight in np.clip(weights, *model.sparsity_weight):
+        low, high = model.sparsity_weight
+        # The ends of the range must not be exceeded by rounding.
+        for weight in np.clip(np.geomspace(low, high, N_IN_RANGE), low, high):
             yield point(float(weight), sparsity_weight=float(weight))
     elif cell.params.get("stopping", "budget") == "budget" and hasattr(model, "predict_steps"):
         after = model.predict_steps(X)
@@ -244,14 +245,12 @@ def _metrics(task: Task, curves: Curves) -> dict[str, Any]:
         rows = [point_scores(task, point) for point in points]
         found[name] = {key: [row[key] for row in rows] for key in rows[0]}
     n_test = len(task.y_test)
-    if task.kind == "Classifier":
-        share = np.bincount(task.y) / len(task.y)
-        constant: NDArray[np.float64] = np.tile(share, (n_test, 1))
-    else:
-        constant = np.full(n_test, task.y.mean())
+    classes = task.kind == "Classifier"
+    share = np.bincount(task.y) / len(task.y) if classes else task.y.mean()
+    constant = np.tile(share, (n_test, 1)) if classes else np.full(n_test, share)
     return {
         "curves": found,
-        "constant_loss": prediction_loss(task, task.y_test, constant),
+        "constant": point_scores(task, Point(0.0, np.zeros(n_test), constant)),
         "n_units": len(unit_columns(task)),
         "n_train": len(task.y),
         "n_test": n_test,

@@ -72,9 +72,9 @@ def page(records: list[Record], link: str) -> str:
             lines += ["", f"## {title} over 2 to 10 features", "", grid.markdown()]
     lines += [
         "", "## Default λ", "",
-        f"SUWR with the default λ, {DEFAULT_SHARE:g} of the loss of the constant prediction, beside",
-        "the constant, the better of boosting and the network on a fixed subset of the same cost,",
-        "and the network without selection. Expected calibration error (ECE) in 15 bins.", "",
+        f"SUWR with the default λ, {DEFAULT_SHARE:g} of the loss of the constant prediction,",
+        "beside the constant, the better of boosting and the network on a fixed subset of the same",
+        "cost, and the network without selection. Expected calibration error (ECE) in 15 bins.", "",
         default_grid(results).markdown(),
     ]  # fmt: skip
     warned = [r for r in records if r["metrics"].get("warnings")]
@@ -133,7 +133,8 @@ def findings(results: TableResults) -> list[Sequence[str]]:
     for name in (n for n in OURS if n in results.names):
         rivals = [n for n in GREEDY if n in results.names]
         found.append(
-            (f"Tables on which {name} has a lower mean loss than GDFS and DIME", _wins(results, name, rivals))
+            (f"Tables on which {name} has a lower mean loss than GDFS and DIME",
+             _wins(results, name, rivals))
         )  # fmt: skip
         behind = {
             rival: [

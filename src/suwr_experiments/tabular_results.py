@@ -1,8 +1,11 @@
 """Curves, tables and figures of the benchmark of tables from its records.
 
 The score of a method on a split is its mean loss over 2 to 10 features (or all, if there are
-fewer), by interpolation of its curve of loss against mean cost. Methods are compared split by
-split, and ranked by their means over the splits of each table.
+fewer), by interpolation of its curve of loss against mean cost. Beyond the last point the curve is
+constant. Below the first point it is linear from the constant prediction at cost 0: that is the
+loss of a policy which uses the method for a fraction of the rows, drawn at random. A curve that
+was constant there would credit a method with a cost that it does not reach. Methods are compared
+split by split, and ranked by their means over the splits of each table.
 """
 
 from __future__ import annotations
@@ -67,12 +70,12 @@ class TableResults:
 
     def __init__(self, records: list[Record]) -> None:
         self._points: dict[tuple[str, str], dict[int, Points]] = {}
-        self._constant: dict[tuple[str, int], float] = {}
+        self._constant: dict[tuple[str, int], Mapping[str, float]] = {}
         self._n_units: dict[str, int] = {}
         for record in records:
             cell, metrics = record["cell"], record["metrics"]
             data, split = cell["data"], int(cell["seed"])
-            self._constant[data, split] = metrics["constant_loss"]
+            self._constant[data, split] = metrics["constant"]
             self._n_units[data] = metrics["n_units"]
             for name, points in metrics["curves"].items():
                 splits = self._points.setdefault((data, SERIES[cell["method"], name]), {})
@@ -114,16 +117,19 @@ class TableResults:
 
     def constant(self, data: str, split: int) -> float:
         """Test loss of the best constant prediction of the training rows."""
-        return self._constant[data, split]
+        return self._constant[data, split]["loss"]
 
     def points(self, data: str, name: str, split: int) -> Points:
         """Settings, mean costs and scores of a curve."""
         return self._points[data, name][split]
 
     def curve(self, data: str, name: str, split: int, score: str = "loss") -> Curve:
-        """A score as a function of the cost."""
+        """A score as a function of the cost, from the constant prediction on."""
         points = self.points(data, name, split)
-        return Curve.of(points["cost"], points[score])
+        cost, scores = points["cost"], points[score]
+        if min(cost) > 0:
+            cost, scores = [0.0, *cost], [self._constant[data, split][score], *scores]
+        return Curve.of(cost, scores)
 
     def has(self, data: str, name: str, score: str = "loss") -> bool:
         """Whether a curve has a score: AUROC and accuracy are those of classes."""
@@ -142,7 +148,7 @@ class TableResults:
         """Divisor of losses in tables: squared errors are relative to that of the constant."""
         if TABLES[data].n_classes is not None:
             return 1.0
-        own = [value for (name, _), value in self._constant.items() if name == data]
+        own = [value["loss"] for (name, _), value in self._constant.items() if name == data]
         return float(np.mean(own))
 
     def difference(self, data: str, first: str, second: str) -> PairedDifference | None:
@@ -150,9 +156,8 @@ class TableResults:
         splits = self.splits(data, first, second)
         if not splits:
             return None
-        return paired_difference(
-            *(np.divide(self.means(data, n, "loss", splits), self.scale(data)) for n in (first, second))
-        )  # fmt: skip
+        means = [np.array(self.means(data, name, "loss", splits)) for name in (first, second)]
+        return paired_difference(*(values / self.scale(data) for values in means))
 
     def ranking(self, names: Sequence[str] = RANKED) -> Ranking | None:
         """Ranks of the curves on the tables that have all of them, over their common splits."""
@@ -168,15 +173,11 @@ class TableResults:
     def fixed_subset_loss(self, data: str, split: int, cost: float) -> float | None:
         """Lowest loss of the methods on a fixed subset of the same cost."""
         found = [
-            float(self.curve(data, name, split).at(max(cost, 1.0)))
+            float(self.curve(data, name, split).at(cost))
             for name in FIXED
             if split in self._points.get((data, name), {})
         ]
-        if not found:
-            return None
-        # Between nothing and one feature, a subset can be used for a fraction of the rows.
-        share = min(cost, 1.0)
-        return share * min(found) + (1 - share) * self.constant(data, split)
+        return min(found, default=None)
 
 
 def loss_grid(results: TableResults, score: str = "loss") -> Grid:
@@ -250,6 +251,9 @@ def _csv_rows(results: TableResults) -> Iterable[dict[str, Any]]:
                 if results.has(data, name, score):
                     mean, sd = mean_and_sd(results.means(data, name, score))
                     row |= {score: round(mean, 6), f"{score}_sd": round(sd, 6)}
+            row["lowest_cost"] = min(
+                (min(results.points(data, name, split)["cost"]) for split in splits), default=None
+            )
             if splits:
                 yield row
 
@@ -285,10 +289,12 @@ def _panel(results: TableResults, data: str) -> dict[str, list[tuple[float, floa
     for name in results.names:
         if name not in RANKED and name not in RIVALS:
             continue
-        curves = [results.curve(data, name, split) for split in results.splits(data, name)]
+        splits = results.splits(data, name)
+        curves = [results.curve(data, name, split) for split in splits]
+        low = max((min(results.points(data, name, s)["cost"]) for s in splits), default=0.0)
         points = []
         for cost in range(1, results.high(data) + 1):
-            if curves and all(c.cost[0] <= cost <= c.cost[-1] for c in curves):
+            if curves and low <= cost <= min(c.cost[-1] for c in curves):
                 mean, sd = mean_and_sd(float(c.at(cost)) / results.scale(data) for c in curves)
                 points.append((float(cost), mean, sd / np.sqrt(len(curves))))
         if points:
