@@ -4,7 +4,7 @@
 
 Every string becomes the title, a column, a unit, a value, a class and the row label of a page, and
 of the display in notebooks. Models are fitted to tables whose columns, groups, categories, classes
-and row labels are hostile strings; their pages contain the model. In each page every control is used.
+and row labels are hostile strings; their pages contain the model. Every control of a page is used.
 No string may execute code, cause a request, a dialog or an error, or change the structure of the
 page; the text must be that of Python. The strings are seeded and therefore reproducible.
 """

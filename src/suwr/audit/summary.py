@@ -196,8 +196,8 @@ def _describe_gaps(report: AuditReport) -> list[str]:
 
 def _feature_line(g: PredictiveGap, level: str) -> str:
     return (
-        f"Feature leakage: the selection contains {g.leak:.2f} bits about `{printable(g.target)}`, which is "
-        f"not among the selected features ({level} {g.low:.2f} to {g.high:.2f}; hidden in "
+        f"Feature leakage: the selection contains {g.leak:.2f} bits about `{printable(g.target)}`, "
+        f"which is not among the selected features ({level} {g.low:.2f} to {g.high:.2f}; hidden in "
         f"{g.n_rows:,} rows)."
     )
 
