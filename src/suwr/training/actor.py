@@ -106,9 +106,13 @@ class ActorPhase(PolicyPhase):
         """See `PolicyPhase`."""
         return {
             "interactions": interactions(
-                self.network, self.inputs, self.loss, self.folds, self.settings.label_weight
+                self.network, self.inputs, self.loss, self.folds, self._label_weight
             )
         }
+
+    @property
+    def _label_weight(self) -> float:
+        return self.settings.target_weight(len(self.folds.rows) // self.network.n_models)
 
     def train_epoch(self) -> Metrics:
         """See `PolicyPhase`."""
@@ -121,7 +125,7 @@ class ActorPhase(PolicyPhase):
         generator = self.folds.generator
         repeated = index.repeat(1, settings.rollouts)
         rows = self.folds.rows[repeated]
-        targets = self.soft_targets[repeated].lerp(rows.targets, settings.label_weight)
+        targets = self.soft_targets[repeated].lerp(rows.targets, self._label_weight)
         fold_size = repeated.shape[1]
         weight, condition = self.weights.draw(2 * fold_size, generator)
         states = None

@@ -104,9 +104,11 @@ class TrainingConfig:
         ``harden_from`` and the end.
     harden_from : float, default=0.5
         Start of that change, in [0, 1).
-    label_weight : float, default=0.5
+    label_weight : float or None, default=None
         Weight of the label in the targets that reward the actor, in [0, 1]; the rest is a
-        prediction from all features, which has less variance. See `suwr.training.actor`.
+        prediction from all features, which has less variance. See `suwr.training.actor`. None is
+        0.3 up to 300 training rows, 0.5 from 800 on, and linear in between: the fewer rows there
+        are, the more the policy would overfit the labels.
     policy_weight_decay : float, default=0.1
         Weight decay of the actor's policy, at least 0.
     policy_dropout : float, default=0.1
@@ -164,7 +166,7 @@ class TrainingConfig:
     stop_softness: float = 0.75
     stop_softness_end: float = 0.75
     harden_from: float = 0.5
-    label_weight: float = 0.5
+    label_weight: float | None = None
     policy_weight_decay: float = 0.1
     policy_dropout: float = 0.1
     average_decay: float = 0.99
@@ -201,7 +203,7 @@ class TrainingConfig:
         "stop_softness": [_POSITIVE],
         "stop_softness_end": [_POSITIVE],
         "harden_from": [_BELOW_ONE],
-        "label_weight": [_FRACTION],
+        "label_weight": [None, _FRACTION],
         "policy_weight_decay": [_NON_NEGATIVE],
         "policy_dropout": [_BELOW_ONE],
         "average_decay": [_BELOW_ONE],
@@ -282,6 +284,12 @@ class Settings(TrainingConfig):
     def finetune_epochs(self) -> int:
         """Epochs of predictor fine-tuning."""
         return max(1, round(self.finetune_fraction * self.max_epochs))
+
+    def target_weight(self, n_rows: int) -> float:
+        """The `label_weight` of a fit on ``n_rows`` training rows."""
+        if self.label_weight is not None:
+            return self.label_weight
+        return 0.5 - 0.2 * linear_decay(n_rows, 300, 800)
 
     def precision(self, device: torch.device) -> AbstractContextManager[Any]:
         """The autocast context of forward passes during training."""
