@@ -49,7 +49,9 @@ def test_case(case):
 def test_cases_as_a_column(type):
     cases = [c for c in CASES if c["type"] == type and "categories" not in c]
     column, invalid = parse_column(np.array([c["text"] for c in cases], dtype=object), type, "a")
-    for value, cell, case in zip(column, [None] * len(cases) if invalid is None else invalid, cases, strict=True):
+    for value, cell, case in zip(
+        column, [None] * len(cases) if invalid is None else invalid, cases, strict=True
+    ):
         assert (cell is not None) is case.get("invalid", False)
         wanted = case.get("result")
         assert is_missing(value) if wanted is None else value == wanted
