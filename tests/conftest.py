@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_breast_cancer, load_diabetes
-from tests.helpers.raw_cells import mixed_table
+from tests.helpers.raw_cells import fit_random_policy, mixed_table
 
 from suwr import SUWRClassifier, SUWRRegressor
 
@@ -37,10 +37,8 @@ def regressor(diabetes):
 
 @pytest.fixture(scope="session")
 def mixed_model():
-    """A model of columns of every type, which reveals at most two of them."""
-    return SUWRClassifier(max_epochs=5, hidden_size=16, max_steps=2, random_state=0).fit(
-        *mixed_table()
-    )
+    """A model of columns of every type with a random policy."""
+    return fit_random_policy(*mixed_table())
 
 
 @pytest.fixture

@@ -5,6 +5,9 @@ import decimal
 
 import numpy as np
 import pandas as pd
+import torch
+
+from suwr import SUWRClassifier
 
 #: Texts that a file may hold in any column.
 TEXTS = ["maybe", "x", "", "NA", "1e400", "1" + "0" * 400, "1_000", "2020-01-01", "7", "True",
@@ -31,6 +34,19 @@ def mixed_table(n=160, seed=0):
     )
     risk = (X["code"] == "1") + 2.0 * X["member"] + (X["age"] > 50) + 0.1 * rng.randn(n)
     return X, np.where(risk > 1.5, "high", "low")
+
+
+def fit_random_policy(X, y):
+    """Return a model with random weights that reveals every column in some rows, few in each."""
+    model = SUWRClassifier(max_epochs=1, hidden_size=16, max_steps=3, random_state=0).fit(X, y)
+    for seed in range(100):
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for parameter in model.policy_.network.parameters():
+                parameter.normal_(0, 0.6, generator=generator)
+        if model.select(X).any(axis=0).all():
+            return model
+    raise AssertionError("No seed gives a policy that reveals every column.")
 
 
 def poisoned_cells(X, mask, cells, seed=0):
