@@ -146,7 +146,8 @@ def explain_rows(
 
 
 def _stop_reason(model: SequentialModel, trace: Trace, row: int, n_steps: int) -> str:
-    if not np.any(model.units_.membership & ~trace.mask[row]):
+    # Every column belongs to a unit.
+    if trace.mask[row].all():
         return "everything"
     return "budget" if n_steps == model.max_steps_ else "decision"
 
