@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from easy_problems import one_column
+from estimator_checks import with_brief_training
 from failed_fits import interrupt_training, unchanged
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -62,7 +63,7 @@ def expected_failures(estimator):
 
 @parametrize_with_checks(CHECKED, expected_failed_checks=expected_failures)
 def test_scikit_learn(estimator, check):
-    check(estimator)
+    check(with_brief_training(estimator, check))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -200,10 +200,19 @@ class BaseSelector(BaseBaseline):
     @torch.inference_mode()
     def _evaluate(self, function: Callable[[Tensor], Tensor], X: Any) -> NDArray[Any]:
         """Apply a function of encoded rows to a table."""
-        chunks = self._chunks(self._read(X))
-        return np.concatenate(
-            [evaluate_in_blocks(function, values).cpu().numpy() for values in chunks]
-        )
+        parts = []
+        for rows in self._chunks(self._read(X)):
+            values = self._encode(rows)
+            rows.check_revealed(self._read_cells(values))
+            parts.append(evaluate_in_blocks(function, values).cpu().numpy())
+        return np.concatenate(parts)
+
+    def _read_cells(self, values: Tensor) -> NDArray[np.bool_]:
+        """Cells that selection and prediction read, bool ``(n, n_columns)``."""
+        if not self.leak_free_by_construction:
+            return np.ones((len(values), self.n_features_in_), dtype=bool)
+        # The units are fixed in `fit`.
+        return self._column_masks(self._choose(values)).cpu().numpy()
 
     @torch.inference_mode()
     def _predict_with(self, values: Tensor, mask: Tensor) -> NDArray[np.float64]:
@@ -263,6 +272,7 @@ class BaseSelector(BaseBaseline):
         """
         table = self._read(X)
         given = read_masks(masks, table.n_rows, self.n_features_in_, (2,))
+        table.check_revealed(given)
         values = self._encode(table)
         result = self._predict_with(values, torch.as_tensor(given, device=values.device))
         return result if self._class_labels() is not None else result[:, 0]

@@ -23,7 +23,7 @@ import suwr
 from suwr._utils.files import write_atomic
 from suwr.data.encoding import MAX_CATEGORIES, TableEncoder
 from suwr.data.units import Patches, membership_bytes, resolve_units
-from suwr.estimators.base import DEFAULT_MAX_STEPS, RENAMED_SETTINGS, BaseSUWR
+from suwr.estimators.base import DEFAULT_MAX_STEPS, BaseSUWR
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.container import Tensors, pack, read_file, unpack
 from suwr.estimators.regressor import SUWRRegressor
@@ -31,7 +31,7 @@ from suwr.estimators.weight_range import WeightRange, check_range
 from suwr.exceptions import ModelFileError
 from suwr.nn.networks import Architecture, Network, build
 from suwr.nn.rollout import block_size
-from suwr.training.config import TrainingConfig
+from suwr.training.config import TrainingConfig, current_names
 
 __all__ = ["from_bytes", "load", "save", "to_bytes"]
 
@@ -47,7 +47,8 @@ _MAX_MEMBERSHIP = 2**26
 # Multiplications to predict one row, steps × rows of a block × weights: at most a minute, which
 # only models with more than the default number of steps reach.
 _MAX_WORK = 10**12
-_REMOVED_SETTINGS = {"states_per_row"}
+# Building a network takes a fraction of a millisecond per tensor.
+_MAX_TENSORS = 4096
 _HISTORY_KEYS = {"epoch", "phase", "training_loss", "validation_objective", "mean_cost"}
 _CLASS_DTYPES: dict[str, Any] = {
     "b": bool, "i": np.int64, "u": np.uint64, "f": np.float64, "U": str,
@@ -95,6 +96,8 @@ def to_bytes(model: BaseSUWR) -> bytes:
     network = model.policy_.network
     tensors = {k: v.detach().cpu().numpy() for k, v in network.state_dict().items()}
     problem = _too_large(model, network.architecture)
+    if len(tensors) > _MAX_TENSORS:
+        problem = f"It has too many tensors: {len(tensors):,}."
     if problem is not None:
         raise ValueError(f"The model cannot be saved, since it could not be loaded. {problem}")
     named = hasattr(model, "feature_names_in_")
@@ -102,14 +105,22 @@ def to_bytes(model: BaseSUWR) -> bytes:
         "format": FORMAT,
         "version": suwr.__version__,
         "kind": type(model).__name__,
-        "params": {k: _encode_param(v) for k, v in model.get_params(deep=False).items()},
+        "params": {
+            k: _encode_param(v)
+            for k, v in model.get_params(deep=False).items()
+            if k != "checkpoint"
+        },
         "names": model.feature_names_in_.tolist() if named else None,
         "n_features": int(model.n_features_in_),
         "encoder": model.encoder_.to_dict(),
         "architecture": network.architecture.to_dict(),
         "constant_loss": model.constant_loss_,
         "history": model.history_,
+        "choices": model.choices_,
+        "validation": model.validation_,
     }
+    if not model.selectable_units_.all():
+        state["selectable_units"] = np.flatnonzero(model.selectable_units_).tolist()
     if model.weight_range_ is not None:
         state["weight_range"] = model.weight_range_.to_dict()
     if isinstance(model, SUWRClassifier):
@@ -154,6 +165,8 @@ def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
             raise ModelFileError("Its column names are inconsistent.")
         model.feature_names_in_ = np.array(names, dtype=object)
     model.history_ = _check_history(state.get("history", []))
+    model.validation_ = {str(k): float(v) for k, v in dict(state.get("validation", {})).items()}
+    model.choices_ = {str(k): str(v) for k, v in dict(state.get("choices", {})).items()}
     _restore_target(model, state)
     model.weight_range_ = _restore_range(state.get("weight_range"), model)
     a = _make_architecture(state["architecture"], tensors, version)
@@ -173,7 +186,8 @@ def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
     if len(units) != a.n_units:
         raise ModelFileError("Its parts are inconsistent.")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model._install(encoder, units, device, network.to(device))
+    selectable = _selectable_units(state.get("selectable_units"), len(units))
+    model._install(encoder, units, device, network.to(device), selectable)
     return model
 
 
@@ -205,13 +219,25 @@ def _restore_range(stored: Any, model: BaseSUWR) -> WeightRange | None:
     return found
 
 
+def _selectable_units(stored: Any, n_units: int) -> NDArray[np.bool_] | None:
+    if stored is None:
+        return None
+    numbers = np.array(stored)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or len(numbers) == 0:
+        raise ModelFileError("Its selectable units are not numbers of units.")
+    if numbers.min() < 0 or numbers.max() >= n_units:
+        raise ModelFileError("Its selectable units do not exist.")
+    return np.isin(np.arange(n_units), numbers)
+
+
 def _make_model(kind: type[BaseSUWR], params: dict[str, Any], version: str) -> BaseSUWR:
     _check_known(params, kind._get_param_names(), "parameter", version)
     decoded = {k: _decode_param(v) for k, v in params.items()}
+    # A later fit must not write to, or delete, a path that came from the file.
+    decoded.pop("checkpoint", None)
     if isinstance(decoded.get("training"), dict):
         # Files of earlier versions may have settings that were renamed or removed since.
-        settings = {RENAMED_SETTINGS.get(k, k): v for k, v in decoded["training"].items()}
-        decoded["training"] = {k: v for k, v in settings.items() if k not in _REMOVED_SETTINGS}
+        decoded["training"] = current_names(decoded["training"])
     model = kind(**decoded)
     model._check_parameters()
     return model
@@ -222,7 +248,8 @@ def _too_large(model: BaseSUWR, a: Architecture) -> str | None:
     n_weights = a.n_weights
     if membership_bytes(model.groups, a.n_columns) > 8 * n_weights + _MAX_MEMBERSHIP:
         return f"Its groups have too many columns for the size of its networks: {a.n_columns:,}."
-    n_steps = min(DEFAULT_MAX_STEPS if model.max_steps is None else model.max_steps, a.n_units)
+    most = DEFAULT_MAX_STEPS if model.max_steps is None else model.max_steps
+    n_steps = min(most, -(-a.n_units // model.units_per_step))
     work = n_steps * block_size(a, torch.device("cpu")) * (n_weights + 8 * a.row_values)
     if n_steps > DEFAULT_MAX_STEPS and work > _MAX_WORK:
         return f"It takes too many steps: {n_steps:,}."
@@ -239,6 +266,8 @@ def _make_architecture(stored: dict[str, Any], tensors: Tensors, version: str) -
     modules = [stored["n_layers"]]
     if stored.get("image_shape") is not None:
         modules.append(stored.get("n_members", 0))
+    if len(tensors) > _MAX_TENSORS:
+        raise ModelFileError(f"It has too many tensors: {len(tensors):,}.")
     if not all(0 <= v <= n_weights for v in numbers) or max(modules) > len(tensors):
         raise ModelFileError("Its architecture does not match its tensors.")
     return Architecture.from_dict(stored)

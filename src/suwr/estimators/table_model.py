@@ -175,7 +175,8 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
             parts = table.encode(encoder, (train, validation))
             values = [torch.from_numpy(part) for part in parts]
         else:
-            encoded = torch.as_tensor(encoder.encode(table), device=device)
+            parsed = encoder.parse(table.columns)
+            encoded = torch.as_tensor(encoder.encode(parsed), device=device)
             values = [encoded[torch.as_tensor(part, device=device)] for part in (train, validation)]
         rows, validation_part = (
             Rows(
@@ -187,8 +188,8 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         )
         return TrainingData(rows, validation_part, inputs, loss, seed, train, validation)
 
-    def _parts(self) -> tuple[MaskedInputs, Loss]:
-        inputs = MaskedInputs.build(self.units_, self.encoder_.column_of, self.device_)
+    def _parts(self, selectable: NDArray[np.bool_] | None = None) -> tuple[MaskedInputs, Loss]:
+        inputs = MaskedInputs.build(self.units_, self.encoder_.column_of, self.device_, selectable)
         return inputs, self._make_loss()
 
     def _resolve_weight(self, value: float | str) -> float:
@@ -213,16 +214,21 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
 
     # Using a fitted model.
 
-    def _read(self, X: Any) -> Table:
+    def _read(self, X: Any, rows: Sequence[Any] | None = None) -> Table:
         check_is_fitted(self, self._fitted_attribute)
-        return read_predict_table(self, X)
+        return read_predict_table(self, X, rows)
 
-    def _chunks(self, table: Table) -> Iterator[Tensor]:
-        """Yield the encoded rows in chunks of bounded size."""
+    @staticmethod
+    def _chunks(table: Table) -> Iterator[Table]:
+        """Yield the rows in chunks of bounded size."""
         for start in range(0, table.n_rows, CHUNK):
-            yield self._encode(table.take(slice(start, start + CHUNK)))
+            yield table.take(slice(start, start + CHUNK))
 
     def _encode(self, table: Table) -> Tensor:
+        """Encode a table; call `Table.check_revealed` before the result of a revealed cell is used.
+
+        Invalid cells are NaN, so that a forgotten check cannot give a plausible result.
+        """
         return torch.as_tensor(self.encoder_.encode(table), device=self.device_)
 
     @abstractmethod

@@ -140,7 +140,7 @@ class ActorPhase(PolicyPhase):
                 value = _policy_loss(steps, losses, to_models(rows.weight), scale, bonus)
         if steps:
             self.update_policy(value)
-        batch, mask = _predictor_batch(inputs, rows, states, settings, generator)
+        batch, mask = _predictor_batch(inputs, rows, states, settings, generator, index.shape[1])
         with settings.precision(index.device):
             value = weighted_loss(network, inputs, self.loss, batch, mask)
         self.update_predictors(value)
@@ -358,20 +358,22 @@ def _predictor_batch(
     states: _VisitedStates | None,
     settings: Settings,
     generator: torch.Generator,
+    size: int,
 ) -> tuple[Rows, Tensor]:
-    """Rows and masks for the predictors: half random masks, half visited states."""
-    n_folds, size = rows.weight.shape
+    """``size`` rows of each fold under random masks, and as many in visited states."""
+    n_folds = len(rows.weight)
     random = inputs.random_masks((n_folds, size), generator, settings.max_random_units)
+    first = Rows(rows.values[:, :size], rows.targets[:, :size], rows.weight[:, :size])
     if states is None:
-        return rows, random
+        return first, random
     # A fold without active states draws inactive ones, which get weight 0.
     chance = states.active.to(torch.float32) + 1e-9
     pick = torch.multinomial(chance, size, replacement=True, generator=generator)
     fold = torch.arange(n_folds, device=pick.device).unsqueeze(1)
     position = states.position[fold, pick]
     joined = Rows(
-        torch.cat([rows.values, rows.values[fold, position]], dim=1),
-        torch.cat([rows.targets, rows.targets[fold, position]], dim=1),
-        torch.cat([rows.weight, rows.weight[fold, position] * states.active[fold, pick]], dim=1),
+        torch.cat([first.values, rows.values[fold, position]], dim=1),
+        torch.cat([first.targets, rows.targets[fold, position]], dim=1),
+        torch.cat([first.weight, rows.weight[fold, position] * states.active[fold, pick]], dim=1),
     )
     return joined, torch.cat([random, states.mask[fold, pick]], dim=1)

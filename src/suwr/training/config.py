@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
@@ -12,9 +11,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from suwr._utils.deprecation import warn_deprecated
 from suwr._utils.validation import Interval, check_parameters, parameter_error
 
-__all__ = ["Settings", "TrainingConfig", "linear_decay"]
+__all__ = ["Settings", "TrainingConfig", "current_names", "linear_decay"]
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _NON_NEGATIVE = Interval(Real, 0, None, closed="left")
@@ -44,18 +44,8 @@ def linear_decay(progress: float, start: float, end: float) -> float:
     return min(1.0, max(0.0, (end - progress) / (end - start)))
 
 
-def _without_old_names(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace the names of version 0.1, which model files may hold."""
-    for name in given:
-        if name in _OLD_NAMES:
-            new = _OLD_NAMES[name]
-            instead = "is ignored" if new is None else f"is now {new!r}"
-            warnings.warn(
-                f"The key {name!r} of the 'training' parameter {instead}, and will be an error in "
-                "version 0.3.",
-                FutureWarning,
-                stacklevel=3,
-            )
+def current_names(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by their present names: those of version 0.1 are renamed or dropped."""
     renamed = {_OLD_NAMES.get(name, name): value for name, value in given.items()}
     return {name: value for name, value in renamed.items() if name is not None}
 
@@ -81,7 +71,7 @@ class TrainingConfig:
         remains.
     pretrain_masks : int or None, default=None
         Random masks per row in a pretraining batch, at least 1. None is 2 for
-        ``trainer='lookahead'`` and 8 otherwise.
+        ``trainer='lookahead'`` and 4 otherwise.
     predictor_rate : float, default=3e-3
         Initial learning rate of the predictors, positive.
     weight_decay : float, default=0.1
@@ -114,7 +104,7 @@ class TrainingConfig:
         ``harden_from`` and the end.
     harden_from : float, default=0.5
         Start of that change, in [0, 1).
-    label_weight : float, default=0.3
+    label_weight : float, default=0.5
         Weight of the label in the targets that reward the actor, in [0, 1]; the rest is a
         prediction from all features, which has less variance. See `suwr.training.actor`.
     policy_weight_decay : float, default=0.1
@@ -174,7 +164,7 @@ class TrainingConfig:
     stop_softness: float = 0.75
     stop_softness_end: float = 0.75
     harden_from: float = 0.5
-    label_weight: float = 0.3
+    label_weight: float = 0.5
     policy_weight_decay: float = 0.1
     policy_dropout: float = 0.1
     average_decay: float = 0.99
@@ -240,7 +230,11 @@ class TrainingConfig:
             Class of the estimator, for the error message.
         """
         names = [field.name for field in fields(TrainingConfig)]
-        given = _without_old_names(given)
+        for name in given.keys() & _OLD_NAMES.keys():
+            new = _OLD_NAMES[name]
+            instead = "It has no effect" if new is None else f"Use {new!r} instead"
+            warn_deprecated(f"The setting {name!r} of 'training'", instead, "0.3.0", stacklevel=4)
+        given = current_names(given)
         for name, value in given.items():
             if name not in names:
                 expected = f"a mapping with some of the keys {', '.join(names)}"
@@ -276,7 +270,7 @@ class Settings(TrainingConfig):
     max_epochs: int = 100
     batch_size: int = 500
     mixed_precision: bool = False
-    pretrain_masks: int = 8
+    pretrain_masks: int = 4
     joint_rate: float = 0.1
 
     @property

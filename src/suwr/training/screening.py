@@ -18,8 +18,9 @@ from scipy.special import gammaincc
 from torch import Tensor
 
 from suwr.data.stored import mapped_array
+from suwr.nn.ensembles import EnsembleMLP
 from suwr.nn.inputs import MaskedInputs
-from suwr.nn.networks import Architecture, SeparateNetwork
+from suwr.nn.networks import Architecture, Network, SeparateNetwork
 from suwr.training.data import BLOCK_ROWS, Rows
 from suwr.training.trainer import Task
 
@@ -126,9 +127,13 @@ def _pair_p_values(
     of them, corrected for the dependence of the columns on one another.
     """
     by_class = [one_hot[target == c] for c in range(n_classes)]
-    joint = [part.T @ part for part in by_class]
-    total = np.sum(joint, axis=0, dtype=np.float64)
-    cells = sum(_entropy_sum(j.astype(float)) for j in joint) - _entropy_sum(total)
+    total = np.zeros((starts[-1], starts[-1]))
+    cells = np.zeros_like(total)
+    for part in by_class:
+        joint = (part.T @ part).astype(np.float64)
+        total += joint
+        cells += _entropy_sum(joint)
+    cells -= _entropy_sum(total)
     pair = np.add.reduceat(np.add.reduceat(cells, starts[:-1], axis=0), starts[:-1], axis=1)
     # The cells of the diagonal blocks are those of single columns.
     alone = np.diag(pair)
@@ -178,6 +183,11 @@ class Screening:
         return cls(inputs, torch.as_tensor(kept, device=rows.device))
 
     @property
+    def n_kept(self) -> int:
+        """Number of kept units."""
+        return int(self.kept.sum())
+
+    @property
     def columns(self) -> Tensor:
         """Columns of the kept units, as numbers."""
         return torch.nonzero(self.inputs.membership[self.kept].any(dim=0))[:, 0]
@@ -210,31 +220,39 @@ class Screening:
             architecture,
             n_values=len(self.values),
             n_columns=len(self.columns),
-            n_units=int(self.kept.sum()),
+            n_units=self.n_kept,
         )
 
     @torch.no_grad()
-    def extend(self, network: SeparateNetwork, architecture: Architecture) -> SeparateNetwork:
+    def extend(self, network: Network, architecture: Architecture) -> SeparateNetwork:
         """The network of all units that decides and predicts like that of the kept units.
 
         The weights of all other inputs are 0; the other units must not be available.
         """
+        assert isinstance(network, SeparateNetwork)
         full = SeparateNetwork(architecture).to(network.stop_temperature.device)
         full.stop_temperature.copy_(network.stop_temperature)
-        condition = torch.arange(full.architecture.n_inputs, full.policy.weights[0].shape[1])
-        inputs = torch.cat([self.values, architecture.n_values + self.columns])
-        for source, target, extra in (
-            (network.policy, full.policy, condition.to(inputs.device)),
-            (network.predictor, full.predictor, condition[:0].to(inputs.device)),
+        kept = torch.cat([self.values, architecture.n_values + self.columns])
+        condition = architecture.n_inputs + torch.arange(
+            int(architecture.conditioned), device=kept.device
+        )
+        for source, target, inputs in (
+            (network.policy, full.policy, torch.cat([kept, condition])),
+            (network.predictor, full.predictor, kept),
         ):
+            assert isinstance(source, EnsembleMLP)
+            assert isinstance(target, EnsembleMLP)
             for old, new in zip(source.parameters(), target.parameters(), strict=True):
                 if old.shape == new.shape:
                     new.copy_(old)
             target.weights[0].zero_()
-            target.weights[0][:, torch.cat([inputs, extra])] = source.weights[0]
-        heads = torch.cat([self.kept.new_ones(1), self.kept])
-        for old, new in ((network.policy.weights, full.policy.weights),
-                         (network.policy.biases, full.policy.biases)):
-            new[-1].zero_()
-            new[-1][..., heads] = old[-1]
+            target.weights[0][:, inputs] = source.weights[0]
+            if source is network.policy:
+                heads = torch.cat([self.kept.new_ones(1), self.kept])
+                for old, new in (
+                    (source.weights[-1], target.weights[-1]),
+                    (source.biases[-1], target.biases[-1]),
+                ):
+                    new.zero_()
+                    new[..., heads] = old
         return full
