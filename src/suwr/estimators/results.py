@@ -145,7 +145,8 @@ def explain_rows(
 
 
 def _stop_reason(model: SequentialModel, trace: Trace, row: int, n_steps: int) -> str:
-    if not np.any(model.units_.membership[model.selectable_units_] & ~trace.mask[row]):
+    mask = torch.as_tensor(trace.mask[row : row + 1], device=model.policy_.device)
+    if not model.policy_.inputs.available(mask).any():
         return "everything"
     return "budget" if n_steps == model.max_steps_ else "decision"
 

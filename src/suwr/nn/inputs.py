@@ -25,14 +25,13 @@ class MaskedInputs:
 
     Attributes
     ----------
-    membership : Tensor of bool, shape (n_units, n_columns)
     costs : Tensor of float, shape (n_units,)
     column_of : Tensor of int, shape (n_values,)
         The column of each encoded value.
     plain : bool
         Whether every column is encoded by one value, in order.
-    single : bool
-        Whether every unit is one column, in order.
+    groups : Tensor of bool, shape (n_units, n_columns), or None
+        The columns of each unit; None if every unit is one column, in order.
     members : Tensor of int, shape (size of the largest unit, n_units), or None
         The columns of each unit, repeated to equal length; None unless units are small and the
         device is a CPU.
@@ -40,11 +39,10 @@ class MaskedInputs:
         Units that may be revealed; None is all of them.
     """
 
-    membership: Tensor
     costs: Tensor
     column_of: Tensor
     plain: bool
-    single: bool
+    groups: Tensor | None
     members: Tensor | None
     selectable: Tensor | None = None
 
@@ -58,8 +56,12 @@ class MaskedInputs:
     ) -> MaskedInputs:
         """Put units and encoding on a device."""
         allowed = None if selectable is None else torch.tensor(selectable, device=device)
+        groups = None
+        if not units.single:
+            # The matrix may be large: share its memory.
+            groups = torch.from_numpy(np.require(units.membership, requirements="W")).to(device)
         return cls._of(
-            torch.tensor(units.membership, device=device),
+            groups,
             torch.tensor(units.costs, dtype=torch.float32, device=device),
             torch.tensor(column_of, dtype=torch.long, device=device),
             allowed,
@@ -67,18 +69,19 @@ class MaskedInputs:
 
     @classmethod
     def _of(
-        cls, membership: Tensor, costs: Tensor, column_of: Tensor, selectable: Tensor | None = None
+        cls,
+        groups: Tensor | None,
+        costs: Tensor,
+        column_of: Tensor,
+        selectable: Tensor | None = None,
     ) -> MaskedInputs:
-        n_columns = membership.shape[1]
-        columns = torch.arange(n_columns, device=membership.device)
-        single = torch.eye(n_columns, dtype=torch.bool, device=membership.device)
+        n_columns = len(costs) if groups is None else groups.shape[1]
         return cls(
-            membership,
             costs,
             column_of,
-            torch.equal(column_of, columns),
-            torch.equal(membership, single),
-            _members(membership) if membership.device.type == "cpu" else None,
+            torch.equal(column_of, torch.arange(n_columns, device=costs.device)),
+            groups,
+            _members(groups) if groups is not None and groups.device.type == "cpu" else None,
             selectable,
         )
 
@@ -92,17 +95,35 @@ class MaskedInputs:
             In increasing order.
         """
         position = torch.searchsorted(columns, self.column_of[values])
-        return MaskedInputs._of(self.membership[units][:, columns], self.costs[units], position)
+        groups = None if self.groups is None else self.groups[units][:, columns]
+        return MaskedInputs._of(groups, self.costs[units], position)
+
+    @property
+    def single(self) -> bool:
+        """Whether every unit is one column, in order."""
+        return self.groups is None
+
+    @property
+    def membership(self) -> Tensor:
+        """The columns of each unit, bool, ``(n_units, n_columns)``."""
+        if self.groups is not None:
+            return self.groups
+        return torch.eye(self.n_units, dtype=torch.bool, device=self.device)
+
+    @property
+    def device(self) -> torch.device:
+        """The device of all tensors."""
+        return self.costs.device
 
     @property
     def n_units(self) -> int:
         """Number of units."""
-        return self.membership.shape[0]
+        return len(self.costs)
 
     @property
     def n_columns(self) -> int:
         """Number of columns, *d*."""
-        return self.membership.shape[1]
+        return self.n_units if self.groups is None else self.groups.shape[1]
 
     def reveal(self, values: Tensor, mask: Tensor) -> Tensor:
         """``[x ⊙ h, h]``. Hidden values are replaced, not multiplied by 0: NaN · 0 is NaN."""
@@ -129,13 +150,15 @@ class MaskedInputs:
 
     def add(self, mask: Tensor, units: Tensor) -> Tensor:
         """Masks after revealing one more unit per row."""
-        return mask | self.membership[units]
+        if self.groups is None:
+            return mask.scatter(-1, units.expand(mask.shape[:-1]).unsqueeze(-1), True)
+        return mask | self.groups[units]
 
     def random_masks(
         self, shape: tuple[int, ...], generator: torch.Generator, most: int | None = None
     ) -> Tensor:
         """Masks of random sets of units, whose size is uniform between 0 and ``most``."""
-        device = self.membership.device
+        device = self.device
         most = self.n_units if most is None else min(most, self.n_units)
         noise = torch.rand((*shape, self.n_units), generator=generator, device=device)
         size = torch.randint(0, most + 1, (*shape, 1), generator=generator, device=device)
@@ -154,7 +177,8 @@ class MaskedInputs:
 
 def _members(membership: Tensor) -> Tensor | None:
     """The columns of each unit, if all units are small."""
-    largest = int(membership.sum(dim=1).max())
+    # The sum of torch would convert the whole matrix to integers.
+    largest = int(membership.numpy().sum(axis=1).max())
     if largest > SMALL_UNIT_FRACTION * membership.shape[1]:
         return None
     columns = [np.resize(np.flatnonzero(row), largest) for row in membership.numpy()]

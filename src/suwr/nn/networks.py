@@ -73,6 +73,30 @@ class Architecture:
         """Width of ``[x ⊙ h, h]``."""
         return self.n_values + self.n_columns
 
+    @property
+    def n_weights(self) -> int:
+        """Weights that one row is multiplied by; those of convolutions count for every pixel."""
+        n_heads = self.n_members * self.n_outputs + self.n_units + 1
+        n_networks, n_inner = self.n_members + 1, (self.n_layers - 1) * self.hidden_size**2
+        if self.image_shape is None:
+            return n_networks * (self.n_inputs * self.hidden_size + n_inner) + (
+                self.hidden_size * n_heads
+            )
+        n_pixels = math.prod(self.image_shape)
+        return n_networks * (7488 + 4 * self.hidden_size) * n_pixels + self.hidden_size * n_heads
+
+    @property
+    def row_values(self) -> int:
+        """Estimate of the values that one row takes while the networks are evaluated."""
+        members = self.n_members + 1
+        # Inputs are padded and repeated for the members; outputs become probabilities and a mean.
+        dense = (members + 3) * self.n_inputs + 2 * members * self.hidden_size
+        heads = 3 * members * self.n_outputs + 3 * self.n_units
+        if self.image_shape is None:
+            return dense + heads
+        # Convolutions have up to 32 channels of the size of the image, before and after activation.
+        return dense + heads + (96 + 4 * members) * math.prod(self.image_shape)
+
     def to_dict(self) -> dict[str, Any]:
         """The fields as a dict that JSON can store."""
         return asdict(self)

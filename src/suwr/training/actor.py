@@ -201,7 +201,7 @@ def interactions(
     def losses(units: Tensor) -> Tensor:
         mask = context
         for unit in units:
-            mask = mask | inputs.membership[unit]
+            mask = inputs.add(mask, unit)
         found = network.cross_fitted(inputs.reveal(rows.values, mask), loss)
         return to_models(loss.of_prediction(found, targets) * rows.weight).mean(dim=1)
 
