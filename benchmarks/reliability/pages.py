@@ -127,7 +127,6 @@ def attack_model(
 
 def measure(n: int) -> dict:
     warnings.simplefilter("error")
-    # Column names may be truncated in warnings of pandas; they are not part of this test.
     pairs = hostile_strings(n)
     strings = [text for _, text in pairs]
     results, begun = {}, time.perf_counter()
@@ -147,7 +146,7 @@ def measure(n: int) -> dict:
         others = [s for s in strings if s not in lone and len(s) < 10_000]
         batches = [others[i :: -(-len(others) // BATCH)] for i in range(-(-len(others) // BATCH))]
         found, selfchecks = Counter(), Counter()
-        for seed, batch in enumerate([*batches, lone]):
+        for seed, batch in enumerate([*batches, *([lone] if lone else [])]):
             selfcheck, outcome = attack_model(observer, batch, folder, seed)
             found.update(outcome)
             selfchecks[selfcheck] += 1
