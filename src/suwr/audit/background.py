@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suwr.data.parsing import is_missing
 from suwr.data.tables import (
     as_rows,
     column_names,
     column_values,
     gather_rows,
-    is_missing,
     take_rows,
 )
 from suwr.data.units import Patches, resolve_units
@@ -107,6 +107,31 @@ def unit_layout(
     units = resolve_units(groups, None, names, owner="audit")
     unit = groups.tiles() if isinstance(groups, Patches) else units.membership.argmax(axis=0)
     return unit.astype(np.intp), list(units.names), units.membership
+
+
+def reveals_whole_units(masks: BoolArray, membership: BoolArray | None) -> bool:
+    """Whether every mask is a union of units.
+
+    Parameters
+    ----------
+    masks : bool array of shape (n_rows, n_columns)
+    membership : bool array of shape (n_units, n_columns) or None
+        Columns that each unit reveals; None if every column is a unit.
+
+    Examples
+    --------
+    >>> membership = np.array([[True, True, False], [False, True, True]])
+    >>> reveals_whole_units(np.array([[True, True, False]]), membership)
+    True
+    >>> reveals_whole_units(np.array([[True, False, True]]), membership)
+    False
+    """
+    if membership is None:
+        return True
+    distinct = np.unique(masks, axis=0)
+    members = membership.astype(np.float32)
+    contained = (~distinct).astype(np.float32) @ members.T == 0
+    return bool(((contained.astype(np.float32) @ members > 0) == distinct).all())
 
 
 class BackgroundData:

@@ -26,13 +26,13 @@ import suwr
 from suwr._utils.files import write_atomic
 from suwr.data.encoding import TableEncoder
 from suwr.data.units import Patches, Units, resolve_units
-from suwr.estimators.base import RENAMED_SETTINGS, BaseSUWR
+from suwr.estimators.base import BaseSUWR
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.weight_range import WeightRange
 from suwr.exceptions import ModelFileError
 from suwr.nn.networks import Architecture, Network, build
-from suwr.training.config import TrainingConfig
+from suwr.training.config import TrainingConfig, current_names
 
 __all__ = ["digest", "from_bytes", "load", "save", "to_bytes"]
 
@@ -50,7 +50,6 @@ MAX_HEADER = 16 * 2**20
 MAX_FILE = 4 * 2**30
 # Largest units × columns matrix to allocate: one gigabyte of booleans.
 _MAX_MEMBERSHIP = 2**30
-_REMOVED_SETTINGS = {"states_per_row"}
 # Fitted attributes of a regressor that a classifier does not have.
 _REGRESSION = ("target_mean_", "target_scale_")
 _HISTORY_KEYS = {"epoch", "phase", "training_loss", "validation_objective", "mean_cost"}
@@ -111,7 +110,11 @@ def to_bytes(model: BaseSUWR) -> bytes:
         "architecture": network.architecture.to_dict(),
         "constant_loss": model.constant_loss_,
         "history": model.history_,
+        "choices": model.choices_,
+        "validation": model.validation_,
     }
+    if not model.selectable_units_.all():
+        state["selectable_units"] = np.flatnonzero(model.selectable_units_).tolist()
     if model.weight_range_ is not None:
         state["weight_range"] = model.weight_range_.to_dict()
     if isinstance(model, SUWRClassifier):
@@ -223,6 +226,8 @@ def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
         model.feature_names_in_ = np.array(names, dtype=object)
     model.constant_loss_ = float(state["constant_loss"])
     model.history_ = _check_history(state.get("history", []))
+    model.validation_ = {str(k): float(v) for k, v in dict(state.get("validation", {})).items()}
+    model.choices_ = {str(k): str(v) for k, v in dict(state.get("choices", {})).items()}
     if isinstance(model, SUWRClassifier):
         model.classes_ = _decode_classes(state["classes"])
     else:
@@ -241,8 +246,20 @@ def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
         raise ModelFileError("Its parts are inconsistent.")
     network = _make_network(a, tensors)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model._install(encoder, units, device, network.to(device))
+    selectable = _selectable_units(state.get("selectable_units"), len(units))
+    model._install(encoder, units, device, network.to(device), selectable)
     return model
+
+
+def _selectable_units(stored: Any, n_units: int) -> NDArray[np.bool_] | None:
+    if stored is None:
+        return None
+    numbers = np.array(stored)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or len(numbers) == 0:
+        raise ModelFileError("Its selectable units are not numbers of units.")
+    if numbers.min() < 0 or numbers.max() >= n_units:
+        raise ModelFileError("Its selectable units do not exist.")
+    return np.isin(np.arange(n_units), numbers)
 
 
 def _make_model(kind: type[BaseSUWR], params: dict[str, Any], version: str) -> BaseSUWR:
@@ -250,8 +267,7 @@ def _make_model(kind: type[BaseSUWR], params: dict[str, Any], version: str) -> B
     decoded = {k: _decode_param(v) for k, v in params.items()}
     if isinstance(decoded.get("training"), dict):
         # Files of earlier versions may have settings that were renamed or removed since.
-        settings = {RENAMED_SETTINGS.get(k, k): v for k, v in decoded["training"].items()}
-        decoded["training"] = {k: v for k, v in settings.items() if k not in _REMOVED_SETTINGS}
+        decoded["training"] = current_names(decoded["training"])
     model = kind(**decoded)
     model._check_parameters()
     return model

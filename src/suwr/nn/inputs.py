@@ -36,6 +36,8 @@ class MaskedInputs:
     members : Tensor of int, shape (size of the largest unit, n_units), or None
         The columns of each unit, repeated to equal length; None unless units are small and the
         device is a CPU.
+    selectable : Tensor of bool, shape (n_units,), or None
+        Units that may be revealed; None is all of them.
     """
 
     membership: Tensor
@@ -44,21 +46,53 @@ class MaskedInputs:
     plain: bool
     single: bool
     members: Tensor | None
+    selectable: Tensor | None = None
 
     @classmethod
     def build(
-        cls, units: Units, column_of: NDArray[np.intp], device: torch.device | str
+        cls,
+        units: Units,
+        column_of: NDArray[np.intp],
+        device: torch.device | str,
+        selectable: NDArray[np.bool_] | None = None,
     ) -> MaskedInputs:
         """Put units and encoding on a device."""
-        n_columns = units.membership.shape[1]
-        return cls(
+        allowed = None if selectable is None else torch.tensor(selectable, device=device)
+        return cls._of(
             torch.tensor(units.membership, device=device),
             torch.tensor(units.costs, dtype=torch.float32, device=device),
             torch.tensor(column_of, dtype=torch.long, device=device),
-            bool(np.array_equal(column_of, np.arange(n_columns))),
-            bool(np.array_equal(units.membership, np.eye(n_columns, dtype=bool))),
-            _members(units) if torch.device(device).type == "cpu" else None,
+            allowed,
         )
+
+    @classmethod
+    def _of(
+        cls, membership: Tensor, costs: Tensor, column_of: Tensor, selectable: Tensor | None = None
+    ) -> MaskedInputs:
+        n_columns = membership.shape[1]
+        columns = torch.arange(n_columns, device=membership.device)
+        single = torch.eye(n_columns, dtype=torch.bool, device=membership.device)
+        return cls(
+            membership,
+            costs,
+            column_of,
+            torch.equal(column_of, columns),
+            torch.equal(membership, single),
+            _members(membership) if membership.device.type == "cpu" else None,
+            selectable,
+        )
+
+    def subset(self, units: Tensor, columns: Tensor, values: Tensor) -> MaskedInputs:
+        """The inputs of some units, of their ``columns`` and of the encoded ``values`` of these.
+
+        Parameters
+        ----------
+        units : Tensor of bool, shape (n_units,)
+        columns, values : Tensor of int
+            In increasing order.
+        """
+        position = torch.searchsorted(columns, self.column_of[values])
+        return MaskedInputs._of(self.membership[units][:, columns], self.costs[units], position)
 
     @property
     def n_units(self) -> int:
@@ -76,7 +110,11 @@ class MaskedInputs:
         return torch.cat([torch.where(shown, values, 0.0), mask.to(values.dtype)], dim=-1)
 
     def available(self, mask: Tensor) -> Tensor:
-        """Units that would still reveal a column, ``(..., n_units)``."""
+        """Units that may be revealed and would reveal a column, ``(..., n_units)``."""
+        informative = self._informative(mask)
+        return informative if self.selectable is None else informative & self.selectable
+
+    def _informative(self, mask: Tensor) -> Tensor:
         if self.single:
             return ~mask
         if self.members is not None:
@@ -114,12 +152,12 @@ class MaskedInputs:
         return chosen.to(torch.float32) @ self.membership.to(torch.float32) > 0
 
 
-def _members(units: Units) -> Tensor | None:
+def _members(membership: Tensor) -> Tensor | None:
     """The columns of each unit, if all units are small."""
-    largest = int(units.membership.sum(axis=1).max())
-    if largest > SMALL_UNIT_FRACTION * units.membership.shape[1]:
+    largest = int(membership.sum(dim=1).max())
+    if largest > SMALL_UNIT_FRACTION * membership.shape[1]:
         return None
-    columns = [np.resize(np.flatnonzero(row), largest) for row in units.membership]
+    columns = [np.resize(np.flatnonzero(row), largest) for row in membership.numpy()]
     return torch.from_numpy(np.stack(columns, axis=1))
 
 

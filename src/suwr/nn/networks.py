@@ -211,9 +211,17 @@ class SeparateNetwork(Network):
     n_models : int, default=1
         Number of models trained together, each with its own policy and ``n_members`` predictors.
         `predict` needs a single model; see `split`.
+    policy_dropout : float, default=0.0
+        Dropout rate of the policy.
     """
 
-    def __init__(self, architecture: Architecture, dropout: float = 0.0, n_models: int = 1) -> None:
+    def __init__(
+        self,
+        architecture: Architecture,
+        dropout: float = 0.0,
+        n_models: int = 1,
+        policy_dropout: float = 0.0,
+    ) -> None:
         super().__init__(architecture)
         a = architecture
         self.n_models = n_models
@@ -232,9 +240,11 @@ class SeparateNetwork(Network):
         self.policy: nn.Module
         if a.informed:
             stop = EnsembleMLP(n_models, N_UNCERTAINTY_FEATURES + extra, STOP_HIDDEN, 2, 1)
-            self.policy = UncertaintyStopPolicy(stack(n_models, extra, a.n_units, 0.0), stop)
+            self.policy = UncertaintyStopPolicy(
+                stack(n_models, extra, a.n_units, policy_dropout), stop
+            )
         else:
-            self.policy = stack(n_models, extra, a.n_units + 1, 0.0)
+            self.policy = stack(n_models, extra, a.n_units + 1, policy_dropout)
         self.predictor = stack(n_models * a.n_members, 0, a.n_outputs, dropout)
 
     def cross_fitted(self, inputs: Tensor, loss: Loss) -> Tensor:
@@ -244,6 +254,15 @@ class SeparateNetwork(Network):
         """
         group = self.predictor.group
         outputs = self.predictor(inputs.repeat_interleave(group, dim=0), flip=True).float()
+        return loss.predict(outputs).unflatten(0, (-1, group)).mean(dim=1)
+
+    def in_fold(self, inputs: Tensor, loss: Loss) -> Tensor:
+        """Mean prediction of the predictors that were trained on the rows' own fold.
+
+        The shapes are those of `cross_fitted`.
+        """
+        group = self.predictor.group
+        outputs = self.predictor(inputs.repeat_interleave(group, dim=0)).float()
         return loss.predict(outputs).unflatten(0, (-1, group)).mean(dim=1)
 
     def consensus(self, inputs: Tensor, loss: Loss) -> Tensor:
