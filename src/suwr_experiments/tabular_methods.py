@@ -240,7 +240,8 @@ def rank_units(task: Task, n: int, seed: int = 0) -> list[int]:
     make = RandomForestClassifier if task.kind == "Classifier" else RandomForestRegressor
     forest = make(200, min_samples_leaf=MIN_LEAF, random_state=seed).fit(encoded, task.y)
     importance = np.bincount(unit_of, forest.feature_importances_)
-    candidates = [int(unit) for unit in np.argsort(-importance, kind="stable")[:N_CANDIDATES]]
+    n_candidates = min(N_CANDIDATES, 2 * n)
+    candidates = [int(unit) for unit in np.argsort(-importance, kind="stable")[:n_candidates]]
     X, _ = _boosting_frames(task)
     units = unit_columns(task)
     folds = list(KFold(N_FOLDS, shuffle=True, random_state=seed).split(X))

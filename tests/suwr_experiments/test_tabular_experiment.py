@@ -197,7 +197,7 @@ def test_findings_name_the_tables_that_are_lost(records):
 def test_outputs(records, tmp_path):
     paths = write_tables(records, tmp_path) + write_figures(records, tmp_path)
     assert {path.name for path in paths} >= {"table.md", "curves.csv", "curves.png"}
-    assert "| churn | **0.350** |" in (tmp_path / "table.md").read_text()
+    assert "| german | **0.350** |" in (tmp_path / "table.md").read_text()
     records[0]["metrics"]["warnings"] = ["The policy is no better than a constant."]
     text = page(records, "there")
     assert "- 1 ×: The policy is no better than a constant." in text

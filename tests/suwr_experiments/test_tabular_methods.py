@@ -86,7 +86,7 @@ def test_l1_charges_units_with_coefficients(kind):
     curves = l1_points(task)
     costs = [p.cost.max() for p in curves["path"]]
     assert costs == sorted(set(costs))
-    assert costs[0] == 0
+    assert costs[0] <= 1
     # The two indicators of the category are one unit.
     assert costs[-1] <= 5
     (chosen,) = curves["chosen"]
