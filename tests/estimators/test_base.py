@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import torch
 from estimator_checks import with_brief_training
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
@@ -227,6 +228,10 @@ def test_history_has_one_record_per_epoch():
     assert json.loads(json.dumps(history)) == history
 
 
+def settings_of(model, data):
+    return model._plan(data, torch.Generator()).task.settings
+
+
 @pytest.mark.parametrize("training", [TrainingConfig(rollouts=3), {"rollouts": 3}])
 def test_training_settings_reach_the_trainer(training):
     X, y = make_classification(60, 4, random_state=0)
@@ -235,9 +240,9 @@ def test_training_settings_reach_the_trainer(training):
     copy = clone(model)
     assert copy.training == training
     data = copy._prepare(X, y, None)
-    assert copy._settings(data).rollouts == 3
+    assert settings_of(copy, data).rollouts == 3
     copy.set_params(training=None)
-    assert copy._settings(data).rollouts == 2
+    assert settings_of(copy, data).rollouts == 2
 
 
 def test_former_names_of_training_settings_warn():
@@ -246,7 +251,7 @@ def test_former_names_of_training_settings_warn():
     with pytest.warns(FutureWarning, match="'least_continuation' .* Use 'min_continuation'"):
         data = model._prepare(X, y, None)
     with pytest.warns(FutureWarning, match="'least_continuation'"):
-        assert model._settings(data).min_continuation == 0.2
+        assert settings_of(model, data).min_continuation == 0.2
 
 
 def test_equal_training_settings_give_equal_models():

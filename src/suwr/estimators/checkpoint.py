@@ -77,9 +77,7 @@ class FileCheckpoint:
         """See `suwr.training.loop.Checkpoint`."""
         if not self.writes:
             return
-        text = json.dumps(
-            {"phase": phase, "identity": self.identity, "torch": torch.__version__}
-        )
+        text = json.dumps({"phase": phase, "identity": self.identity, "torch": torch.__version__})
         tensors = {k: v.detach().cpu().numpy() for k, v in state.items()}
         write_atomic(self.path, pack(text, tensors))
 

@@ -1,6 +1,6 @@
 """Model files: a fitted model as JSON and tensors in one safetensors file, never code.
 
-Whoever forges a file can give it a valid digest: every value is validated before use, and sizes
+A forged file can have a valid digest: every value is validated before use, and sizes
 are compared with the bytes of the file before anything is allocated. Loading and predicting a row
 take at most four times the size of the file plus 200 MB.
 """
