@@ -141,7 +141,7 @@ def test_incomplete_session_is_recorded(folder):
     done, record = ask(folder, *answers[:first])
     assert done.exit_code == 1
     assert "Error: The input ended before the model stopped asking." in done.output
-    assert "It has not stopped yet" in done.output
+    assert "Not stopped yet" in done.output
     assert not record["session"]["complete"]
     assert record["narratives"][0]["ended"] == "open"
     assert len(record["narratives"][0]["steps"]) == 1

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from estimator_checks import with_brief_training
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -32,7 +33,7 @@ def expected_failures(estimator):
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn(estimator, check):
-    check(estimator)
+    check(with_brief_training(estimator, check))
 
 
 def test_pipeline_cross_validation_and_grid_search():
