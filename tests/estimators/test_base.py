@@ -208,8 +208,9 @@ def test_text_in_a_numeric_column_is_refused():
     data, y = frame()
     X = pd.DataFrame(data)
     model = SUWRClassifier(**SMALL).fit(X, y)
-    with pytest.raises(ValueError, match="'noise' must be numeric, as in fit"):
-        model.predict(X.assign(noise="loud"))
+    loud = X.assign(noise="loud")
+    with pytest.raises(ValueError, match="column 'noise' must be a finite number, as in fit"):
+        model.predict_masked(loud, np.ones((1, X.shape[1]), dtype=bool))
 
 
 def test_history_has_one_record_per_epoch():
