@@ -14,10 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from suwr._utils.files import atomic_file
@@ -25,6 +24,9 @@ from suwr._utils.optional import require
 from suwr._utils.validation import check_choice
 from suwr.exceptions import DataError
 from suwr_experiments.images import FOLDER_VARIABLE
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "CONTEXT",
@@ -149,7 +151,7 @@ def load_table(name: str) -> TabularData:
     folder = os.environ.get(FOLDER_VARIABLE)
     path = Path(folder or "") / f"{name}.csv"
     if folder and path.exists():
-        frame = pd.read_csv(path)
+        frame = require("pandas", "bench", "Reading tables").read_csv(path)
         if TARGET not in frame:
             raise DataError(f"The file {str(path)!r} must have a column {TARGET!r}.")
     else:
@@ -245,7 +247,8 @@ def _generate(source: Source) -> pd.DataFrame:
     names = [f"x{i}" for i in range(X.shape[1])]
     for group in (source.groups or {}).values():
         names[-len(group) :] = group
-    return pd.DataFrame(X, columns=names).assign(**{TARGET: y})
+    pandas = require("pandas", "bench", "Generating tables")
+    return pandas.DataFrame(X, columns=names).assign(**{TARGET: y})
 
 
 _READERS = {

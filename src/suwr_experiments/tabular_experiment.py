@@ -100,8 +100,11 @@ class TablesExperiment(Experiment):
         return found
 
     def shape(self, cell: Cell) -> str:
-        """Key of the cells that can train as one stack, including the table."""
-        return f"{cell.data} {cell.shape()}"
+        """Key of the cells that can train as one stack: the λ of one split of a table.
+
+        Splits may differ in the categories of their training rows.
+        """
+        return f"{cell.data} {cell.seed} {cell.shape()}"
 
     def load(self, cell: Cell) -> Task:
         """Training and validation rows of a split as training rows, and its test rows."""

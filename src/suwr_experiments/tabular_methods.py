@@ -12,10 +12,9 @@ import inspect
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
@@ -34,6 +33,9 @@ from suwr.data.encoding import TableEncoder
 from suwr.data.tables import read_table
 from suwr.data.units import resolve_units
 from suwr_experiments.experiment import Task
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "Point",
@@ -153,6 +155,8 @@ def cart_points(task: Task, seed: int = 0) -> list[Point]:
 
 def _boosting_frames(task: Task) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Training and test rows with categories of the training rows, as boosting reads them."""
+    import pandas as pd
+
     train, test = task.X.copy(), task.X_test.copy()
     for name in train.columns[[not pd.api.types.is_numeric_dtype(t) for t in train.dtypes]]:
         kind = pd.CategoricalDtype(sorted(train[name].dropna().unique()))

@@ -9,7 +9,7 @@ from suwr_experiments.__main__ import main
 from suwr_experiments.config import Cell, RunConfig
 from suwr_experiments.experiment import Task
 from suwr_experiments.records import RecordStore
-from suwr_experiments.runner import find_experiment, run
+from suwr_experiments.runner import find_experiment, run, run_group
 from suwr_experiments.tabular_data import TABLES
 from suwr_experiments.tabular_experiment import METHODS, SHARES, calibration_error, point_scores
 from suwr_experiments.tabular_methods import Point
@@ -51,6 +51,15 @@ def test_training_and_validation_rows_are_given_to_fit():
     task = EXPERIMENT.load(Cell("tables", "wine", "SUWR", 2))
     assert (len(task.X), len(task.X_test), task.facts["n_fit"]) == (142, 36, 106)
     assert len(task.y) == 142
+
+
+def test_the_path_of_a_split_trains_as_one_stack(tmp_path):
+    config = RunConfig("tables", "quick", methods=("SUWR",), datasets=("wine",), splits=(0, 1))
+    cells = EXPERIMENT.cells(config)
+    assert len({EXPERIMENT.shape(cell) for cell in cells}) == 2
+    outcomes = list(run_group(cells[:2], tmp_path, "cpu"))
+    assert [error for _, _, error in outcomes] == [None, None]
+    assert TableResults(RecordStore(tmp_path).records()).splits("wine", "SUWR") == [0]
 
 
 def test_scores_of_a_point():
