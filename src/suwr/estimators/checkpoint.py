@@ -77,13 +77,12 @@ class FileCheckpoint:
         """See `suwr.training.loop.Checkpoint`."""
         if not self.writes:
             return
-        text = json.dumps(
-            {"phase": phase, "identity": self.identity, "torch": torch.__version__}
-        )
+        text = json.dumps({"phase": phase, "identity": self.identity, "torch": torch.__version__})
         tensors = {k: v.detach().cpu().numpy() for k, v in state.items()}
         write_atomic(self.path, pack(text, tensors))
 
     def remove(self) -> None:
         """Delete the file after the fit."""
         if self.writes:
-            self.path.unlink(missing_ok=True)
+            # Writing follows a symbolic link.
+            Path(os.path.realpath(self.path)).unlink(missing_ok=True)
