@@ -59,3 +59,44 @@ def test_the_error_of_a_full_disk_names_the_file(tmp_path):
     ):
         raise OSError(28, "No space left on device")
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])
+def test_an_existing_file_keeps_its_permissions(tmp_path, mode):
+    path = tmp_path / "a"
+    path.write_bytes(b"one")
+    path.chmod(mode)
+    write_atomic(path, b"two")
+    assert path.read_bytes() == b"two"
+    assert path.stat().st_mode & 0o777 == mode
+
+
+def test_a_new_file_has_the_permissions_of_the_umask(tmp_path):
+    old = os.umask(0o027)
+    try:
+        write_atomic(tmp_path / "a", b"one")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+
+
+def test_symbolic_links_are_followed(tmp_path):
+    (tmp_path / "there").mkdir()
+    target, link, chain = tmp_path / "there" / "a", tmp_path / "b", tmp_path / "c"
+    link.symlink_to("there/a")
+    chain.symlink_to(link)
+    # The target of the first write does not exist yet.
+    for text in (b"one", b"two"):
+        write_atomic(chain, text)
+        assert target.read_bytes() == text
+        assert link.is_symlink()
+        assert chain.is_symlink()
+    assert os.listdir(tmp_path / "there") == ["a"]
+    endless = tmp_path / "endless"
+    endless.symlink_to(endless)
+    with pytest.raises(OSError, match="symbolic links"):
+        write_atomic(endless, b"three")
+    lost = tmp_path / "lost"
+    lost.symlink_to(tmp_path / "no" / "a")
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        write_atomic(lost, b"three")

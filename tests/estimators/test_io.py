@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
@@ -9,12 +11,12 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 import pytest
-from hostile_files import ACCIDENTS, FORGERIES, forged, take_apart, watched
+from hostile_files import ACCIDENTS, FORGERIES, forged, resized, take_apart, watched
 from sklearn.datasets import make_classification
 
 import suwr
+import suwr.estimators.io as module
 from suwr import Patches, SUWRClassifier, SUWRRegressor, TrainingConfig
-from suwr.estimators.container import MAX_HEADER
 from suwr.estimators.io import from_bytes, to_bytes
 from suwr.exceptions import ModelFileError
 
@@ -291,10 +293,159 @@ def test_patches_that_would_exhaust_the_memory_are_refused(patches):
         from_bytes(forged(state, tensors))
 
 
-def test_a_header_of_megabytes_is_refused_before_it_is_parsed():
-    header = b'{"a":[' + b"[]," * (MAX_HEADER // 3) + b"[]]}"
-    with pytest.raises(ModelFileError, match="not a suwr model file"):
-        from_bytes(len(header).to_bytes(8, "little") + header)
+def convolutional(data, n_members):
+    """Ten kilobytes that declare many convolutional networks."""
+    state, _ = take_apart(data)
+    width = state["n_features"]
+    state["params"] |= {"network": "conv", "groups": {"__patches__": [[1, width], 1, 1]}}
+    state["architecture"] |= {"n_members": n_members, "image_shape": [1, width]}
+    return forged(state, {f"a{i}": np.zeros(250, np.float32) for i in range(10)})
+
+
+def equal_hashes(data):
+    """Integers whose comparison takes quadratic time."""
+    state, tensors = take_apart(data)
+    state["classes"] = {"kind": "O", "values": [(2**61 - 1) * i for i in range(1, 100_000)]}
+    return forged(state, tensors)
+
+
+def test_memory_is_proportional_to_the_size_of_the_file(tmp_path):
+    """Each file is loaded under a limit of four times its size plus 200 MB of address space."""
+    small, labels = (subject(kind)[0].read_bytes() for kind in ("regressor", "classifier"))
+    cases = {
+        "members": (convolutional(small, 5000), "does not match its tensors"),
+        "columns": (resized(small, 32_768), "predicted"),
+        "many columns": (resized(small, 32_768, reveals=True), "predicted"),
+        "groups": (resized(small, 32_768, groups=[[0, 1]]), "too many columns"),
+        "some groups": (resized(small, 4_000, groups=[[0, 1]]), "predicted"),
+        "steps": (resized(small, 32_768, max_steps=32_768, reveals=True), "too many steps"),
+        "classes": (resized(labels, 4, n_classes=10**6), "predicted"),
+        "hashes": (equal_hashes(labels), "more than 64 bits"),
+    }
+    for name, (data, _) in cases.items():
+        (tmp_path / name).write_bytes(data)
+    helper = Path(__file__).parents[1] / "helpers" / "limited_load.py"
+    run = subprocess.run(
+        [sys.executable, helper, *(tmp_path / name for name in cases)],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    found = [json.loads(line)["outcome"] for line in run.stdout.splitlines()]
+    for (name, (_, expected)), outcome in zip(cases.items(), found, strict=True):
+        assert expected in outcome, name
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n_members": 5000, "image_shape": [1, 5]},
+        {"n_members": 10**6},
+        {"hidden_size": 10**9},
+        {"n_layers": 10**5},
+    ],
+    ids=str,
+)
+def test_nothing_is_built_before_the_architecture_is_checked(change, monkeypatch):
+    state, tensors = take_apart(subject("regressor")[0].read_bytes())
+    state["architecture"] |= change
+    monkeypatch.setattr(module, "build", lambda a: pytest.fail("A network was built."))
+    with pytest.raises(ModelFileError, match="does not match its tensors"):
+        from_bytes(forged(state, tensors))
+
+
+def test_no_units_are_built_before_their_size_is_checked(monkeypatch):
+    data = resized(subject("regressor")[0].read_bytes(), 20_000, groups=[[0, 1]])
+    monkeypatch.setattr(module, "resolve_units", lambda *a: pytest.fail("Units were built."))
+    with pytest.raises(ModelFileError, match="too many columns"):
+        from_bytes(data)
+
+
+def test_models_that_could_not_be_loaded_are_not_saved():
+    model = from_bytes(resized(subject("regressor")[0].read_bytes(), 2_000))
+    model.max_steps = 10**9
+    module_limit = module._MAX_WORK
+    assert to_bytes(model)
+    try:
+        module._MAX_WORK = 10**9
+        with pytest.raises(ValueError, match=r"cannot be saved.*too many steps"):
+            to_bytes(model)
+    finally:
+        module._MAX_WORK = module_limit
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", ["classifier", "regressor"])
+def test_weights_that_are_not_finite_are_refused(kind, value):
+    state, tensors = take_apart(subject(kind)[0].read_bytes())
+    for key in tensors:
+        altered = tensors | {key: tensors[key].copy()}
+        altered[key].flat[-1] = value
+        with pytest.raises(ModelFileError, match="not finite"):
+            from_bytes(forged(state, altered))
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0])
+def test_stop_temperatures_must_be_positive(value):
+    state, tensors = take_apart(subject("classifier")[0].read_bytes())
+    tensors["stop_temperature"] = np.full_like(tensors["stop_temperature"], value)
+    with pytest.raises(ModelFileError, match="stop temperature"):
+        from_bytes(forged(state, tensors))
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf"), -1.0, 0.0])
+def test_target_statistics_must_be_finite_and_scales_positive(bad):
+    state, tensors = take_apart(subject("regressor")[0].read_bytes())
+    mean, scale = state["target"]
+    changes = [{"target": [mean, bad]}, {"constant_loss": bad}]
+    if not np.isfinite(bad):
+        changes.append({"target": [bad, scale]})
+    for change in changes:
+        with pytest.raises(ModelFileError, match="of its target"):
+            from_bytes(forged(state | change, tensors))
+
+
+def test_ranges_of_the_sparsity_weight_are_checked(tmp_path):
+    X, y = make_classification(60, 4, random_state=0)
+    data = to_bytes(SUWRClassifier(**SMALL, sparsity_weight=(0.01, 0.1)).fit(X, y))
+    state, tensors = take_apart(data)
+    stored, n_units = state["weight_range"], state["weight_range"]["n_units"]
+    assert from_bytes(forged(state, tensors)).weight_range_.low == 0.01
+    for change in (
+        {"low": -0.01}, {"low": 0.2}, {"high": float("inf")}, {"high": float("nan")},
+        {"n_units": [-1.0] * 33}, {"n_units": [float("nan"), *n_units[1:]]},
+        {"n_units": [*n_units[:-1], 10.0]}, {"n_units": n_units[1:]},
+    ):  # fmt: skip
+        with pytest.raises(ModelFileError):
+            from_bytes(forged(state | {"weight_range": stored | change}, tensors))
+    params = state["params"] | {"sparsity_weight": [-0.1, -0.01]}
+    with pytest.raises(ModelFileError):
+        from_bytes(forged(state | {"params": params}, tensors))
+    with pytest.raises(ModelFileError, match="range"):
+        from_bytes(forged(state | {"weight_range": None}, tensors))
+
+
+def test_a_loaded_model_has_no_checkpoint(tmp_path):
+    X, y = make_classification(60, 4, random_state=0)
+    path = tmp_path / "fit.checkpoint"
+    model = SUWRClassifier(**SMALL, checkpoint=path).fit(X, y)
+    state, tensors = take_apart(to_bytes(model))
+    assert "checkpoint" not in state["params"]
+    state["params"]["checkpoint"] = str(path)
+    loaded = from_bytes(forged(state, tensors))
+    assert loaded.checkpoint is None
+    path.write_text("mine")
+    loaded.fit(X, y)
+    assert path.read_text() == "mine"
+
+
+def test_saving_keeps_permissions_and_follows_links(tmp_path, classifier):
+    path, link = tmp_path / "model.suwr", tmp_path / "link.suwr"
+    path.write_text("old")
+    path.chmod(0o600)
+    link.symlink_to(path)
+    classifier.save(link)
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.read_bytes() == to_bytes(classifier)
 
 
 def test_only_regular_files_are_read(tmp_path):

@@ -1,4 +1,4 @@
-"""`fit` is all or nothing: an exception or an interrupt leaves the estimator as it was."""
+"""`fit` is all or nothing, and refuses text that could not be saved."""
 
 import numpy as np
 import pandas as pd
@@ -129,3 +129,27 @@ def test_fit_partitions(failure, table, monkeypatch, tmp_path):
     expected = ValueError if failure == "target" else KeyboardInterrupt
     with unchanged(model, X), pytest.raises(expected):
         fit_partitions(model, tmp_path / "a.parquet", "y")
+
+
+SURROGATE = "a\udc80"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("place", ["column", "group", "category"])
+def test_lone_surrogates_are_refused(kind, place, table):
+    X, y = table
+    params = {}
+    if place == "column":
+        X = X.rename(columns={"b": SURROGATE})
+    elif place == "group":
+        params["groups"] = {SURROGATE: ["a", "b"]}
+    else:
+        X = X.assign(b=np.resize(np.array(["u", SURROGATE], dtype=object), len(X)))
+    with pytest.raises(ValueError, match="lone surrogate"):
+        kind(**SMALL, **params).fit(X, y)
+
+
+def test_lone_surrogates_in_classes_are_refused(table):
+    X, y = table
+    with pytest.raises(ValueError, match="Class labels must be valid Unicode"):
+        SUWRClassifier(**SMALL).fit(X, np.where(y, "yes", SURROGATE))

@@ -40,6 +40,38 @@ def forged(state: Any, tensors: dict[str, np.ndarray]) -> bytes:
     return tensor_bytes(tensors, {"suwr": text, "sha256": digest(text, tensors)})
 
 
+def resized(
+    data: bytes, n_columns: int, *, n_classes: int = 1, hidden_size: int = 1, groups: Any = None,
+    max_steps: int | None = None, reveals: bool = False,
+) -> bytes:  # fmt: skip
+    """A consistent model of another size, of weights zero, that reveals nothing or everything."""
+    state, _ = take_apart(data)
+    code = {"center": 0.0, "scale": 1.0, "categories": None, "has_missing": False}
+    names = [f"x{i}" for i in range(n_columns)]
+    n_units = n_columns - sum(len(g) - 1 for g in groups or [])
+    state |= {
+        "names": None,
+        "n_features": n_columns,
+        "encoder": {"names": names, "codes": [code] * n_columns},
+        "params": state["params"] | {"groups": groups, "costs": None, "max_steps": max_steps},
+        "architecture": {
+            "n_values": n_columns, "n_columns": n_columns, "n_units": n_units,
+            "n_outputs": n_classes, "hidden_size": hidden_size, "n_layers": 1, "n_members": 2,
+        },
+    }  # fmt: skip
+    if n_classes > 1:
+        state["classes"] = {"kind": "i", "dtype": "int64", "values": list(range(n_classes))}
+    tensors = {"stop_temperature": np.ones((), np.float32)}
+    for network, members, n_out in (("policy", 1, n_units + 1), ("predictor", 2, n_classes)):
+        widths = [2 * n_columns, hidden_size, n_out]
+        for layer in range(2):
+            shape = members, widths[layer], widths[layer + 1]
+            tensors[f"{network}.weights.{layer}"] = np.zeros(shape, np.float32)
+            tensors[f"{network}.biases.{layer}"] = np.zeros((members, 1, shape[2]), np.float32)
+    tensors["policy.biases.1"][..., 0] = 5.0 if reveals else -5.0
+    return forged(state, tensors)
+
+
 def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The paths of every value inside a JSON value."""
     items = node.items() if isinstance(node, dict) else enumerate(node)

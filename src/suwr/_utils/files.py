@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -15,8 +17,16 @@ _SUFFIX = ".part"
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
-    """Raise an error if a file cannot be written, before any work is done."""
-    target = Path(path)
+    """Raise an error if a file cannot be written, before any work is done.
+
+    Returns
+    -------
+    Path
+        The file itself, if ``path`` is a symbolic link.
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
     folder = target.parent
     if not folder.is_dir():
         raise FileNotFoundError(f"The folder {str(folder)!r} of {str(path)!r} does not exist.")
@@ -33,6 +43,8 @@ def atomic_file(
 ) -> Iterator[Path]:
     """Yield a temporary file that replaces ``path`` if the block succeeds.
 
+    An existing file keeps its permissions, and a symbolic link is followed.
+
     Parameters
     ----------
     path : path
@@ -48,10 +60,7 @@ def atomic_file(
         yield Path(name)
         with open(name, "rb") as file:
             os.fsync(file.fileno())
-        # mkstemp creates private files; apply the permissions of the umask instead.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
+        os.chmod(name, _mode(target))
         os.replace(name, target)
     except BaseException as error:
         os.unlink(name)
@@ -61,6 +70,16 @@ def atomic_file(
         raise
     finally:
         os.close(handle)
+
+
+def _mode(target: Path) -> int:
+    """Return the permissions of an existing file, or those of the umask for a new one."""
+    try:
+        return stat.S_IMODE(os.stat(target).st_mode) & 0o777
+    except FileNotFoundError:
+        umask = os.umask(0)
+        os.umask(umask)
+        return 0o666 & ~umask
 
 
 def remove_stale(folder: Path, name: str) -> None:

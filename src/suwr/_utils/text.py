@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["format_revealed", "format_value", "percent", "printable"]
+__all__ = ["check_unicode", "format_revealed", "format_value", "percent", "printable"]
 
 # A patch may have hundreds of pixels; show at most this many values of a unit.
 MAX_VALUES = 12
@@ -47,6 +47,27 @@ def _escape(character: str) -> str:
     if number < 0x100:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def check_unicode(values: Iterable[Any], what: str) -> None:
+    r"""Raise a ``ValueError`` for strings with lone surrogates, which no file can hold.
+
+    Examples
+    --------
+    >>> check_unicode(["age", 7, "caf\xe9"], "Column names")
+    >>> check_unicode(["a\udc80"], "Column names")
+    Traceback (most recent call last):
+    ValueError: Column names must be valid Unicode. Got 'a\udc80' instead, with a lone surrogate.
+    """
+    for value in values:
+        if isinstance(value, str) and not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise ValueError(
+                    f"{what} must be valid Unicode. Got {value[:80]!r} instead, with a lone "
+                    "surrogate."
+                ) from None
 
 
 def percent(p: float) -> str:

@@ -84,4 +84,5 @@ class FileCheckpoint:
     def remove(self) -> None:
         """Delete the file after the fit."""
         if self.writes:
-            self.path.unlink(missing_ok=True)
+            # Writing follows a symbolic link.
+            Path(os.path.realpath(self.path)).unlink(missing_ok=True)

@@ -146,7 +146,11 @@ def from_bytes(data: bytes, name: str = "the model") -> Any:
         return _restore(state, tensors)
     except ModelFileError as error:
         raise ModelFileError(f"{name} cannot be loaded. {error}") from error
-    except Exception as error:  # any failure from here on is caused by the content of the file
+    except MemoryError:
+        raise
+    except (
+        Exception
+    ) as error:  # any other failure from here on is caused by the content of the file
         reason = f"{type(error).__name__}: {error}"[:300]
         raise ModelFileError(f"{name} is damaged: {reason}") from error
 

@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from suwr._utils.text import check_unicode
 from suwr._utils.validation import Interval, Options, check_parameters, parameter_error
 from suwr.data.encoding import TableEncoder
 from suwr.data.input import name_columns, read_fit_table, read_predict_table
@@ -158,12 +159,14 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         target = self._prepare_target(y, weight)
         used = np.flatnonzero(weight > 0)
         names = name_columns(self)
+        check_unicode(names, "Column names")
         units = resolve_units(self.groups, self.costs, names, type(self).__name__)
         joint = isinstance(self.groups, Patches)
         if isinstance(table, StoredTable):
             encoder = table.fit_encoder(joint=joint)
         else:
             encoder = TableEncoder.fit(table, names, joint=joint)
+        _check_names(encoder, units, self._class_labels())
 
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
@@ -283,6 +286,14 @@ def _resolve_device(name: str, owner: str) -> torch.device:
         expected = "'auto' or a device that torch can use on this machine"
         raise parameter_error("device", owner, expected, name) from error
     return device
+
+
+def _check_names(encoder: TableEncoder, units: Units, classes: tuple[Any, ...] | None) -> None:
+    """Refuse text that could not be saved."""
+    check_unicode(units.names, "Names of units")
+    check_unicode(classes or (), "Class labels")
+    for name, code in zip(encoder.names, encoder.codes, strict=True):
+        check_unicode(code.categories or (), f"Values of column {name!r}")
 
 
 def _with_mean_one(weight: Tensor) -> Tensor:
