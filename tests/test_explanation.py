@@ -13,7 +13,7 @@ def test_text_of_a_regression_with_a_group_and_a_missing_value():
     assert regression().text().splitlines() == [
         "Row 0. Before anything is revealed: 1.",
         "1. size: height is 3, width is missing. Prediction: 1 → 2.",
-        "It stopped here because the most steps allowed were taken.",
+        "Stopped after the maximum number of steps.",
         "Predicted 2 from 1 of 4 features.",
     ]
 

@@ -13,18 +13,19 @@ from typing import Any, Literal
 
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.optional import require
-from suwr._utils.text import format_revealed, percent
+from suwr._utils.text import format_revealed, percent, printable
 
 __all__ = ["Explanation", "Narrative", "Step"]
 
 # One probability per class, or a single value.
 Prediction = tuple[float, ...]
 
+# Sentences for the values of `Narrative.ended`; the HTML page uses them too.
 ENDINGS = {
-    "decision": "It stopped here (stop probability {stop:.0%}): more was not worth its price.",
-    "budget": "It stopped here because the most steps allowed were taken.",
-    "everything": "It stopped here because nothing was left to reveal.",
-    "open": "It has not stopped yet (stop probability {stop:.0%}).",
+    "decision": "Stopped by the stopping policy (stop probability {stop}).",
+    "budget": "Stopped after the maximum number of steps.",
+    "everything": "Stopped because all features are revealed.",
+    "open": "Not stopped yet (stop probability {stop}).",
 }
 
 
@@ -105,7 +106,7 @@ class Narrative:
     >>> print(narrative.text())
     Row 0. Before anything is revealed: 152.1.
     1. bmi is 32.1. Prediction: 152.1 → 206.
-    It stopped here (stop probability 90%): more was not worth its price.
+    Stopped by the stopping policy (stop probability 90 %).
     Predicted 206 from 1 of 10 features.
     """
 
@@ -151,23 +152,24 @@ class Narrative:
         if self.classes is None:
             return f"{prediction[0]:.4g}"
         ranked = sorted(zip(prediction, self.classes, strict=True), key=lambda pair: -pair[0])
-        shown = ", ".join(f"{label} {percent(p)}" for p, label in ranked[:3])
+        shown = ", ".join(f"{printable(label)} {percent(p)}" for p, label in ranked[:3])
         return shown if len(ranked) <= 3 else f"{shown}, …"
 
     @property
     def ending(self) -> str:
         """Why the rollout ended, as a sentence."""
-        return ENDINGS[self.ended].format(stop=self.stop_probabilities[-1])
+        return ENDINGS[self.ended].format(stop=percent(self.stop_probabilities[-1]))
 
     def text(self) -> str:
-        """Return the narrative as plain text."""
-        lines = [f"Row {self.row}. Before anything is revealed: {self._format(self.start)}."]
+        """Return the narrative as plain text; control characters are shown as escapes."""
+        start = self._format(self.start)
+        lines = [f"Row {printable(self.row)}. Before anything is revealed: {start}."]
         for number, step in enumerate(self.steps, start=1):
             lines.append(
                 f"{number}. {format_revealed(step.revealed)}. Prediction: "
                 f"{self._format(step.prediction_before)} → {self._format(step.prediction)}."
             )
-        final = self.label if self.classes is not None else self._format(self.prediction)
+        final = self._format(self.prediction) if self.classes is None else printable(self.label)
         lines.append(self.ending)
         lines.append(f"Predicted {final} from {self.n_used} of {self.n_units} features.")
         return "\n".join(lines)
@@ -233,7 +235,7 @@ class Explanation(Sequence[Narrative]):
     >>> print(e[0].text())
     Row 0. Before anything is revealed: well 60 %, ill 40 %.
     1. age is 71. Prediction: well 60 %, ill 40 % → ill 90 %, well 10 %.
-    It stopped here (stop probability 80%): more was not worth its price.
+    Stopped by the stopping policy (stop probability 80 %).
     Predicted ill from 1 of 5 features.
     >>> Explanation.from_json(e.to_json()) == e
     True

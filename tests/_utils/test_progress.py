@@ -61,3 +61,14 @@ def test_jobs_are_lines_where_there_is_no_terminal(capsys):
 )
 def test_time_left(elapsed, done, total, expected):
     assert time_left(elapsed, done, total) == expected
+
+
+def test_names_in_progress_bars_are_data(capsys):
+    with progress_bars(["a[bold]\x1b[31m"], verbose=True, total=1) as (bar,):
+        bar(description="b[red].csv\x1b]0;", status="[/x]")
+    shown = capsys.readouterr().err
+    assert r"b[red].csv\x1b]0;" in shown
+    assert "[/x]" in shown
+    with job_progress(1) as report:
+        report("job\x1b[2J", 1.0, "bad\x07")
+    assert r"job\x1b[2J: FAILED: bad\x07" in capsys.readouterr().err

@@ -1,6 +1,6 @@
 import pytest
 
-from suwr._utils.text import MAX_VALUES, format_revealed, format_value, percent
+from suwr._utils.text import MAX_VALUES, format_revealed, format_value, percent, printable
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,33 @@ def test_a_unit_of_one_column_is_named_once():
     assert format_revealed({"age": {"age": 71}, "g": {"a": 1, "b": None}}) == (
         "age is 71; g: a is 1, b is missing"
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("\x1b[31mred", r"\x1b[31mred"),
+        ("\x9b31m", r"\x9b31m"),
+        ("a\nb\r\t\0", r"a\x0ab\x0d\x09\x00"),
+        ("\u202eabc\u2066\u200f", r"\u202eabc\u2066\u200f"),
+        ("\udcff", r"\udcff"),
+        ("\u2028\ufeff\u200b", r"\u2028\ufeff\u200b"),
+        ("\U000e0041", r"\U000e0041"),
+        ("naïve [bold] 北 \U0001f468\u200d\U0001f469 \\x1b", None),
+        (12, "12"),
+    ],
+)
+def test_unprintable_characters_are_escaped(value, text):
+    assert printable(value) == (value if text is None else text)
+
+
+def test_line_breaks_of_a_whole_text_are_kept():
+    assert printable("a\nb\x1b", keep="\n") == "a\nb\\x1b"
+    assert format_revealed({"g\n": {"a\x1b": "\x07"}}) == r"g\x0a: a\x1b is \x07"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1234567.0, "1234567"), (2.0**53, "9.0072e+15"), (2**53, str(2**53))]
+)
+def test_large_numbers(value, text):
+    assert format_value(value) == text

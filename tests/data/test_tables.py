@@ -3,13 +3,13 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from suwr.data.parsing import is_missing
 from suwr.data.tables import (
     as_rows,
     column_names,
     column_values,
     gather_rows,
     is_frame,
-    is_missing,
     read_table,
     select_columns,
     take_rows,
@@ -63,7 +63,7 @@ def test_numbers_stored_as_objects_become_floats():
     [
         ([1, "a", 2], "mixes numbers and text"),
         ([{}, {}, {}], "type dict"),
-        (pd.to_datetime(["2020-01-01"] * 3), "datetime64"),
+        (pd.to_datetime(["2020-01-01"] * 3), "type Timestamp"),
     ],
 )
 def test_unsupported_columns_are_named_in_the_error(column, message):

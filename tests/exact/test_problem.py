@@ -186,9 +186,7 @@ def test_wrong_probabilities(case):
 
 
 def test_rows_repeated_with_different_probabilities():
-    with pytest.raises(
-        ValueError, match=r"1 repeated row.*row 1 has 0.3, its first.* 0.2"
-    ):
+    with pytest.raises(ValueError, match=r"1 repeated row.*row 1 has 0.3, its first.* 0.2"):
         FiniteProblem([[0], [0], [1]], [1, 1, 0], p=[0.2, 0.3, 0.5])
 
 

@@ -129,12 +129,14 @@ def test_every_kind_of_layer_agrees_with_torch(pages, open_page):
 def test_self_check_is_reported(pages, open_page):
     path, _ = pages("mixed")
     check = open_page(path).locator("#check")
-    check.filter(has_text="reproduces all 200 recorded rows").wait_for()
+    check.filter(has_text="reproduces all 250 recorded rows").wait_for()
 
 
 def test_numbers_are_formatted_as_in_python(pages, open_page, rng):
     values = rng.randn(500) * 10.0 ** rng.randint(-9, 12, 500)
     values = [*values.tolist(), 0, 1, -1, 100000, 999999.5, 1e6, 1e-4, 1e-5, 0.1, 123456, 1234567]
+    # Ties are rounded to even.
+    values += [123456.5, 123457.5, 12345.25, -12345.75, 100.25, 0.5, 2.5, 1e22, 5e-324, 2.0**60]
     page = open_page(pages("mixed")[0])
     for digits in (4, 6):
         shown = page.evaluate("([v, d]) => v.map((x) => suwr.significant(x, d))", [values, digits])

@@ -7,7 +7,6 @@ import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
 
-import numpy as np
 import page_data
 import pytest
 from hypothesis import given
@@ -98,6 +97,17 @@ def test_values_that_javascript_cannot_represent():
     row = read(page_html(Explanation([narrative])))["rows"][0]
     assert row["cells"] == {"0": str(2**60), "1": None}
     assert row["steps"][0][2] == [None]
+    narrative = Narrative(0.5, (0.1, 0.9), 0.0, (), "budget", (1.0, 2**53), 4)
+    data = read(page_html(Explanation([narrative]), y=[1.0]))
+    # As in `Narrative.text`: JavaScript would show 1.0 as 1.
+    assert data["classes"] == ["1.0", str(2**53)]
+    assert data["rows"][0]["label"] == "0.5"
+    assert data["rows"][0]["truth"] == "1.0"
+
+
+def test_unprintable_characters_of_the_title_are_escaped():
+    page = page_html(Explanation([make_narrative()]), title="a\u202eb\ud800\n")
+    assert r"<title>a\u202eb\ud800\x0a</title>" in page
 
 
 def test_contents_of_the_page_of_a_model():
@@ -166,7 +176,7 @@ def test_copy_of_an_explanation_keeps_its_source():
     assert Explanation(explanation).source is explanation.source
     assert Explanation(list(explanation)).source is None
     assert explanation == Explanation(list(explanation))
-    np.testing.assert_array_equal(explanation[1:].source.values(0), X[1])
+    assert explanation[1:].source.values(0) == dict(enumerate(X[1]))
 
 
 def test_assets_are_part_of_the_wheel():

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from typing import Any, Protocol
 
+from suwr._utils.text import printable
+
 __all__ = [
     "ProgressCounter",
     "job_progress",
     "progress_bars",
+    "report_choices",
     "time_left",
     "training_progress",
 ]
@@ -40,7 +43,7 @@ class ProgressCounter:
         """Advance by ``n``, optionally with a new description and status text."""
         if self._update is not None:
             changes = {"description": description, "status": status}
-            known = {name: text for name, text in changes.items() if text is not None}
+            known = {name: printable(t) for name, t in changes.items() if t is not None}
             self._update(advance=n, **known)
 
     def expect(self, total: int) -> None:
@@ -93,11 +96,11 @@ def progress_bars(
     )
 
     with Progress(
-        TextColumn("{task.description:<12}"),
+        TextColumn("{task.description:<12}", markup=False),
         BarColumn(),
         *([TextColumn(unit)] if unit else []),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[status]}"),
+        TextColumn("{task.fields[status]}", markup=False),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
@@ -107,7 +110,8 @@ def progress_bars(
         speed_estimate_period=3600,
     ) as bar:
         options: dict[str, Any] = {"total": total, "completed": completed, "status": ""}
-        tasks = [bar.add_task(text, visible=total is not None, **options) for text in descriptions]
+        texts = [printable(text) for text in descriptions]
+        tasks = [bar.add_task(text, visible=total is not None, **options) for text in texts]
         yield [ProgressCounter(partial(bar.update, task)) for task in tasks]
 
 
@@ -121,6 +125,13 @@ class EpochReport(Protocol):
     @property
     def value(self) -> float:
         """Validation objective or training loss."""
+
+
+def report_choices(choices: Mapping[str, str], verbose: int) -> None:
+    """Print the settings that a fit chose by itself, with reasons, unless ``verbose`` is 0."""
+    if verbose > 0:
+        for name, reason in choices.items():
+            print(f"{name}: {reason}", file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -194,6 +205,7 @@ def job_progress(total: int) -> Iterator[Callable[[str, float, str | None], None
                 return
             left = time_left(time.monotonic() - start, done, total)
             state = f"{seconds:.0f} s" if error is None else f"FAILED: {error}"
-            print(f"[{done}/{total}, {left} left] {title}: {state}", file=sys.stderr, flush=True)
+            line = f"[{done}/{total}, {left} left] {title}: {state}"
+            print(printable(line), file=sys.stderr, flush=True)
 
         yield report

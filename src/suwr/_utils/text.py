@@ -1,15 +1,52 @@
-"""Formatting of probabilities and revealed values as text."""
+"""Formatting of names, probabilities and revealed values as text."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["format_revealed", "format_value", "percent"]
+__all__ = ["format_revealed", "format_value", "percent", "printable"]
 
 # A patch may have hundreds of pixels; show at most this many values of a unit.
 MAX_VALUES = 12
+# Control characters, bidirectional controls, invisible characters and lone surrogates; format.js of
+# the HTML page has the same list. Zero-width joiners are absent: Persian and emoji need them.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff"
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+
+
+def printable(value: Any, keep: str = "") -> str:
+    r"""Return a name or value from the data as text that is safe to display.
+
+    Control characters, which could move the cursor of a terminal, and bidirectional controls, which
+    could reorder a line, are shown as escapes.
+
+    Parameters
+    ----------
+    value : Any
+        Converted by ``str``.
+    keep : str, default=""
+        Characters that are not escaped, such as the line breaks of a whole text.
+
+    Examples
+    --------
+    >>> print(printable("red\x1b[31m\u202eeulb"))
+    red\x1b[31m\u202eeulb
+    >>> print(printable("two\nlines"))
+    two\x0alines
+    """
+    return _UNPRINTABLE.sub(lambda m: m[0] if m[0] in keep else _escape(m[0]), str(value))
+
+
+def _escape(character: str) -> str:
+    number = ord(character)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 def percent(p: float) -> str:
@@ -33,10 +70,19 @@ def percent(p: float) -> str:
 
 
 def format_value(value: Any) -> str:
-    """Format a revealed value; None is 'missing'."""
+    """Format a revealed value; None is 'missing'.
+
+    Examples
+    --------
+    >>> [format_value(v) for v in (None, 1.23456789, 1234567.0, "red")]
+    ['missing', '1.23457', '1234567', 'red']
+    """
     if value is None:
         return "missing"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return printable(value)
+    # As in `suwr.data.tables.Table.value`: floats beyond 2**53 are not exact integers.
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else f"{value:.6g}"
 
 
 def format_revealed(revealed: Mapping[str, Mapping[str, Any]]) -> str:
@@ -50,9 +96,10 @@ def format_revealed(revealed: Mapping[str, Mapping[str, Any]]) -> str:
     parts = []
     for unit, values in revealed.items():
         facts = ", ".join(
-            f"{name} is {format_value(value)}" for name, value in list(values.items())[:MAX_VALUES]
+            f"{printable(name)} is {format_value(value)}"
+            for name, value in list(values.items())[:MAX_VALUES]
         )
         if len(values) > MAX_VALUES:
             facts += f", … ({len(values)} columns)"
-        parts.append(facts if list(values) == [unit] else f"{unit}: {facts}")
+        parts.append(facts if list(values) == [unit] else f"{printable(unit)}: {facts}")
     return "; ".join(parts)

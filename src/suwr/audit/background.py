@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suwr.data.parsing import is_missing
 from suwr.data.tables import (
     as_rows,
     column_names,
     column_values,
     gather_rows,
-    is_missing,
     take_rows,
 )
 from suwr.data.units import Patches, resolve_units

@@ -4,6 +4,7 @@ A sentence about the leaks that would have been detected is written only where t
 for uniform probes of reproducible masks, and for independent draws.
 """
 
+from suwr._utils.text import printable
 from suwr.audit.gaps import PredictiveGap
 from suwr.audit.report import AuditReport
 
@@ -26,7 +27,7 @@ def _headline(report: AuditReport) -> str:
     if report.support == "masks only":
         kind = "masks only"
     return (
-        f"Audit of {report.selector}: {report.verdict.upper()}\n"
+        f"Audit of {printable(report.selector)}: {report.verdict.upper()}\n"
         f"{report.n_rows:,} rows, {report.n_columns} columns, {report.mean_features:.1f} columns "
         f"revealed on average; {kind}."
     )
@@ -36,7 +37,10 @@ def _describe_witness(report: AuditReport) -> list[str]:
     w = report.witness
     if w is None:
         return []
-    revealed = ", ".join(w.revealed[:6]) + (", …" if len(w.revealed) > 6 else "") or "nothing"
+    revealed = (
+        ", ".join(map(printable, w.revealed[:6])) + (", …" if len(w.revealed) > 6 else "")
+        or "nothing"
+    )
     if w.probability is not None and w.probability_other is not None:
         about = "" if report.evidence == "proof" else "about "
         text = (
@@ -90,7 +94,7 @@ def _describe_probes(report: AuditReport) -> list[str]:
 
 def _describe_finding(report: AuditReport) -> str:
     if report.evidence == "test":
-        return f"Significant on new draws: {report.finding} (p = {report.p_value:.2g})."
+        return f"Significant on new draws: {printable(report.finding)} (p = {report.p_value:.2g})."
     return f"Finding: {report.finding}."
 
 
@@ -163,7 +167,7 @@ def _describe_influence(report: AuditReport) -> list[str]:
     scale, unit = (1, "") if report.stochastic else (100, " %")
     effect = "shift of a mask probability" if report.stochastic else "changed masks"
     top = list(report.influence.items())[:5]
-    listed = ", ".join(f"`{name}` {scale * value:.2g}{unit}" for name, value in top)
+    listed = ", ".join(f"`{printable(name)}` {scale * value:.2g}{unit}" for name, value in top)
     return [f"Effect of resampling a single hidden unit ({effect}): {listed}."]
 
 
@@ -192,8 +196,8 @@ def _describe_gaps(report: AuditReport) -> list[str]:
 
 def _feature_line(g: PredictiveGap, level: str) -> str:
     return (
-        f"Feature leakage: the selection contains {g.leak:.2f} bits about `{g.target}`, which is "
-        f"not among the selected features ({level} {g.low:.2f} to {g.high:.2f}; hidden in "
+        f"Feature leakage: the selection contains {g.leak:.2f} bits about `{printable(g.target)}`, "
+        f"which is not among the selected features ({level} {g.low:.2f} to {g.high:.2f}; hidden in "
         f"{g.n_rows:,} rows)."
     )
 

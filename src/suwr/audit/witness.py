@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suwr._utils.text import printable
 from suwr.audit.background import IntArray
 from suwr.audit.queries import SelectorQueries
 from suwr.data.tables import column_values
@@ -112,15 +113,16 @@ def witness_table(witness: Witness, max_columns: int = 8) -> str:
     chosen.sort()
 
     def cell(value: Any, shown: bool) -> str:
-        text = f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
+        text = f"{value:.4g}" if isinstance(value, float | np.floating) else printable(value)
         return text if shown else f"[{text}]"
 
-    rows = [["", *(witness.columns[j] for j in chosen), "reveals"]]
+    names = [printable(name) for name in witness.columns]
+    rows = [["", *(names[j] for j in chosen), "reveals"]]
     for name, x, mask in (
         ("x", witness.x, witness.mask),
         ("x'", witness.x_other, witness.mask_other),
     ):
-        shown = [c for c, m in zip(witness.columns, mask, strict=True) if m]
+        shown = [c for c, m in zip(names, mask, strict=True) if m]
         listed = ", ".join(shown[:6]) + (f", … ({len(shown)})" if len(shown) > 6 else "")
         rows.append([name, *(cell(x[j], bool(mask[j])) for j in chosen), listed or "nothing"])
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]

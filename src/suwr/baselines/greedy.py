@@ -170,8 +170,8 @@ class BaseGreedy(BaseBaseline, SequentialModel):
             Class probabilities, or values. A row that has stopped keeps its last prediction.
         """
         parts = []
-        for values in self._chunks(self._read(X)):
-            prediction = self.policy_.rollout(values, record=True).prediction
+        for _, trace in self._rollouts(self._read(X), self.policy_, record=True):
+            prediction = trace.prediction
             assert prediction is not None
             steps = np.minimum(np.arange(self.max_steps_ + 1), prediction.shape[1] - 1)
             last = (~np.isnan(prediction[:, :, 0])).sum(axis=1, keepdims=True) - 1

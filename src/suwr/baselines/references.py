@@ -210,9 +210,10 @@ class BaseOracle(BaseSelector):
         return n_hidden == 0
 
     def _predict_final(self, X: Any) -> NDArray[np.float64]:
-        values = self._encode(self._read(X))
-        mask = torch.as_tensor(self._relevant_masks(X), device=values.device)
-        return self._predict_with(values, mask)
+        table, masks = self._read(X), self._relevant_masks(X)
+        table.check_revealed(masks)
+        values = self._encode(table)
+        return self._predict_with(values, torch.as_tensor(masks, device=values.device))
 
 
 class OracleClassifier(ClassificationTarget, BaseOracle):

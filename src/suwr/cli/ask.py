@@ -9,12 +9,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.text import Text
-
 from suwr import __version__
 from suwr._utils.files import check_writable, write_atomic
+from suwr._utils.text import printable
+from suwr.cli.terminal import Terminal
 from suwr.data.encoding import ColumnCode
+from suwr.data.parsing import INVALID
 from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.io import load
 from suwr.explanation import Explanation
@@ -98,7 +98,12 @@ def read_answer(text: str, code: ColumnCode) -> Answer:
         return Answer(undo=True)
     if word in UNKNOWN:
         return Answer(None)
-    return Answer(_number(text, code) if code.categories is None else _unseen(text, code))
+    value = code.parse(text)
+    if value is None:
+        return Answer(None)
+    if code.categories is None:
+        return Answer(_number(value, text, code))
+    return Answer(value if value in code.categories else _unseen(text, code))
 
 
 def describe(code: ColumnCode) -> str:
@@ -120,19 +125,19 @@ def ask_questions(model_path: Path, record: Path | None) -> None:
     """
     if record is not None:
         check_writable(record)
-    interview = Interview(load(model_path), Console(highlight=False))
+    interview = Interview(load(model_path), Terminal())
     began = datetime.now()
     try:
         interview.run()
     except (EOFError, KeyboardInterrupt):
-        interview.console.print()
+        interview.terminal.print()
     session = interview.session
     if session.known:
-        interview.console.print()
-        interview.console.print(session.narrative().text(), markup=False, soft_wrap=True)
+        interview.terminal.print()
+        interview.terminal.print(session.narrative().text())
     if record is not None and interview.log:
         write_atomic(record, _record(interview, model_path, began).encode())
-        interview.console.print(f"Wrote {record}", markup=False, soft_wrap=True)
+        interview.terminal.print_written(record)
     if not session.done:
         raise ValueError("The input ended before the model stopped asking.")
 
@@ -150,7 +155,7 @@ class Interview:
     ----------
     model : estimator
         A fitted model with ``acquire``.
-    console : rich Console
+    terminal : Terminal
 
     Attributes
     ----------
@@ -159,15 +164,15 @@ class Interview:
         Every answer that was used, including those that were taken back later.
     """
 
-    def __init__(self, model: Any, console: Console) -> None:
+    def __init__(self, model: Any, terminal: Terminal) -> None:
         self.model = model
-        self.console = console
+        self.terminal = terminal
         self.session: Acquisition = model.acquire()
         self.log: list[dict[str, Any]] = []
 
     def run(self) -> None:
         """Ask until the policy stops and the last answer is confirmed."""
-        self.console.print(
+        self.terminal.print(
             "Answer each question. 'unknown' if you do not know, 'undo' to go back.", style="dim"
         )
         while True:
@@ -196,15 +201,15 @@ class Interview:
         self.session.observe(dict(zip(columns, values, strict=True)))
         narrative = self.session.narrative()
         prediction = narrative._format(narrative.prediction)
-        self.console.print(f"  → {prediction}", style="cyan", markup=False)
+        self.terminal.print(f"  → {prediction}", style="cyan")
 
     def _ask(self, name: str) -> Answer:
         """Ask until the answer is valid; an unusual answer must be given twice."""
         code = self.model.encoder_.codes[self.model.encoder_.names.index(name)]
         unconfirmed = None
         while True:
-            question = Text.assemble((name, "bold"), (f" ({describe(code)})", "dim"), ": ")
-            text = self.console.input(question).strip()
+            question = (printable(name), "bold"), (f" ({describe(code)})", "dim"), (": ", "")
+            text = self.terminal.input(*question).strip()
             try:
                 return read_answer(text, code)
             except UnseenError as error:
@@ -213,26 +218,26 @@ class Interview:
                 unconfirmed, hint = text, str(error)
             except ValueError as error:
                 hint = str(error)
-            self.console.print(hint, style="yellow", markup=False, soft_wrap=True)
+            self.terminal.print(hint, style="yellow")
 
     def _wants_undo(self) -> bool:
         """Offer to take back the last answer; the end of the input means no."""
         if not self.session.known:
             return False
-        question = Text("The model has stopped asking. Enter to finish, 'undo' to go back: ")
+        question = "The model has stopped asking. Enter to finish, 'undo' to go back: "
         try:
-            return self.console.input(question).strip().lower() in ("undo", ":undo")
+            return self.terminal.input((question, "")).strip().lower() in ("undo", ":undo")
         except EOFError:
             return False
 
     def _undo(self) -> None:
         if not self.session.known:
-            self.console.print("There is no answer to take back.", style="yellow")
+            self.terminal.print("There is no answer to take back.", style="yellow")
             return
         last = self.session.narrative().steps[-1]
         self.session.undo()
         self.log.append({"undo": last.unit})
-        self.console.print(f"  ← {last.unit}", style="cyan", markup=False)
+        self.terminal.print(f"  ← {printable(last.unit)}", style="cyan")
 
 
 def _record(interview: Interview, model_path: Path, began: datetime) -> str:
@@ -259,12 +264,8 @@ def _category(text: str, categories: tuple[Any, ...]) -> Any:
     return alike[0] if len(alike) == 1 else None
 
 
-def _number(text: str, code: ColumnCode) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise ValueError(f"Please enter a number. Got {text!r}.") from None
-    if value - value != 0:
+def _number(value: Any, text: str, code: ColumnCode) -> float:
+    if value is INVALID:
         raise ValueError(f"Please enter a finite number. Got {text!r}.")
     if abs(value - code.center) > MAX_SCALES * code.scale:
         raise UnseenError(
@@ -272,7 +273,7 @@ def _number(text: str, code: ColumnCode) -> float:
             "Enter it again to use it anyway.",
             value,
         )
-    return value
+    return float(value)
 
 
 def _unseen(text: str, code: ColumnCode) -> Any:
@@ -285,6 +286,6 @@ def _unseen(text: str, code: ColumnCode) -> Any:
 
 
 def _listing(categories: tuple[Any, ...]) -> str:
-    shown = ", ".join(str(c) for c in categories[:MAX_CATEGORIES])
+    shown = ", ".join(printable(c) for c in categories[:MAX_CATEGORIES])
     n_more = len(categories) - MAX_CATEGORIES
     return shown if n_more <= 0 else f"{shown}, … ({n_more} more)"

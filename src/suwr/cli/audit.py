@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from suwr._utils.files import check_writable, write_atomic
 from suwr.audit import audit_files
+from suwr.cli.terminal import Terminal
 from suwr.estimators.io import load
 from suwr.plots._style import write_figure
 
@@ -30,14 +29,14 @@ def audit_table(
             check_writable(path)
     selector = None if model is None else load(model)
     report = audit_files(data, model=selector, masks=masks, label=target, random_state=seed)
-    console = Console(highlight=False)
-    console.print(report.summary(), markup=False, soft_wrap=True)
+    terminal = Terminal()
+    terminal.print(report.summary())
     if json is not None:
         write_atomic(json, report.to_json().encode())
-        console.print(f"Wrote {json}", soft_wrap=True)
+        terminal.print_written(json)
     if plot is not None:
         axes: Any = report.plot()
         write_figure(axes.figure, plot, dpi=150, bbox_inches="tight")
-        console.print(f"Wrote {plot}", soft_wrap=True)
+        terminal.print_written(plot)
     if report.leaks:
         raise SystemExit(2)

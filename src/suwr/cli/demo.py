@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table as RichTable
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -14,6 +13,8 @@ from sklearn.model_selection import train_test_split
 
 from suwr._utils.files import write_atomic
 from suwr._utils.optional import require
+from suwr._utils.text import printable
+from suwr.cli.terminal import Terminal
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.poison import poison_check
 
@@ -24,14 +25,14 @@ def run_demo(out: Path, seed: int = 0) -> None:
     """Train, compare with gradient boosting, explain, check for leakage and write files."""
     require("pandas", "tables", "The demo")
     out.mkdir(parents=True, exist_ok=True)
-    console = Console(highlight=False)
+    terminal = Terminal()
     bunch = load_breast_cancer(as_frame=True)
     X, n_columns = bunch.data, bunch.data.shape[1]
     y = bunch.target_names[bunch.target]
     X_train, X_test, y_train, y_test = train_test_split(
         X, y, test_size=0.3, stratify=y, random_state=seed
     )
-    console.print(
+    terminal.print(
         f"Breast cancer: {len(X_train)} training and {len(X_test)} test patients, "
         f"{n_columns} measurements each."
     )
@@ -50,15 +51,15 @@ def run_demo(out: Path, seed: int = 0) -> None:
         label = model.classes_[probability.argmax(axis=1)]
         auroc = roc_auc_score(y_test == model.classes_[1], probability[:, 1])
         table.add_row(name, f"{accuracy_score(y_test, label):.3f}", f"{auroc:.3f}", cost)
-    console.print(table)
+    terminal.console.print(table)
 
     explanation = model.explain(X_test)
     by_length = np.argsort(used, kind="stable")
     chosen = [int(by_length[i]) for i in (0, len(used) // 2, len(used) - 1)]
-    console.print("\nThree narratives: the shortest, one of median length, and the longest.\n")
+    terminal.print("\nThree narratives: the shortest, one of median length, and the longest.\n")
     for number in chosen:
-        console.print(explanation[number].text(), markup=False, soft_wrap=True)
-        console.print(f"The true diagnosis is {y_test[number]}.\n", style="dim", soft_wrap=True)
+        terminal.print(explanation[number].text())
+        terminal.print(f"The true diagnosis is {y_test[number]}.\n", style="dim")
 
     report = poison_check(model, X_test, random_state=seed)
     result = (
@@ -66,10 +67,9 @@ def run_demo(out: Path, seed: int = 0) -> None:
         if report.passed
         else f"{report.n_changed} ROWS CHANGED"
     )
-    console.print(
+    terminal.print(
         f"Leakage check: {report.n_cells:,} hidden values of {report.n_rows} patients were "
-        f"replaced by NaN, by huge numbers and by other patients' values: {result}.",
-        soft_wrap=True,
+        f"replaced by NaN, by huge numbers and by other patients' values: {result}."
     )
 
     names = ("breast-cancer.suwr", "narratives.json", "narratives.txt", "narratives.html")
@@ -80,8 +80,8 @@ def run_demo(out: Path, seed: int = 0) -> None:
     title = "Breast cancer: every diagnosis, step by step"
     # The data are public, so readers may see hidden values too.
     explanation.to_html(paths[3], y=y_test, title=title, hidden_values=True)
-    console.print("\nWrote:")
+    terminal.print("\nWrote:")
     for path in paths:
-        console.print(f"  {path}", soft_wrap=True)
+        terminal.print(f"  {printable(path)}")
     if not report.passed:
         raise ValueError("The leakage check failed.")

@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
+from suwr._utils.text import printable
 from suwr.cli.tables import model_columns, read_frame
+from suwr.cli.terminal import Terminal
+from suwr.data.tables import raw_columns
 from suwr.estimators.io import load
 from suwr.exceptions import TableError
 from suwr.plots import draw_figures
@@ -32,8 +33,8 @@ def write_figures(
     model = load(model_path)
     X, y = _read_rows(model, data, target)
     drawn_references = None if references is None else _read_references(references)
-    console = Console(highlight=False)
-    with console.status("Drawing"):
+    terminal = Terminal()
+    with terminal.console.status("Drawing"):
         written = draw_figures(
             model, X, y, out,
             pair=_two_classes(pair, model, "--pair"),
@@ -42,17 +43,24 @@ def write_figures(
             references=drawn_references,
         )  # fmt: skip
     for path in written:
-        console.print(f"Wrote {path}", markup=False, soft_wrap=True)
+        terminal.print_written(path)
 
 
 def _read_rows(model: Any, data: Path, target: str) -> tuple[Any, Any]:
     """Read the features and the target column of a table."""
-    frame = read_frame(data)
+    frame = read_frame(data, infer_types=False)
     if target not in frame.columns:
-        raise TableError(f"--target must be a column of {data.name}. Got {target!r}.")
+        raise TableError(f"--target must be a column of {printable(data.name)}. Got {target!r}.")
     X = model_columns(model, frame.drop(columns=[target]))
+    # Figures of images need numbers. A column with cells that are not valid stays as it is.
+    columns, parsed = raw_columns(X), model.encoder_.parse(raw_columns(X))
+    for number in range(len(columns)):
+        if number not in parsed.invalid:
+            columns[number] = parsed.columns[number]
+    X = type(X)(dict(zip(X.columns, columns, strict=True)), index=X.index)
+    y = read_frame(data, infer_types=True, columns=[target])[target].to_numpy()
     # A model fitted without column names warns about a data frame.
-    return X if hasattr(model, "feature_names_in_") else X.to_numpy(), frame[target].to_numpy()
+    return X if hasattr(model, "feature_names_in_") else X.to_numpy(), y
 
 
 def _two_classes(text: str | None, model: Any, option: str) -> tuple[Any, Any] | None:
@@ -63,8 +71,8 @@ def _two_classes(text: str | None, model: Any, option: str) -> tuple[Any, Any] |
     names = [part.strip() for part in text.split(",")]
     if len(names) != 2 or any(n not in by_name for n in names):
         raise ValueError(
-            f"{option} must be two of the classes {', '.join(by_name)}, separated by a comma. "
-            f"Got {text!r}."
+            f"{option} must be two of the classes {', '.join(map(printable, by_name))}, separated "
+            f"by a comma. Got {text!r}."
         )
     first, second = (by_name[n] for n in names)
     return getattr(first, "item", lambda: first)(), getattr(second, "item", lambda: second)()

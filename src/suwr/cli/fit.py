@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
 
 from suwr._utils.files import check_writable
+from suwr._utils.text import printable
 from suwr.cli.tables import read_frame
+from suwr.cli.terminal import Terminal
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.regressor import SUWRRegressor
@@ -61,22 +62,22 @@ def fit_table(
     model.save(out)
     if checkpoint is not None:
         checkpoint.remove()
-    console = Console()
+    terminal = Terminal()
     used = model.select(sample).sum(axis=1).mean()
-    console.print(
+    terminal.print(
         f"Trained a {task} model on {len(X)} rows and {sample.shape[1]} columns; "
         f"it selects {used:.1f} columns per row on average."
     )
-    console.print(f"Wrote {out}", soft_wrap=True)
+    terminal.print_written(out)
 
 
 def _read_whole(data: str, target: str, scratch: Path | None) -> tuple[Any, NDArray[Any], Any]:
     """Return features, target, and the rows that the final message summarises: all of them."""
-    frame = read_frame(Path(data))
+    frame = read_frame(Path(data), infer_types=True)
     if target not in frame.columns:
-        known = ", ".join(str(c) for c in list(frame.columns)[:12])
+        known = ", ".join(printable(c) for c in list(frame.columns)[:12])
         raise TableError(
-            f"--target must be a column of {Path(data).name}: {known}. Got {target!r}."
+            f"--target must be a column of {printable(Path(data).name)}: {known}. Got {target!r}."
         )
     y, X = frame[target], frame.drop(columns=[target])
     if y.isna().any():

@@ -14,6 +14,8 @@ from typing import Annotated, Any
 import typer
 
 from suwr import __version__
+from suwr._utils.text import printable
+from suwr.cli.terminal import print_error
 
 __all__ = ["app"]
 
@@ -46,8 +48,8 @@ def _report_errors(command: Callable[..., None]) -> Callable[..., None]:
         except (ValueError, OSError, ImportError, KeyError) as error:
             text = str(error) if not isinstance(error, KeyError) else str(error.args[0])
             if isinstance(error, OSError) and error.strerror and error.filename:
-                text = f"{error.filename}: {error.strerror}"
-            typer.secho("Error: " + " ".join(text.split()), fg="red", err=True)
+                text = f"{printable(error.filename)}: {error.strerror}"
+            print_error(text)
             raise typer.Exit(1) from None
 
     return run
@@ -102,7 +104,10 @@ def fit(
         ),
     ] = "auto",
     max_steps: Annotated[int | None, typer.Option(help="Maximum number of steps per row.")] = None,
-    max_epochs: Annotated[int, typer.Option(help="Epochs of policy training.")] = 100,
+    max_epochs: Annotated[
+        int | None,
+        typer.Option(help="Epochs of policy training.", show_default="from the number of rows"),
+    ] = None,
     group: Annotated[
         list[str] | None,
         typer.Option(help="Columns revealed together: NAME=column,column. Repeatable."),
@@ -132,7 +137,7 @@ def fit(
 
     fit_table(
         data, target, out, task, sparsity_weight, group or [], cost or [], stream, scratch,
-        max_steps=max_steps, max_epochs=max_epochs, checkpoint=checkpoint, device=device,
+        max_steps=max_steps, max_epochs=max_epochs or "auto", checkpoint=checkpoint, device=device,
         random_state=seed,
     )  # fmt: skip
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.optional import require
+from suwr._utils.text import printable
 from suwr.cli.tables import check_table_path, model_columns, read_frame, write_frame
+from suwr.cli.terminal import Terminal
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.io import load
 from suwr.exceptions import TableError
@@ -28,7 +29,7 @@ def predict_table(
     check_table_path(out)
     pandas = require("pandas", "tables", "Writing predictions")
     model = load(model_path)
-    X = model_columns(model, read_frame(data))
+    X = model_columns(model, read_frame(data, infer_types=False))
     masks = model.select(X, mean_features=mean_features)
     columns: dict[str, Any] = {
         "row": np.arange(len(X)),
@@ -42,7 +43,7 @@ def predict_table(
     columns["n_selected"] = masks.sum(axis=1)
     columns["selected"] = ["; ".join(names[mask]) for mask in masks]
     write_frame(pandas.DataFrame(columns), out)
-    Console().print(f"Wrote {len(X)} predictions to {out}", soft_wrap=True)
+    Terminal().print_written(out, f"{len(X)} predictions")
 
 
 def predict_folder(
@@ -54,9 +55,9 @@ def predict_folder(
             load(model_path), data, out, n_jobs=None if scheduler else jobs, verbose=1
         )
     resumed = f"; {scored.n_resumed} of them already existed" if scored.n_resumed else ""
-    Console().print(
-        f"Wrote {scored.n_rows:,} predictions to {len(scored.paths)} files in {out}{resumed}",
-        soft_wrap=True,
+    Terminal().print(
+        f"Wrote {scored.n_rows:,} predictions to {len(scored.paths)} files in {printable(out)}"
+        f"{resumed}"
     )
 
 
@@ -96,21 +97,27 @@ def explain_rows(
         raise ValueError("Give the rows to explain with --row, or an output file with --json or "
                          "--html.")  # fmt: skip
     model = load(model_path)
-    frame = read_frame(data)
+    frame = read_frame(data, infer_types=False)
     X = model_columns(model, frame)
     if options.target is not None and options.target not in frame.columns:
-        raise TableError(f"--target must be a column of {data.name}. Got {options.target!r}.")
+        raise TableError(
+            f"--target must be a column of {printable(data.name)}. Got {options.target!r}."
+        )
     invalid = [r for r in rows if not 0 <= r < len(X)]
     if invalid:
         raise ValueError(f"--row must be between 0 and {len(X) - 1}. Got {invalid[0]}.")
     explanation = model.explain(X.iloc[rows] if rows else X, mean_features=mean_features)
+    terminal = Terminal()
     if rows:
-        Console(highlight=False).print(explanation.text(), markup=False, soft_wrap=True)
+        terminal.print(explanation.text())
     if json is not None:
         write_atomic(json, explanation.to_json().encode())
-        Console().print(f"Wrote {len(explanation)} narratives to {json}", soft_wrap=True)
+        terminal.print_written(json, f"{len(explanation)} narratives")
     if html is not None:
-        y = None if options.target is None else frame[options.target]
+        y = None
+        if options.target is not None:
+            targets = read_frame(data, infer_types=True, columns=[options.target])
+            y = targets[options.target]
         explanation.to_html(
             html,
             title=f"Predictions for {data.name}, step by step",
@@ -118,4 +125,4 @@ def explain_rows(
             model="auto" if options.model is None else options.model,
             hidden_values=options.hidden_values,
         )
-        Console().print(f"Wrote a page with {len(explanation)} rows to {html}", soft_wrap=True)
+        terminal.print_written(html, f"a page with {len(explanation)} rows")

@@ -1,20 +1,21 @@
 """Encoding of tables as the numeric inputs of the networks.
 
-Each cell is encoded by itself, with constants of its column that are fixed in ``fit``. Hence the
-encoding of a cell contains no information about any other cell of its row.
+Each cell is parsed and encoded by itself, with the type and constants of its column that are fixed
+in ``fit``. Hence the encoding of a cell contains no information about any other cell.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from suwr.data.parsing import ColumnType, parse_cell, parse_column
 from suwr.data.tables import Table
-from suwr.exceptions import TableError
 
 __all__ = ["ColumnCode", "TableEncoder", "category_code", "number_code"]
 
@@ -47,6 +48,19 @@ class ColumnCode:
     def width(self) -> int:
         """Number of encoded values."""
         return (1 if self.categories is None else len(self.categories)) + self.has_missing
+
+    @property
+    def type(self) -> ColumnType:
+        """The type of the column, by which every cell is parsed after ``fit``."""
+        if self.categories is None:
+            return "number"
+        if not self.categories or isinstance(self.categories[0], str):
+            return "text"
+        return "boolean" if isinstance(self.categories[0], bool) else "numeric category"
+
+    def parse(self, value: Any) -> Any:
+        """Parse one cell; see `suwr.data.parsing.parse_cell`."""
+        return parse_cell(value, self.type, self.categories or ())
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for model files."""
@@ -138,31 +152,50 @@ class TableEncoder:
         """The column that each encoded value belongs to, shape (n_values,)."""
         return np.repeat(np.arange(len(self.codes)), [c.width for c in self.codes])
 
+    def parse(self, columns: Sequence[NDArray[Any]], rows: Sequence[Any] | None = None) -> Table:
+        """Parse raw columns, each cell by the type of its column alone.
+
+        Parameters
+        ----------
+        columns : sequence of ndarray of shape (n_rows,)
+            Of any type; see `suwr.data.tables.raw_columns`.
+        rows : sequence, optional
+            Labels of the rows, for errors; their positions by default.
+        """
+        parsed, invalid = [], {}
+        for number, (values, name, code) in enumerate(
+            zip(columns, self.names, self.codes, strict=True)
+        ):
+            categories = frozenset(code.categories or ())
+            column, bad = parse_column(values, code.type, name, categories, rows)
+            parsed.append(column)
+            if bad is not None:
+                invalid[number] = bad
+        return Table(parsed, len(parsed[0]) if parsed else 0, invalid)
+
     def encode(self, table: Table) -> NDArray[np.float32]:
-        """Return finite encoded values of shape (n_rows, n_values)."""
+        """Encode a parsed table.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_values)
+            Finite values; NaN at cells that could not be parsed.
+        """
         out = np.zeros((table.n_rows, sum(c.width for c in self.codes)), dtype=np.float32)
         start = 0
-        for name, code, column in zip(self.names, self.codes, table.columns, strict=True):
+        for number, (code, column) in enumerate(zip(self.codes, table.columns, strict=True)):
             block = out[:, start : start + code.width]
             if code.categories is None:
-                self._encode_number(block, code, column, name)
+                self._encode_number(block, code, column)
             else:
                 self._encode_category(block, code, column)
+            if number in table.invalid:
+                block[[cell is not None for cell in table.invalid[number]]] = np.nan
             start += code.width
         return out
 
     @staticmethod
-    def _encode_number(
-        block: NDArray[np.float32], code: ColumnCode, column: NDArray[Any], name: str
-    ) -> None:
-        if column.dtype.kind != "f":
-            try:
-                column = np.array([np.nan if v is None else float(v) for v in column])
-            except ValueError:
-                text = next(v for v in column if isinstance(v, str))
-                raise TableError(
-                    f"Column {name!r} must be numeric, as in fit. Got {text!r} instead."
-                ) from None
+    def _encode_number(block: NDArray[np.float32], code: ColumnCode, column: NDArray[Any]) -> None:
         # Clip so that the squares below stay finite.
         with np.errstate(over="ignore"):
             scaled = np.clip((column - code.center) / code.scale, -1e150, 1e150)
@@ -177,8 +210,6 @@ class TableEncoder:
         block: NDArray[np.float32], code: ColumnCode, column: NDArray[Any]
     ) -> None:
         assert code.categories is not None
-        if column.dtype.kind == "f":
-            column = np.array([None if v != v else v for v in column.tolist()], dtype=object)
         index = {value: i for i, value in enumerate(code.categories)}
         indices = np.array([index.get(v, -1) for v in column], dtype=np.intp)
         rows = np.flatnonzero(indices >= 0)

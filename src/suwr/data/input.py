@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import (
     _check_sample_weight,
-    check_array,
     check_consistent_length,
     validate_data,
 )
 
 from suwr.data.stored import StoredTable
-from suwr.data.tables import Table, column_names, is_frame, read_table, select_columns
+from suwr.data.tables import (
+    Table,
+    column_names,
+    is_frame,
+    raw_columns,
+    read_table,
+    select_columns,
+)
 from suwr.exceptions import TableError
 
 __all__ = ["name_columns", "read_fit_table", "read_predict_table"]
@@ -50,7 +57,8 @@ def read_fit_table(
         _check_size(len(X), len(X.names), min_rows=2)
         table = X
     else:
-        table = _read(estimator, X, reset=True, min_rows=2)
+        table = read_table(_validate(estimator, X, reset=True, min_rows=2))
+        _check_finite(table, name_columns(estimator))
     check_consistent_length(X, y)
     weight = _check_sample_weight(
         sample_weight, np.empty((table.n_rows, 1)), dtype=np.float64, ensure_non_negative=True
@@ -60,44 +68,58 @@ def read_fit_table(
     return table, y, weight
 
 
-def read_predict_table(estimator: Any, X: Any) -> Table:
-    """Read the ``X`` of a fitted estimator; columns of data frames may be in any order."""
+def read_predict_table(estimator: Any, X: Any, rows: Sequence[Any] | None = None) -> Table:
+    """Read the ``X`` of a fitted estimator; columns of data frames may be in any order.
+
+    Every cell is parsed by the type that its column had in ``fit``. Cells that cannot be parsed
+    are marked in the table and raise an error only when they are revealed.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With an ``encoder_``.
+    X : array-like or data frame of shape (n, d)
+    rows : sequence, optional
+        Labels of the rows, for errors; by default the index of a pandas frame, or positions.
+    """
     if is_frame(X) and hasattr(estimator, "feature_names_in_"):
         expected, given = list(estimator.feature_names_in_), column_names(X)
         if given != expected and set(given or []) == set(expected):
             X = select_columns(X, expected)
-    return _read(estimator, X, reset=False, min_rows=1)
+    valid = _validate(estimator, X, reset=False, min_rows=1)
+    if rows is None and hasattr(X, "iloc"):
+        rows = X.index
+    table: Table = estimator.encoder_.parse(raw_columns(valid), rows)
+    return table
 
 
-def _read(estimator: Any, X: Any, *, reset: bool, min_rows: int) -> Table:
+def _validate(estimator: Any, X: Any, *, reset: bool, min_rows: int) -> Any:
+    """Return a data frame unchanged and anything else as a two-dimensional array.
+
+    Checks the shape and the column names, but no cell.
+    """
     if is_frame(X):
         names = column_names(X) or []
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         _check_size(len(X), len(names), min_rows)
-        table = read_table(X)
-    else:
-        kind = getattr(X, "dtype", None) if hasattr(X, "dtype") else np.asarray(X, object).dtype
-        text = getattr(kind, "kind", "O") in "OUS" and _holds_text(X)
-        checked = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            dtype=None if text else "numeric",
-            ensure_all_finite=False,
-            ensure_min_samples=min_rows,
+        return X
+    if not hasattr(X, "dtype") and not hasattr(X, "__array__"):
+        # Without a common type, which would depend on all cells.
+        X = np.array(X, dtype=object)
+    # The message of scikit-learn contains the values.
+    if getattr(X, "ndim", 2) < 2:
+        raise TableError(
+            f"Expected 2D array, got {X.ndim}D array instead. Reshape your data using "
+            "array.reshape(-1, 1) if it has a single feature or array.reshape(1, -1) if it "
+            "contains a single sample."
         )
-        table = read_table(checked)
-    _check_finite(table, name_columns(estimator))
-    return table
-
-
-def _holds_text(X: Any) -> bool:
-    """Whether an array contains strings and must therefore be read column by column."""
-    array = check_array(
-        X, dtype=None, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=0
-    )
-    return array.dtype.kind in "US" or (
-        array.dtype.kind == "O" and any(isinstance(v, str) for v in array.flat)
+    return validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=None,
+        ensure_all_finite=False,
+        ensure_min_samples=min_rows,
     )
 
 
@@ -116,6 +138,8 @@ def _check_size(n_rows: int, n_columns: int, min_rows: int) -> None:
 def _check_finite(table: Table, names: list[str]) -> None:
     for name, column in zip(names, table.columns, strict=True):
         if column.dtype.kind == "f" and np.isinf(column).any():
+            row = int(np.isinf(column).argmax())
             raise TableError(
-                f"Input X contains infinity in column {name!r}. Use NaN for missing values."
+                f"Input X contains infinity in column {name!r}, row {row}. Use NaN for missing "
+                "values."
             )

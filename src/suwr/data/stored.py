@@ -90,6 +90,10 @@ class StoredTable(ABC):
             raise TableError(
                 f"Column {name!r} mixes numbers and text. Convert it to a single type."
             )
+        if len({type(value) for value in counts} & {bool, str}) == 2:
+            raise TableError(
+                f"Column {name!r} mixes booleans and text. Convert it to a single type."
+            )
         return category_code(counts, counts.total() < self.n_rows)
 
     def encode(
@@ -113,7 +117,7 @@ class StoredTable(ABC):
         positions = [_inverse(rows, self.n_rows) for rows in parts]
         start = 0
         for batch in self.batches():
-            encoded = encoder.encode(batch)
+            encoded = encoder.encode(encoder.parse(batch.columns))
             for array, position in zip(arrays, positions, strict=True):
                 target = position[start : start + batch.n_rows]
                 chosen = target >= 0

@@ -1,13 +1,15 @@
 """Reading of tables: pandas and polars data frames (through narwhals) and NumPy arrays.
 
-`read_table` is the reader of the estimators. The functions below it give audits and exact problems
-access to raw columns and rows, so that no other module has to distinguish the kinds of frames.
+`read_table` infers the types of the columns for ``fit``. After it, the types are those of the
+fitted model, which parses the `raw_columns`; see `suwr.data.parsing`. The other functions give
+audits and exact problems access to raw columns and rows, so that no other module has to distinguish
+the kinds of frames.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import narwhals as nw
@@ -16,6 +18,7 @@ from narwhals.dependencies import is_into_dataframe
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
+from suwr.data.parsing import INVALID, describe_cell, plain_cell
 from suwr.exceptions import TableError
 
 __all__ = [
@@ -25,7 +28,7 @@ __all__ = [
     "column_values",
     "gather_rows",
     "is_frame",
-    "is_missing",
+    "raw_columns",
     "read_table",
     "select_columns",
     "take_rows",
@@ -43,10 +46,14 @@ class Table:
         arrays with None for missing values.
     n_rows : int
         Number of rows.
+    invalid : dict of int to ndarray of object
+        For each column with cells that cannot be parsed: the `suwr.data.parsing.InvalidCell` at
+        these cells, which are missing in ``columns``, and None at all others.
     """
 
     columns: list[NDArray[Any]]
     n_rows: int
+    invalid: dict[int, NDArray[Any]] = field(default_factory=dict)
 
     def value(self, row: int, column: int) -> Any:
         """Return one cell as a plain Python value; None if it is missing."""
@@ -63,11 +70,32 @@ class Table:
     def take(self, rows: NDArray[np.intp] | slice) -> Table:
         """Return the table of the given rows."""
         columns = [c[rows] for c in self.columns]
-        return Table(columns, len(columns[0]) if columns else 0)
+        invalid = {number: cells[rows] for number, cells in self.invalid.items()}
+        return Table(columns, len(columns[0]) if columns else 0, invalid)
+
+    def check_revealed(self, mask: NDArray[np.bool_], *, quote: bool = True) -> None:
+        """Raise a `TableError` if a revealed cell could not be parsed.
+
+        Parameters
+        ----------
+        mask : ndarray of bool, shape (n_rows, n_columns)
+            The revealed cells. All others may be invalid.
+        quote : bool, default=True
+            Whether the message may contain the value of the cell.
+        """
+        found = [
+            (row, number)
+            for number, cells in self.invalid.items()
+            for row in np.flatnonzero(mask[:, number])
+            if cells[row] is not None
+        ]
+        if found:
+            row, number = min(found)
+            raise self.invalid[number][row].error(quote)
 
 
 def read_table(X: Any) -> Table:
-    """Read a data frame or a two-dimensional array.
+    """Read a data frame or a two-dimensional array, and infer the type of each column.
 
     Numeric columns stay numeric; strings, categories and booleans become objects. No column is
     encoded, and the type of a column does not depend on any other column.
@@ -80,40 +108,35 @@ def read_table(X: Any) -> Table:
     -------
     Table
     """
+    columns = raw_columns(X)
     if is_frame(X):
         frame = _narwhals(X)
-        columns = [_read_series(series) for series in frame.iter_columns()]
-        return Table(columns, len(frame))
+        kinds = [series.dtype in (nw.Categorical, nw.Enum) for series in frame.iter_columns()]
+        named = zip(columns, frame.columns, kinds, strict=True)
+        return Table([_infer_column(c, str(name), kind) for c, name, kind in named], len(frame))
     array = np.asarray(X)
-    if array.dtype.kind in "biuf":
-        # Fortran order makes each column contiguous.
-        columns = list(np.asfortranarray(array, dtype=np.float64).T)
-    else:
-        columns = [_read_column(array[:, i], f"x{i}") for i in range(array.shape[1])]
-    return Table(columns, array.shape[0])
+    if array.dtype.kind == "b":
+        columns = [c.astype(np.float64) for c in columns]
+    return Table([_infer_column(c, f"x{i}") for i, c in enumerate(columns)], len(array))
+
+
+def raw_columns(X: Any) -> list[NDArray[Any]]:
+    """Return the columns of a data frame or two-dimensional array, without changing any value.
+
+    Returns
+    -------
+    list of ndarray of shape (n_rows,)
+        Numbers and booleans without missing values, floats, or objects.
+    """
+    if is_frame(X):
+        return [_raw_series(series) for series in _narwhals(X).iter_columns()]
+    # Fortran order makes each column contiguous.
+    return list(np.asfortranarray(X).T)
 
 
 def is_frame(X: Any) -> bool:
     """Whether ``X`` is an eager data frame that narwhals supports, such as pandas or polars."""
     return is_into_dataframe(X)
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a cell is missing: None, NaN, ``pandas.NA`` or NaT.
-
-    Examples
-    --------
-    >>> [is_missing(v) for v in (None, float("nan"), np.datetime64("NaT"), 0.0, "")]
-    [True, True, True, False, False]
-    """
-    if value is None:
-        return True
-    try:
-        return bool(value != value)
-    except TypeError:
-        return True  # the truth value of pandas.NA is undefined
-    except ValueError:
-        return False  # an array in a cell
 
 
 def as_rows(X: Any) -> Any:
@@ -200,49 +223,58 @@ def _narwhals(X: Any) -> nw.DataFrame[Any]:
         ) from None
 
 
-def _read_series(series: nw.Series[Any]) -> NDArray[Any]:
-    category = series.dtype in (nw.Categorical, nw.Enum)
-    values = series.to_numpy()
-    return _read_column(values.astype(object) if category else values, str(series.name), category)
+def _raw_series(series: nw.Series[Any]) -> NDArray[Any]:
+    if series.dtype.is_float() or series.dtype.is_integer() or series.dtype == nw.Boolean:
+        values = series.to_numpy()
+        # Integers with missing values would become floats, which represent fewer integers.
+        if values.dtype.kind == "f" if series.dtype.is_float() else values.dtype.kind in "biu":
+            return values
+    column = np.empty(len(series), dtype=object)
+    column[:] = series.to_list()
+    return column
 
 
-def _read_column(values: NDArray[Any], name: str, category: bool = False) -> NDArray[Any]:
+def _infer_column(values: NDArray[Any], name: str, category: bool = False) -> NDArray[Any]:
     """Convert a column to float64, or to objects with None for missing values."""
-    if values.dtype.kind in "iuf":
+    if values.dtype.kind in "iuf" and not category:
         return values.astype(np.float64)
     if values.dtype.kind == "b":
         return values.astype(object)
-    if values.dtype.kind not in "OUST":
-        raise TableError(
-            f"Column {name!r} has the unsupported type {values.dtype}. "
-            "Use numbers, strings, categories or booleans."
-        )
     out = np.empty(len(values), dtype=object)
-    kinds = set()
-    for i, value in enumerate(values):
-        if is_missing(value):
-            continue
-        plain = value.item() if isinstance(value, np.generic) else value
-        if isinstance(plain, bytes):
-            plain = plain.decode("utf-8", "replace")
-        if isinstance(plain, bool):
-            kinds.add("booleans")
-        elif isinstance(plain, int | float):
-            kinds.add("numbers")
-        elif isinstance(plain, str):
-            kinds.add("text")
-        else:
+    first: dict[str, int] = {}
+    cells = values.tolist() if values.dtype.kind in "biufOUST" else list(values)
+    for row, value in enumerate(cells):
+        out[row] = plain = plain_cell(value)
+        if plain is INVALID:
             raise TableError(
-                f"Column {name!r} contains a value of the unsupported type "
-                f"{type(plain).__name__}. Use numbers, strings, categories or booleans."
+                f"Row {row} of column {name!r} is {describe_cell(value)}, which is not supported. "
+                "Use numbers, strings, categories or booleans."
             )
-        out[i] = plain
-    if len(kinds) > 1:
+        if plain is not None:
+            first.setdefault(_kind(plain), row)
+    if len(first) > 1:
+        rows = ", ".join(f"row {row} is a {kind}" for kind, row in first.items())
+        kinds = " and ".join(sorted({"string": "text"}.get(kind, f"{kind}s") for kind in first))
         raise TableError(
-            f"Column {name!r} mixes {' and '.join(sorted(kinds))}. Convert it to a single type, "
-            "for example text."
+            f"Column {name!r} mixes {kinds}: {rows}. Convert it to a single type, for example text."
         )
-    if not category and kinds <= {"numbers"}:
-        # Numbers stored as objects, or a column without any value.
-        return np.array([np.nan if v is None else v for v in out], dtype=np.float64)
-    return out
+    if category or not first.keys() <= {"number"}:
+        return out
+    # Numbers stored as objects, or a column without any value.
+    return np.array([_to_float(v, row, name) for row, v in enumerate(out)], dtype=np.float64)
+
+
+def _kind(plain: Any) -> str:
+    if isinstance(plain, bool):
+        return "boolean"
+    return "string" if isinstance(plain, str) else "number"
+
+
+def _to_float(value: Any, row: int, name: str) -> float:
+    try:
+        return np.nan if value is None else float(value)
+    except OverflowError:
+        raise TableError(
+            f"Row {row} of column {name!r} is {describe_cell(value)}, which is too large for a "
+            "number."
+        ) from None

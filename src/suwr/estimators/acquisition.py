@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from suwr.data.parsing import EXPECTED, INVALID, describe_cell
 from suwr.data.tables import Table
 from suwr.explanation import Narrative, Step
 from suwr.nn.rollout import Policy
-
-if TYPE_CHECKING:
-    from suwr.estimators.sequential import SequentialModel
 
 __all__ = ["Acquisition"]
 
@@ -32,7 +30,7 @@ class Acquisition:
         The columns that the next call of `observe` must provide.
     """
 
-    def __init__(self, model: SequentialModel, policy: Policy) -> None:
+    def __init__(self, model: Any, policy: Policy) -> None:
         self._model = model
         self._policy = policy
         self._known: dict[str, Any] = {}
@@ -151,22 +149,17 @@ class Acquisition:
         return tuple(names[c] for c in self._model.units_.columns_of(unit))
 
     def _read(self, name: str, value: Any) -> Any:
-        """Convert one value to its type in the table."""
+        """Parse one value by the type of its column."""
         code = self._model.encoder_.codes[self._model.encoder_.names.index(name)]
-        value = value.item() if isinstance(value, np.generic) else value
-        if value is None or (isinstance(value, float) and np.isnan(value)):
-            return None
-        if code.categories is not None:
-            return value
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = np.inf
-        if not np.isfinite(number):
+        read = code.parse(value)
+        if read is INVALID:
             raise ValueError(
-                f"The value of {name!r} must be a finite number or None. Got {value!r} instead."
+                f"The value of {name!r} must be {EXPECTED[code.type]} or None. "
+                f"Got {describe_cell(value)} instead."
             )
-        return int(number) if number.is_integer() and abs(number) < 2**53 else number
+        if isinstance(read, float) and read.is_integer() and abs(read) < 2**53:
+            return int(read)
+        return read
 
     def _evaluate(self, n_steps: int) -> None:
         """Evaluate the policy and the predictor in the current state."""

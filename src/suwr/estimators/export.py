@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["describe_network", "export_model"]
 
-FORMAT = 1
+FORMAT = 2
+# Rows for which a page compares its predictions with those of Python.
+MAX_REFERENCES = 12
 Weights = list[NDArray[np.float32]]
 
 
@@ -60,8 +62,10 @@ def export_model(model: SequentialModel, policy: Policy) -> PageModel:
         "bound": BOUND,
         "max_steps": policy.max_steps,
         "units_per_step": policy.units_per_step,
+        "selectable": model.selectable_units_.tolist(),
         "output": _output(model, policy.loss),
         **describe_network(policy, weights),
+        "references": _references(model, policy),
     }
     return PageModel(description, np.concatenate([w.ravel() for w in weights]))
 
@@ -216,9 +220,37 @@ def _numbers(tensor: Tensor) -> NDArray[np.float32]:
 
 
 def _code(code: ColumnCode) -> dict[str, Any]:
+    facts = {"type": code.type, "has_missing": code.has_missing}
     if code.categories is None:
-        return {"center": code.center, "scale": code.scale, "has_missing": code.has_missing}
-    return {"categories": list(code.categories), "has_missing": code.has_missing}
+        return {"center": code.center, "scale": code.scale, **facts}
+    return {"categories": list(code.categories), **facts}
+
+
+def _references(model: SequentialModel, policy: Policy) -> list[dict[str, Any]]:
+    """Return rows with the predictions for all columns revealed.
+
+    The rows contain numbers, categories and missing values of every column, so that a page which
+    encodes a column differently detects that it does not agree with the model.
+    """
+    cells = [_reference_cells(code) for code in model.encoder_.codes]
+    n_rows = min(MAX_REFERENCES, max(len(column) for column in cells))
+    rows = [[column[i % len(column)] for column in cells] for i in range(n_rows)]
+    columns = [np.array(column, dtype=object) for column in zip(*rows, strict=True)]
+    values = model._encode(model.encoder_.parse(columns))
+    mask = torch.ones((n_rows, len(cells)), dtype=torch.bool, device=values.device)
+    predictions = model._in_user_units(policy.predict(values, mask).cpu().numpy())
+    return [
+        {"cells": row, "prediction": [float(p) for p in prediction]}
+        for row, prediction in zip(rows, predictions, strict=True)
+    ]
+
+
+def _reference_cells(code: ColumnCode) -> list[Any]:
+    if code.categories is not None:
+        return [*code.categories[: MAX_REFERENCES - 1], None]
+    numbers = [code.center + steps * code.scale for steps in (0.0, 1.5, -2.5)]
+    # A few digits suffice, since Python and the page read the same rounded numbers.
+    return [float(f"{number:.6g}") for number in numbers if math.isfinite(number)] + [None]
 
 
 def _output(model: SequentialModel, loss: Loss) -> dict[str, Any]:

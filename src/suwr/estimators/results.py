@@ -46,7 +46,7 @@ class Scores:
     order: NDArray[np.intp]
 
 
-def score_rows(model: SequentialModel, X: Any) -> Scores:
+def score_rows(model: SequentialModel, X: Any, rows: Sequence[Any] | None = None) -> Scores:
     """Return what ``predict``, ``predict_proba`` and ``select`` return for ``X``, bit for bit.
 
     Parameters
@@ -54,10 +54,11 @@ def score_rows(model: SequentialModel, X: Any) -> Scores:
     model : SUWRClassifier or SUWRRegressor
         Fitted.
     X : array-like or data frame of shape (n, d)
+    rows : sequence, optional
+        Labels of the rows, for errors.
     """
     outputs, masks, orders = [], [], []
-    for values in model._chunks(model._read(X)):
-        trace = model.policy_.rollout(values)
+    for values, trace in model._rollouts(model._read(X, rows), model.policy_):
         mask = torch.as_tensor(trace.mask, device=values.device)
         outputs.append(model.policy_.predict(values, mask).cpu().numpy())
         masks.append(trace.mask)
@@ -108,10 +109,8 @@ def explain_rows(
     generator : torch.Generator, optional
         Draws the decisions of the sampled policy; None is the greedy policy.
     """
-    traces = [
-        policy.rollout(values, generator=generator, record=True) for values in model._chunks(table)
-    ]
-    trace = _join_traces(traces)
+    rollouts = model._rollouts(table, policy, generator=generator, record=True)
+    trace = _join_traces([trace for _, trace in rollouts])
     assert trace.stop_probability is not None
     assert trace.prediction is not None
     n, states = trace.stop_probability.shape
@@ -142,11 +141,12 @@ def explain_rows(
                 len(units),
             )
         )
-    return Explanation(narratives, ModelSource(model, table, policy))
+    return Explanation(narratives, ModelSource(model, table, policy, generator is not None))
 
 
 def _stop_reason(model: SequentialModel, trace: Trace, row: int, n_steps: int) -> str:
-    if not np.any(model.units_.membership & ~trace.mask[row]):
+    mask = torch.as_tensor(trace.mask[row : row + 1], device=model.policy_.device)
+    if not model.policy_.inputs.available(mask).any():
         return "everything"
     return "budget" if n_steps == model.max_steps_ else "decision"
 
@@ -183,12 +183,15 @@ class ModelSource:
         The explained rows.
     policy : Policy
         The policy that the rows were explained with.
+    sampled : bool
+        Whether decisions were drawn from the policy.
     """
 
-    def __init__(self, model: SequentialModel, table: Table, policy: Policy) -> None:
+    def __init__(self, model: SequentialModel, table: Table, policy: Policy, sampled: bool) -> None:
         self._model = model
         self._table = table
         self._policy = policy
+        self.sampled = sampled
 
     def layout(self) -> Layout:
         """Return the columns and units."""
@@ -199,9 +202,15 @@ class ModelSource:
             groups.shape if isinstance(groups, Patches) else None,
         )
 
-    def values(self, row: int) -> list[Any]:
-        """Return every cell of a row, revealed or not."""
-        return [self._table.value(row, c) for c in range(len(self._table.columns))]
+    def values(self, row: int) -> dict[int, Any]:
+        """Return every cell of a row that could be parsed, revealed or not, by column number."""
+        table = self._table
+        columns = [
+            c
+            for c in range(len(table.columns))
+            if c not in table.invalid or table.invalid[c][row] is None
+        ]
+        return {c: table.value(row, c) for c in columns}
 
     def model(self) -> PageModel:
         """Return the model as data that a page can run."""
@@ -209,4 +218,4 @@ class ModelSource:
 
     def take(self, rows: slice) -> ModelSource:
         """Return the source of a subset of the rows."""
-        return ModelSource(self._model, self._table.take(rows), self._policy)
+        return ModelSource(self._model, self._table.take(rows), self._policy, self.sampled)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -9,13 +10,15 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from suwr._utils.validation import check_choice
+from suwr.data.tables import Table
 from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.table_model import TableModel, read_masks
 from suwr.explanation import Explanation
 from suwr.nn.probability import mask_probability
-from suwr.nn.rollout import Policy
+from suwr.nn.rollout import Policy, Trace
 
 __all__ = ["PolicyKind", "SequentialModel"]
 
@@ -47,13 +50,32 @@ class SequentialModel(TableModel):
                 )
         return self.policy_
 
+    def _rollouts(
+        self,
+        table: Table,
+        policy: Policy,
+        *,
+        generator: torch.Generator | None = None,
+        record: bool = False,
+    ) -> Iterator[tuple[Tensor, Trace]]:
+        """Yield encoded rows and their rollouts, in chunks of bounded size.
+
+        A cell that could not be parsed is an error if the rollout has revealed it. Its row stops
+        there, since no probability is at least one half or less if the inputs are NaN.
+        """
+        for rows in self._chunks(table):
+            values = self._encode(rows)
+            trace = policy.rollout(values, generator=generator, record=record)
+            rows.check_revealed(trace.mask)
+            yield values, trace
+
     def _predict_final(
         self, X: Any, sparsity_weight: float | None = None, mean_features: float | None = None
     ) -> NDArray[np.float64]:
         """Predict from the features that the greedy policy selects."""
         policy, parts = self._policy_at(sparsity_weight, mean_features), []
-        for values in self._chunks(self._read(X)):
-            mask = torch.as_tensor(policy.rollout(values).mask, device=values.device)
+        for values, trace in self._rollouts(self._read(X), policy):
+            mask = torch.as_tensor(trace.mask, device=values.device)
             parts.append(policy.predict(values, mask).cpu().numpy())
         return self._in_user_units(np.concatenate(parts))
 
@@ -93,9 +115,8 @@ class SequentialModel(TableModel):
         table = self._read(X)
         generator = _make_generator(policy, random_state, "select")
         chosen = self._policy_at(sparsity_weight, mean_features)
-        return np.concatenate(
-            [chosen.rollout(values, generator=generator).mask for values in self._chunks(table)]
-        )
+        rollouts = self._rollouts(table, chosen, generator=generator)
+        return np.concatenate([trace.mask for _, trace in rollouts])
 
     def cost(
         self,
@@ -117,8 +138,8 @@ class SequentialModel(TableModel):
         ndarray of shape (n,)
         """
         policy, parts = self._policy_at(sparsity_weight, mean_features), []
-        for values in self._chunks(self._read(X)):
-            order = policy.rollout(values).order.reshape(len(values), -1)
+        for values, trace in self._rollouts(self._read(X), policy):
+            order = trace.order.reshape(len(values), -1)
             costs = np.where(order >= 0, self.units_.costs[np.maximum(order, 0)], 0.0)
             parts.append(costs.sum(axis=1))
         return np.concatenate(parts)
@@ -149,6 +170,7 @@ class SequentialModel(TableModel):
         table = self._read(X)
         policy = self._policy_at(sparsity_weight, mean_features)
         given = read_masks(masks, table.n_rows, self.n_features_in_, (2,))
+        table.check_revealed(given)
         values = self._encode(table)
         prediction = policy.predict(values, torch.as_tensor(given, device=values.device))
         result = self._in_user_units(prediction.cpu().numpy())
@@ -188,9 +210,10 @@ class SequentialModel(TableModel):
         flat = given[:, None, :] if given.ndim == 2 else given
         chosen = self._policy_at(sparsity_weight, mean_features)
         if _make_generator(policy, 0, "mask_probability") is None:
-            final = np.concatenate([chosen.rollout(v).mask for v in self._chunks(table)])
+            final = np.concatenate([trace.mask for _, trace in self._rollouts(table, chosen)])
             result = (flat == final[:, None, :]).all(axis=2).astype(np.float64)
         else:
+            table.check_revealed(np.asarray(flat.any(axis=1)))
             result = mask_probability(chosen, self._encode(table), flat)
         return result[:, 0] if given.ndim == 2 else result
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from suwr._utils.files import write_atomic
 from suwr._utils.optional import require
-from suwr._utils.text import percent
+from suwr._utils.text import percent, printable
 
 # The Okabe-Ito palette, distinguishable with every kind of colour vision. Markers or line styles
 # always repeat what the colours encode.
@@ -56,7 +56,7 @@ def plain(value: Any, max_length: int = _MAX_LABEL_LENGTH) -> str:
     >>> plain("a\\nb"), plain("x" * 50, 4), plain("_id")
     ('a b', 'xxx…', ' _id')
     """
-    text = " ".join(str(value).split())
+    text = printable(" ".join(str(value).split()))
     text = text if len(text) <= max_length else text[: max_length - 1] + "…"
     return (" " if text.startswith("_") else "") + text.replace("$", r"\$")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
-from suwr._utils.text import format_revealed, percent
+from suwr._utils.text import format_revealed, percent, printable
 
 if TYPE_CHECKING:
     from suwr.explanation import Explanation, Narrative, Prediction
@@ -49,7 +49,7 @@ def escape(value: Any) -> str:
     >>> escape("<script>")
     '&lt;script&gt;'
     """
-    return html.escape(str(value), quote=True)
+    return html.escape(printable(value), quote=True)
 
 
 def narrative_html(narrative: Narrative) -> str:

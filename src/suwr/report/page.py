@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 import suwr
+from suwr._utils.text import printable
 from suwr.exceptions import UnsupportedModelError
 from suwr.explanation import ENDINGS
 from suwr.report.source import Layout, PageModel
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_WEIGHT_BYTES", "derive_layout", "page_data", "page_html"]
 
-FORMAT = 2
+FORMAT = 3
 # With model='auto', larger models are not embedded, so that a page can be sent by mail.
 MAX_WEIGHT_BYTES = 3 * 2**20
 # Concatenated in this order into one script.
-SCRIPTS = ("format.js", "model.js", "dom.js", "charts.js", "image.js", "list.js", "narrative.js",
-           "app.js")  # fmt: skip
+SCRIPTS = ("format.js", "parse.js", "model.js", "check.js", "dom.js", "charts.js", "image.js",
+           "list.js", "narrative.js", "app.js")  # fmt: skip
 STYLES = ("page.css", "parts.css")
-# Larger integers are not exact in JavaScript.
-_MAX_EXACT = 2**53
+# From here on, integers are not exact in JavaScript.
+_INEXACT = 2**53
 
 
 def page_html(
@@ -59,14 +60,14 @@ def page_html(
     if source is not None and hidden_values and (embedded is not None or layout.image is not None):
         cells = [source.values(i) for i in range(len(explanation))]
     data = page_data(explanation, layout, cells, embedded, truth)
-    data |= {"title": title, "version": suwr.__version__, "without_model": reason}
-    return _assemble(title, data)
+    data |= {"version": suwr.__version__, "without_model": reason}
+    return _assemble(printable(title), data)
 
 
 def page_data(
     explanation: Explanation,
     layout: Layout,
-    cells: Sequence[list[Any]] | None,
+    cells: Sequence[dict[int, Any]] | None,
     model: PageModel | None,
     truth: Sequence[Any] | None,
 ) -> dict[str, Any]:
@@ -76,8 +77,8 @@ def page_data(
     ----------
     explanation : Explanation
     layout : Layout
-    cells : sequence of list or None
-        Complete rows; if None, only revealed values are included.
+    cells : sequence of dict or None
+        Rows by column number; if None, only revealed values are included.
     model : PageModel or None
     truth : sequence or None
         True class or value of each row.
@@ -89,10 +90,13 @@ def page_data(
     for i, narrative in enumerate(explanation):
         row = _row(narrative, unit_number, column_number)
         if cells is not None:
-            row["cells"] = [_plain(v) for v in cells[i]]
+            values = {number: _plain(value) for number, value in cells[i].items()}
+            # A list is shorter than a mapping.
+            row["cells"] = list(values.values()) if len(values) == len(layout.columns) else values
         if truth is not None:
             row["truth"] = _plain(truth[i])
             if narrative.classes is not None:
+                row["truth"] = _label(truth[i])
                 row["correct"] = bool(narrative.label == truth[i])
         rows.append(row)
     return {
@@ -100,10 +104,11 @@ def page_data(
         "columns": layout.columns,
         "units": [{"name": name, "columns": columns} for name, columns in layout.units],
         "n_units": first.n_units,
-        "classes": None if first.classes is None else [_plain(c) for c in first.classes],
+        "classes": None if first.classes is None else [_label(c) for c in first.classes],
         "endings": ENDINGS,
         "image": None if layout.image is None else list(layout.image),
         "hidden_values": cells is not None,
+        "sampled": explanation.source is not None and explanation.source.sampled,
         "rows": rows,
         "model": None if model is None else _model(model),
     }
@@ -141,7 +146,7 @@ def _row(
             known.update(zip(columns, (_plain(v) for v in values.values()), strict=True))
         steps.append([numbers, _rounded(step.stop_probability), _prediction(step.prediction)])
     return {
-        "label": _plain(narrative.row),
+        "label": _label(narrative.row),
         "start": _prediction(narrative.start),
         "stop": _rounded(narrative.start_stop_probability),
         "steps": steps,
@@ -157,11 +162,18 @@ def _model(model: PageModel) -> dict[str, Any]:
         else code
         for code in model.description["codes"]
     ]
+    references = [
+        {"cells": [_plain(v) for v in row["cells"]], "prediction": row["prediction"]}
+        for row in model.description["references"]
+    ]
     weights = base64.b64encode(model.weights.astype("<f4").tobytes()).decode()
-    return {**model.description, "codes": codes, "weights": weights}
+    return {**model.description, "codes": codes, "references": references, "weights": weights}
 
 
 def _prediction(prediction: Sequence[float]) -> list[float | None]:
+    # Predicted values are not rounded: their spread may be small compared with their mean.
+    if len(prediction) == 1:
+        return [p if math.isfinite(p) else None for p in prediction]
     return [_rounded(p) for p in prediction]
 
 
@@ -170,12 +182,18 @@ def _rounded(number: float) -> float | None:
     return float(f"{number:.7g}") if math.isfinite(number) else None
 
 
+def _label(value: Any) -> Any:
+    """Return a label, which the page shows as Python's ``str`` does."""
+    plain = _plain(value)
+    return str(plain) if isinstance(plain, float) else plain
+
+
 def _plain(value: Any) -> Any:
     """Return a value that JSON and JavaScript represent exactly; anything else as text."""
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, int) and abs(value) > _MAX_EXACT:
+    if isinstance(value, int) and abs(value) >= _INEXACT:
         return str(value)
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 

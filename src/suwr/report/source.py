@@ -51,14 +51,22 @@ class PageModel:
 
 
 class Source(Protocol):
-    """The model and the rows behind an explanation; rows are numbered as in the explanation."""
+    """The model and the rows behind an explanation; rows are numbered as in the explanation.
+
+    Attributes
+    ----------
+    sampled : bool
+        Whether decisions were drawn from the policy, instead of the most probable ones.
+    """
+
+    sampled: bool
 
     def layout(self) -> Layout:
         """Return the columns and units."""
         ...
 
-    def values(self, row: int) -> list[Any]:
-        """Return all values of a row, revealed or not, in the order of the columns."""
+    def values(self, row: int) -> dict[int, Any]:
+        """Return the values of a row by column number, revealed or not, except for invalid ones."""
         ...
 
     def model(self) -> PageModel:

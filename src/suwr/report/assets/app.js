@@ -1,12 +1,20 @@
 // The application: its state, rendering and event handling.
 
-const data = JSON.parse(byId("data").textContent);
+const data = readData(byId("data").textContent);
 const main = byId("narrative");
 const range = data.image ? pixelRange(data) : null;
 const texts = [];
 const state = { row: 0, step: 0, history: [], showHidden: false, brush: range?.high, shown: ROWS_AT_ONCE };
 let unpacked = null;
 let visible = [];
+
+/** The data of the page. Names are shown, never compared with anything else, so they are made printable here. */
+function readData(text) {
+  const read = JSON.parse(text);
+  read.columns = read.columns.map(printable);
+  read.units.forEach((unit) => { unit.name = printable(unit.name); });
+  return read;
+}
 
 /** The model, decoded on first use; null if the page has none. */
 function getModel() {
@@ -29,6 +37,15 @@ function currentNarrative() {
 function computedNarrative(number) {
   const row = data.rows[number];
   return { label: row.label, ...runPolicy(getModel(), data, (column) => row.cells[column]) };
+}
+
+/** Stop using the model, because it does not agree with Python, and show the recorded rows only. */
+function disableModel() {
+  data.model = null;
+  unpacked = null;
+  byId("blank").hidden = true;
+  if (state.row === null || state.history.length > 0) choose(state.row ?? 0);
+  else render();
 }
 
 // Actions.
@@ -240,34 +257,34 @@ function fillFooter() {
   );
 }
 
-/** Recompute the recorded rows in idle time, and report whether the embedded model agrees. */
-function checkModel(limit = 200) {
-  const total = Math.min(limit, data.rows.length);
-  const scale = data.model.output.scale ?? 1;
-  const counts = { same: 0, difference: 0, ties: 0 };
-  let next = 0;
-  const work = () => {
-    const until = performance.now() + 12;
-    while (next < total && performance.now() < until) {
-      const narrative = computedNarrative(next);
-      const { same, difference } = compareNarratives(recordedNarrative(data.rows[next]), narrative);
-      counts.same += same ? 1 : 0;
-      counts.ties += !same && narrative.margin < 1e-5 ? 1 : 0;
-      counts.difference = Math.max(counts.difference, difference / scale);
-      next += 1;
-    }
-    if (next < total) setTimeout(work, 30);
-    else byId("check").textContent = checkText(counts, total);
-  };
-  setTimeout(work, 300);
+/** Show the result of the self-check, in red and above the narrative too if the model is not used. */
+function reportCheck(counts) {
+  const text = checkText(data, counts);
+  byId("check").textContent = text;
+  if (agrees(data, counts)) return;
+  byId("check").className = "disagreement";
+  document.querySelector("header").append(el("p", { class: "disagreement", role: "alert" }, text));
+  disableModel();
 }
 
-function checkText({ same, difference, ties }, total) {
-  const error = `the largest numerical difference is ${difference.toExponential(0)}`;
-  if (same === total) return `Self-check: the model in this page reproduces all ${total} recorded rows; ${error}.`;
-  const near = ties ? ` (${ties} of the others differ by a near tie)` : "";
-  return `Self-check: the model in this page reproduces ${same} of ${total} recorded rows${near}; ${error}. ` +
-    "It always takes the most probable action; recorded rows may have been sampled.";
+/** Compare the model with Python: the reference rows at once, the recorded rows in idle time. */
+function checkModel() {
+  const model = getModel();
+  let counts = { checked: 0, same: 0, ties: 0, difference: referenceDifference(model) };
+  if (!agrees(data, counts)) {
+    reportCheck(counts);
+    return;
+  }
+  const work = () => {
+    const until = performance.now() + 12;
+    while (counts.checked < data.rows.length && performance.now() < until) {
+      counts = checkRow(model, data, data.rows[counts.checked], counts);
+    }
+    if (counts.checked < data.rows.length && agrees(data, counts)) setTimeout(work, 30);
+    else reportCheck(counts);
+  };
+  byId("check").textContent = "Self-check: comparing the model in this page with Python …";
+  setTimeout(work, 300);
 }
 
 function start() {
@@ -283,7 +300,11 @@ function start() {
   });
   if (data.model) {
     byId("blank").hidden = false;
-    byId("blank").addEventListener("click", () => { choose(null); render("question"); });
+    byId("blank").addEventListener("click", () => {
+      if (!data.model) return;
+      choose(null);
+      render("question");
+    });
   }
   visible = filterRows(data, controls, texts);
   choose(0);
@@ -299,8 +320,8 @@ function start() {
   if (data.model) checkModel();
   // For the browser console and for tests.
   globalThis.suwr = {
-    data, getModel, computedNarrative, recordedNarrative, compareNarratives, narrativeText, significant, percent, unpackModel,
-    forward,
+    data, getModel, computedNarrative, recordedNarrative, narrativeText, significant, percent, unpackModel, forward,
+    parseCell, printable, valueText, isInvalid: (value) => value === INVALID,
     run: (cells) => ({ label: "new case", ...runPolicy(getModel(), data, (column) => cells[column]) }),
   };
   document.documentElement.dataset.ready = "true";

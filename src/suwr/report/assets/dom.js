@@ -27,11 +27,9 @@ function dropDown(label, options) {
 
 // Input fields for the values of a row.
 
-function readNumber(text) {
-  const trimmed = text.trim();
-  if (trimmed === "" || trimmed === "?" || trimmed.toLowerCase() === "unknown") return null;
-  const number = Number(trimmed);
-  return Number.isFinite(number) ? number : undefined;
+function readNumber(code, text) {
+  if (["?", "unknown"].includes(text.trim().toLowerCase())) return null;
+  return knownValue(code, text);
 }
 
 /**
@@ -40,7 +38,7 @@ function readNumber(text) {
  */
 function cellField(name, code, value, attributes) {
   return code.categories
-    ? categoryField(name, code.categories, value, attributes)
+    ? categoryField(name, code, value, attributes)
     : numberField(name, code, value, attributes);
 }
 
@@ -55,7 +53,7 @@ function numberField(name, code, value, attributes) {
     ...attributes,
   });
   const read = () => {
-    const number = readNumber(input.value);
+    const number = readNumber(code, input.value);
     input.setAttribute("aria-invalid", String(number === undefined));
     input.title = number === undefined ? "Enter a number, or leave empty if unknown." : "";
     return number;
@@ -63,13 +61,14 @@ function numberField(name, code, value, attributes) {
   return { node: input, read };
 }
 
-function categoryField(name, categories, value, attributes) {
+function categoryField(name, { type, categories }, value, attributes) {
   const choices = categories.map((category) => [labelText(category), category]);
   const place = categories.indexOf(value);
   if (value !== undefined && value !== null && value !== OTHER && place < 0) {
     choices.push([`${labelText(value)} (not in the training data)`, value]);
   }
-  choices.push(["any other value", OTHER], ["unknown", null]);
+  if (type !== "boolean") choices.push(["any other value", OTHER]);
+  choices.push(["unknown", null]);
   const chosen = choices.findIndex(([, choice]) => choice === value);
   const select = el("select", { "aria-label": name, ...attributes });
   if (chosen < 0) select.append(el("option", { value: "" }, "choose …"));

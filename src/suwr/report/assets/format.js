@@ -1,19 +1,38 @@
 // Numbers and sentences, formatted as by Narrative.text() in Python.
 
-// A category that does not occur in the training data.
-const OTHER = Object.freeze({ other: true });
+// Control, bidirectional and invisible characters and lone surrogates, as in suwr._utils.text.
+const UNPRINTABLE =
+  /[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
+
+/** A name or value from the data, with unprintable characters shown as escapes. */
+function printable(text) {
+  return text.replace(UNPRINTABLE, (character) => {
+    const number = character.codePointAt(0);
+    const [letter, width] = number < 0x100 ? ["x", 2] : number < 0x10000 ? ["u", 4] : ["U", 8];
+    return `\\${letter}${number.toString(16).padStart(width, "0")}`;
+  });
+}
+
+/** The first digits of a positive number and its power of ten; ties are rounded to even, as in Python. */
+function roundedDigits(number, digits) {
+  const read = (text) => [text.split("e")[0].replace(".", ""), Number(text.split("e")[1])];
+  const [exact, exponent] = read(number.toExponential(100));
+  const tie = /^50*$/.test(exact.slice(digits));
+  if (tie && Number(exact[digits - 1]) % 2 === 0) return [exact.slice(0, digits), exponent];
+  return read(number.toExponential(digits - 1));
+}
 
 /** Format a number like Python's 'g' format. */
 function significant(number, digits) {
   if (number === 0 || !Number.isFinite(number)) return String(number === 0 ? 0 : number);
-  const [mantissa, exponent] = number.toExponential(digits - 1).split("e");
-  const power = Number(exponent);
-  const trim = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
+  const [shown, power] = roundedDigits(Math.abs(number), digits);
+  const sign = number < 0 ? "-" : "";
+  const point = (place) => `${shown.slice(0, place)}.${shown.slice(place)}`.replace(/\.?0*$/, "");
   if (power < -4 || power >= digits) {
-    const sign = power < 0 ? "-" : "+";
-    return `${trim(mantissa)}e${sign}${String(Math.abs(power)).padStart(2, "0")}`;
+    return `${sign}${point(1)}e${power < 0 ? "-" : "+"}${String(Math.abs(power)).padStart(2, "0")}`;
   }
-  return trim(number.toFixed(digits - 1 - power));
+  if (power < 0) return `${sign}0.${"0".repeat(-power - 1)}${shown}`.replace(/0+$/, "");
+  return sign + point(power + 1);
 }
 
 /** Format a probability; '0 %' and '100 %' are exact. */
@@ -29,7 +48,7 @@ const tidy = (text) => text.replaceAll(" %", "\u00a0%");
 function labelText(label) {
   if (label === true) return "True";
   if (label === false) return "False";
-  return label === null ? "None" : String(label);
+  return label === null ? "None" : printable(String(label));
 }
 
 /** The value of a cell as text. */
@@ -37,7 +56,8 @@ function valueText(value) {
   if (value === undefined) return "not yet known";
   if (value === null) return "missing";
   if (value === OTHER) return "any other value";
-  if (typeof value === "number" && !Number.isInteger(value)) return significant(value, 6);
+  // Larger integers are not exact.
+  if (typeof value === "number" && !Number.isSafeInteger(value)) return significant(value, 6);
   return labelText(value);
 }
 
@@ -108,12 +128,12 @@ function endingText(data, narrative) {
 
 /** Why the rollout stopped, with the stop probability filled in. */
 function stopText(data, ended, stop) {
-  return data.endings[ended].replace("{stop:.0%}", `${(100 * stop).toFixed(0)}%`);
+  return data.endings[ended].replace("{stop}", percent(stop));
 }
 
 /** The narrative as text. */
 function narrativeText(data, narrative) {
-  const lines = [`Row ${narrative.label}. ${startText(data, narrative)}`];
+  const lines = [`Row ${labelText(narrative.label)}. ${startText(data, narrative)}`];
   narrative.steps.forEach((_, i) => lines.push(`${i + 1}. ${stepText(data, narrative, i + 1)}`));
   return [...lines, ...endingText(data, narrative)].join("\n");
 }

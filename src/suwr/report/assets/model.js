@@ -71,14 +71,15 @@ function unpackModel(description) {
   return { ...description, networks, stop, weights: null };
 }
 
-/** The encoding of one value. */
+/** The encoding of one parsed value. */
 function encodeCell(code, bound, value) {
   const missing = value === null;
   let numbers;
   if (code.categories) {
     numbers = code.categories.map((category) => (category === value ? 1 : 0));
   } else {
-    const scaled = missing ? 0 : (Number(value) - code.center) / code.scale;
+    // Clipped as in suwr.data.encoding, so that the squares stay finite.
+    const scaled = missing ? 0 : Math.min(Math.max((value - code.center) / code.scale, -1e150), 1e150);
     numbers = [Math.fround(scaled / Math.hypot(1, scaled / bound))];
   }
   if (code.has_missing) numbers.push(missing ? 1 : 0);
@@ -135,18 +136,19 @@ function evaluate(model, known) {
 /**
  * The greedy rollout (Algorithm 1) on one row.
  *
- * `cell(column)` returns the value of a revealed column: null if it is missing, undefined if it is
- * not known yet. In that case the rollout pauses, and `asking` holds the units to ask for. `margin`
- * is the smallest distance of any decision from the opposite one.
+ * `read(column)` returns the value of a revealed column: null if it is missing, undefined if it is
+ * not known yet. In that case, and if the value is invalid, the rollout pauses, and `asking` holds the
+ * units to ask for. `margin` is the smallest distance of any decision from the opposite one.
  */
-function runPolicy(model, data, cell) {
+function runPolicy(model, data, read) {
+  const cell = (column) => knownValue(model.codes[column], read(column));
   const known = new Map();
   const steps = [];
   let margin = Infinity;
   let first = null;
   for (;;) {
     const { stop: chance, scores, prediction } = evaluate(model, known);
-    const left = data.units.map((_, u) => u).filter((u) => data.units[u].columns.some((c) => !known.has(c)));
+    const left = data.units.map((_, u) => u).filter((u) => model.selectable[u] && data.units[u].columns.some((c) => !known.has(c)));
     const budget = steps.length >= model.max_steps;
     const stop = budget || left.length === 0 ? 1 : chance;
     if (first === null) first = { prediction, stop };
@@ -171,6 +173,12 @@ function runPolicy(model, data, cell) {
   }
 }
 
+/** A parsed value; undefined if it is not known or invalid. */
+function knownValue(code, value) {
+  const parsed = value === undefined ? INVALID : parseCell(code, value);
+  return parsed === INVALID ? undefined : parsed;
+}
+
 /** The narrative of a row as recorded by Python. */
 function recordedNarrative(row) {
   const steps = row.steps.map(([units, stop, prediction]) => ({ units, stop, prediction }));
@@ -178,20 +186,3 @@ function recordedNarrative(row) {
   return { label, start, stop, steps, ended, asking: null, cell: (c) => row.cells[c] };
 }
 
-/** Whether two narratives reveal the same units, and the largest difference of their numbers. */
-function compareNarratives(a, b) {
-  const order = (narrative) => JSON.stringify(narrative.steps.map((s) => s.units));
-  const same = order(a) === order(b) && a.ended === b.ended;
-  let difference = 0;
-  if (same) {
-    const states = (narrative) => [{ prediction: narrative.start, stop: narrative.stop }, ...narrative.steps];
-    const other = states(b);
-    states(a).forEach((state, i) => {
-      difference = Math.max(difference, Math.abs(state.stop - other[i].stop));
-      state.prediction.forEach((p, k) => {
-        difference = Math.max(difference, Math.abs(p - other[i].prediction[k]));
-      });
-    });
-  }
-  return { same, difference };
-}

@@ -1,0 +1,147 @@
+"""Strings that would execute code in a careless HTML page, or break its markup, data or layout."""
+
+from random import Random
+
+# Replaces 'CODE' in the strings below; pages must not have `window.executed`.
+CODE = "window.executed=1;document.title='executed'"
+
+MARKUP = [
+    "<script>CODE</script>",
+    "</script><script>CODE</script>",
+    "</title><script>CODE</script>",
+    "</style><script>CODE</script>",
+    "<!--<script>CODE</script>",
+    "--><script>CODE</script><!--",
+    "<img src=x onerror=CODE>",
+    "</script><img src=x onerror=CODE>",
+    "<svg onload=CODE>",
+    "<svg><script>CODE</script></svg>",
+    "<svg><style><img src=x onerror=CODE>",
+    "<math><mtext></form><form><mglyph><style></math><img src onerror=CODE>",
+    "<iframe srcdoc='<script>parent.CODE</script>'>",
+    "<iframe src=javascript:CODE>",
+    "<object data='javascript:CODE'>",
+    "<details open ontoggle=CODE>",
+    "<input autofocus onfocus=CODE>",
+    "<video><source onerror=CODE>",
+    "<template><script>CODE</script></template>",
+    "<noscript><p title='</noscript><img src=x onerror=CODE>'>",
+    "<select><template><script>CODE</script>",
+    "<body onload=CODE>",
+    "<base href=//example.invalid/>",
+    "<meta http-equiv=refresh content='0;url=javascript:CODE'>",
+    "<link rel=stylesheet href=//example.invalid/x.css>",
+    "<form action=javascript:CODE><input type=submit>",
+    "<a href=javascript:CODE>click</a>",
+    "<ScRiPt>CODE</sCrIpT>",
+    "<script/x>CODE</script/x>",
+    "<\x00script>CODE</script>",
+    "&lt;script&gt;CODE&lt;/script&gt;",
+    "&#60;script&#62;CODE&#60;/script&#62;",
+    "\u003cscript\u003eCODE\u003c/script\u003e",
+    "\uff1cscript\uff1eCODE\uff1c/script\uff1e",
+]
+QUOTES = [
+    "\"'`",
+    '" onmouseover=CODE x="',
+    "' onfocus=CODE autofocus x='",
+    "` onclick=CODE `",
+    '"><script>CODE</script>',
+    "'><script>CODE</script>",
+    '\\"><script>CODE</script>',
+    "';CODE//",
+    '";CODE//',
+    "`;CODE//",
+    "\\';CODE//",
+    "\\",
+    "\\\\",
+    "\\u003cscript\\u003eCODE",
+    "${CODE}",
+    "#{CODE}",
+    "{{CODE}}",
+]
+DATA = [
+    '"}],"classes":["x"],"rows":[{',
+    '"]}',
+    "{{data}}",
+    "{{script}}",
+    "{{script_hash}}",
+    "{{title}}",
+    "\\1\\g<0>",
+    "$& $1 $` $'",
+    "]]>",
+    "*/CODE/*",
+    "//CODE",
+    "{stop}",
+    "{stop:.0%}",
+    "{0}",
+    "%s %n %(x)s",
+    "null",
+    "undefined",
+    "NaN",
+    "true",
+    "None",
+    "__proto__",
+    "constructor",
+    "prototype",
+    "toString",
+    "hasOwnProperty",
+    "valueOf",
+    "length",
+    "javascript:CODE",
+    "data:text/html,<script>CODE</script>",
+    '=HYPERLINK("javascript:CODE")',
+    "../../etc/passwd",
+    "url(javascript:CODE)",
+    "expression(CODE)",
+    "x;}body{display:none}",
+    "[data-row]",
+    "a[bold]b[/bold]",
+]
+CHARACTERS = [
+    "\u202e<script>CODE</script>",
+    "abc\u202edef\u202c",
+    "\u2066\u2067\u2068x\u2069",
+    "\u200e\u200f\u061c",
+    "a\u200bb\u2060c\ufeff",
+    "line\u2028separator\u2029",
+    "a\nb\r\nc\td",
+    "\x00",
+    "a\x00<script>CODE</script>",
+    "\x1b[31mred\x1b[0m\x1b]0;title\x07",
+    "\x9b31m",
+    "\x7f\x80\x9f",
+    "\ud800",
+    "a\udfffb",
+    "\udc00\ud800",
+    "\ud83d<script>CODE</script>",
+    "\ufffe\uffff",
+    "\U000e0041\U000e007f",
+    "e\u0301" * 3,
+    "Z" + "\u0335\u0321" * 60,
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+    "\u0645\u0631\u062d\u0628\u0627",
+    "\u05e9\u05dc\u05d5\u05dd <b>x</b>",
+    "\u2009\u00a0\u3000",
+    " ",
+    "   padded   ",
+    "\xad\xad",
+]
+LONG = ["<b>" * 3000, "x" * 50_000, "\u202e" * 2000, "&" * 5000, '"' * 5000, "a b " * 5000]
+
+
+def hostile_strings(n=200, seed=0):
+    """Return ``n`` distinct pairs of family and string: all of the lists, then combinations."""
+    families = {
+        "markup": MARKUP,
+        "quotes": QUOTES,
+        "data": DATA,
+        "characters": CHARACTERS,
+        "long": LONG,
+    }
+    found = {text.replace("CODE", CODE): name for name, texts in families.items() for text in texts}
+    rng, short = Random(seed), [text for text in found if len(text) < 300]
+    while len(found) < n:
+        parts = rng.sample(short, rng.randint(2, 4))
+        found.setdefault("".join(parts), "combined")
+    return [(family, text) for text, family in found.items()][:n]
