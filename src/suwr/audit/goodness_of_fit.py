@@ -89,7 +89,7 @@ def detectable_difference(level: float, n_rows: int, n_draws: int, power: float 
     Examples
     --------
     >>> round(detectable_difference(0.005, 40, 250), 3)
-    0.036
+    0.037
     """
     critical = chi2.isf(level, n_rows)
     noncentrality = brentq(lambda value: ncx2.sf(critical, n_rows, value) - power, 1e-3, 1e4)

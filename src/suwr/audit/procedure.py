@@ -136,7 +136,7 @@ class AuditProcedure:
             )
         elif self._has_reliable_probabilities() and self.support != "empirical":
             # A smaller budget: the probability of a mask is a sum over selection orders.
-            self._compare_probabilities(max(n_probes // 4, 1))
+            self._compare_probabilities(max(n_probes // 8, 1))
             if self.leaks:
                 return
             matches = self._samples_match()

@@ -25,7 +25,7 @@ from suwr.selector import BoolArray
 _N_POOLED = 6
 _N_PAIRS = 3
 _MAX_PAIRS = 63
-_MAX_INDIVIDUAL = 1000
+_MAX_INDIVIDUAL = 400
 _MIN_INDIVIDUAL = 200
 #: Shares of the false-alarm rate on the product support.
 _POOLED_SHARE, _INDIVIDUAL_SHARE, _PAIR_SHARE = 0.45, 0.1, 0.45
