@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_breast_cancer, load_diabetes
+from tests.helpers.raw_cells import fit_random_policy, mixed_table
 
 from suwr import SUWRClassifier, SUWRRegressor
 
@@ -32,6 +33,12 @@ def classifier(cancer):
 def regressor(diabetes):
     X, y = diabetes
     return SUWRRegressor(max_epochs=40, hidden_size=32, random_state=0).fit(X, y)
+
+
+@pytest.fixture(scope="session")
+def mixed_model():
+    """A model of columns of every type with a random policy."""
+    return fit_random_policy(*mixed_table())
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ from suwr_experiments.zoo import Specimen
 HERE = Path(__file__).parent
 PATH = HERE / "results.json"
 # Modules that do not affect verdicts.
-PRESENTATION = {"__init__", "adapters", "files", "report"}
+PRESENTATION = {"__init__", "adapters", "files", "report", "summary"}
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 
 

@@ -11,6 +11,7 @@ __all__ = [
     "ProblemTooLargeError",
     "SuwrError",
     "TableError",
+    "UninformativeModelWarning",
     "UnsupportedModelError",
 ]
 
@@ -102,5 +103,16 @@ class UnsupportedModelError(SuwrError, ValueError):
     --------
     >>> from suwr.exceptions import UnsupportedModelError
     >>> issubclass(UnsupportedModelError, ValueError)
+    True
+    """
+
+
+class UninformativeModelWarning(UserWarning):
+    """A fitted policy is no better on held-out rows than a constant or a fixed subset.
+
+    Examples
+    --------
+    >>> from suwr.exceptions import UninformativeModelWarning
+    >>> issubclass(UninformativeModelWarning, UserWarning)
     True
     """

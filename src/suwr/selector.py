@@ -161,6 +161,11 @@ class WrappedSelector:
         return callable(getattr(self.source, "mask_probability", None))
 
     @property
+    def samples_itself(self) -> bool:
+        """Whether the selector draws its masks, rather than only stating their probabilities."""
+        return callable(getattr(self.source, "select", None))
+
+    @property
     def claims_leak_free(self) -> bool:
         """Whether the selector declares itself leak-free by construction."""
         return bool(getattr(self.source, "leak_free_by_construction", False))

@@ -10,16 +10,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from suwr_experiments.config import PRESETS, PROGRAM, Cell, RunConfig
+from suwr_experiments.config import PRESETS, PROGRAM, Cell, RunConfig, option_name
 from suwr_experiments.images import FOLDER_VARIABLE, IMAGE_SETS, load_images
 from suwr_experiments.pages import RECORD_FOLDERS, write_outputs, write_pages
 from suwr_experiments.records import RecordStore
 from suwr_experiments.runner import EXPERIMENTS, find_experiment, run, run_cell
+from suwr_experiments.tabular_data import write_tables
 
 DESCRIPTIONS = {
     "pareto": "Experiment 1: policies and exact Pareto fronts",
     "synthetic": "Experiment 2: Syn1 to Syn6",
     "images": "Experiment 3: MNIST and Fashion-MNIST",
+    "tables": "Benchmark: real and generated tables over a range of costs",
 }
 # Classes of the paper's figures: sandal and ankle boot, and the digits 3 and 8.
 PAPER_PAIR = {"fashion-mnist": (5, 9)}
@@ -28,6 +30,10 @@ PAPER_FLIP = {"mnist": (3, 8)}
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in _names(text))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -40,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     # Types of the options that are not plain strings.
     types: dict[str, Any] = {
         "out": Path, "data": Path, "methods": _names, "datasets": _names, "seeds": int,
-        "jobs": int, "together": int,
+        "splits": _numbers, "jobs": int, "together": int, "max_seconds": float,
     }  # fmt: skip
     for name in EXPERIMENTS:
         command = commands.add_parser(name, help=DESCRIPTIONS[name], description=DESCRIPTIONS[name])
@@ -52,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
                 words["choices"] = PRESETS
             else:
                 words["type"] = types.get(option.name, str)
-            command.add_argument(f"--{option.name}", **words)
+            command.add_argument(option_name(option.name), **words)
     cell = commands.add_parser("cell", help="run one cell, given as JSON, and write its record")
     cell.add_argument("json")
     cell.add_argument("--out", type=Path, required=True, help="Folder for the record.")
@@ -61,6 +67,11 @@ def _parser() -> argparse.ArgumentParser:
     for name in EXPERIMENTS:
         pages.add_argument(f"--{name}", type=Path, default=RECORD_FOLDERS[name])
     pages.add_argument("--out", type=Path, default=Path("docs") / "results")
+    merge = commands.add_parser("merge", help="add the records of other folders to a folder")
+    merge.add_argument("folders", type=Path, nargs="+", help="Folders with records.")
+    merge.add_argument("--out", type=Path, required=True, help="Folder that receives them.")
+    export = commands.add_parser("export-tables", help="write the tables of packages as CSV files")
+    export.add_argument("--out", type=Path, required=True, help="Folder for the files.")
     figures = commands.add_parser("figures", help="draw the figures of a model of images")
     figures.add_argument("model", type=Path, help="Model file.")
     figures.add_argument("images", choices=tuple(IMAGE_SETS), help="Data set of its test images.")
@@ -83,6 +94,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             paths = write_pages({name: given[name] for name in EXPERIMENTS}, given["out"])
             print(*paths, sep="\n")
             return 0
+        if command == "merge":
+            print(RecordStore(given["out"]).merge(given["folders"]))
+            return 0
+        if command == "export-tables":
+            print(*write_tables(given["out"]), sep="\n")
+            return 0
         if command == "figures":
             return _draw_figures(given["model"], given["images"], given["out"])
         return reproduce(RunConfig(command, **given))
@@ -92,7 +109,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def reproduce(config: RunConfig) -> int:
-    """Run the unfinished cells, write tables and figures; return 1 if a cell is unfinished."""
+    """Run the unfinished cells, write tables and figures.
+
+    Returns 1 if a cell is unfinished; with a time limit, only if a cell has failed.
+    """
     store = RecordStore(config.folder) if config.tables else run(config)
     print(*write_outputs(config.experiment, store), sep="\n")
     if config.tables:
@@ -103,6 +123,10 @@ def reproduce(config: RunConfig) -> int:
             f"{len(unfinished)} cells failed or are missing; run the command again.",
             file=sys.stderr,
         )
+    if config.max_seconds is not None:
+        # Cells that were not started are no error.
+        known = store.read()
+        unfinished = [cell for cell in unfinished if cell.key in known]
     return int(bool(unfinished))
 
 

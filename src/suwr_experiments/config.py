@@ -18,14 +18,16 @@ from typing import Any
 
 from suwr._utils.validation import check_choice, check_integer, parameter_error
 
-__all__ = ["PRESETS", "Cell", "RunConfig"]
+__all__ = ["PRESETS", "Cell", "RunConfig", "option_name"]
 
 PROGRAM = ("python", "-m", "suwr_experiments")
 PRESETS = ("mini", "quick", "full", "wide")
 # Experiments whose name has changed since records were written.
 _RENAMED = {"mnist": "images"}
 # Parameters that distinguish the points of a method's curve, in the order of a title.
-_CURVE_PARAMETERS = ("n_units", "max_steps", "n_steps", "sparsity_weight", "mask_sparsity_weight")
+_CURVE_PARAMETERS = (
+    "n_units", "max_steps", "n_steps", "sparsity_weight", "mask_sparsity_weight", "share_range",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -37,15 +39,19 @@ class RunConfig:
 
     Attributes
     ----------
-    experiment : {'pareto', 'synthetic', 'images'}
+    experiment : {'pareto', 'synthetic', 'images', 'tables'}
     preset : {'mini', 'quick', 'full', 'wide'}
     out : Path or None
         None is ``suwr-results/EXPERIMENT-PRESET``.
     methods, datasets : tuple of str
         Restrict the grid; empty is no restriction.
     seeds : int or None
-        None is the number of seeds of the preset.
+        None is the number of seeds of the preset; for tables, of splits.
+    splits : tuple of int
+        Splits of the tables; empty is the first ``seeds``.
     jobs : int
+    max_seconds : float or None
+        Time after which no further fit is started.
     device : str
     together : int
     scheduler : str or None
@@ -78,8 +84,14 @@ class RunConfig:
     seeds: int | None = field(
         default=None, metadata={"help": "Number of seeds; by default that of the preset."}
     )
+    splits: tuple[int, ...] = field(
+        default=(), metadata={"help": "Only these splits of the tables, such as 0,1."}
+    )
     jobs: int = field(
         default=1, metadata={"help": "Number of fits in parallel; -1 uses every core."}
+    )
+    max_seconds: float | None = field(
+        default=None, metadata={"help": "Start no further fit after this time; those that run end."}
     )
     device: str = field(
         default="cpu",
@@ -94,7 +106,8 @@ class RunConfig:
         default=None, metadata={"help": "Address of a Dask scheduler that runs the fits."}
     )
     data: Path | None = field(
-        default=None, metadata={"help": "Folder that holds the image files; no download."}
+        default=None,
+        metadata={"help": "Folder that holds the files of images or tables; no download."},
     )
     audit: bool = field(
         default=False,
@@ -110,6 +123,8 @@ class RunConfig:
         check_integer(self.together, "together", "RunConfig", 1)
         if self.seeds is not None:
             check_integer(self.seeds, "seeds", "RunConfig", 1)
+        if any(split < 0 for split in self.splits):
+            raise parameter_error("splits", "RunConfig", "numbers of at least 0", self.splits)
         if self.jobs == 0:
             raise parameter_error("jobs", "RunConfig", "a positive int or -1", self.jobs)
 
@@ -130,9 +145,10 @@ class RunConfig:
         for option in self.options():
             value = getattr(self, option.name)
             if option.name == "preset" or value != option.default:
-                words.append(f"--{option.name}")
+                words.append(option_name(option.name))
                 if value is not True:
-                    words.append(",".join(value) if isinstance(value, tuple) else str(value))
+                    several = isinstance(value, tuple)
+                    words.append(",".join(map(str, value)) if several else str(value))
         return shlex.join(words)
 
     def restrict(self, name: str, available: tuple[str, ...]) -> tuple[str, ...]:
@@ -150,13 +166,14 @@ class Cell:
 
     Attributes
     ----------
-    experiment : {'pareto', 'synthetic', 'images'}
+    experiment : {'pareto', 'synthetic', 'images', 'tables'}
     data : str
-        Name of the data set: ``"Syn4"``, ``"Syn4x100"``, ``"toy"``.
+        Name of the data set: ``"Syn4"``, ``"Syn4x100"``, ``"toy"``, ``"churn"``.
     method : str
         ``"SUWR"``, or the name of a baseline without 'Classifier' or 'Regressor'.
     seed : int
-        Seed of the training; data sets have their own seeds.
+        Seed of the training; data sets have their own seeds. For tables also the number of the
+        split.
     n_train, n_test : int or None
         Number of rows; None is that of the experiment.
     sparsity_share : float or None
@@ -217,6 +234,8 @@ class Cell:
             words.append(f"λ={self.sparsity_share:g}·H")
         known = [name for name in _CURVE_PARAMETERS if name in self.params]
         words += [f"{name}={format_number(self.params[name], '…')}" for name in known]
+        if "stopping" in self.params:
+            words.append(f"stopping={self.params['stopping']}")
         return " ".join([*words, f"seed {self.seed}"])
 
     @property
@@ -233,6 +252,17 @@ class Cell:
             params["range"] = weight
         same = (self.experiment, self.method, self.n_train, self.n_test, params)
         return json.dumps(same, sort_keys=True)
+
+
+def option_name(field_name: str) -> str:
+    """Name of the option of a field on the command line.
+
+    Examples
+    --------
+    >>> option_name("max_seconds")
+    '--max-seconds'
+    """
+    return "--" + field_name.replace("_", "-")
 
 
 def format_number(value: Any, separator: str) -> str:

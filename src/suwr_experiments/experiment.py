@@ -36,9 +36,9 @@ class Task:
 
     Attributes
     ----------
-    X, y : ndarray
+    X, y : ndarray, or data frame and ndarray
         Training rows.
-    X_test, y_test : ndarray
+    X_test, y_test : ndarray, or data frame and ndarray
         Test rows.
     kind : {'Classifier', 'Regressor'}
     oracle_params : dict
@@ -49,9 +49,9 @@ class Task:
         Ground truth that the evaluation needs.
     """
 
-    X: NDArray[np.floating[Any]]
+    X: Any
     y: NDArray[Any]
-    X_test: NDArray[np.floating[Any]]
+    X_test: Any
     y_test: NDArray[Any]
     kind: Literal["Classifier", "Regressor"] = "Classifier"
     oracle_params: dict[str, Any] = field(default_factory=dict)
@@ -99,6 +99,9 @@ def make_model(cell: Cell, task: Task, device: str = "cpu") -> Any:
     from suwr import baselines
 
     check_choice(cell.method, "method", "Cell", ("SUWR", *baselines.METHODS))
+    if "n_units" in params:
+        # The former name of the budget: committed records are keyed by a digest of it.
+        params["max_steps"] = params.pop("n_units")
     if cell.method == "Oracle":
         params |= task.oracle_params
     return getattr(baselines, f"{cell.method}{task.kind}")(**params)

@@ -15,9 +15,11 @@ from suwr.plots._style import write_figure
 
 if TYPE_CHECKING:
     from suwr.exact.front import ParetoFront
+    from suwr_experiments.comparison import Ranking
 
 __all__ = [
     "plot_control_steps",
+    "plot_critical_difference",
     "plot_curves",
     "plot_policies",
     "plot_trained_budgets",
@@ -38,6 +40,14 @@ _STYLES = {
     "CAE": ("#555555", "*"),
     "oracle": ("#000000", "+"),
     "no selection": ("#999999", "x"),
+    "SUWR, range": ("#8C2D04", "o"),
+    "DIME, budget": ("#B8860B", "X"),
+    "DIME, cost": ("#E0B040", "X"),
+    "DIME, confidence": ("#806010", "x"),
+    "CART": ("#009E73", "s"),
+    "boosting on k": ("#0072B2", "v"),
+    "network on k": ("#56B4E9", "^"),
+    "L1": ("#555555", "*"),
 }
 
 
@@ -261,6 +271,53 @@ def plot_curves(
         ax.set_ylabel(ylabel)
     _legend_below(axes)
     return axes[0]
+
+
+def plot_critical_difference(ranking: Ranking) -> Any:
+    """Plot mean ranks; bars connect methods that do not differ significantly (Demšar, 2006).
+
+    Parameters
+    ----------
+    ranking : Ranking
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    names, ranks = list(ranking.mean_rank), list(ranking.mean_rank.values())
+    groups = ranking.groups()
+    half = -(-len(names) // 2)
+    top = 1.0 + 0.35 * len(groups)
+    ax = _axes(1, 7.6, 1.6 + 0.3 * half + 0.1 * len(groups))[0]
+    for place, (name, rank) in enumerate(ranking.mean_rank.items()):
+        left = place < half
+        level = top + 0.6 * (place + 1 if left else len(names) - place)
+        edge = 0.6 if left else len(names) + 0.4
+        ax.plot([rank, rank, edge], [0, level, level], color=_style(name)[0], linewidth=1.1)
+        ax.annotate(
+            f"{name} ({rank:.2f})", (edge, level), xytext=(-4 if left else 4, 0),
+            textcoords="offset points", ha="right" if left else "left", va="center",
+            fontsize="small", annotation_clip=False,
+        )  # fmt: skip
+    for number, group in enumerate(groups):
+        own = [rank for name, rank in zip(names, ranks, strict=True) if name in group]
+        level = 0.5 + 0.35 * number
+        ax.plot([min(own) - 0.05, max(own) + 0.05], [level] * 2, color="black", linewidth=3)
+    difference = ranking.critical_difference
+    ax.plot([1, 1 + difference], [-1.6, -1.6], color="black", marker="|", linewidth=1.2)
+    ax.annotate(
+        f"mean rank over {ranking.n_tables} tables; critical difference {difference:.2f}",
+        (1, -1.6), xytext=(0, 6), textcoords="offset points", fontsize="small",
+    )  # fmt: skip
+    ax.set_xlim(0.6, len(names) + 0.4)
+    # Ranks increase downwards: the methods hang from the axis at the top.
+    ax.invert_yaxis()
+    ax.xaxis.set_ticks_position("top")
+    ax.set_xticks(range(1, len(names) + 1))
+    ax.set_yticks([])
+    ax.spines[["left", "right", "bottom"]].set_visible(False)
+    ax.spines["top"].set_position(("data", 0))
+    return ax
 
 
 def _legend_below(axes: Sequence[Any]) -> None:

@@ -9,7 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from suwr.exceptions import MissingExtraError
-from suwr_experiments import image_results, pareto_results, synthetic_page, synthetic_results
+from suwr_experiments import (
+    image_results,
+    pareto_results,
+    synthetic_page,
+    synthetic_results,
+    tabular_page,
+    tabular_results,
+)
 from suwr_experiments.records import Record, RecordStore
 from suwr_experiments.tables import write_text
 
@@ -20,21 +27,25 @@ RECORD_FOLDERS = {
     "pareto": Path("benchmarks") / "pareto",
     "synthetic": Path("benchmarks") / "synthetic",
     "images": Path("benchmarks") / "mnist",
+    "tables": Path("benchmarks") / "tables",
 }
 _TABLES = {
     "pareto": pareto_results.write_tables,
     "synthetic": synthetic_results.write_tables,
     "images": image_results.write_tables,
+    "tables": tabular_results.write_tables,
 }
 _FIGURES = {
     "pareto": pareto_results.write_figures,
     "synthetic": synthetic_results.write_figures,
     "images": image_results.write_figures,
+    "tables": tabular_results.write_figures,
 }
 _PAGES = {
     "pareto": ("pareto.md", pareto_results.page),
     "synthetic": ("synthetic.md", synthetic_page.page),
     "images": ("mnist.md", image_results.page),
+    "tables": ("tables.md", tabular_page.page),
 }
 
 

@@ -52,8 +52,6 @@ _NOISE_FREE: dict[str, Any] = {
     "training": {
         "rollouts": 4,
         "exploration_end": 0.02,
-        "soft_until": 0.9,
-        "hard_from": 0.95,
         "stop_softness": 0.1,
         "stop_softness_end": 0.03,
         "harden_from": 0.7,

@@ -97,6 +97,19 @@ class RecordStore:
         write_atomic(self.joined, _encode(content))
         return self.joined
 
+    def merge(self, folders: Iterable[Path]) -> Path:
+        """Add the records of other folders, such as those of runs on other machines, and join.
+
+        A finished record of this folder is kept.
+        """
+        known = self.read()
+        for folder in folders:
+            for key, record in RecordStore(folder).read().items():
+                if key not in known or known[key]["status"] != "done":
+                    known[key] = record
+                    self.write(record)
+        return self.join()
+
 
 def _encode(content: Any) -> bytes:
     return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()

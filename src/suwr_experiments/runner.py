@@ -25,6 +25,7 @@ from suwr_experiments.image_experiment import ImageExperiment
 from suwr_experiments.pareto_experiment import ParetoExperiment
 from suwr_experiments.records import RecordStore, provenance
 from suwr_experiments.synthetic_experiment import SyntheticExperiment
+from suwr_experiments.tabular_experiment import TablesExperiment
 
 __all__ = ["EXPERIMENTS", "find_experiment", "run", "run_cell", "run_group"]
 
@@ -32,6 +33,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "pareto": ParetoExperiment(),
     "synthetic": SyntheticExperiment(),
     "images": ImageExperiment(),
+    "tables": TablesExperiment(),
 }
 
 Outcome = tuple[str, float, str | None]
@@ -53,6 +55,8 @@ def find_experiment(name: str) -> Experiment:
 def run(config: RunConfig) -> RecordStore:
     """Run the unfinished cells of an experiment, and join the records.
 
+    After ``max_seconds`` no cell is started; those that run are finished and recorded.
+
     Parameters
     ----------
     config : RunConfig
@@ -71,11 +75,13 @@ def run(config: RunConfig) -> RecordStore:
     )
     stacked = [c for c in unfinished if config.device.startswith("cuda") and _can_stack(c)]
     single = [c for c in unfinished if c not in stacked]
+    deadline = time.time() + (config.max_seconds or float("inf"))
     with job_progress(len(unfinished)) as report:
         for group in _groups(stacked, experiment, config.together):
-            for outcome in run_group(group, config.folder, config.device):
-                report(*outcome)
-        for outcome in _in_parallel(single, config):
+            if time.time() < deadline:
+                for outcome in run_group(group, config.folder, config.device):
+                    report(*outcome)
+        for outcome in _in_parallel(single, config, deadline):
             report(*outcome)
     store.join(provenance(config.device) | {"command": config.command})
     return store
@@ -155,31 +161,34 @@ def _groups(cells: Sequence[Cell], experiment: Experiment, size: int) -> Iterato
             yield same[start : start + size]
 
 
-def _in_parallel(cells: Sequence[Cell], config: RunConfig) -> Iterator[Outcome]:
+def _in_parallel(cells: Sequence[Cell], config: RunConfig, deadline: float) -> Iterator[Outcome]:
     folder, device = config.folder.absolute(), config.device
     if config.jobs == 1 and config.scheduler is None:
         for cell in cells:
-            yield run_cell(cell, folder, device)
+            if time.time() < deadline:
+                yield run_cell(cell, folder, device)
         return
     remaining = {cell.key: cell for cell in cells}
     try:
         # One thread per worker: the workers already use every core.
         local = parallel_config(backend="loky", n_jobs=config.jobs, inner_max_num_threads=1)
         with local, engine(config.scheduler):
-            tasks = (delayed(_keyed)(cell, folder, device) for cell in cells)
+            tasks = (delayed(_keyed)(cell, folder, device, deadline) for cell in cells)
             parallel = Parallel(return_as="generator_unordered", idle_worker_timeout=IDLE_TIMEOUT)
             for key, outcome in parallel(tasks):
                 del remaining[key]
-                yield outcome
+                if outcome is not None:
+                    yield outcome
     except BrokenProcessPool:
-        yield from _one_by_one(RecordStore(folder).unfinished(remaining.values()), config)
+        yield from _one_by_one(RecordStore(folder).unfinished(remaining.values()), config, deadline)
 
 
-def _keyed(cell: Cell, folder: Path, device: str) -> tuple[str, Outcome]:
-    return cell.key, run_cell(cell, folder, device)
+def _keyed(cell: Cell, folder: Path, device: str, deadline: float) -> tuple[str, Outcome | None]:
+    """Run a cell, unless the deadline has passed since it was queued."""
+    return cell.key, run_cell(cell, folder, device) if time.time() < deadline else None
 
 
-def _one_by_one(cells: Sequence[Cell], config: RunConfig) -> Iterator[Outcome]:
+def _one_by_one(cells: Sequence[Cell], config: RunConfig, deadline: float) -> Iterator[Outcome]:
     """Run each cell in a process of its own, after a worker was killed, e.g. out of memory.
 
     joblib does not say which cell the worker was running; the one that is killed again is recorded
@@ -187,6 +196,8 @@ def _one_by_one(cells: Sequence[Cell], config: RunConfig) -> Iterator[Outcome]:
     """
     folder, device = config.folder.absolute(), config.device
     for cell in cells:
+        if time.time() >= deadline:
+            return
         try:
             with parallel_config(backend="loky", n_jobs=2, inner_max_num_threads=1):
                 alone = Parallel(pre_dispatch=1, idle_worker_timeout=IDLE_TIMEOUT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -54,16 +55,29 @@ def fit_together(
             f"{len(tables)} tables instead."
         )
     _check_equal(models)
+    with ExitStack() as stack:
+        # No model changes unless the whole stack is trained.
+        fresh = [stack.enter_context(model._fit_aside()) for model in models]
+        _train_stack(fresh, tables, verbose)
+
+
+def _train_stack(
+    models: Sequence[BaseSUWR], tables: Sequence[tuple[Any, Any]], verbose: int
+) -> None:
     parts = [model._prepare(X, y, None) for model, (X, y) in zip(models, tables, strict=True)]
     first = models[0]
-    architectures = {model._architecture(data) for model, data in zip(models, parts, strict=True)}
+    generator = torch.Generator(first.device_)
+    plans = [model._plan(data, generator) for model, data in zip(models, parts, strict=True)]
+    if any(plan.screening is not None for plan in plans):
+        raise ValueError("'tables' must not be so wide that their units are screened.")
+    architectures = {plan.architecture for plan in plans}
     if len(architectures) > 1 or len({(len(d.rows), len(d.validation)) for d in parts}) > 1:
         raise ValueError("'tables' must have equal numbers of rows, columns and classes.")
     loss, units = _common_loss(models, parts)
     settings = replace(
-        first._settings(parts[0]), sparsity_weight=_weights(models, units, first.device_)
+        plans[0].task.settings, sparsity_weight=_weights(models, units, first.device_)
     )
-    trainer = first._trainer()
+    trainer = plans[0].trainer
     with (
         seeded(first.device_, parts[0].seed) as generator,
         training_progress(trainer.n_epochs(settings), verbose) as progress,
@@ -74,8 +88,8 @@ def fit_together(
             generator, progress, n_models=len(models),
         )  # fmt: skip
     assert isinstance(network, SeparateNetwork)
-    for model, data, part in zip(models, parts, network.split(), strict=True):
-        model._finish(data, part, history)
+    for model, data, plan, part in zip(models, parts, plans, network.split(), strict=True):
+        model._finish(data, plan, part, history)
 
 
 def _check_equal(models: Sequence[BaseSUWR]) -> None:

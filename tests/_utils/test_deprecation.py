@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import suwr
-from suwr._utils.deprecation import DeprecatedName, deprecated_attribute, deprecated_parameters
+from suwr._utils.deprecation import DeprecatedName, deprecated_attribute, renamed_parameter
 
 
 def test_a_deprecated_attribute_warns_with_the_replacement():
@@ -16,18 +16,23 @@ def test_a_deprecated_attribute_warns_with_the_replacement():
         deprecated_attribute("module", "other", names)
 
 
-def test_a_deprecated_parameter_is_passed_on_under_its_new_name():
-    @deprecated_parameters("9.0", colour="color")
-    def paint(color="red"):
-        return color
+def test_a_renamed_parameter_is_passed_on_under_its_new_name():
+    @renamed_parameter("colour", "color", removal="9.0")
+    class Brush:
+        def __init__(self, *, color="red"):
+            self.color = self.color_ = color
 
-    with pytest.warns(FutureWarning, match="'colour' parameter of paint .* Use 'color' instead"):
-        assert paint(colour="blue") == "blue"
+    with pytest.warns(FutureWarning, match="'colour' parameter of Brush .* Use 'color'") as caught:
+        brush = Brush(colour="blue")
+    assert caught[0].filename == __file__
+    assert brush.color == "blue"
+    with pytest.warns(FutureWarning, match="'colour_' attribute of Brush .* Use 'color_'"):
+        assert brush.colour_ == "blue"
     with pytest.raises(TypeError, match="pass only 'color'"):
-        paint(colour="blue", color="green")
+        Brush(colour="blue", color="green")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert paint(color="green") == "green"
+        assert Brush(color="green").color == "green"
 
 
 @pytest.mark.parametrize(

@@ -269,11 +269,52 @@ def test_claims_of_leak_freeness_are_tested():
 
 def test_batch_dependence_is_a_caution_but_no_leak():
     def standardised(X):
-        return X.mean(axis=0) < X  # depends on the other rows, but on no hidden column
+        masks = leak_free(X)
+        masks[:, 1] = X[:, 0].mean() < X[:, 0]  # depends on the other rows, but on revealed values
+        return masks
 
     report = quick(standardised, X[:150], n_probes=300)
     assert any("depend on the batch" in caution for caution in report.cautions)
     assert not report.leaks
+
+
+def test_training_rows_are_queried_if_they_are_given():
+    known = {row.tobytes() for row in X[:200]}
+
+    def recognises(rows):
+        masks = leak_free(rows)
+        masks[:, 2] = [row.tobytes() in known and row[5] > 0 for row in rows]
+        return masks
+
+    unseen = X[200:400]
+    report = quick(recognises, unseen, n_probes=600)
+    assert not report.leaks
+    assert any("training_rows" in text for text in report.assumptions)
+    assert "training_rows" in report.summary()
+    report = quick(recognises, unseen, n_probes=600, training_rows=X[:200])
+    assert report.leaks
+    assert report.assumptions == []
+    assert "found on the training rows" in report.summary()
+    np.testing.assert_array_equal(report.witness.x, X[report.witness.row])
+    report = quick(leak_free, unseen, n_probes=600, training_rows=X[:200])
+    assert not report.leaks
+    assert report.n_training_rows == 200
+    assert not any("training_rows" in text for text in report.assumptions)
+
+
+def test_groups_that_the_selector_declares_are_verified():
+    class OneGroup:
+        groups = (tuple(range(10)),)
+
+        def select(self, X, rng):
+            masks = np.zeros(X.shape, dtype=bool)
+            masks[:, 0] = True
+            masks[:, 1] = rng.random(len(X)) < 0.5 + 0.2 * np.sign(X[:, 5])
+            return masks
+
+    report = quick(OneGroup(), X, n_draws=20_000)
+    assert report.leaks
+    assert any("groups of the selector were not used" in caution for caution in report.cautions)
 
 
 def test_numerical_noise_from_the_batch_size_is_no_leak():

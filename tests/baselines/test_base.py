@@ -7,7 +7,10 @@ import pandas as pd
 import pytest
 import torch
 from easy_problems import one_column
+from estimator_checks import with_brief_training
+from failed_fits import interrupt_training, unchanged
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from suwr import baselines
@@ -60,7 +63,7 @@ def expected_failures(estimator):
 
 @parametrize_with_checks(CHECKED, expected_failed_checks=expected_failures)
 def test_scikit_learn(estimator, check):
-    check(estimator)
+    check(with_brief_training(estimator, check))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -257,3 +260,22 @@ def test_public_names():
     assert {f"{m}{k}" for m in baselines.METHODS for k in KINDS} <= set(baselines.__all__)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         baselines.__getattr__("Nothing")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fit_is_all_or_nothing(name, monkeypatch):
+    X, label, value = one_column(40, d=3)
+    X = pd.DataFrame(X.round(), columns=["a", "b", "c"])
+    y, other = (label, np.resize(["p", "q", "r"], 40)) if "Class" in name else (value, -value)
+    model = make(name).fit(X, y)
+    with unchanged(model, X), pytest.raises(ValueError, match="NaN"):
+        model.fit(X[["c", "a", "b"]], np.where(np.arange(40), value, np.nan))
+    # The search of the global optimum is one epoch.
+    interrupt_training(monkeypatch, 0 if "Optimum" in name else 1)
+    with unchanged(model, X), pytest.raises(KeyboardInterrupt):
+        model.fit(X[["c", "a"]], other)
+    unfitted = make(name)
+    with pytest.raises(KeyboardInterrupt):
+        unfitted.fit(X, other)
+    with pytest.raises(NotFittedError):
+        unfitted.predict(X)

@@ -76,9 +76,8 @@ def test_unrevealed_values_are_not_read(sequential):
 @pytest.mark.parametrize("poison", POISONS)
 def test_poisoned_rows_in_small_batches_have_the_same_rollouts(sequential, poison):
     model, X = sequential
-    table = model._read(X)
-    whole = model.policy_.rollout(model._encode(table))
-    corrupted = poisoned(table, whole.mask, poison, np.random.RandomState(1))
+    whole = model.policy_.rollout(model._encode(model._read(X)))
+    corrupted = model._read(poisoned(X, whole.mask, poison, np.random.RandomState(1)))
     for start in range(0, 100, 20):
         rows = slice(start, start + 7)
         part = model.policy_.rollout(model._encode(corrupted.take(rows)))

@@ -109,7 +109,7 @@ def test_invalid_answers_are_asked_again(folder):
     typed = [text for pair in zip(wrong, answers, strict=True) for text in pair if text != ""]
     done, record = ask(folder, *typed)
     assert done.exit_code == 0, done.output
-    assert done.output.count("Please enter a number. Got 'abc'.") == 2
+    assert done.output.count("Please enter a finite number. Got 'abc'.") == 2
     assert suwr.Explanation.from_json(json.dumps(record))[0] == narrative
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import matplotlib as mpl
 import pytest
+from one_epoch import train_one_epoch
 
-import suwr.estimators.base as base
 from suwr.cli import app
 
 mpl.use("Agg")
@@ -49,7 +49,7 @@ WITH_CODE = [page for page in PAGES if page not in TESTED_ELSEWHERE and blocks(p
 def test_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # Only the number of epochs is changed.
-    monkeypatch.setattr(base, "Settings", _brief(base.Settings))
+    train_one_epoch(monkeypatch)
     namespace = {"__name__": "page"}
     for language, code in blocks(page):
         if language == "":
@@ -76,13 +76,6 @@ def run(words):
     """Run a command of this package; other commands must be marked as not run."""
     assert words[0] == "suwr", f"{shlex.join(words)}: mark it: <!-- not run: reason -->"
     app(words[1:], standalone_mode=False)
-
-
-def _brief(settings):
-    def make(**kwargs):
-        return settings(**kwargs | {"max_epochs": 1})
-
-    return make
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import torch
+from estimator_checks import with_brief_training
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -32,7 +34,7 @@ def expected_failures(estimator):
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn(estimator, check):
-    check(estimator)
+    check(with_brief_training(estimator, check))
 
 
 def test_pipeline_cross_validation_and_grid_search():
@@ -206,8 +208,9 @@ def test_text_in_a_numeric_column_is_refused():
     data, y = frame()
     X = pd.DataFrame(data)
     model = SUWRClassifier(**SMALL).fit(X, y)
-    with pytest.raises(ValueError, match="'noise' must be numeric, as in fit"):
-        model.predict(X.assign(noise="loud"))
+    loud = X.assign(noise="loud")
+    with pytest.raises(ValueError, match="column 'noise' must be a finite number, as in fit"):
+        model.predict_masked(loud, np.ones((1, X.shape[1]), dtype=bool))
 
 
 def test_history_has_one_record_per_epoch():
@@ -226,6 +229,10 @@ def test_history_has_one_record_per_epoch():
     assert json.loads(json.dumps(history)) == history
 
 
+def settings_of(model, data):
+    return model._plan(data, torch.Generator()).task.settings
+
+
 @pytest.mark.parametrize("training", [TrainingConfig(rollouts=3), {"rollouts": 3}])
 def test_training_settings_reach_the_trainer(training):
     X, y = make_classification(60, 4, random_state=0)
@@ -234,9 +241,9 @@ def test_training_settings_reach_the_trainer(training):
     copy = clone(model)
     assert copy.training == training
     data = copy._prepare(X, y, None)
-    assert copy._settings(data).rollouts == 3
+    assert settings_of(copy, data).rollouts == 3
     copy.set_params(training=None)
-    assert copy._settings(data).rollouts == 2
+    assert settings_of(copy, data).rollouts == 2
 
 
 def test_former_names_of_training_settings_warn():
@@ -245,7 +252,7 @@ def test_former_names_of_training_settings_warn():
     with pytest.warns(FutureWarning, match="'least_continuation' .* Use 'min_continuation'"):
         data = model._prepare(X, y, None)
     with pytest.warns(FutureWarning, match="'least_continuation'"):
-        assert model._settings(data).min_continuation == 0.2
+        assert settings_of(model, data).min_continuation == 0.2
 
 
 def test_equal_training_settings_give_equal_models():

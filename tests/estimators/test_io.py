@@ -14,7 +14,8 @@ from sklearn.datasets import make_classification
 
 import suwr
 from suwr import Patches, SUWRClassifier, SUWRRegressor, TrainingConfig
-from suwr.estimators.io import MAX_HEADER, from_bytes, to_bytes
+from suwr.estimators.container import MAX_HEADER
+from suwr.estimators.io import from_bytes, to_bytes
 from suwr.exceptions import ModelFileError
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -28,9 +28,8 @@ def test_unrevealed_cells_are_not_read(models, name):
 @pytest.mark.parametrize("size", [1, 7])
 def test_replaced_cells_change_nothing_in_small_batches(models, name, poison, size):
     model, X = models[name]
-    table = model._read(X)
-    whole = model.policy_.rollout(model._encode(table))
-    bad = poisoned(table, whole.mask, poison, np.random.RandomState(1))
+    whole = model.policy_.rollout(model._encode(model._read(X)))
+    bad = model._read(poisoned(X, whole.mask, poison, np.random.RandomState(1)))
     for start in range(0, 140, 20):
         rows = slice(start, start + size)
         part = model.policy_.rollout(model._encode(bad.take(rows)))

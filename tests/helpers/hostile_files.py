@@ -15,7 +15,7 @@ import numpy as np
 from safetensors.numpy import load as read_tensors
 from safetensors.numpy import save as tensor_bytes
 
-from suwr.estimators.io import digest
+from suwr.estimators.container import digest
 
 # Values that no field expects.
 NASTY = (

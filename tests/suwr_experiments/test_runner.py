@@ -66,7 +66,7 @@ def test_failure_is_recorded_and_other_cells_run(tmp_path, monkeypatch):
     records = store.read()
     assert records[good.key]["status"] == "done"
     assert records[bad.key]["status"] == "failed"
-    assert "'n_units' parameter" in records[bad.key]["error"]
+    assert "'max_steps' parameter" in records[bad.key]["error"]
     assert store.records() == [records[good.key]]
     assert store.unfinished([bad, good]) == [bad]
 

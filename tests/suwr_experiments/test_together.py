@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from failed_fits import interrupt_training, unchanged
 from sklearn.datasets import load_diabetes, load_iris
 
 from suwr import SUWRClassifier, SUWRRegressor
@@ -65,3 +66,12 @@ def test_incompatible_models_raise(changes, tables, message):
     models = [SUWRClassifier(max_epochs=1), SUWRClassifier(max_epochs=1, **changes)]
     with pytest.raises(ValueError, match=message):
         fit_together(models, tables)
+
+
+def test_failed_fit_leaves_all_models_unchanged(monkeypatch):
+    models = [
+        SUWRClassifier(max_epochs=1, hidden_size=8, random_state=seed).fit(X, y) for seed in (0, 1)
+    ]
+    interrupt_training(monkeypatch)
+    with unchanged(models[0], X), unchanged(models[1], X), pytest.raises(KeyboardInterrupt):
+        fit_together(models, [(X[:, ::-1], y), (X, 2 - y)])

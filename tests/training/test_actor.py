@@ -5,16 +5,22 @@ import pytest
 import torch
 from random_policies import make_policy, random_values
 
+from suwr import SUWRClassifier
 from suwr.nn.losses import CrossEntropy
 from suwr.nn.networks import Architecture, SeparateNetwork
 from suwr.training.actor import (
     _cross_fitted_losses,
     _explore,
+    _guided,
     _policy_loss,
     _Step,
     _VisitedStates,
+    interactions,
 )
 from suwr.training.config import Settings
+from suwr.training.data import Folds
+from suwr.training.loop import run_phases
+from suwr.training.predictor import Pretraining
 
 
 def one_step(row, stop, cost, active=None):
@@ -64,7 +70,11 @@ def explore(policy, values, sparsity_weight, **changes):
     settings = Settings(sparsity_weight=sparsity_weight, max_steps=policy.max_steps, **changes)
     weight = torch.full(values.shape[:2], sparsity_weight)
     generator = torch.Generator().manual_seed(0)
-    return _explore(policy.network, policy.inputs, values, weight, None, settings, 0.0, generator)
+    n_units = policy.inputs.n_units
+    interaction = torch.rand(len(values), n_units, n_units, generator=generator)
+    return _explore(
+        policy.network, policy.inputs, values, weight, None, settings, 0.0, generator, interaction
+    )
 
 
 @pytest.mark.parametrize("width", [1, 2])
@@ -121,3 +131,43 @@ def test_rows_are_evaluated_by_the_predictors_of_the_other_fold(n_members):
             prediction = loss.predict(other).mean(dim=0)
             expected = loss.of_prediction(prediction, targets.flatten(0, 1)[row : row + 1])
             assert losses[number, 0, row].item() == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_guided_exploration_prefers_interacting_units():
+    interaction = torch.tensor([[0.0, 0.0, 3.0, 1.0]])
+    available = torch.tensor([[False, True, True, True]])
+    found = _guided(interaction, available)
+    assert found.sum().item() == pytest.approx(1.0)
+    uniform = torch.tensor([0.0, 1 / 3, 1 / 3, 1 / 3])
+    expected = 0.5 * uniform + 0.5 * torch.tensor([0.0, 0.0, 0.75, 0.25])
+    assert torch.allclose(found[0], expected)
+    # Without an interacting unit the exploration is uniform.
+    assert torch.allclose(_guided(torch.zeros(1, 4), available)[0], uniform)
+
+
+def test_interactions_find_the_product_of_two_columns():
+    rng = np.random.RandomState(0)
+    X = rng.randn(1_500, 5)
+    y = (X[:, 1] * X[:, 3] > 0).astype(int)
+    clf = SUWRClassifier(max_epochs=20, hidden_size=32, n_layers=2, random_state=0)
+    data = clf._prepare(X, y, None)
+    generator = torch.Generator().manual_seed(0)
+    plan = clf._plan(data, generator)
+    torch.manual_seed(0)
+    network = plan.trainer.build(plan.architecture, plan.task.settings, 1)
+    folds = Folds(data.rows, generator)
+    pretraining = Pretraining(network, data.inputs, data.loss, folds, plan.task.settings)
+    run_phases([lambda: pretraining], generator, lambda epoch: None)
+    found = interactions(network, data.inputs, data.loss, folds, 0.5)[0]
+    assert divmod(int(found.argmax()), 5) in [(1, 3), (3, 1)]
+    assert torch.equal(found, found.T)
+
+
+def test_targets_come_from_the_own_fold_and_losses_from_the_other():
+    network = SeparateNetwork(Architecture(3, 3, 3, 2, 8, 1, 4)).eval()
+    loss, seen = CrossEntropy(2), torch.randn(2, 5, 6)
+    own, other = network.in_fold(seen, loss), network.cross_fitted(seen, loss)
+    for fold in (0, 1):
+        outputs = loss.predict(network.predict(seen[fold])).unflatten(0, (2, 2)).mean(dim=1)
+        assert torch.allclose(own[fold], outputs[fold], atol=1e-6)
+        assert torch.allclose(other[fold], outputs[1 - fold], atol=1e-6)

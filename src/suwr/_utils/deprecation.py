@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, TypeVar
 __all__ = [
     "DeprecatedName",
     "deprecated_attribute",
-    "deprecated_parameters",
+    "renamed_parameter",
     "warn_deprecated",
 ]
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Class = TypeVar("Class", bound=type)
 
 
 class DeprecatedName(NamedTuple):
@@ -88,43 +88,55 @@ def deprecated_attribute(module: str, name: str, names: Mapping[str, DeprecatedN
     return getattr(importlib.import_module(source), attribute)
 
 
-def deprecated_parameters(removal: str, **renamed: str) -> Callable[[Function], Function]:
-    """Let a function accept former names of its keyword parameters, with a warning.
+def renamed_parameter(old: str, new: str, removal: str) -> Callable[[Class], Class]:
+    """Class decorator: accept the former name of a constructor parameter, with a warning.
+
+    ``__init__`` accepts ``old`` in place of ``new``, and the fitted attribute ``old_`` is an alias
+    of ``new_``.
 
     Parameters
     ----------
+    old, new : str
+        The former and the present name.
     removal : str
-        The version that no longer accepts the former names.
-    **renamed : str
-        From the former name to the present one.
+        The version that no longer accepts the former name.
 
     Examples
     --------
-    >>> @deprecated_parameters("0.3", colour="color")
-    ... def paint(color="red"):
-    ...     return color
+    >>> @renamed_parameter("colour", "color", removal="0.3.0")
+    ... class Brush:
+    ...     def __init__(self, *, color="red"):
+    ...         self.color = color
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     paint(colour="blue")
+    ...     Brush(colour="blue").color
     'blue'
-    >>> str(caught[0].message)[:52]
-    "The 'colour' parameter of paint is deprecated and wi"
+    >>> str(caught[0].message)[:57]
+    "The 'colour' parameter of Brush is deprecated and will be"
     """
 
-    def decorate(function: Function) -> Function:
-        @wraps(function)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            for old, new in renamed.items():
-                if old not in kwargs:
-                    continue
-                what = f"The {old!r} parameter of {function.__name__}"
-                if new in kwargs:
-                    raise TypeError(f"{what} is the former name of {new!r}: pass only {new!r}.")
-                warn_deprecated(what, f"Use {new!r} instead", removal)
-                kwargs[new] = kwargs.pop(old)
-            return function(*args, **kwargs)
+    def decorate(cls: Class) -> Class:
+        init = cls.__init__  # type: ignore[misc]
 
-        return wrapper  # type: ignore[return-value]
+        @wraps(init)
+        def wrapper(self: Any, **parameters: Any) -> None:
+            if old in parameters:
+                if new in parameters:
+                    raise TypeError(f"{old!r} is the former name of {new!r}: pass only {new!r}.")
+                what = f"The {old!r} parameter of {type(self).__name__}"
+                warn_deprecated(what, f"Use {new!r} instead", removal)
+                parameters[new] = parameters.pop(old)
+            init(self, **parameters)
+
+        def alias(self: Any) -> Any:
+            value = getattr(self, f"{new}_")
+            what = f"The '{old}_' attribute of {type(self).__name__}"
+            warn_deprecated(what, f"Use '{new}_' instead", removal)
+            return value
+
+        cls.__init__ = wrapper  # type: ignore[misc]
+        setattr(cls, f"{old}_", property(alias))
+        return cls
 
     return decorate

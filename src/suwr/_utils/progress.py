@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
@@ -19,6 +19,7 @@ __all__ = [
     "ProgressCounter",
     "job_progress",
     "progress_bars",
+    "report_choices",
     "time_left",
     "training_progress",
 ]
@@ -124,6 +125,13 @@ class EpochReport(Protocol):
     @property
     def value(self) -> float:
         """Validation objective or training loss."""
+
+
+def report_choices(choices: Mapping[str, str], verbose: int) -> None:
+    """Print the settings that a fit chose by itself, with reasons, unless ``verbose`` is 0."""
+    if verbose > 0:
+        for name, reason in choices.items():
+            print(f"{name}: {reason}", file=sys.stderr, flush=True)
 
 
 @contextmanager

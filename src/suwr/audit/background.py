@@ -109,6 +109,31 @@ def unit_layout(
     return unit.astype(np.intp), list(units.names), units.membership
 
 
+def reveals_whole_units(masks: BoolArray, membership: BoolArray | None) -> bool:
+    """Whether every mask is a union of units.
+
+    Parameters
+    ----------
+    masks : bool array of shape (n_rows, n_columns)
+    membership : bool array of shape (n_units, n_columns) or None
+        Columns that each unit reveals; None if every column is a unit.
+
+    Examples
+    --------
+    >>> membership = np.array([[True, True, False], [False, True, True]])
+    >>> reveals_whole_units(np.array([[True, True, False]]), membership)
+    True
+    >>> reveals_whole_units(np.array([[True, False, True]]), membership)
+    False
+    """
+    if membership is None:
+        return True
+    distinct = np.unique(masks, axis=0)
+    members = membership.astype(np.float32)
+    contained = (~distinct).astype(np.float32) @ members.T == 0
+    return bool(((contained.astype(np.float32) @ members > 0) == distinct).all())
+
+
 class BackgroundData:
     """Background rows with their names, units and integer codes.
 

@@ -1,9 +1,9 @@
 """Search for a witness against a deterministic selector: one counterfactual change is a proof.
 
-The search has three stages and ends with the first confirmed witness. Pairs of observed rows
-require no queries beyond their confirmation. Uniform probes of all rows give the statistical
-guarantee, the detectable leak rate. Adaptive probes concentrate on rows and values for which a
-surrogate model of the selector predicts a change of the mask.
+The search ends with the first confirmed witness. Pairs of observed rows require no queries beyond
+their confirmation. Uniform probes of all rows give the statistical guarantee, the detectable leak
+rate; some of them are queried individually. Adaptive probes concentrate on rows and values for
+which a surrogate model of the selector predicts a change of the mask.
 """
 
 from dataclasses import dataclass, field
@@ -26,6 +26,7 @@ from suwr.audit.witness import Witness, confirm, make_witness, minimize_changes
 from suwr.selector import BoolArray
 
 _N_SWEEPS = 6
+_N_INDIVIDUAL = 128
 _CANDIDATES_PER_PROBE = 6
 _MAX_CONFIRMATIONS = 20
 _MAX_TRAINING_ROWS = 12_000
@@ -172,14 +173,24 @@ def _probe_uniformly(
     n_probes: int,
     rng: np.random.Generator,
 ) -> None:
-    """Probe all rows in random order, several times, with at most half of the query budget."""
+    """Probe all rows in random order, several times, with at most half of the query budget.
+
+    The first probes are queried individually, since a selector may treat single rows differently.
+    """
     remaining = max(n_probes // 2, 1)
     for sweep in range(_N_SWEEPS):
         rows = rng.permutation(sampler.n_rows)[:remaining]
         remaining -= len(rows)
         scheme = UNIFORM_SCHEMES[sweep % len(UNIFORM_SCHEMES)]
         sources = scheme(sampler, rows, sampler.masks[rows], rng)
-        changed = (queries.select(sources) != sampler.masks[rows]).any(axis=1)
+        n_individual = min(_N_INDIVIDUAL, len(rows)) if sweep == 0 else 0
+        masks = np.concatenate(
+            [
+                queries.select_individually(sources[:n_individual]),
+                queries.select(sources[n_individual:]),
+            ]
+        )
+        changed = (masks != sampler.masks[rows]).any(axis=1)
         result.n_uniform += len(rows)
         result.n_uniform_changed += int(changed.sum())
         _confirm_candidates(queries, result, rows[changed], sources[changed], rng)

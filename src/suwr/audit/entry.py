@@ -10,11 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from suwr._utils.progress import progress_bars
 from suwr._utils.validation import Interval, Options, check_parameters
-from suwr.audit.background import BackgroundData, Groups, IntArray
+from suwr.audit.background import BackgroundData, Groups, IntArray, reveals_whole_units
 from suwr.audit.gaps import as_classes, predictive_gaps
 from suwr.audit.procedure import AuditProcedure
-from suwr.audit.queries import SelectorQueries, affordable_rows, check_reproducibility
+from suwr.audit.queries import SelectorQueries, affordable_rows
 from suwr.audit.report import LEAKS, NO_LEAK_FOUND, AuditReport
+from suwr.audit.reproducibility import check_reproducibility
 from suwr.audit.sampling import RowSampler
 from suwr.data.tables import as_rows
 from suwr.data.units import Patches
@@ -55,6 +56,7 @@ def audit(
     max_rows: int = 2000,
     max_seconds: float | None = None,
     batch_size: int = 4096,
+    training_rows: Any = None,
     verbose: bool | None = None,
 ) -> AuditReport:
     """Audit a feature selector for label and feature leakage.
@@ -103,6 +105,9 @@ def audit(
         states how many, and whether the limit was reached.
     batch_size : int
         Maximum number of rows per call of the selector.
+    training_rows : array or data frame of shape (n_training_rows, n_columns), optional
+        Rows that the selector was fitted on. They are queried in addition to ``X``, since a
+        selector may treat rows that it recognises differently; at most ``max_rows`` of them.
     verbose : bool, optional
         Whether to show progress bars; by default only on a terminal.
 
@@ -134,7 +139,8 @@ def audit(
     if problem is not None:
         X, support, max_rows = problem.frame(), "empirical", max(max_rows, problem.n_rows)
     rows, labels = _subsample(X, y, max_rows, rng)
-    groups = groups if groups is not None else selector_groups(selector)
+    declared = groups is None
+    groups = selector_groups(selector) if declared else groups
     background = BackgroundData(X, feature_names, groups, rows)
     wrapped = as_selector(selector, policy, background.membership)
     _check_fitted(wrapped)
@@ -151,15 +157,27 @@ def audit(
                 queries.background = background
         classes = None if labels is None else as_classes(labels)
         query_progress.expect(3 * background.n_rows + budget)
-        reproducibility = check_reproducibility(queries)
+        reproducibility = check_reproducibility(queries, rng)
+        if not reveals_whole_units(reproducibility.masks, background.membership):
+            if declared:
+                groups, queries.background = None, BackgroundData(X, feature_names, None, rows)
+                background = queries.background
+            reproducibility.cautions.append(
+                "Some masks reveal only a part of a group. "
+                + ("The groups of the selector were not used." if declared else "")
+            )
         if reproducibility.stochastic:
             query_progress.expect(3 * background.n_rows + n_draws)
         sampler = RowSampler(background, reproducibility.masks, classes)
-        procedure = AuditProcedure(
-            queries, sampler, reproducibility, support, false_alarm_rate, rng
-        )
-        if not procedure.run_exact(problem, budget):
+        level = false_alarm_rate if training_rows is None else false_alarm_rate / 2
+        procedure = AuditProcedure(queries, sampler, reproducibility, support, level, rng)
+        if not procedure.run_exact(problem, budget, n_draws):
             procedure.run_probes(budget, n_draws)
+        if training_rows is not None and not procedure.leaks:
+            chosen, _ = _subsample(training_rows, None, max_rows, rng)
+            queries.background = BackgroundData(training_rows, feature_names, groups, chosen)
+            procedure.run_training_rows(budget, n_draws)
+            queries.background = background
         measured = None
         if gaps:
             measured = predictive_gaps(
@@ -171,7 +189,8 @@ def audit(
                 false_alarm_rate=false_alarm_rate,
                 progress=gap_progress,
             )
-    return procedure.report(measured, time.monotonic() - started, subsampled=rows is not None)
+    seconds = time.monotonic() - started
+    return procedure.report(measured, seconds, false_alarm_rate, subsampled=rows is not None)
 
 
 def audit_masks(

@@ -2,8 +2,9 @@
 
 If all possible rows can be queried, the answers form a table ζ(h | x), and `suwr.exact.leakage`
 applies the paper's definitions to it. Otherwise, for a selector that states the probabilities of
-its masks, ζ(h | x) is compared with ζ(h | x') for counterfactual rows x'. Whether the sampled masks
-follow the stated probabilities is tested separately.
+its masks, ζ(h | x) is compared with ζ(h | x') for counterfactual rows x'. Stated probabilities can
+prove a leak but not its absence: whether the sampled masks follow them
+(`suwr.audit.goodness_of_fit`), and whether the sampled masks leak, is tested separately.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,6 @@ from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from suwr.audit.background import BackgroundData, IntArray
 from suwr.audit.queries import SelectorQueries
@@ -61,12 +61,15 @@ class ProbabilityResult:
         Uniform probes, and how many of them changed the probability.
     n_adaptive : int
         Probes from the other sampling schemes.
+    n_impossible : int
+        Sampled masks whose stated probability is zero.
     """
 
     witness: Witness | None = None
     n_uniform: int = 0
     n_uniform_changed: int = 0
     n_adaptive: int = 0
+    n_impossible: int = 0
 
 
 def distinct_rows(background: BackgroundData) -> tuple[IntArray, IntArray]:
@@ -249,6 +252,7 @@ def compare_probabilities(
         p = queries.mask_probability(sources, masks)
         q = queries.mask_probability(others, masks)
         changed = probabilities_differ(p, q)
+        result.n_impossible += int((p <= 0).sum())
         if uniform:
             result.n_uniform += len(rows)
             result.n_uniform_changed += int(changed.sum())
@@ -277,28 +281,3 @@ def _differ_individually(
     p = queries.mask_probability(source[None], mask[None])
     q = queries.mask_probability(other[None], mask[None])
     return bool(probabilities_differ(p, q)[0])
-
-
-def samples_match_probabilities(
-    queries: SelectorQueries,
-    sampler: RowSampler,
-    level: float,
-    rng: np.random.Generator,
-    n_rows: int = 20,
-    n_draws: int = 400,
-) -> bool:
-    """Test whether sampled masks follow ``mask_probability``, by binomial tests on some rows.
-
-    For each row, the mask to test is chosen on one half of the draws and counted on the other.
-    """
-    for row in rng.integers(sampler.n_rows, size=n_rows):
-        sources = queries.background.unchanged(np.full(n_draws, row))
-        masks = queries.select(sources)
-        half = n_draws // 2
-        distinct, counts = np.unique(masks[:half], axis=0, return_counts=True)
-        mask = distinct[counts.argmax()]
-        p = float(np.clip(queries.mask_probability(sources[:1], mask[None])[0], 0.0, 1.0))
-        n_observed = int((masks[half:] == mask).all(axis=1).sum())
-        if binomtest(n_observed, half, p).pvalue < level / n_rows:
-            return False
-    return True

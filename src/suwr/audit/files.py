@@ -9,6 +9,9 @@ from suwr._utils.optional import require
 from suwr._utils.validation import parameter_error
 from suwr.audit.entry import audit, audit_masks
 from suwr.audit.report import AuditReport
+from suwr.data.encoding import TableEncoder
+from suwr.data.parsing import READ_AS_TEXT
+from suwr.data.tables import raw_columns
 from suwr.exceptions import TableError
 from suwr.selector import BoolArray
 
@@ -62,16 +65,18 @@ def audit_files(
     """
     if (model is None) == (masks is None):
         raise ValueError("Pass either a model or a file of masks to audit, not both.")
-    rows = _read_csv(table)
     if isinstance(model, str | Path):
         raise parameter_error(
             "model", "audit_files", "a selector, such as the result of suwr.load(path)", model
         )
+    encoder = getattr(model, "encoder_", None)
+    has_types = isinstance(encoder, TableEncoder)
+    rows = _read_csv(table, **READ_AS_TEXT if has_types else {})
     labels = None
     if label is not None:
         if label not in rows.columns:
             raise TableError(f"{table} has no label column {label!r}.")
-        labels = rows[label].to_numpy()
+        labels = _read_csv(table, usecols=[label])[label].to_numpy()
         rows = rows.drop(columns=label)
     if masks is not None:
         selected = _read_masks(masks, list(rows.columns), label)
@@ -87,13 +92,24 @@ def audit_files(
         if missing:
             raise TableError(f"{table} lacks columns of the model: {', '.join(missing)}.")
         rows = rows[list(names)]
+    if isinstance(encoder, TableEncoder):
+        rows = _parse(rows, encoder)
     return audit(model, rows, labels, random_state, **options)
 
 
-def _read_csv(path: str | Path) -> Any:
+def _parse(rows: Any, encoder: TableEncoder) -> Any:
+    """Parse texts by the types of the model; an audit exchanges cells, so all must be valid."""
+    if rows.shape[1] != len(encoder.names):
+        return rows  # the model raises an error
+    parsed = encoder.parse(raw_columns(rows))
+    parsed.check_revealed(np.ones(rows.shape, dtype=bool), quote=False)
+    return type(rows)(dict(zip(rows.columns, parsed.columns, strict=True)))
+
+
+def _read_csv(path: str | Path, **options: Any) -> Any:
     pandas = require("pandas", extra="tables", purpose="Reading CSV files")
     try:
-        return pandas.read_csv(path)
+        return pandas.read_csv(path, **options)
     except FileNotFoundError:
         raise TableError(f"There is no file {path}.") from None
     except (ValueError, UnicodeDecodeError) as error:

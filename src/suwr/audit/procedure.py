@@ -5,20 +5,20 @@ from typing import Any
 import numpy as np
 
 from suwr.audit.background import IntArray
-from suwr.audit.deterministic import search, unit_influence
-from suwr.audit.exact import (
-    compare_probabilities,
-    exact_verdict,
-    finite_rows,
-    samples_match_probabilities,
-)
+from suwr.audit.batches import search_batches
+from suwr.audit.deterministic import SearchResult, search, unit_influence
+from suwr.audit.exact import compare_probabilities, exact_verdict, finite_rows
 from suwr.audit.gaps import PredictiveGaps
-from suwr.audit.queries import Reproducibility, SelectorQueries
+from suwr.audit.goodness_of_fit import compare_samples
+from suwr.audit.queries import SelectorQueries
 from suwr.audit.report import LEAK_FREE, LEAKS, NO_LEAK_FOUND, AuditReport
+from suwr.audit.reproducibility import Reproducibility, check_reproducibility, drifted
 from suwr.audit.sampling import RowSampler
 from suwr.audit.stochastic import run_tests
 from suwr.exact import FiniteProblem
 
+_N_BATCHES = 42
+_N_INDIVIDUAL_PROBES = 600
 _MISMATCH = "The sampled masks do not follow the probabilities that the selector states."
 
 
@@ -52,13 +52,21 @@ class AuditProcedure:
         self.rng = rng
         self.cautions = list(reproducibility.cautions)
         self.results: dict[str, Any] = {
-            "support": "empirical" if support == "empirical" else "product"
+            "support": "empirical" if support == "empirical" else "product",
+            "reproducible": True,
+            "independent_draws": reproducibility.independent,
+            "batch_dependent": reproducibility.batch_dependent,
         }
         self.leaks = False
         self.evidence = "none"
         self.is_exact = False
 
-    def run_exact(self, problem: FiniteProblem | None, n_probes: int) -> bool:
+    @property
+    def is_function_of_row(self) -> bool:
+        """Whether every row received the same mask in all calls so far."""
+        return bool(self.results["reproducible"]) and not self.reproducibility.cautions
+
+    def run_exact(self, problem: FiniteProblem | None, n_probes: int, n_draws: int) -> bool:
         """Query all possible rows, if the budget suffices, and return whether this was conclusive.
 
         Parameters
@@ -67,6 +75,8 @@ class AuditProcedure:
             The problem under audit, if its rows are known to be the whole support.
         n_probes : int
             Query budget.
+        n_draws : int
+            Budget of drawn masks, for a stochastic selector that states probabilities.
         """
         background = self.queries.background
         if self.reproducibility.batch_dependent:  # ζ(h | x) is undefined
@@ -82,13 +92,18 @@ class AuditProcedure:
         result = exact_verdict(self.queries, *rows, stochastic, self.sampler.labels, problem)
         if result is None or (stochastic and not result.leaks and not self._samples_match()):
             return False
+        if stochastic and not result.leaks and self.queries.selector.samples_itself:
+            # The probabilities of all rows are known, but only as stated by the selector.
+            self._test_by_drawing(n_draws)
+            if self.leaks:
+                return True
         self.is_exact = True
         self.leaks = result.leaks
         self.evidence = "proof" if result.leaks else "none"
         self.results |= {
             "witness": result.witness,
             "support": result.support,
-            "n_probes": result.n_rows,
+            "n_probes": result.n_rows + self.results.get("n_draws", 0),
             "exact_bits": result.bits,
         }
         if not stochastic and result.leaks and result.support == "product":
@@ -107,6 +122,11 @@ class AuditProcedure:
         """
         if not self.reproducibility.stochastic:
             n_unconfirmed = self._search(n_probes)
+            if not self.leaks:
+                self._check_drift()
+            self.results["reproducible"] &= not n_unconfirmed
+            if not self.leaks and (n_unconfirmed or not self.is_function_of_row):
+                self._search_other_batches(n_probes)
             if self.leaks or not n_unconfirmed or self.reproducibility.batch_dependent:
                 return
             # Changes that cannot be reproduced may be rare random events: test for those as well.
@@ -117,7 +137,10 @@ class AuditProcedure:
         elif self._has_reliable_probabilities() and self.support != "empirical":
             # A smaller budget: the probability of a mask is a sum over selection orders.
             self._compare_probabilities(max(n_probes // 4, 1))
-            if self.leaks or self._samples_match():
+            if self.leaks:
+                return
+            matches = self._samples_match()
+            if matches and not self.queries.selector.samples_itself:
                 return
         self._test_by_drawing(n_draws)
 
@@ -143,6 +166,41 @@ class AuditProcedure:
                 )
         return found.n_unconfirmed
 
+    def _check_drift(self) -> None:
+        """Query the background rows again, since the queries may have changed the selector."""
+        if drifted(self.queries, self.reproducibility.masks):
+            self.results["reproducible"] = False
+            self.cautions.append(
+                "The same rows received other masks at the end of the audit than at its beginning: "
+                "the masks depend on earlier queries."
+            )
+
+    def _search_other_batches(self, n_probes: int) -> None:
+        """Test the selector one row at a time, unless this has been done, and in fixed batches."""
+        if self.support == "empirical":  # the other batches would contain combinations
+            return
+        with self.queries.stop_at_limit():
+            if self.queries.batch_size > 1:
+                found = self._search_individually(min(n_probes, _N_INDIVIDUAL_PROBES))
+                if found.witness is not None:
+                    self.leaks, self.evidence = True, "proof"
+                    self.results["witness"] = found.witness
+                    self.results["finding"] = "the masks of the witness hold in calls of one row"
+                    return
+            batches = search_batches(self.queries, self.sampler, _N_BATCHES, self.rng)
+            self.results["n_batches"] = batches.n_batches
+            if batches.leaks:
+                self.leaks, self.evidence = True, "proof"
+                self.results["witness"] = batches.witness
+                self.results["finding"] = batches.finding
+
+    def _search_individually(self, n_probes: int) -> SearchResult:
+        background = self.queries.background
+        with self.queries.one_row_per_call():
+            masks = self.queries.select(background.unchanged(np.arange(background.n_rows)))
+            sampler = RowSampler(background, masks, self.sampler.labels)
+            return search(self.queries, sampler, "product", n_probes, self.rng)
+
     def _compare_probabilities(self, n_probes: int) -> None:
         found = compare_probabilities(self.queries, self.sampler, n_probes, self.rng)
         self.results |= {
@@ -153,14 +211,20 @@ class AuditProcedure:
         if found.witness is not None:
             self.leaks, self.evidence = True, "proof"
             self.results["witness"] = found.witness
+        elif found.n_impossible:
+            self.cautions.append(_MISMATCH)
 
     def _samples_match(self) -> bool:
-        matches = samples_match_probabilities(
-            self.queries, self.sampler, self.false_alarm_rate, self.rng
-        )
-        if not matches:
+        """Test the goodness of fit of the samples; stated probabilities are no evidence alone."""
+        fit = None
+        with self.queries.stop_at_limit():
+            fit = compare_samples(self.queries, self.false_alarm_rate, self.rng)
+        if fit is not None:
+            self.results["detectable_difference"] = fit.detectable_difference
+        matches = fit is None or fit.p_value > self.false_alarm_rate
+        if not matches and _MISMATCH not in self.cautions:
             self.cautions.append(_MISMATCH)
-        return matches
+        return matches and _MISMATCH not in self.cautions
 
     def _has_reliable_probabilities(self) -> bool:
         return self.queries.selector.has_probability and _MISMATCH not in self.cautions
@@ -175,6 +239,8 @@ class AuditProcedure:
             return
         self.results["p_value"] = found.p_value
         self.results["detectable_shift"] = found.detectable_shift
+        self.results["detectable_shift_individually"] = found.detectable_shift_individually
+        self.results["n_draws"] = found.n_draws
         self.results["n_probes"] = self.results.get("n_probes", 0) + found.n_draws
         if found.leaks:
             self.leaks, self.evidence = True, "test"
@@ -184,7 +250,41 @@ class AuditProcedure:
                 "influence": found.influence,
             }
 
-    def report(self, gaps: PredictiveGaps | None, seconds: float, subsampled: bool) -> AuditReport:
+    def run_training_rows(self, n_probes: int, n_draws: int) -> None:
+        """Repeat the search on rows that the selector was fitted on, the background of `queries`.
+
+        Parameters
+        ----------
+        n_probes, n_draws : int
+            Query budgets, as in `run_probes`.
+        """
+        background = self.queries.background
+        self.queries.batch_size = self.queries.max_batch_size
+        reproducibility = check_reproducibility(self.queries, self.rng)
+        sampler = RowSampler(background, reproducibility.masks)
+        other = AuditProcedure(
+            self.queries, sampler, reproducibility, self.support, self.false_alarm_rate, self.rng
+        )
+        other.run_probes(n_probes, n_draws)
+        self.cautions += [f"Training rows: {caution}" for caution in other.cautions]
+        self.results["n_training_rows"] = background.n_rows
+        if other.leaks:
+            self.leaks, self.evidence, self.is_exact = True, other.evidence, False
+            finding = [other.results.get("finding", ""), "found on the training rows"]
+            self.results |= {
+                key: other.results[key]
+                for key in ("witness", "support", "p_value", "influence")
+                if key in other.results
+            }
+            self.results["finding"] = "; ".join(part for part in finding if part)
+
+    def report(
+        self,
+        gaps: PredictiveGaps | None,
+        seconds: float,
+        false_alarm_rate: float,
+        subsampled: bool,
+    ) -> AuditReport:
         """Derive the verdict and assemble the report.
 
         Parameters
@@ -192,6 +292,8 @@ class AuditProcedure:
         gaps : PredictiveGaps or None
         seconds : float
             Duration of the audit.
+        false_alarm_rate : float
+            That of the whole audit; training rows use half of it.
         subsampled : bool
             Whether a random subset of the rows was used.
         """
@@ -232,6 +334,6 @@ class AuditProcedure:
             n_calls=self.queries.n_calls,
             n_queries=self.queries.n_rows,
             seconds=seconds,
-            false_alarm_rate=self.false_alarm_rate,
+            false_alarm_rate=false_alarm_rate,
             **{"witness": None, **self.results},
         )

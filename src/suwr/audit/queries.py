@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +40,8 @@ class SelectorQueries:
         Calls of the selector so far, and the rows in them.
     seconds_per_row : float
         Duration of the last call, per row.
+    max_batch_size : int
+        The given ``batch_size``; the attribute of that name is 1 while rows are queried one by one.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class SelectorQueries:
         self.background = background
         self.n_calls = 0
         self.n_rows = 0
-        self.batch_size = batch_size
+        self.batch_size = self.max_batch_size = batch_size
         self._rng = rng
         self._on_query = on_query
         self._max_seconds = max_seconds
@@ -83,6 +84,15 @@ class SelectorQueries:
         return self._limit(False)
 
     @contextmanager
+    def one_row_per_call(self) -> Iterator[None]:
+        """Query every row in its own call within this context."""
+        before, self.batch_size = self.batch_size, 1
+        try:
+            yield
+        finally:
+            self.batch_size = before
+
+    @contextmanager
     def _limit(self, enforced: bool) -> Iterator[None]:
         before, self._raise_at_limit = self._raise_at_limit, enforced
         try:
@@ -95,9 +105,14 @@ class SelectorQueries:
         parts = [self._select_batch(batch) for batch in self._batches(sources)]
         return np.concatenate(parts) if parts else np.empty((0, self.background.n_columns), bool)
 
+    def select_together(self, sources: IntArray) -> BoolArray:
+        """Masks of the probes, queried in one call whatever their number."""
+        return self._select_batch(sources)
+
     def select_individually(self, sources: IntArray) -> BoolArray:
         """Masks of the probes, each queried in its own call."""
-        return np.concatenate([self._select_batch(sources[i : i + 1]) for i in range(len(sources))])
+        parts = [self._select_batch(sources[i : i + 1]) for i in range(len(sources))]
+        return np.concatenate(parts) if parts else np.empty((0, self.background.n_columns), bool)
 
     def mask_probability(self, sources: IntArray, masks: BoolArray) -> NDArray[np.float64]:
         """ζ(h | x) of each probe and its own mask, of shape (n_probes,)."""
@@ -152,27 +167,6 @@ class SelectorQueries:
         return [sources[i : i + size] for i in range(0, len(sources), size)]
 
 
-@dataclass
-class Reproducibility:
-    """Whether a selector returns the same masks when queried again.
-
-    Attributes
-    ----------
-    masks : bool array of shape (n_rows, n_columns)
-        Masks of the background rows.
-    stochastic : bool
-        Whether an identical call returned different masks.
-    batch_dependent : bool
-        Whether masks changed with the other rows of the batch.
-    cautions : list of str
-    """
-
-    masks: BoolArray
-    stochastic: bool = False
-    batch_dependent: bool = False
-    cautions: list[str] = field(default_factory=list)
-
-
 def affordable_rows(queries: SelectorQueries, max_seconds: float) -> int:
     """Number of background rows that a slow selector can process in a tenth of the time limit."""
     background = queries.background
@@ -180,35 +174,3 @@ def affordable_rows(queries: SelectorQueries, max_seconds: float) -> int:
     for _ in range(2):  # the first call may include loading or compilation
         queries.select(few)
     return max(_MIN_ROWS, int(0.1 * max_seconds / max(queries.seconds_per_row, 1e-9)))
-
-
-def check_reproducibility(queries: SelectorQueries) -> Reproducibility:
-    """Query all background rows twice, and half of them again in a different batch.
-
-    A batch-dependent selector is not a function of the row. It is audited as the selector that
-    receives one row per call.
-    """
-    background = queries.background
-    sources = background.unchanged(np.arange(background.n_rows))
-    masks = queries.select(sources)
-    if (queries.select(sources) != masks).any():
-        return Reproducibility(masks, stochastic=True)
-    # Half of the rows, in reverse order: different neighbours, positions and batch size.
-    half = np.arange(0, background.n_rows, 2)[::-1]
-    differs = (queries.select(sources[half]) != masks[half]).any(axis=1)
-    if not differs.any():
-        return Reproducibility(masks)
-    share = float(differs.mean())
-    result = Reproducibility(masks, batch_dependent=share > 0.01)
-    result.cautions.append(
-        f"The masks depend on the batch: {100 * share:.2g} % of the rows received a different mask "
-        "when queried together with other rows."
-    )
-    if result.batch_dependent:
-        queries.batch_size = 1
-        result.masks = queries.select(sources)
-        if (queries.select(sources) != result.masks).any():
-            result.stochastic = True
-        else:
-            result.cautions.append("The selector was therefore queried one row at a time.")
-    return result

@@ -8,15 +8,12 @@ import numpy as np
 from scipy.stats import beta
 
 from suwr._utils.deprecation import warn_deprecated
-from suwr._utils.text import printable
-from suwr.audit.gaps import PredictiveGap, PredictiveGaps
+from suwr.audit.gaps import PredictiveGaps
 from suwr.audit.witness import Witness
 
 LEAKS = "leaks"
 NO_LEAK_FOUND = "no leak found"
 LEAK_FREE = "leak-free by construction"
-
-_MAX_LISTED = 8
 
 
 def detectable_rate(n_probes: int, confidence: float = 0.95) -> float:
@@ -64,7 +61,8 @@ class AuditReport:
     evidence : {"proof", "test", "gaps", "none"}
         Basis of the verdict "leaks": a witness, a statistical test, or predictive gaps.
     exact : bool
-        Whether all possible rows were queried, so that the verdict is conclusive.
+        Whether all possible rows were queried. The verdict is then conclusive for a deterministic
+        selector, and for the probabilities that a stochastic one states.
     support : {"empirical", "product", "masks only"}
         Whether probes were observed rows or combinations of observed values.
     selector : str
@@ -79,11 +77,30 @@ class AuditReport:
         Number of uniform probes, and of those that changed the mask.
     detectable_rate : float
         Smallest leak rate that the uniform probes detect with 95 % probability, where the leak
-        rate is the probability that a uniform probe changes the mask.
+        rate is the probability that a uniform probe changes the mask. 1 if this was not measured:
+        without uniform probes, for a stochastic selector, or if masks were not reproducible.
     rate : float
         Share of the uniform probes that changed the mask; NaN without uniform probes.
     detectable_shift : float or None
-        Smallest shift of a mask probability that the statistical test detects with 95 % power.
+        Smallest shift of a mask probability that the statistical test detects with 95 % power, if
+        the shift is the same for all rows and the draws are independent.
+    detectable_shift_individually : float or None
+        The same for masks drawn in calls of one row.
+    detectable_difference : float or None
+        Smallest difference (root mean square over rows) between the stated and the actual
+        probability of a mask that the goodness-of-fit test detects with 95 % power.
+    n_draws : int
+        Number of masks drawn by the statistical tests.
+    n_batches : int
+        Number of fixed batches whose hidden values were resampled.
+    n_training_rows : int
+        Number of queried rows that the selector was fitted on.
+    reproducible : bool
+        Whether identical queries to a deterministic selector returned identical masks throughout.
+    independent_draws : bool
+        Whether masks that a stochastic selector draws in one call appear to be independent.
+    batch_dependent : bool
+        Whether the mask of a row depends on the other rows of the call.
     mean_features : float
         Mean number of revealed columns.
     p_value : float or None
@@ -101,6 +118,8 @@ class AuditReport:
         Hidden units and their leaked bits or, if these were not measured, their influence.
     cautions : list of str
         Caveats about the verdict.
+    assumptions : list of str
+        What a verdict other than "leaks" presupposes and queries cannot establish.
     n_calls, n_queries : int
         Number of calls of the selector, and of rows in them.
     seconds : float
@@ -129,6 +148,14 @@ class AuditReport:
     n_uniform: int = 0
     n_uniform_changed: int = 0
     detectable_shift: float | None = None
+    detectable_shift_individually: float | None = None
+    detectable_difference: float | None = None
+    n_draws: int = 0
+    n_batches: int = 0
+    n_training_rows: int = 0
+    reproducible: bool = True
+    independent_draws: bool = True
+    batch_dependent: bool = False
     mean_features: float = float("nan")
     p_value: float | None = None
     finding: str = ""
@@ -149,7 +176,8 @@ class AuditReport:
     @property
     def detectable_rate(self) -> float:
         """Smallest leak rate that the uniform probes detect with 95 % probability."""
-        return detectable_rate(self.n_uniform)
+        measured = self.reproducible and not self.stochastic
+        return detectable_rate(self.n_uniform if measured else 0)
 
     @property
     def rate(self) -> float:
@@ -164,6 +192,24 @@ class AuditReport:
         return list(self.influence.items())
 
     @property
+    def assumptions(self) -> list[str]:
+        """What a verdict other than "leaks" presupposes and queries cannot establish."""
+        if self.leaks or self.support == "masks only":
+            return []
+        assumptions = [
+            f"The selector behaves in use as in the {self.n_queries:,} rows of this audit. Queries "
+            "cannot detect a selector that begins to leak after more of them, or that recognises "
+            "and treats differently the queries of an audit."
+        ]
+        if not self.n_training_rows:
+            assumptions.append(
+                "Rows outside of the audited data are treated alike. A selector that leaks only on "
+                "the rows it was fitted on is detected only if these are among the audited rows or "
+                "passed as training_rows."
+            )
+        return assumptions
+
+    @property
     def n_asked(self) -> int:
         """Deprecated name of ``n_queries``."""
         warn_deprecated("AuditReport.n_asked", "Use AuditReport.n_queries", removal="0.3")
@@ -171,7 +217,9 @@ class AuditReport:
 
     def summary(self) -> str:
         """The report as text."""
-        return _summarize(self)
+        from suwr.audit.summary import summarize
+
+        return summarize(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as a JSON-serializable dict."""
@@ -207,6 +255,14 @@ class AuditReport:
                 "rate_interval": [low, high],
                 "detectable_rate": self.detectable_rate,
                 "detectable_shift": _finite(self.detectable_shift),
+                "detectable_shift_individually": _finite(self.detectable_shift_individually),
+                "detectable_difference": _finite(self.detectable_difference),
+                "draws": self.n_draws,
+                "batches": self.n_batches,
+                "training_rows": self.n_training_rows,
+                "reproducible": self.reproducible,
+                "independent_draws": self.independent_draws,
+                "batch_dependent": self.batch_dependent,
                 "p_value": _finite(self.p_value),
                 "finding": self.finding,
                 "false_alarm_rate": self.false_alarm_rate,
@@ -215,6 +271,7 @@ class AuditReport:
             "exact_bits": self.exact_bits,
             "gaps": gaps,
             "cautions": self.cautions,
+            "assumptions": self.assumptions,
             "cost": {"calls": self.n_calls, "rows": self.n_queries, "seconds": self.seconds},
         }
 
@@ -234,141 +291,3 @@ class AuditReport:
 
 def _finite(value: float | None) -> float | None:
     return None if value is None or not np.isfinite(value) else float(value)
-
-
-def _summarize(report: AuditReport) -> str:
-    parts = [_headline(report), *_describe_witness(report), *_describe_probes(report)]
-    parts += [*_describe_influence(report), *_describe_gaps(report), _cost(report)]
-    if report.cautions:
-        parts.append("Caveats:\n" + "\n".join(f"- {caution}" for caution in report.cautions))
-    return "\n\n".join(parts)
-
-
-def _headline(report: AuditReport) -> str:
-    kind = "stochastic selector" if report.stochastic else "deterministic selector"
-    if report.support == "masks only":
-        kind = "masks only"
-    return (
-        f"Audit of {printable(report.selector)}: {report.verdict.upper()}\n"
-        f"{report.n_rows:,} rows, {report.n_columns} columns, {report.mean_features:.1f} columns "
-        f"revealed on average; {kind}."
-    )
-
-
-def _describe_witness(report: AuditReport) -> list[str]:
-    w = report.witness
-    if w is None:
-        return []
-    revealed = (
-        ", ".join(map(printable, w.revealed[:6])) + (", …" if len(w.revealed) > 6 else "")
-        or "nothing"
-    )
-    if w.probability is not None and w.probability_other is not None:
-        about = "" if report.evidence == "proof" else "about "
-        text = (
-            f"Witness: these rows agree on all values that the mask reveals ({revealed}), but the "
-            f"mask has probability {about}{w.probability:.4g} for x and {about}"
-            f"{w.probability_other:.4g} for x'. Hidden values are in brackets."
-        )
-    else:
-        text = (
-            f"Proof: these rows agree on all values that are revealed for x ({revealed}), but "
-            "their masks differ. Hidden values are in brackets."
-        )
-    support = (
-        "Both rows are in the data (empirical support)."
-        if w.support == "empirical"
-        else "The hidden values of x' come from other rows of the data (product support)."
-    )
-    return [f"{text}\n\n{w.table()}\n\n{support}"]
-
-
-def _describe_probes(report: AuditReport) -> list[str]:
-    if report.support == "masks only":
-        return [
-            "The selector could not be queried, because only rows and masks were given. The "
-            "verdict is based on predictive gaps alone."
-        ]
-    parts = []
-    if report.exact:
-        conclusive = "" if report.leaks else "; the verdict is conclusive on this support"
-        parts.append(f"All possible rows were queried{conclusive}.")
-        amounts = " and ".join(
-            f"{value:.3f} bits about the {'label' if name == 'label' else 'hidden features'}"
-            for name, value in report.exact_bits.items()
-        )
-        parts.append(f"Given the revealed values, the selection contains exactly {amounts}.")
-    if report.n_uniform and report.leaks:
-        parts.append(
-            f"Resampling the hidden values changed the selection in {100 * report.rate:.2g} % of "
-            f"{report.n_uniform:,} uniform probes."
-        )
-    if report.n_uniform and not report.leaks:
-        parts.append(
-            f"No leak in {report.n_probes:,} counterfactual probes ({report.support} support), "
-            f"{report.n_uniform:,} of them uniform. A leak that changes the mask in at least "
-            f"{100 * report.detectable_rate:.2g} % of uniform probes would have been detected "
-            "with 95 % probability."
-        )
-    if report.finding:
-        parts.append(
-            f"Significant on new draws: {printable(report.finding)} (p = {report.p_value:.2g})."
-        )
-    elif report.detectable_shift is not None and not report.leaks:
-        parts.append(
-            f"No significant difference in {report.n_probes:,} drawn masks. A shift of "
-            f"{report.detectable_shift:.3f} in a mask probability, between the lower and upper "
-            "half of the values of a hidden unit, would have been detected with 95 % probability "
-            f"(false-alarm rate {100 * report.false_alarm_rate:.2g} %)."
-        )
-    return ["\n".join(parts)] if parts else []
-
-
-def _describe_influence(report: AuditReport) -> list[str]:
-    if not report.influence:
-        return []
-    scale, unit = (1, "") if report.stochastic else (100, " %")
-    effect = "shift of a mask probability" if report.stochastic else "changed masks"
-    top = list(report.influence.items())[:5]
-    listed = ", ".join(f"`{printable(name)}` {scale * value:.2g}{unit}" for name, value in top)
-    return [f"Effect of resampling a single hidden unit ({effect}): {listed}."]
-
-
-def _describe_gaps(report: AuditReport) -> list[str]:
-    gaps = report.gaps
-    if gaps is None:
-        return []
-    level = f"{100 * gaps.confidence:.3g} % CI"
-    lines = []
-    if gaps.label is not None:
-        g = gaps.label
-        lines.append(
-            f"Label leakage: {g.leak:.2f} bits ({level} {g.low:.2f} to {g.high:.2f}), "
-            f"{'significant' if g.significant else 'not significant'}. Information about the "
-            f"label: revealed values {g.revealed:.2f} bits (EVAL-X), mask alone "
-            f"{g.mask_alone:.2f}, both {g.both:.2f}."
-        )
-    significant = [g for g in gaps.features if g.significant]
-    lines += [_feature_line(g, level) for g in significant[:_MAX_LISTED]]
-    if len(significant) > _MAX_LISTED:
-        lines.append(f"… and {len(significant) - _MAX_LISTED} more hidden features.")
-    if not significant and gaps.features:
-        lines.append("Feature leakage: no significant gap for any hidden feature.")
-    return ["\n".join(lines)] if lines else []
-
-
-def _feature_line(g: PredictiveGap, level: str) -> str:
-    return (
-        f"Feature leakage: the selection contains {g.leak:.2f} bits about `{printable(g.target)}`, "
-        f"which is not among the selected features ({level} {g.low:.2f} to {g.high:.2f}; hidden in "
-        f"{g.n_rows:,} rows)."
-    )
-
-
-def _cost(report: AuditReport) -> str:
-    if report.support == "masks only":
-        return f"Cost: {report.seconds:.1f} s."
-    return (
-        f"Cost: {report.n_queries:,} rows in {report.n_calls:,} calls of the selector, "
-        f"{report.seconds:.1f} s."
-    )

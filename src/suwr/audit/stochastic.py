@@ -1,10 +1,11 @@
 """Tests of stochastic selectors by drawing masks.
 
-Two tests share the false-alarm rate: the pooled independence test (`suwr.audit.pooled`) and a test
-of single pairs of rows. Pooling has little power for leaks that are confined to few rows and does
-not apply to the empirical support; there, both rows of a pair are queried many times. Each test
-selects its hypotheses on one set of draws and tests the few that remain on another, with a
-Bonferroni correction, so that the adaptive selection does not inflate the false-alarm rate.
+Three tests share the false-alarm rate: the pooled independence test (`suwr.audit.pooled`) of masks
+drawn in batches, the same test of fewer masks drawn in calls of one row, and a test of single pairs
+of rows. Pooling has little power for leaks that are confined to few rows and does not apply to the
+empirical support; there, both rows of a pair are queried many times. Each test selects its
+hypotheses on one set of draws and tests the few that remain on another, with a Bonferroni
+correction, so that the adaptive selection does not inflate the false-alarm rate.
 """
 
 from collections import Counter
@@ -24,6 +25,10 @@ from suwr.selector import BoolArray
 _N_POOLED = 6
 _N_PAIRS = 3
 _MAX_PAIRS = 63
+_MAX_INDIVIDUAL = 1000
+_MIN_INDIVIDUAL = 200
+#: Shares of the false-alarm rate on the product support.
+_POOLED_SHARE, _INDIVIDUAL_SHARE, _PAIR_SHARE = 0.45, 0.1, 0.45
 
 
 @dataclass
@@ -43,6 +48,8 @@ class StochasticResult:
     detectable_shift : float or None
         Difference in the probability of a set of masks, between the lower and upper half of the
         values of one hidden unit, that the pooled test detects with 95 % power.
+    detectable_shift_individually : float or None
+        The same for masks drawn in calls of one row.
     influence : dict
         For each unit, the largest shift of a probability by its hidden value. Empty without a leak.
     """
@@ -53,6 +60,7 @@ class StochasticResult:
     finding: str = ""
     n_draws: int = 0
     detectable_shift: float | None = None
+    detectable_shift_individually: float | None = None
     influence: dict[str, float] = field(default_factory=dict)
 
 
@@ -102,12 +110,27 @@ def run_tests(
     """
     result = StochasticResult()
     start = queries.n_rows
-    level = false_alarm_rate if support == "empirical" else false_alarm_rate / 2
+    n_pair_draws, pair_share = n_draws, 1.0
     if support != "empirical":
-        _run_pooled_test(queries, sampler, result, int(0.6 * n_draws), level, rng)
+        n_pair_draws, pair_share = int(0.4 * n_draws), _PAIR_SHARE
+        level = false_alarm_rate * _POOLED_SHARE
+        result.detectable_shift = _run_pooled_test(
+            queries, sampler, result, int(0.6 * n_draws), level, _POOLED_SHARE, rng
+        )
+        n_individual = min(_MAX_INDIVIDUAL, n_draws // 20)
+        individually = n_individual >= _MIN_INDIVIDUAL and queries.batch_size > 1
+        if individually and not result.leaks and not queries.out_of_time:
+            n_pair_draws -= n_individual
+            level = false_alarm_rate * _INDIVIDUAL_SHARE
+            with queries.one_row_per_call():
+                result.detectable_shift_individually = _run_pooled_test(
+                    queries, sampler, result, n_individual, level, _INDIVIDUAL_SHARE, rng
+                )
+            if result.leaks:
+                result.finding = f"in calls of one row, {result.finding}"
     if not result.leaks and not queries.out_of_time:
-        n_pair_draws = n_draws if support == "empirical" else int(0.4 * n_draws)
-        _run_pair_tests(queries, sampler, result, support, n_pair_draws, level, rng)
+        level = false_alarm_rate * pair_share
+        _run_pair_tests(queries, sampler, result, support, n_pair_draws, level, pair_share, rng)
     result.n_draws = queries.n_rows - start
     return result
 
@@ -118,26 +141,27 @@ def _run_pooled_test(
     result: StochasticResult,
     n_draws: int,
     level: float,
+    share: float,
     rng: np.random.Generator,
-) -> None:
+) -> float | None:
+    """Run the pooled test at its share of the false-alarm rate; return the detectable shift."""
     half = n_draws // 2
     background = queries.background
     units = pooled.units_to_test(background, rng)
     if not half or not len(units):
-        return
+        return None
     screening = pooled.IndependentSample(queries, half, units, rng)
     hypotheses = pooled.screen_hypotheses(screening, background, _N_POOLED)
     z = norm.isf(level / _N_POOLED) + norm.isf(0.05)
-    result.detectable_shift = float(z * np.sqrt(0.25 * 4 / half))
+    shift = float(z * np.sqrt(0.25 * 4 / half))
     if not hypotheses:
-        return
+        return shift
     sample = pooled.IndependentSample(queries, half, units, rng)
     outcomes = [pooled.fisher_test(sample, h) for h in hypotheses]
     best = min(outcomes, key=lambda t: t.p_value)
-    # The factor 2 accounts for the pair tests, which use the other half of the false-alarm rate.
-    result.p_value = min(result.p_value, 1.0, 2 * len(outcomes) * best.p_value)
+    result.p_value = min(result.p_value, 1.0, len(outcomes) * best.p_value / share)
     if best.p_value > level / len(outcomes):
-        return
+        return shift
     result.leaks = True
     result.finding = (
         f"{pooled.describe(best.hypothesis, background.unit_names)}: {best.share:.3f} instead of "
@@ -145,6 +169,7 @@ def _run_pooled_test(
     )
     result.influence = _probability_shifts(sample, queries)
     result.witness = _pooled_witness(queries, sampler, best.hypothesis, rng)
+    return shift
 
 
 def _probability_shifts(
@@ -176,11 +201,12 @@ def _pooled_witness(
         source = np.full(len(unit_of), row, dtype=np.intp)
         other = np.where(unit_of == unit, rng.choice(distant), source).astype(np.intp)
         pairs.append(Pair(source, other))
-    best = _successive_halving(queries, pairs, ((200, 8), (1000, 1)))
+    n_first, n_second, n_last = (200, 1000, 4000) if queries.batch_size > 1 else (20, 200, 500)
+    best = _successive_halving(queries, pairs, ((n_first, 8), (n_second, 1)))
     if not best:
         return None
     pair = best[0]
-    _, share, share_other = _fisher_pair_test(queries, pair, 4000)
+    _, share, share_other = _fisher_pair_test(queries, pair, n_last, rng)
     mask: BoolArray = np.array(pair.mask)
     return make_witness(queries, pair.source, pair.other, mask, mask, "product", share, share_other)
 
@@ -192,26 +218,27 @@ def _run_pair_tests(
     support: str,
     n_draws: int,
     level: float,
+    share: float,
     rng: np.random.Generator,
 ) -> None:
+    """Run the pair tests at their share of the false-alarm rate."""
     n_pairs = int(np.clip(n_draws // 320, 1, _MAX_PAIRS))
     pairs = _propose_pairs(queries, sampler, n_pairs, support, rng)
     first = max(n_draws // (8 * n_pairs), 20)
     second = max(n_draws // (8 * 12), 20)
     pairs = _successive_halving(queries, pairs, ((first, 12), (second, _N_PAIRS)))
     n_last = max(n_draws // (4 * _N_PAIRS), 20)
-    n_families = 1 if support == "empirical" else 2
     for pair in pairs:
         if queries.out_of_time:
             return
-        p_value, share, share_other = _fisher_pair_test(queries, pair, n_last)
-        result.p_value = min(result.p_value, 1.0, n_families * len(pairs) * p_value)
+        p_value, probability, probability_other = _fisher_pair_test(queries, pair, n_last, rng)
+        result.p_value = min(result.p_value, 1.0, len(pairs) * p_value / share)
         if p_value <= level / len(pairs):
             assert pair.mask is not None
             result.leaks = True
             result.finding = (
-                f"one mask has probability {share:.3f} for one row and {share_other:.3f} for "
-                "another row with the same revealed values"
+                f"one mask has probability {probability:.3f} for one row and "
+                f"{probability_other:.3f} for another row with the same revealed values"
             )
             result.witness = make_witness(
                 queries,
@@ -220,8 +247,8 @@ def _run_pair_tests(
                 pair.mask,
                 pair.mask,
                 "empirical" if support == "empirical" else "product",
-                share,
-                share_other,
+                probability,
+                probability_other,
             )
             return
 
@@ -259,14 +286,20 @@ def _observed_pairs(codes: IntArray, rows: IntArray, masks: BoolArray) -> list[P
 
 
 def _draw_masks(
-    queries: SelectorQueries, pair: Pair, n_draws: int
+    queries: SelectorQueries, pair: Pair, n_draws: int, rng: np.random.Generator | None = None
 ) -> tuple[Counter[bytes], Counter[bytes]]:
-    """Count the masks of both rows, interleaved in one batch so that batch effects cancel."""
-    both = np.stack([pair.source, pair.other])
-    masks = queries.select(np.tile(both, (n_draws, 1)))
+    """Count the masks of both rows, drawn in the same batches so that batch effects cancel.
+
+    The rows alternate or, with ``rng``, are in random order. A test requires the latter, since
+    masks may depend on positions in the batch.
+    """
+    which = np.tile([0, 1], n_draws)
+    if rng is not None:
+        which = rng.permutation(which)
+    masks = queries.select(np.stack([pair.source, pair.other])[which])
     return (
-        Counter(mask.tobytes() for mask in masks[0::2]),
-        Counter(mask.tobytes() for mask in masks[1::2]),
+        Counter(mask.tobytes() for mask in masks[which == 0]),
+        Counter(mask.tobytes() for mask in masks[which == 1]),
     )
 
 
@@ -306,11 +339,11 @@ def _successive_halving(
 
 
 def _fisher_pair_test(
-    queries: SelectorQueries, pair: Pair, n_draws: int
+    queries: SelectorQueries, pair: Pair, n_draws: int, rng: np.random.Generator
 ) -> tuple[float, float, float]:
     """P-value of Fisher's exact test on new draws, and the mask's frequency for both rows."""
     assert pair.mask is not None
-    counts = _draw_masks(queries, pair, n_draws)
+    counts = _draw_masks(queries, pair, n_draws, rng)
     key = pair.mask.tobytes()
     a, b = counts[0][key], counts[1][key]
     p_value = one_sided_fisher((a, n_draws - a), (b, n_draws - b), pair.sign)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -15,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 from torch import Tensor
 
-from suwr._utils.deprecation import warn_deprecated
 from suwr._utils.progress import training_progress
 from suwr._utils.validation import Interval
 from suwr.baselines.training import Schedule, SelectorNetwork, evaluate_in_blocks
@@ -33,7 +31,6 @@ __all__ = [
     "SELECTOR_CONSTRAINTS",
     "BaseBaseline",
     "BaseSelector",
-    "renamed_parameter",
     "same_units",
 ]
 
@@ -42,48 +39,6 @@ SELECTOR_CONSTRAINTS: dict[str, Any] = {
     "patience": [None, Interval(Integral, 1)],
     "learning_rate": [Interval(Real, 0, closed="neither")],
 }
-
-Class = TypeVar("Class", bound=type)
-
-
-def renamed_parameter(old: str, new: str) -> Callable[[Class], Class]:
-    """Class decorator: keep the former name of a parameter working, with a warning.
-
-    ``__init__`` accepts ``old`` in place of ``new``, and the fitted attribute ``old_`` is an alias
-    of ``new_``.
-
-    Parameters
-    ----------
-    old, new : str
-        The former and the present name.
-    """
-
-    def warn(what: str, owner: object, instead: str) -> None:
-        name = f"The {what} of {type(owner).__name__}"
-        warn_deprecated(name, f"Use {instead!r} instead", "0.3", stacklevel=3)
-
-    def decorate(cls: Class) -> Class:
-        init = cls.__init__  # type: ignore[misc]
-
-        @wraps(init)
-        def wrapper(self: Any, **parameters: Any) -> None:
-            if old in parameters:
-                if new in parameters:
-                    raise TypeError(f"{old!r} is the former name of {new!r}: pass only {new!r}.")
-                warn(f"{old!r} parameter", self, new)
-                parameters[new] = parameters.pop(old)
-            init(self, **parameters)
-
-        def alias(self: Any) -> Any:
-            value = getattr(self, f"{new}_")
-            warn(f"'{old}_' attribute", self, f"{new}_")
-            return value
-
-        cls.__init__ = wrapper  # type: ignore[misc]
-        setattr(cls, f"{old}_", property(alias))
-        return cls
-
-    return decorate
 
 
 def same_units(values: Tensor, units: NDArray[np.intp], n_units: int) -> Tensor:
@@ -164,7 +119,14 @@ class BaseBaseline(TableModel):
         Returns
         -------
         self
+            If `fit` raises an exception or is interrupted, the estimator remains as it was.
         """
+        with self._fit_aside() as model:
+            model._train(X, y, sample_weight)
+        return self
+
+    def _train(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> None:
+        """Set the fitted attributes of an unfitted estimator."""
         self._check_parameters()
         data = self._training_data(X, y, sample_weight)
         with (
@@ -173,7 +135,6 @@ class BaseBaseline(TableModel):
         ):
             phases = self._phases(data, generator)
             self.history_ = run_phases(phases, generator, progress)
-        return self
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -21,8 +21,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from suwr._utils.deprecation import renamed_parameter
 from suwr._utils.validation import Interval
-from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, renamed_parameter, same_units
+from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, same_units
 from suwr.baselines.training import SelectorNetwork, SelectorPhase, make_adamw, predictor_phase
 from suwr.data.units import Patches, Units
 from suwr.estimators.table_model import TrainingData
@@ -69,7 +70,7 @@ class ConcreteNetwork(nn.Module):
         return draws.sum(dim=0, keepdim=True).clamp(max=1.0)
 
 
-@renamed_parameter("n_units", "max_steps")
+@renamed_parameter("n_units", "max_steps", removal="0.3.0")
 @dataclass(kw_only=True, eq=False, repr=False)
 class BaseCAE(BaseSelector):
     """CAE for classes and values."""

@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
+from suwr._utils.deprecation import renamed_parameter
 from suwr._utils.validation import Interval, Options, parameter_error
-from suwr.baselines.base import renamed_parameter
 from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, staged_decay
 from suwr.baselines.greedy_training import Step
 from suwr.estimators.table_model import TrainingData
@@ -134,7 +134,7 @@ class DIMENetwork(SeparateNetwork):
         return torch.full_like(found.gain, -torch.inf), PolicyOutputs(found.gain, ratio)
 
 
-@renamed_parameter("budget", "max_cost")
+@renamed_parameter("budget", "max_cost", removal="0.3.0")
 @dataclass(kw_only=True, eq=False, repr=False)
 class BaseDIME(BaseGreedy):
     """DIME for classes and values."""

@@ -31,6 +31,8 @@ __all__ = ["GreedyPhase", "PrefixFineTuning", "Step", "prefix_masks"]
 
 # Number of steps of each row in one update.
 STEPS_PER_ROW = 4
+# Fractions of the phase until which targets are soft, and from which they are the labels.
+SOFT_UNTIL, HARD_FROM = 0.5, 0.8
 
 
 class Step(NamedTuple):
@@ -166,7 +168,7 @@ class GreedyPhase(Phase):
         of a row are correlated, and using all of them would dominate the training time.
         """
         network = self.network
-        softness = linear_decay(progress, self.settings.soft_until, self.settings.hard_from)
+        softness = linear_decay(progress, SOFT_UNTIL, HARD_FROM)
         rows = self._soften_targets(rows, softness)
         # The predictors only evaluate the steps here: they are not updated.
         network.predictor.requires_grad_(False).eval()

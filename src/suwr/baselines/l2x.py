@@ -16,8 +16,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from suwr._utils.deprecation import renamed_parameter
 from suwr._utils.validation import Interval
-from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, renamed_parameter
+from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector
 from suwr.baselines.training import SelectorPhase, make_adamw, masked_loss, top_units
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
@@ -44,7 +45,7 @@ def relaxed_subset(
     return draws.amax(dim=1)
 
 
-@renamed_parameter("n_units", "max_steps")
+@renamed_parameter("n_units", "max_steps", removal="0.3.0")
 @dataclass(kw_only=True, eq=False, repr=False)
 class BaseL2X(BaseSelector):
     """L2X for classes and values."""

@@ -9,6 +9,7 @@ from typing import Any
 from suwr._utils.text import printable
 from suwr.cli.tables import model_columns, read_frame
 from suwr.cli.terminal import Terminal
+from suwr.data.tables import raw_columns
 from suwr.estimators.io import load
 from suwr.exceptions import TableError
 from suwr.plots import draw_figures
@@ -47,12 +48,19 @@ def write_figures(
 
 def _read_rows(model: Any, data: Path, target: str) -> tuple[Any, Any]:
     """Read the features and the target column of a table."""
-    frame = read_frame(data)
+    frame = read_frame(data, infer_types=False)
     if target not in frame.columns:
         raise TableError(f"--target must be a column of {printable(data.name)}. Got {target!r}.")
     X = model_columns(model, frame.drop(columns=[target]))
+    # Figures of images need numbers. A column with cells that are not valid stays as it is.
+    columns, parsed = raw_columns(X), model.encoder_.parse(raw_columns(X))
+    for number in range(len(columns)):
+        if number not in parsed.invalid:
+            columns[number] = parsed.columns[number]
+    X = type(X)(dict(zip(X.columns, columns, strict=True)), index=X.index)
+    y = read_frame(data, infer_types=True, columns=[target])[target].to_numpy()
     # A model fitted without column names warns about a data frame.
-    return X if hasattr(model, "feature_names_in_") else X.to_numpy(), frame[target].to_numpy()
+    return X if hasattr(model, "feature_names_in_") else X.to_numpy(), y
 
 
 def _two_classes(text: str | None, model: Any, option: str) -> tuple[Any, Any] | None:

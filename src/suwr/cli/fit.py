@@ -73,7 +73,7 @@ def fit_table(
 
 def _read_whole(data: str, target: str, scratch: Path | None) -> tuple[Any, NDArray[Any], Any]:
     """Return features, target, and the rows that the final message summarises: all of them."""
-    frame = read_frame(Path(data))
+    frame = read_frame(Path(data), infer_types=True)
     if target not in frame.columns:
         known = ", ".join(printable(c) for c in list(frame.columns)[:12])
         raise TableError(

@@ -104,7 +104,10 @@ def fit(
         ),
     ] = "auto",
     max_steps: Annotated[int | None, typer.Option(help="Maximum number of steps per row.")] = None,
-    max_epochs: Annotated[int, typer.Option(help="Epochs of policy training.")] = 100,
+    max_epochs: Annotated[
+        int | None,
+        typer.Option(help="Epochs of policy training.", show_default="from the number of rows"),
+    ] = None,
     group: Annotated[
         list[str] | None,
         typer.Option(help="Columns revealed together: NAME=column,column. Repeatable."),
@@ -134,7 +137,7 @@ def fit(
 
     fit_table(
         data, target, out, task, sparsity_weight, group or [], cost or [], stream, scratch,
-        max_steps=max_steps, max_epochs=max_epochs, checkpoint=checkpoint, device=device,
+        max_steps=max_steps, max_epochs=max_epochs or "auto", checkpoint=checkpoint, device=device,
         random_state=seed,
     )  # fmt: skip
 

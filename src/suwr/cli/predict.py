@@ -29,7 +29,7 @@ def predict_table(
     check_table_path(out)
     pandas = require("pandas", "tables", "Writing predictions")
     model = load(model_path)
-    X = model_columns(model, read_frame(data))
+    X = model_columns(model, read_frame(data, infer_types=False))
     masks = model.select(X, mean_features=mean_features)
     columns: dict[str, Any] = {
         "row": np.arange(len(X)),
@@ -97,7 +97,7 @@ def explain_rows(
         raise ValueError("Give the rows to explain with --row, or an output file with --json or "
                          "--html.")  # fmt: skip
     model = load(model_path)
-    frame = read_frame(data)
+    frame = read_frame(data, infer_types=False)
     X = model_columns(model, frame)
     if options.target is not None and options.target not in frame.columns:
         raise TableError(
@@ -114,7 +114,10 @@ def explain_rows(
         write_atomic(json, explanation.to_json().encode())
         terminal.print_written(json, f"{len(explanation)} narratives")
     if html is not None:
-        y = None if options.target is None else frame[options.target]
+        y = None
+        if options.target is not None:
+            targets = read_frame(data, infer_types=True, columns=[options.target])
+            y = targets[options.target]
         explanation.to_html(
             html,
             title=f"Predictions for {data.name}, step by step",

@@ -8,30 +8,45 @@ from typing import Any
 
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.optional import require
+from suwr.data.parsing import READ_AS_TEXT
 from suwr.exceptions import TableError
 
 __all__ = ["check_table_path", "model_columns", "read_frame", "write_frame"]
 
-_READERS = {".csv": ("read_csv", {}), ".tsv": ("read_csv", {"sep": "\t"})}
+_READERS: dict[str, dict[str, Any]] = {".csv": {}, ".tsv": {"sep": "\t"}}
 _PARQUET = (".parquet", ".pq")
 
 
-def read_frame(path: Path) -> Any:
-    """Read a CSV, TSV or Parquet file."""
+def read_frame(path: Path, *, infer_types: bool, columns: list[str] | None = None) -> Any:
+    """Read a CSV, TSV or Parquet file.
+
+    Parameters
+    ----------
+    path : Path
+    infer_types : bool
+        Whether the type of a column is inferred from its cells, as for ``fit``. If not, the cells
+        of a CSV file are read as text, and a fitted model parses them by the types of its columns.
+    columns : list of str, optional
+        The columns to read; all by default.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"The file {str(path)!r} does not exist.")
     pandas = require("pandas", "tables", "Reading tables")
     suffix = path.suffix.lower()
     try:
         if suffix in _PARQUET:
-            return pandas.read_parquet(path)
+            parquet = require("pyarrow.parquet", "tables", "Reading Parquet files")
+            # Integers stay integers if some are missing.
+            return parquet.read_table(path, columns=columns).to_pandas(integer_object_nulls=True)
         if suffix in _READERS:
-            name, options = _READERS[suffix]
-            header = pandas.read_csv(path, header=None, nrows=1, dtype=str, **options).iloc[0]
+            options = _READERS[suffix]
+            header = pandas.read_csv(path, header=None, nrows=1, **options, **READ_AS_TEXT).iloc[0]
             doubles = header[header.duplicated()]
             if len(doubles):
                 raise TableError(f"{str(path)!r} has two columns named {doubles.iloc[0]!r}.")
-            return getattr(pandas, name)(path, **options)
+            # By default, pandas infers types of parts of a column.
+            types = {"low_memory": False} if infer_types else READ_AS_TEXT
+            return pandas.read_csv(path, usecols=columns, **options, **types)
     except TableError:
         raise
     except (ValueError, OSError) as error:

@@ -152,22 +152,22 @@ class TableEncoder:
         """The column that each encoded value belongs to, shape (n_values,)."""
         return np.repeat(np.arange(len(self.codes)), [c.width for c in self.codes])
 
-    def parse(self, columns: Sequence[NDArray[Any]], first_row: int = 0) -> Table:
+    def parse(self, columns: Sequence[NDArray[Any]], rows: Sequence[Any] | None = None) -> Table:
         """Parse raw columns, each cell by the type of its column alone.
 
         Parameters
         ----------
         columns : sequence of ndarray of shape (n_rows,)
             Of any type; see `suwr.data.tables.raw_columns`.
-        first_row : int, default=0
-            Number of the first row, for errors.
+        rows : sequence, optional
+            Labels of the rows, for errors; their positions by default.
         """
         parsed, invalid = [], {}
         for number, (values, name, code) in enumerate(
             zip(columns, self.names, self.codes, strict=True)
         ):
             categories = frozenset(code.categories or ())
-            column, bad = parse_column(values, code.type, name, categories, first_row)
+            column, bad = parse_column(values, code.type, name, categories, rows)
             parsed.append(column)
             if bad is not None:
                 invalid[number] = bad
@@ -195,9 +195,7 @@ class TableEncoder:
         return out
 
     @staticmethod
-    def _encode_number(
-        block: NDArray[np.float32], code: ColumnCode, column: NDArray[Any]
-    ) -> None:
+    def _encode_number(block: NDArray[np.float32], code: ColumnCode, column: NDArray[Any]) -> None:
         # Clip so that the squares below stay finite.
         with np.errstate(over="ignore"):
             scaled = np.clip((column - code.center) / code.scale, -1e150, 1e150)

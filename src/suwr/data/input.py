@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ def read_fit_table(
     return table, y, weight
 
 
-def read_predict_table(estimator: Any, X: Any, first_row: int = 0) -> Table:
+def read_predict_table(estimator: Any, X: Any, rows: Sequence[Any] | None = None) -> Table:
     """Read the ``X`` of a fitted estimator; columns of data frames may be in any order.
 
     Every cell is parsed by the type that its column had in ``fit``. Cells that cannot be parsed
@@ -78,15 +79,17 @@ def read_predict_table(estimator: Any, X: Any, first_row: int = 0) -> Table:
     estimator : estimator
         With an ``encoder_``.
     X : array-like or data frame of shape (n, d)
-    first_row : int, default=0
-        Number of the first row, for errors.
+    rows : sequence, optional
+        Labels of the rows, for errors; by default the index of a pandas frame, or positions.
     """
     if is_frame(X) and hasattr(estimator, "feature_names_in_"):
         expected, given = list(estimator.feature_names_in_), column_names(X)
         if given != expected and set(given or []) == set(expected):
             X = select_columns(X, expected)
     valid = _validate(estimator, X, reset=False, min_rows=1)
-    table: Table = estimator.encoder_.parse(raw_columns(valid), first_row)
+    if rows is None and hasattr(X, "iloc"):
+        rows = X.index
+    table: Table = estimator.encoder_.parse(raw_columns(valid), rows)
     return table
 
 

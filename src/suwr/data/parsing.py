@@ -9,7 +9,7 @@ cell is revealed. The file ``tests/data/parsing_cases.json`` lists texts with th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from suwr.exceptions import TableError
 
 __all__ = [
-    "EXPECTED", "INVALID", "MISSING_TEXTS", "ColumnType", "InvalidCell", "describe_cell", "is_missing",
-    "parse_cell", "parse_column", "plain_cell",
+    "EXPECTED", "INVALID", "MISSING_TEXTS", "READ_AS_TEXT", "ColumnType", "InvalidCell",
+    "describe_cell", "is_missing", "parse_cell", "parse_column", "plain_cell",
 ]  # fmt: skip
 
 ColumnType = Literal["number", "boolean", "text", "numeric category"]
@@ -30,6 +30,9 @@ MISSING_TEXTS = frozenset(
     ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
      "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
 )  # fmt: skip
+
+#: Options of ``pandas.read_csv`` that read every cell as text, for a model to parse.
+READ_AS_TEXT: dict[str, Any] = {"dtype": str, "na_filter": False, "encoding_errors": "replace"}
 
 #: The result of parsing a cell that has no meaning in its column.
 INVALID: Any = type("Invalid", (), {"__repr__": lambda self: "INVALID"})()
@@ -52,8 +55,8 @@ class InvalidCell:
 
     Attributes
     ----------
-    row : int
-        Position of the row in the table that was read.
+    row : object
+        Label of the row; its position in the table unless the table has an index.
     column : str
     type : {'number', 'boolean', 'text', 'numeric category'}
         The type of the column in ``fit``.
@@ -61,7 +64,7 @@ class InvalidCell:
         The cell.
     """
 
-    row: int
+    row: Any
     column: str
     type: ColumnType
     value: Any
@@ -69,10 +72,8 @@ class InvalidCell:
     def error(self, quote: bool) -> TableError:
         """Return the error for this cell; ``quote`` only if the policy has asked for its value."""
         got = f" Got {describe_cell(self.value)} instead." if quote else ""
-        return TableError(
-            f"Row {self.row} of column {self.column!r} must be {EXPECTED[self.type]}, as in "
-            f"fit.{got}"
-        )
+        where = f"Row {describe_cell(self.row)} of column {self.column!r}"
+        return TableError(f"{where} must be {EXPECTED[self.type]}, as in fit.{got}")
 
 
 def is_missing(value: Any) -> bool:
@@ -218,7 +219,7 @@ def parse_column(
     type: ColumnType,
     name: str,
     categories: Collection[Any] = (),
-    first_row: int = 0,
+    rows: Sequence[Any] | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Parse a column, each cell by itself.
 
@@ -230,8 +231,8 @@ def parse_column(
         As in `parse_cell`.
     name : str
         Name of the column, for errors.
-    first_row : int, default=0
-        Number of the first row, for errors.
+    rows : sequence, optional
+        Labels of the rows, for errors; their positions by default.
 
     Returns
     -------
@@ -258,7 +259,7 @@ def parse_column(
         return column, None
     invalid = np.full(len(column), None, dtype=object)
     for i in bad:
-        invalid[i] = InvalidCell(first_row + i, name, type, cells[i])
+        invalid[i] = InvalidCell(i if rows is None else rows[i], name, type, cells[i])
         column[i] = None
     if type == "number":
         column = column.astype(np.float64)

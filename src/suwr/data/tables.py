@@ -84,13 +84,14 @@ class Table:
             Whether the message may contain the value of the cell.
         """
         found = [
-            cells[row]
+            (row, number)
             for number, cells in self.invalid.items()
             for row in np.flatnonzero(mask[:, number])
             if cells[row] is not None
         ]
         if found:
-            raise min(found, key=lambda cell: cell.row).error(quote)
+            row, number = min(found)
+            raise self.invalid[number][row].error(quote)
 
 
 def read_table(X: Any) -> Table:

@@ -7,6 +7,7 @@ union of the revealed units.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Patches", "Units", "resolve_units"]
+__all__ = ["Patches", "Units", "membership_bytes", "resolve_units"]
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
@@ -180,14 +181,17 @@ class Units:
     ----------
     names : tuple of str
     membership : ndarray of bool, shape (n_units, n_columns)
-        The columns that each unit reveals.
+        The columns that each unit reveals; read-only if every column is a unit.
     costs : ndarray of float, shape (n_units,)
         Contribution of each unit to the cost ‖h‖.
+    single : bool
+        Whether unit *i* is column *i*.
     """
 
     names: tuple[str, ...]
     membership: BoolArray
     costs: FloatArray
+    single: bool = False
 
     def __len__(self) -> int:
         return len(self.names)
@@ -195,6 +199,28 @@ class Units:
     def columns_of(self, unit: int) -> NDArray[np.intp]:
         """Return the column indices of one unit."""
         return np.flatnonzero(self.membership[unit])
+
+
+def _identity(n: int) -> BoolArray:
+    """Return the identity matrix as a view of 2 n − 1 elements: tables have up to 10⁵ columns."""
+    diagonal = np.zeros(2 * n - 1, dtype=bool)
+    diagonal[n - 1] = True
+    return np.lib.stride_tricks.as_strided(diagonal[n - 1 :], (n, n), (-1, 1), writeable=False)
+
+
+def membership_bytes(groups: Any, n_columns: int) -> int:
+    """Return the memory that the units of valid ``groups`` take, before it is allocated."""
+    if groups is None:
+        return 0
+    if isinstance(groups, Patches):
+        n_units, (height, width) = len(groups.names), _pair(groups.size, "size")
+        largest = min(n_columns, height * width * math.prod(groups.shape[2:]))
+    else:
+        sizes = [len(g) for g in (groups.values() if isinstance(groups, Mapping) else groups)]
+        n_units = max(0, n_columns - sum(sizes) + len(sizes))
+        largest = max(sizes, default=1)
+    # The matrix, and the columns of each unit as integers if they are few.
+    return n_units * (n_columns + min(n_columns, 8 * largest))
 
 
 def resolve_units(
@@ -230,12 +256,13 @@ def resolve_units(
     (('age', 'size'), [1.0, 3.0])
     """
     names, membership = _members(groups, list(columns), owner)
-    return Units(names, membership, _resolve_costs(costs, names, owner))
+    single = groups is None or np.array_equal(membership, _identity(len(columns)))
+    return Units(names, membership, _resolve_costs(costs, names, owner), single)
 
 
 def _members(groups: Any, columns: list[str], owner: str) -> tuple[tuple[str, ...], BoolArray]:
     if groups is None:
-        return tuple(columns), np.eye(len(columns), dtype=bool)
+        return tuple(columns), _identity(len(columns))
     if isinstance(groups, Patches):
         if groups.n_columns != len(columns):
             raise ValueError(
@@ -264,7 +291,7 @@ def _members(groups: Any, columns: list[str], owner: str) -> tuple[tuple[str, ..
             names.append(label)
             rows.append([column])
     if len(set(names)) != len(names):
-        double = next(n for n in names if names.count(n) > 1)
+        double = Counter(names).most_common(1)[0][0]
         raise ValueError(
             f"The 'groups' parameter of {owner} must not name a group like a column outside it. "
             f"Got {double!r} for both instead."
@@ -317,7 +344,8 @@ def _resolve_costs(costs: Any, names: tuple[str, ...], owner: str) -> FloatArray
     if costs is None:
         return np.ones(len(names))
     if isinstance(costs, Mapping):
-        unknown = [name for name in costs if name not in names]
+        known = set(names)
+        unknown = [name for name in costs if name not in known]
         if unknown:
             raise ValueError(
                 f"The 'costs' parameter of {owner} must name units. "

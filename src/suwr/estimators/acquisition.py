@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,9 +13,6 @@ from suwr.data.parsing import EXPECTED, INVALID, describe_cell
 from suwr.data.tables import Table
 from suwr.explanation import Narrative, Step
 from suwr.nn.rollout import Policy
-
-if TYPE_CHECKING:
-    from suwr.estimators.sequential import SequentialModel
 
 __all__ = ["Acquisition"]
 
@@ -33,7 +30,7 @@ class Acquisition:
         The columns that the next call of `observe` must provide.
     """
 
-    def __init__(self, model: SequentialModel, policy: Policy) -> None:
+    def __init__(self, model: Any, policy: Policy) -> None:
         self._model = model
         self._policy = policy
         self._known: dict[str, Any] = {}

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from suwr._utils.deprecation import warn_deprecated
 from suwr._utils.files import check_writable
-from suwr._utils.progress import training_progress
+from suwr._utils.progress import report_choices, training_progress
 from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.data.encoding import TableEncoder
 from suwr.data.units import Patches, Units
@@ -29,19 +29,30 @@ from suwr.estimators.weight_range import WeightRange, check_range
 from suwr.nn.distributed import ProcessGroup
 from suwr.nn.networks import Architecture, Network
 from suwr.nn.rollout import Policy
+from suwr.training.comparison import compare_held_out
 from suwr.training.config import Settings, TrainingConfig
 from suwr.training.registry import TRAINERS, Trainer, default_trainer
+from suwr.training.screening import Screening
+from suwr.training.trainer import Task
 
-__all__ = ["RENAMED_SETTINGS", "BaseSUWR", "PolicyKind"]
+__all__ = ["BaseSUWR", "PolicyKind"]
 
 # Default limit of `max_steps`: longer narratives are hard to read.
 DEFAULT_MAX_STEPS = 32
-# Former name of a field of `TrainingConfig` → present name.
-RENAMED_SETTINGS = {
-    "least_continuation": "min_continuation",
-    "most_continuation": "max_continuation",
-    "most_units": "max_random_units",
-}
+# Training rows from which two predictors and fewer epochs suffice.
+MANY_ROWS = 5_000
+# Default epochs of the policy phase, with few and with many rows.
+DEFAULT_EPOCHS, MANY_ROWS_EPOCHS = 100, 60
+
+
+class FitPlan(NamedTuple):
+    """What one fit trains, and why."""
+
+    trainer: Trainer
+    task: Task
+    architecture: Architecture
+    screening: Screening | None
+    choices: dict[str, str]
 
 
 class BaseSUWR(SequentialModel):
@@ -51,8 +62,9 @@ class BaseSUWR(SequentialModel):
         **TABLE_CONSTRAINTS,
         "sparsity_weight": None,
         "max_steps": [None, Interval(Integral, 1)],
+        "max_epochs": [Options("auto"), Interval(Integral, 1)],
         "units_per_step": [Interval(Integral, 1)],
-        "n_predictors": [Interval(Integral, 2)],
+        "n_predictors": [Options("auto"), Interval(Integral, 2)],
         "trainer": [Options("auto", *TRAINERS)],
         "network": [Options("mlp", "conv")],
         "training": [None, TrainingConfig, Mapping],
@@ -61,6 +73,9 @@ class BaseSUWR(SequentialModel):
 
     weight_range_: WeightRange | None
     history_: list[dict[str, Any]]
+    choices_: dict[str, str]
+    validation_: dict[str, float]
+    selectable_units_: NDArray[np.bool_]
 
     def __init__(
         self,
@@ -72,8 +87,8 @@ class BaseSUWR(SequentialModel):
         units_per_step: int = 1,
         hidden_size: int = 128,
         n_layers: int = 3,
-        n_predictors: int = 2,
-        max_epochs: int = 100,
+        n_predictors: int | Literal["auto"] = "auto",
+        max_epochs: int | Literal["auto"] = "auto",
         batch_size: int | Literal["auto"] = "auto",
         validation_fraction: float = 0.1,
         trainer: str = "auto",
@@ -123,39 +138,86 @@ class BaseSUWR(SequentialModel):
         Returns
         -------
         self
+            If `fit` raises an exception or is interrupted, the estimator remains as it was.
         """
-        checkpoint = self._fit(X, y, sample_weight)
-        if checkpoint is not None:
-            checkpoint.remove()
+        with self._fit_aside() as model:
+            checkpoint = model._train(X, y, sample_weight)
+            if checkpoint is not None:
+                checkpoint.remove()
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> FileCheckpoint | None:
         """Fit and return the checkpoint, so that a caller can save the model before removing it."""
+        with self._fit_aside() as model:
+            return model._train(X, y, sample_weight)
+
+    def _train(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> FileCheckpoint | None:
+        """Set the fitted attributes of an unfitted estimator; return its checkpoint."""
         data = self._prepare(X, y, sample_weight)
-        trainer, settings = self._trainer(), self._settings(data)
         process_group = self._process_group(data)
         is_main = process_group is None or process_group.is_main
         checkpoint = self._checkpoint(data, is_main)
-        with (
-            seeded(self.device_, data.seed) as generator,
-            training_progress(
-                trainer.n_epochs(settings), self.verbose if is_main else 0
-            ) as progress,
-        ):
-            network, history = trainer.train(
-                self._architecture(data),
-                data.inputs,
-                data.loss,
-                data.rows,
-                data.validation,
-                settings,
-                generator,
-                progress,
-                checkpoint=checkpoint,
-                process_group=process_group,
-            )
-        self._finish(data, network, history)
+        verbose = self.verbose if is_main else 0
+        with seeded(self.device_, data.seed) as generator:
+            plan = self._plan(data, generator)
+            trainer, task = plan.trainer, plan.task
+            report_choices(plan.choices, verbose)
+            with training_progress(trainer.n_epochs(task.settings), verbose) as progress:
+                network, history = trainer.train(
+                    plan.architecture, task.inputs, task.loss, task.rows, task.validation,
+                    task.settings, generator, progress, checkpoint=checkpoint,
+                    process_group=process_group,
+                )  # fmt: skip
+        if plan.screening is not None:
+            network = plan.screening.extend(network, self._architecture(data, trainer))
+        self._finish(data, plan, network, history)
         return checkpoint
+
+    def _plan(self, data: TrainingData, generator: torch.Generator) -> FitPlan:
+        """Choose what the parameters leave open, from the numbers of rows and columns."""
+        choices: dict[str, str] = {}
+        patches = isinstance(self.groups, Patches)
+        automatic = self.trainer == "auto"
+        screening, n_units = None, data.inputs.n_units
+        if not patches and (automatic or TRAINERS[self.trainer].screens):
+            screening = Screening.of(data.inputs, data.rows, generator)
+            n_units = n_units if screening is None else screening.n_kept
+        trainer = default_trainer(n_units, patches) if automatic else TRAINERS[self.trainer]
+        if automatic:
+            choices["trainer"] = f"{trainer.name}, for {n_units} units"
+        if not trainer.screens:
+            screening = None
+        if screening is not None:
+            choices["screening"] = (
+                f"{n_units} of {data.inputs.n_units} units have a significant effect or interaction"
+            )
+        if self.n_predictors == "auto" and not trainer.shared:
+            n, n_rows = self._n_predictors(trainer, len(data.rows)), len(data.rows)
+            choices["n_predictors"] = f"{n}, for {n_rows:,} training rows"
+        if self.max_epochs == "auto":
+            n, n_rows = self._max_epochs(trainer, len(data.rows)), len(data.rows)
+            choices["max_epochs"] = f"{n}, for {n_rows:,} training rows"
+        architecture = self._architecture(data, trainer)
+        task = Task(
+            data.inputs, data.loss, data.rows, data.validation,
+            self._settings(data, trainer, n_units),
+        )  # fmt: skip
+        if screening is not None:
+            task = screening.restrict(task)
+            architecture = screening.restrict_architecture(architecture)
+        return FitPlan(trainer, task, architecture, screening, choices)
+
+    def _n_predictors(self, trainer: Trainer, n_rows: int) -> int:
+        if trainer.shared:
+            return 1
+        if self.n_predictors != "auto":
+            return int(self.n_predictors)
+        return 4 if trainer.screens and n_rows < MANY_ROWS else 2
+
+    def _max_epochs(self, trainer: Trainer, n_rows: int) -> int:
+        if self.max_epochs != "auto":
+            return int(self.max_epochs)
+        return MANY_ROWS_EPOCHS if trainer.screens and n_rows >= MANY_ROWS else DEFAULT_EPOCHS
 
     def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> TrainingData:
         """Validate the parameters and read the arguments of `fit`."""
@@ -173,7 +235,7 @@ class BaseSUWR(SequentialModel):
         super()._check_parameters()
         self._check_sparsity_weight()
         self._training_config()
-        if self.n_predictors % 2:
+        if self.n_predictors != "auto" and self.n_predictors % 2:
             raise parameter_error(
                 "n_predictors", type(self).__name__, "an even number", self.n_predictors
             )
@@ -195,12 +257,7 @@ class BaseSUWR(SequentialModel):
         """Return the parameter ``training`` as a validated object."""
         if isinstance(self.training, TrainingConfig):
             return self.training
-        given, owner = dict(self.training or {}), type(self).__name__
-        for old in sorted(given.keys() & RENAMED_SETTINGS.keys()):
-            new = RENAMED_SETTINGS[old]
-            warn_deprecated(f"The training setting {old!r}", f"Use {new!r} instead", "0.3.0")
-            given[new] = given.pop(old)
-        return TrainingConfig.from_mapping(given, owner)
+        return TrainingConfig.from_mapping(self.training or {}, type(self).__name__)
 
     def _check_seed(self, who: str, why: str) -> None:
         if not isinstance(self.random_state, Integral):
@@ -220,11 +277,20 @@ class BaseSUWR(SequentialModel):
             )
         return group
 
-    def _finish(self, data: TrainingData, network: Network, history: list[dict[str, Any]]) -> None:
+    def _finish(
+        self, data: TrainingData, plan: FitPlan, network: Network, history: list[dict[str, Any]]
+    ) -> None:
         """Store the result of training."""
         device = torch.device(self.device_)
-        self.history_ = history
-        self._install(self.encoder_, self.units_, device, network)
+        self.history_, self.choices_ = history, plan.choices
+        selectable = None if plan.screening is None else plan.screening.kept.cpu().numpy()
+        self._install(self.encoder_, self.units_, device, network, selectable)
+        weight, unit = self.sparsity_weight_ / self.constant_loss_, self.constant_loss_
+        comparison = compare_held_out(
+            self.policy_, data.loss, data.rows, data.validation, weight, unit
+        )
+        self.validation_ = comparison.to_dict()
+        comparison.warn(type(self).__name__, len(data.rows), weight)
         if isinstance(self.sparsity_weight, tuple | list):
             low, high = check_range(self.sparsity_weight, type(self).__name__)
             self.weight_range_ = WeightRange.measure(low, high, self.policy_, data.validation)
@@ -233,12 +299,7 @@ class BaseSUWR(SequentialModel):
         """Return the number of units per step, at most all of them."""
         return min(int(self.units_per_step), len(self.units_))
 
-    def _trainer(self) -> Trainer:
-        if self.trainer != "auto":
-            return TRAINERS[self.trainer]
-        return default_trainer(len(self.units_), isinstance(self.groups, Patches))
-
-    def _settings(self, data: TrainingData) -> Settings:
+    def _settings(self, data: TrainingData, trainer: Trainer, n_units: int) -> Settings:
         """Return the settings of this fit; λ is in units of the best constant prediction's loss."""
         unit, given = self.constant_loss_, self.sparsity_weight
         weight = (
@@ -246,17 +307,16 @@ class BaseSUWR(SequentialModel):
             if isinstance(given, tuple | list)
             else self.sparsity_weight_ / unit
         )
-        return self._trainer().configure(
+        return trainer.configure(
             self._training_config(),
             sparsity_weight=weight,
-            max_steps=self.max_steps_,
+            max_steps=self._max_steps(n_units),
             units_per_step=self._step_size(),
-            max_epochs=self.max_epochs,
+            max_epochs=self._max_epochs(trainer, len(data.rows)),
             batch_size=self._batch_size(len(data.rows)),
         )
 
-    def _architecture(self, data: TrainingData) -> Architecture:
-        trainer = self._trainer()
+    def _architecture(self, data: TrainingData, trainer: Trainer) -> Architecture:
         return Architecture(
             n_values=data.rows.values.shape[1],
             n_columns=data.inputs.n_columns,
@@ -264,7 +324,7 @@ class BaseSUWR(SequentialModel):
             n_outputs=self._n_outputs(),
             hidden_size=self.hidden_size,
             n_layers=self.n_layers,
-            n_members=1 if trainer.shared else self.n_predictors,
+            n_members=self._n_predictors(trainer, len(data.rows)),
             shared=trainer.shared,
             conditioned=isinstance(self.sparsity_weight, tuple | list),
             image_shape=image_shape(self.network, self.groups),
@@ -285,26 +345,34 @@ class BaseSUWR(SequentialModel):
         return fingerprint(parameters, rows)
 
     def _install(
-        self, encoder: TableEncoder, units: Units, device: torch.device, network: Network | None
+        self,
+        encoder: TableEncoder,
+        units: Units,
+        device: torch.device,
+        network: Network | None,
+        selectable: NDArray[np.bool_] | None = None,
     ) -> None:
         """Set the fitted attributes; `suwr.load` calls this too."""
         self.encoder_ = encoder
         self.units_ = units
+        self.selectable_units_ = np.ones(len(units), bool) if selectable is None else selectable
         self.device_ = str(device)
-        n_steps = -(-len(units) // self._step_size())
-        limit = DEFAULT_MAX_STEPS if self.max_steps is None else self.max_steps
-        self.max_steps_ = min(limit, n_steps)
+        self.max_steps_ = self._max_steps(int(self.selectable_units_.sum()))
         if isinstance(self.sparsity_weight, tuple | list):
             low, high = check_range(self.sparsity_weight, type(self).__name__)
             self.sparsity_weight_, middle = (low * high) ** 0.5, 0.0
         else:
             self.sparsity_weight_, middle = self._resolve_weight(self.sparsity_weight), None
         if network is not None:
-            inputs, loss = self._parts()
+            inputs, loss = self._parts(selectable)
             self.policy_ = Policy(
                 network.eval(), inputs, loss, self.max_steps_, self._step_size(),
                 condition=middle,
             )  # fmt: skip
+
+    def _max_steps(self, n_units: int) -> int:
+        limit = DEFAULT_MAX_STEPS if self.max_steps is None else self.max_steps
+        return min(limit, -(-n_units // self._step_size()))
 
     def _policy_at(
         self, sparsity_weight: float | None = None, mean_features: float | None = None

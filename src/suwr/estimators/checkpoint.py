@@ -1,7 +1,7 @@
 """Checkpoints of a fit: one file that is replaced after every epoch.
 
-The file holds tensors and JSON, like a model file, and a digest of the data and the parameters: a
-fit resumes only from its own checkpoint.
+The file is a container of tensors and JSON with a digest, like a model file. It also holds a
+digest of the data and the parameters: a fit resumes only from its own checkpoint.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load as read_tensors
-from safetensors.torch import save as tensor_bytes
 from torch import Tensor
 
 from suwr._utils.files import write_atomic
+from suwr.estimators.container import pack, read_file, unpack
 from suwr.exceptions import ModelFileError
 
 __all__ = ["FileCheckpoint", "fingerprint"]
@@ -56,32 +54,32 @@ class FileCheckpoint:
         """See `suwr.training.loop.Checkpoint`."""
         if not self.path.exists():
             return None
-        data = self.path.read_bytes()
         try:
-            size = int.from_bytes(data[:8], "little")
-            metadata = json.loads(data[8 : 8 + size])["__metadata__"]
-            phase, identity = int(metadata["phase"]), metadata["identity"]
-            state = read_tensors(data)
-        except (SafetensorError, LookupError, RecursionError, TypeError, ValueError) as error:
+            text, tensors = unpack(read_file(self.path), str(self.path))
+            stored = json.loads(text)
+            phase, identity = stored["phase"], stored["identity"]
+            if type(phase) is not int:
+                raise TypeError("The number of the phase is not an integer.")
+        # An OSError, such as a missing permission, is no damage.
+        except (LookupError, RecursionError, TypeError, ValueError) as error:
             raise ModelFileError(
-                f"The 'checkpoint' {self.path} is damaged or not a suwr checkpoint. "
-                "Delete it to start the fit from the beginning."
+                f"The 'checkpoint' {self.path} is damaged or not a suwr checkpoint of this "
+                "version. Delete it to start the fit from the beginning."
             ) from error
         if identity != self.identity:
             raise ModelFileError(
                 f"The 'checkpoint' {self.path} belongs to a fit with other data or parameters. "
                 "Delete it or use another path."
             )
-        return phase, state
+        return phase, {k: torch.from_numpy(tensors.pop(k)) for k in list(tensors)}
 
     def write(self, phase: int, state: dict[str, Tensor]) -> None:
         """See `suwr.training.loop.Checkpoint`."""
         if not self.writes:
             return
-        # Clone: safetensors refuses tensors that share memory.
-        tensors = {k: v.detach().cpu().clone().contiguous() for k, v in state.items()}
-        metadata = {"phase": str(phase), "identity": self.identity, "torch": torch.__version__}
-        write_atomic(self.path, tensor_bytes(tensors, metadata))
+        text = json.dumps({"phase": phase, "identity": self.identity, "torch": torch.__version__})
+        tensors = {k: v.detach().cpu().numpy() for k, v in state.items()}
+        write_atomic(self.path, pack(text, tensors))
 
     def remove(self) -> None:
         """Delete the file after the fit."""

@@ -41,12 +41,14 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         Number of units that one step reveals.
     hidden_size, n_layers : int, default=128, 3
         Width and number of the hidden layers of each network.
-    n_predictors : int, default=2
+    n_predictors : int or 'auto', default='auto'
         Size of the ensemble whose mean is the prediction; an even number, since half of the members
         are trained on each half of the rows. Larger ensembles predict better and give the policy
-        less noisy rewards, at proportional cost in time.
-    max_epochs : int, default=100
+        less noisy rewards, at proportional cost in time. 'auto' is 4 for tables of fewer than 5,000
+        training rows, and 2 otherwise.
+    max_epochs : int or 'auto', default='auto'
         Epochs of policy training; pretraining and fine-tuning of the predictors add half as many.
+        'auto' is 60 for tables of at least 5,000 training rows, and 100 otherwise.
     batch_size : int or 'auto', default='auto'
         'auto' gives about 18 batches per epoch, of 100 to 4096 rows each.
     validation_fraction : float, default=0.1
@@ -84,8 +86,17 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         Column names of ``X``, if it had any.
     units_ : Units
         The units that a step can reveal, with their costs.
+    selectable_units_ : ndarray of bool, shape (n_units,)
+        Units that can be revealed. Of a table with more than 16 units, those without a significant
+        effect or pairwise interaction on the training rows are left out before training.
     max_steps_ : int
         The *T* that was used.
+    choices_ : dict
+        What `fit` chose by itself, such as the trainer, with the reason.
+    validation_ : dict
+        The objective (loss + λ · cost) on the held-out rows, beside those of the best constant
+        prediction and of one fixed subset of about the same cost; see
+        `suwr.exceptions.UninformativeModelWarning`.
     sparsity_weight_ : float
         The λ that was used; the geometric mean of a range.
     weight_range_ : WeightRange or None

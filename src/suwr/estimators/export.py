@@ -62,6 +62,7 @@ def export_model(model: SequentialModel, policy: Policy) -> PageModel:
         "bound": BOUND,
         "max_steps": policy.max_steps,
         "units_per_step": policy.units_per_step,
+        "selectable": model.selectable_units_.tolist(),
         "output": _output(model, policy.loss),
         **describe_network(policy, weights),
         "references": _references(model, policy),

@@ -1,16 +1,15 @@
 """Model files: a fitted model as JSON and tensors in one safetensors file, never code.
 
-The JSON text and a SHA-256 digest are in the header of the file. The digest detects accidental
-damage, not forgery: every value is validated before use, reading runs no code, and the memory it
-takes is proportional to the size of the file.
+A forged file can have a valid digest: every value is validated before use, and sizes
+are compared with the bytes of the file before anything is allocated. Loading and predicting a row
+take at most four times the size of the file plus 200 MB.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
+import math
 import os
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from numbers import Integral, Real
@@ -19,24 +18,22 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.numpy import load as read_tensors
-from safetensors.numpy import save as tensor_bytes
 
 import suwr
 from suwr._utils.files import write_atomic
-from suwr.data.encoding import TableEncoder
-from suwr.data.units import Patches, Units, resolve_units
-from suwr.estimators.base import RENAMED_SETTINGS, BaseSUWR
+from suwr.data.encoding import MAX_CATEGORIES, TableEncoder
+from suwr.data.units import Patches, membership_bytes, resolve_units
+from suwr.estimators.base import DEFAULT_MAX_STEPS, BaseSUWR
 from suwr.estimators.classifier import SUWRClassifier
+from suwr.estimators.container import Tensors, pack, read_file, unpack
 from suwr.estimators.regressor import SUWRRegressor
-from suwr.estimators.weight_range import WeightRange
+from suwr.estimators.weight_range import WeightRange, check_range
 from suwr.exceptions import ModelFileError
 from suwr.nn.networks import Architecture, Network, build
-from suwr.training.config import TrainingConfig
+from suwr.nn.rollout import block_size
+from suwr.training.config import TrainingConfig, current_names
 
-__all__ = ["digest", "from_bytes", "load", "save", "to_bytes"]
-
-Tensors = dict[str, NDArray[Any]]
+__all__ = ["from_bytes", "load", "save", "to_bytes"]
 
 # Incremented when an older suwr would misread a file. Files of all earlier formats must load: a
 # field that they lack needs a default with the meaning it had in the older version.
@@ -45,14 +42,13 @@ KINDS: dict[str, type[BaseSUWR]] = {
     "SUWRClassifier": SUWRClassifier,
     "SUWRRegressor": SUWRRegressor,
 }
-# Parsed JSON takes up to 25 times its length in memory; real models need far less than this.
-MAX_HEADER = 16 * 2**20
-MAX_FILE = 4 * 2**30
-# Largest units × columns matrix to allocate: one gigabyte of booleans.
-_MAX_MEMBERSHIP = 2**30
-_REMOVED_SETTINGS = {"states_per_row"}
-# Fitted attributes of a regressor that a classifier does not have.
-_REGRESSION = ("target_mean_", "target_scale_")
+# Memory that groups of columns may take besides twice the size of the weights.
+_MAX_MEMBERSHIP = 2**26
+# Multiplications to predict one row, steps × rows of a block × weights: at most a minute, which
+# only models with more than the default number of steps reach.
+_MAX_WORK = 10**12
+# Building a network takes a fraction of a millisecond per tensor.
+_MAX_TENSORS = 4096
 _HISTORY_KEYS = {"epoch", "phase", "training_loss", "validation_objective", "mean_cost"}
 _CLASS_DTYPES: dict[str, Any] = {
     "b": bool, "i": np.int64, "u": np.uint64, "f": np.float64, "U": str,
@@ -92,38 +88,51 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> bool((load(path).predict(X) == clf.predict(X)).all())
     True
     """
-    return from_bytes(_read_bounded(path), str(path))
+    return from_bytes(read_file(path), str(path))
 
 
 def to_bytes(model: BaseSUWR) -> bytes:
     """Return a fitted model as the bytes of a model file."""
     network = model.policy_.network
     tensors = {k: v.detach().cpu().numpy() for k, v in network.state_dict().items()}
+    problem = _too_large(model, network.architecture)
+    if len(tensors) > _MAX_TENSORS:
+        problem = f"It has too many tensors: {len(tensors):,}."
+    if problem is not None:
+        raise ValueError(f"The model cannot be saved, since it could not be loaded. {problem}")
     named = hasattr(model, "feature_names_in_")
     state: dict[str, Any] = {
         "format": FORMAT,
         "version": suwr.__version__,
         "kind": type(model).__name__,
-        "params": {k: _encode_param(v) for k, v in model.get_params(deep=False).items()},
+        "params": {
+            k: _encode_param(v)
+            for k, v in model.get_params(deep=False).items()
+            if k != "checkpoint"
+        },
         "names": model.feature_names_in_.tolist() if named else None,
         "n_features": int(model.n_features_in_),
         "encoder": model.encoder_.to_dict(),
         "architecture": network.architecture.to_dict(),
         "constant_loss": model.constant_loss_,
         "history": model.history_,
+        "choices": model.choices_,
+        "validation": model.validation_,
     }
+    if not model.selectable_units_.all():
+        state["selectable_units"] = np.flatnonzero(model.selectable_units_).tolist()
     if model.weight_range_ is not None:
         state["weight_range"] = model.weight_range_.to_dict()
     if isinstance(model, SUWRClassifier):
         state["classes"] = _encode_classes(model.classes_)
     else:
-        state["target"] = [getattr(model, name) for name in _REGRESSION]
-    return _pack(json.dumps(state, sort_keys=True, ensure_ascii=False), tensors)
+        state["target"] = [model.target_mean_, model.target_scale_]
+    return pack(json.dumps(state, sort_keys=True, ensure_ascii=False), tensors)
 
 
 def from_bytes(data: bytes, name: str = "the model") -> Any:
     """Restore a model from the bytes of a model file; ``name`` appears in error messages."""
-    text, tensors = _unpack(data, name)
+    text, tensors = unpack(data, name)
     try:
         state = json.loads(text)
         found = state.get("format") if isinstance(state, dict) else None
@@ -142,72 +151,6 @@ def from_bytes(data: bytes, name: str = "the model") -> Any:
         raise ModelFileError(f"{name} is damaged: {reason}") from error
 
 
-def digest(text: str, tensors: Tensors) -> str:
-    """Return the SHA-256 digest of the text and the tensors."""
-    sha = hashlib.sha256(text.encode())
-    for key in sorted(tensors):
-        array = np.ascontiguousarray(tensors[key])
-        sha.update(f"\0{key}\0{array.dtype.str}\0{array.shape}\0".encode())
-        sha.update(array.tobytes())
-    return sha.hexdigest()
-
-
-# The container.
-
-
-def _pack(text: str, tensors: Tensors) -> bytes:
-    data = tensor_bytes(tensors, {"suwr": text, "sha256": digest(text, tensors)})
-    start = 8 + _header_size(data)
-    # safetensors does not fix the order of its header; sorted, equal models give equal files.
-    header = json.dumps(json.loads(data[8:start]), sort_keys=True, ensure_ascii=False).encode()
-    header += b" " * (-len(header) % 8)
-    if len(header) > MAX_HEADER:
-        raise ValueError(
-            f"Names, categories and history of a model must fit into {MAX_HEADER:,} bytes of "
-            f"JSON. Got {len(header):,} bytes instead."
-        )
-    return len(header).to_bytes(8, "little") + header + data[start:]
-
-
-def _unpack(data: bytes, name: str) -> tuple[str, Tensors]:
-    """Return the text and the tensors of a file, after verifying the digest."""
-    _check_header(data[:8], len(data), name)
-    try:
-        metadata = json.loads(data[8 : 8 + _header_size(data)])["__metadata__"]
-        text, stored = metadata["suwr"], metadata["sha256"]
-        tensors = read_tensors(data)
-        found = digest(text, tensors)
-    except Exception as error:  # arbitrary bytes can raise any exception
-        raise _not_a_model(name) from error
-    if found != stored:
-        raise ModelFileError(f"{name} was altered or damaged: the digest does not match.")
-    return text, tensors
-
-
-def _read_bounded(path: str | os.PathLike[str]) -> bytes:
-    """Read a file of plausible size; pipes and devices, which may never end, are refused."""
-    if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):
-        raise ModelFileError(f"{path} is not a suwr model file: it is not a regular file.")
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        start = file.read(8)
-        _check_header(start, size, str(path))
-        return start + file.read(size - len(start))
-
-
-def _header_size(data: bytes) -> int:
-    return int.from_bytes(data[:8], "little")
-
-
-def _check_header(start: bytes, size: int, name: str) -> None:
-    if len(start) < 8 or _header_size(start) > min(MAX_HEADER, size - 8) or size > MAX_FILE:
-        raise _not_a_model(name)
-
-
-def _not_a_model(name: str) -> ModelFileError:
-    return ModelFileError(f"{name} is not a suwr model file, or it is truncated.")
-
-
 # The parts of a model.
 
 
@@ -221,72 +164,130 @@ def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
         if names != encoder.names:
             raise ModelFileError("Its column names are inconsistent.")
         model.feature_names_in_ = np.array(names, dtype=object)
-    model.constant_loss_ = float(state["constant_loss"])
     model.history_ = _check_history(state.get("history", []))
-    if isinstance(model, SUWRClassifier):
-        model.classes_ = _decode_classes(state["classes"])
-    else:
-        for attribute, value in zip(_REGRESSION, state["target"], strict=True):
-            setattr(model, attribute, float(value))
-    stored = state.get("weight_range")
-    model.weight_range_ = None if stored is None else WeightRange.from_dict(stored)
-    units = _make_units(model, encoder.names)
+    model.validation_ = {str(k): float(v) for k, v in dict(state.get("validation", {})).items()}
+    model.choices_ = {str(k): str(v) for k, v in dict(state.get("choices", {})).items()}
+    _restore_target(model, state)
+    model.weight_range_ = _restore_range(state.get("weight_range"), model)
     a = _make_architecture(state["architecture"], tensors, version)
-    if a.conditioned != (model.weight_range_ is not None) or (a.informed and a.n_outputs < 2):
-        raise ModelFileError("Its parts are inconsistent.")
-    declared = (len(encoder.column_of), len(encoder.names), len(units), model._n_outputs())
-    if declared != (a.n_values, a.n_columns, a.n_units, a.n_outputs) or (
-        state["n_features"] != len(encoder.names)
+    declared = (len(encoder.column_of), len(encoder.names), model._n_outputs())
+    if (
+        declared != (a.n_values, a.n_columns, a.n_outputs)
+        or state["n_features"] != len(encoder.names)
+        or a.conditioned != (model.weight_range_ is not None)
+        or (a.informed and a.n_outputs < 2)
     ):
         raise ModelFileError("Its parts are inconsistent.")
     network = _make_network(a, tensors)
+    problem = _too_large(model, a)
+    if problem is not None:
+        raise ModelFileError(problem)
+    units = resolve_units(model.groups, model.costs, encoder.names, type(model).__name__)
+    if len(units) != a.n_units:
+        raise ModelFileError("Its parts are inconsistent.")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model._install(encoder, units, device, network.to(device))
+    selectable = _selectable_units(state.get("selectable_units"), len(units))
+    model._install(encoder, units, device, network.to(device), selectable)
     return model
+
+
+def _restore_target(model: BaseSUWR, state: dict[str, Any]) -> None:
+    """Set the classes, or the location and the scale of the target."""
+    model.constant_loss_ = float(state["constant_loss"])
+    statistics = [model.constant_loss_]
+    if isinstance(model, SUWRClassifier):
+        model.classes_ = _decode_classes(state["classes"])
+    else:
+        mean, scale = (float(value) for value in state["target"])
+        model.target_mean_, model.target_scale_ = mean, scale
+        statistics.append(scale)
+        if not math.isfinite(mean):
+            raise ModelFileError("The mean of its target is not finite.")
+    if not all(math.isfinite(value) and value > 0 for value in statistics):
+        raise ModelFileError("The scale of its target is not a positive number.")
+
+
+def _restore_range(stored: Any, model: BaseSUWR) -> WeightRange | None:
+    weight = model.sparsity_weight
+    if stored is None or not isinstance(weight, tuple | list):
+        if stored is not None or isinstance(weight, tuple | list):
+            raise ModelFileError("Its range of 'sparsity_weight' is inconsistent.")
+        return None
+    found = WeightRange.from_dict(stored)
+    if (found.low, found.high) != check_range(weight, type(model).__name__):
+        raise ModelFileError("Its range of 'sparsity_weight' is inconsistent.")
+    return found
+
+
+def _selectable_units(stored: Any, n_units: int) -> NDArray[np.bool_] | None:
+    if stored is None:
+        return None
+    numbers = np.array(stored)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or len(numbers) == 0:
+        raise ModelFileError("Its selectable units are not numbers of units.")
+    if numbers.min() < 0 or numbers.max() >= n_units:
+        raise ModelFileError("Its selectable units do not exist.")
+    return np.isin(np.arange(n_units), numbers)
 
 
 def _make_model(kind: type[BaseSUWR], params: dict[str, Any], version: str) -> BaseSUWR:
     _check_known(params, kind._get_param_names(), "parameter", version)
     decoded = {k: _decode_param(v) for k, v in params.items()}
+    # A later fit must not write to, or delete, a path that came from the file.
+    decoded.pop("checkpoint", None)
     if isinstance(decoded.get("training"), dict):
         # Files of earlier versions may have settings that were renamed or removed since.
-        settings = {RENAMED_SETTINGS.get(k, k): v for k, v in decoded["training"].items()}
-        decoded["training"] = {k: v for k, v in settings.items() if k not in _REMOVED_SETTINGS}
+        decoded["training"] = current_names(decoded["training"])
     model = kind(**decoded)
     model._check_parameters()
     return model
 
 
-def _make_units(model: BaseSUWR, columns: list[str]) -> Units:
-    """Resolve the units, unless their matrix would exhaust the memory."""
-    grid = model.groups.n_columns if isinstance(model.groups, Patches) else 0
-    if max(len(columns), grid) * len(columns) > _MAX_MEMBERSHIP:
-        raise ModelFileError(f"It has too many columns: {len(columns)}.")
-    return resolve_units(model.groups, model.costs, columns, type(model).__name__)
+def _too_large(model: BaseSUWR, a: Architecture) -> str | None:
+    """Say why units or steps would take too much memory or time for the size of the model."""
+    n_weights = a.n_weights
+    if membership_bytes(model.groups, a.n_columns) > 8 * n_weights + _MAX_MEMBERSHIP:
+        return f"Its groups have too many columns for the size of its networks: {a.n_columns:,}."
+    most = DEFAULT_MAX_STEPS if model.max_steps is None else model.max_steps
+    n_steps = min(most, -(-a.n_units // model.units_per_step))
+    work = n_steps * block_size(a, torch.device("cpu")) * (n_weights + 8 * a.row_values)
+    if n_steps > DEFAULT_MAX_STEPS and work > _MAX_WORK:
+        return f"It takes too many steps: {n_steps:,}."
+    return None
 
 
 def _make_architecture(stored: dict[str, Any], tensors: Tensors, version: str) -> Architecture:
     """Restore the architecture, after checking its numbers against the size of the tensors."""
     _check_known(stored, [f.name for f in fields(Architecture)], "architecture field", version)
-    n_weights = sum(t.size for t in tensors.values())
+    n_weights = sum(t.size for t in tensors.values() if t.dtype == np.float32)
     numbers = [v for v in stored.values() if isinstance(v, int | float)]
     numbers += stored.get("image_shape") or []
-    if not all(0 <= v <= n_weights for v in numbers) or stored["n_layers"] > len(tensors):
+    # Every layer has tensors of its own, and so has every member of a convolutional ensemble.
+    modules = [stored["n_layers"]]
+    if stored.get("image_shape") is not None:
+        modules.append(stored.get("n_members", 0))
+    if len(tensors) > _MAX_TENSORS:
+        raise ModelFileError(f"It has too many tensors: {len(tensors):,}.")
+    if not all(0 <= v <= n_weights for v in numbers) or max(modules) > len(tensors):
         raise ModelFileError("Its architecture does not match its tensors.")
     return Architecture.from_dict(stored)
 
 
 def _make_network(architecture: Architecture, tensors: Tensors) -> Network:
-    # The meta device gives the expected shapes without allocating memory.
+    """Build the network of the tensors, which are removed from the dict."""
+    # On the meta device, building allocates no memory and draws no initial weights.
     with torch.device("meta"):
-        shapes = {k: (v.dtype, tuple(v.shape)) for k, v in build(architecture).state_dict().items()}
-    loaded = {k: torch.from_numpy(v.copy()) for k, v in tensors.items()}
-    if {k: (v.dtype, tuple(v.shape)) for k, v in loaded.items()} != shapes:
-        raise ModelFileError("Its architecture does not match its tensors.")
-    # Building draws initial weights: restore torch's global generator afterwards.
-    with torch.random.fork_rng(devices=[]):
         network = build(architecture)
-    network.load_state_dict(loaded)
+    shapes = {k: (str(v.dtype), tuple(v.shape)) for k, v in network.state_dict().items()}
+    if shapes != {k: (f"torch.{v.dtype}", v.shape) for k, v in tensors.items()}:
+        raise ModelFileError("Its architecture does not match its tensors.")
+    if not all(np.isfinite(tensor).all() for tensor in tensors.values()):
+        raise ModelFileError("Its weights are not finite.")
+    if not (tensors["stop_temperature"] > 0).all():
+        raise ModelFileError("Its stop temperature is not positive.")
+    # Copy one tensor at a time into memory that is aligned as torch aligns it.
+    loaded = {k: torch.from_numpy(tensors.pop(k)).clone() for k in list(tensors)}
+    network.load_state_dict(loaded, assign=True)
     return network
 
 
@@ -307,12 +308,17 @@ def _check_encoder(encoder: TableEncoder) -> None:
         if not (np.isfinite([code.center, code.scale]).all() and code.scale > 0):
             raise ModelFileError(f"The scale of its column {name[:40]!r} is invalid.")
         if code.categories is not None:
+            if len(code.categories) > MAX_CATEGORIES:
+                raise ModelFileError(f"Its column {name[:40]!r} has too many categories.")
             _check_scalars(code.categories, f"The categories of its column {name[:40]!r}")
 
 
 def _check_scalars(values: Any, what: str) -> None:
     if not all(isinstance(v, bool | int | float | str) for v in values):
         raise ModelFileError(f"{what} are not scalars.")
+    # Large integers can be chosen to have equal hashes, which takes quadratic time.
+    if any(isinstance(v, int) and not -(2**63) <= v < 2**64 for v in values):
+        raise ModelFileError(f"{what} have more than 64 bits.")
     if len(set(values)) != len(values):
         raise ModelFileError(f"{what} are not unique.")
 
@@ -331,11 +337,14 @@ def _check_history(stored: Any) -> list[dict[str, Any]]:
 
 def _encode_classes(classes: NDArray[Any]) -> dict[str, Any]:
     values = classes.tolist()
-    if not all(isinstance(v, bool | int | float | str) for v in values):
-        raise ValueError(
-            "Class labels must be numbers, strings or booleans to be saved. "
-            f"Got {values[0]!r} instead."
-        )
+    for value in values:
+        if not isinstance(value, bool | int | float | str):
+            raise ValueError(
+                "Class labels must be numbers, strings or booleans to be saved. "
+                f"Got {value!r} instead."
+            )
+        if isinstance(value, int) and not -(2**63) <= value < 2**64:
+            raise ValueError("Integer class labels must have at most 64 bits to be saved.")
     return {"kind": classes.dtype.kind, "dtype": classes.dtype.name, "values": values}
 
 

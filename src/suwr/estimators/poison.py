@@ -1,15 +1,21 @@
-"""Empirical test of the invariant: replacing unrevealed cells must not change anything."""
+"""Empirical test of the invariant: replacing unrevealed cells must not change anything.
+
+Cells are replaced in the raw table, before any of them is parsed.
+"""
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from suwr.data.tables import Table
+from suwr.data.parsing import is_missing
+from suwr.data.tables import column_names, is_frame, raw_columns, select_columns
 from suwr.nn.rollout import Trace
 
 if TYPE_CHECKING:
@@ -17,7 +23,19 @@ if TYPE_CHECKING:
 
 __all__ = ["PoisonReport", "poison_check", "poisoned"]
 
-POISONS = ("missing", "huge", "other rows")
+# Values of every type, for columns of every type.
+_REPLACEMENTS: dict[str, Any] = {
+    "missing": None,
+    "huge": 1e30,
+    "infinite": float("inf"),
+    "number": 1,
+    "boolean": True,
+    "text": "an unknown category",
+    "undecided": "maybe",
+    "date": datetime.date(2020, 1, 1),
+    "overlong integer": 10**400,
+}
+POISONS = (*_REPLACEMENTS, "other rows")
 
 
 @dataclass(frozen=True)
@@ -42,33 +60,43 @@ class PoisonReport:
         return self.n_changed == 0
 
 
-def poisoned(
-    table: Table, mask: NDArray[np.bool_], poison: str, rng: np.random.RandomState
-) -> Table:
+def poisoned(X: Any, mask: NDArray[np.bool_], poison: str, rng: np.random.RandomState) -> Any:
     """Return a table in which every unrevealed cell is replaced.
 
     Parameters
     ----------
-    table : Table
+    X : array-like or data frame of shape (n_rows, n_columns)
     mask : ndarray of bool, shape (n_rows, n_columns)
         The revealed cells.
-    poison : {'missing', 'huge', 'other rows'}
-        Replace by a missing value, by 1e30 or an unknown category, or by values of other rows.
+    poison : str
+        One of `POISONS`: the replacement, or 'other rows' for values of other rows.
     rng : RandomState
+
+    Returns
+    -------
+    data frame or ndarray of object
+        A frame of the library of ``X``. Columns of pandas hold objects. Columns of other libraries
+        have a single type, which is text.
     """
+    X = X if is_frame(X) or hasattr(X, "dtype") else np.array(X, dtype=object)
     columns = []
-    for number, column in enumerate(table.columns):
-        replaced = column.copy()
-        hidden = ~mask[:, number]
-        is_number = column.dtype.kind == "f"
-        if poison == "missing":
-            replaced[hidden] = np.nan if is_number else None
-        elif poison == "huge":
-            replaced[hidden] = 1e30 if is_number else "an unknown category"
+    for number, column in enumerate(raw_columns(X)):
+        replaced = np.array(column, dtype=object)
+        hidden = np.flatnonzero(~mask[:, number])
+        if poison == "other rows":
+            replaced[hidden] = rng.permutation(replaced)[hidden]
         else:
-            replaced[hidden] = rng.permutation(column)[hidden]
+            replaced[hidden] = _REPLACEMENTS[poison]
         columns.append(replaced)
-    return Table(columns, table.n_rows)
+    names = column_names(X)
+    if names is None:
+        return np.stack(columns, axis=1)
+    if hasattr(X, "iloc"):
+        return type(X)(dict(zip(names, columns, strict=True)), index=X.index)
+    texts = [[None if is_missing(cell) else str(cell) for cell in c] for c in columns]
+    data = dict(zip(names, texts, strict=True))
+    backend = nw.from_native(X, eager_only=True).implementation
+    return nw.from_dict(data, dict.fromkeys(names, nw.String), backend=backend).to_native()
 
 
 def poison_check(model: BaseSUWR, X: Any, random_state: Any = None) -> PoisonReport:
@@ -86,14 +114,19 @@ def poison_check(model: BaseSUWR, X: Any, random_state: Any = None) -> PoisonRep
     PoisonReport
     """
     rng = check_random_state(random_state)
-    table = model._read(X)
-    before = model.policy_.rollout(model._encode(table), record=True)
-    changed = np.zeros(table.n_rows, dtype=bool)
+    if is_frame(X) and hasattr(model, "feature_names_in_"):
+        X = select_columns(X, list(model.feature_names_in_))
+    before = _rollout(model, X)
+    n_rows = len(before.mask)
+    changed = np.zeros(n_rows, dtype=bool)
     for poison in POISONS:
-        other = poisoned(table, before.mask, poison, rng)
-        changed |= _differs(before, model.policy_.rollout(model._encode(other), record=True))
+        changed |= _differs(before, _rollout(model, poisoned(X, before.mask, poison, rng)))
     n_cells = int((~before.mask).sum()) * len(POISONS)
-    return PoisonReport(table.n_rows, n_cells, int(changed.sum()))
+    return PoisonReport(n_rows, n_cells, int(changed.sum()))
+
+
+def _rollout(model: BaseSUWR, X: Any) -> Trace:
+    return model.policy_.rollout(model._encode(model._read(X)), record=True)
 
 
 def _differs(one: Trace, two: Trace) -> NDArray[np.bool_]:

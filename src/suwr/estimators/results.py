@@ -46,7 +46,7 @@ class Scores:
     order: NDArray[np.intp]
 
 
-def score_rows(model: SequentialModel, X: Any, first_row: int = 0) -> Scores:
+def score_rows(model: SequentialModel, X: Any, rows: Sequence[Any] | None = None) -> Scores:
     """Return what ``predict``, ``predict_proba`` and ``select`` return for ``X``, bit for bit.
 
     Parameters
@@ -54,11 +54,11 @@ def score_rows(model: SequentialModel, X: Any, first_row: int = 0) -> Scores:
     model : SUWRClassifier or SUWRRegressor
         Fitted.
     X : array-like or data frame of shape (n, d)
-    first_row : int, default=0
-        Number of the first row, for errors.
+    rows : sequence, optional
+        Labels of the rows, for errors.
     """
     outputs, masks, orders = [], [], []
-    for values, trace in model._rollouts(model._read(X, first_row), model.policy_):
+    for values, trace in model._rollouts(model._read(X, rows), model.policy_):
         mask = torch.as_tensor(trace.mask, device=values.device)
         outputs.append(model.policy_.predict(values, mask).cpu().numpy())
         masks.append(trace.mask)
@@ -145,7 +145,8 @@ def explain_rows(
 
 
 def _stop_reason(model: SequentialModel, trace: Trace, row: int, n_steps: int) -> str:
-    if not np.any(model.units_.membership & ~trace.mask[row]):
+    mask = torch.as_tensor(trace.mask[row : row + 1], device=model.policy_.device)
+    if not model.policy_.inputs.available(mask).any():
         return "everything"
     return "budget" if n_steps == model.max_steps_ else "decision"
 

@@ -213,7 +213,7 @@ class SequentialModel(TableModel):
             final = np.concatenate([trace.mask for _, trace in self._rollouts(table, chosen)])
             result = (flat == final[:, None, :]).all(axis=2).astype(np.float64)
         else:
-            table.check_revealed(flat.any(axis=1))
+            table.check_revealed(np.asarray(flat.any(axis=1)))
             result = mask_probability(chosen, self._encode(table), flat)
         return result[:, 0] if given.ndim == 2 else result
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -132,6 +132,19 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
 
     # Before training.
 
+    @contextmanager
+    def _fit_aside(self) -> Iterator[Self]:
+        """Yield an unfitted copy to fit; its attributes are installed if the block succeeds.
+
+        After an exception or an interrupt, this estimator is what it was before.
+        """
+        fresh = type(self).__new__(type(self))
+        # scikit-learn's convention: the names of fitted attributes end with an underscore.
+        fresh.__dict__ = {k: v for k, v in vars(self).items() if not k.endswith("_")}
+        yield fresh
+        # A single assignment, which an interrupt cannot divide.
+        self.__dict__ = dict(vars(fresh))
+
     def _check_parameters(self) -> None:
         """Raise a ``ValueError`` for the first invalid constructor parameter."""
         check_parameters(
@@ -175,15 +188,9 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         )
         return TrainingData(rows, validation_part, inputs, loss, seed, train, validation)
 
-    def _parts(self) -> tuple[MaskedInputs, Loss]:
-        inputs = MaskedInputs.build(self.units_, self.encoder_.column_of, self.device_)
+    def _parts(self, selectable: NDArray[np.bool_] | None = None) -> tuple[MaskedInputs, Loss]:
+        inputs = MaskedInputs.build(self.units_, self.encoder_.column_of, self.device_, selectable)
         return inputs, self._make_loss()
-
-    def _check_weight(self, value: float | str, name: str = "sparsity_weight") -> None:
-        """Raise a ``ValueError`` for NaN and infinity."""
-        if isinstance(value, Real) and not np.isfinite(value):
-            expected = "a finite float of at least 0, or 'auto'"
-            raise parameter_error(name, type(self).__name__, expected, value)
 
     def _resolve_weight(self, value: float | str) -> float:
         """λ in the units of the loss; 'auto' is 1 % of the best constant prediction's loss."""
@@ -207,9 +214,9 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
 
     # Using a fitted model.
 
-    def _read(self, X: Any, first_row: int = 0) -> Table:
+    def _read(self, X: Any, rows: Sequence[Any] | None = None) -> Table:
         check_is_fitted(self, self._fitted_attribute)
-        return read_predict_table(self, X, first_row)
+        return read_predict_table(self, X, rows)
 
     @staticmethod
     def _chunks(table: Table) -> Iterator[Table]:

@@ -99,6 +99,8 @@ class WeightRange:
     def from_dict(cls, stored: Mapping[str, Any]) -> WeightRange:
         """Restore the output of `to_dict`."""
         counts = np.array(stored["n_units"], dtype=np.float64)
-        if counts.shape != (GRID,):
-            raise ValueError(f"n_units must have {GRID} elements.")
+        if counts.shape != (GRID,) or not (np.isfinite(counts) & (counts >= 0)).all():
+            raise ValueError(f"n_units must have {GRID} elements, finite and not negative.")
+        if (np.diff(counts) > 0).any():
+            raise ValueError("n_units must not increase.")
         return cls(float(stored["low"]), float(stored["high"]), counts)

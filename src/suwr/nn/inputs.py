@@ -25,50 +25,105 @@ class MaskedInputs:
 
     Attributes
     ----------
-    membership : Tensor of bool, shape (n_units, n_columns)
     costs : Tensor of float, shape (n_units,)
     column_of : Tensor of int, shape (n_values,)
         The column of each encoded value.
     plain : bool
         Whether every column is encoded by one value, in order.
-    single : bool
-        Whether every unit is one column, in order.
+    groups : Tensor of bool, shape (n_units, n_columns), or None
+        The columns of each unit; None if every unit is one column, in order.
     members : Tensor of int, shape (size of the largest unit, n_units), or None
         The columns of each unit, repeated to equal length; None unless units are small and the
         device is a CPU.
+    selectable : Tensor of bool, shape (n_units,), or None
+        Units that may be revealed; None is all of them.
     """
 
-    membership: Tensor
     costs: Tensor
     column_of: Tensor
     plain: bool
-    single: bool
+    groups: Tensor | None
     members: Tensor | None
+    selectable: Tensor | None = None
 
     @classmethod
     def build(
-        cls, units: Units, column_of: NDArray[np.intp], device: torch.device | str
+        cls,
+        units: Units,
+        column_of: NDArray[np.intp],
+        device: torch.device | str,
+        selectable: NDArray[np.bool_] | None = None,
     ) -> MaskedInputs:
         """Put units and encoding on a device."""
-        n_columns = units.membership.shape[1]
-        return cls(
-            torch.tensor(units.membership, device=device),
+        allowed = None if selectable is None else torch.tensor(selectable, device=device)
+        groups = None
+        if not units.single:
+            # The matrix may be large: share its memory.
+            groups = torch.from_numpy(np.require(units.membership, requirements="W")).to(device)
+        return cls._of(
+            groups,
             torch.tensor(units.costs, dtype=torch.float32, device=device),
             torch.tensor(column_of, dtype=torch.long, device=device),
-            bool(np.array_equal(column_of, np.arange(n_columns))),
-            bool(np.array_equal(units.membership, np.eye(n_columns, dtype=bool))),
-            _members(units) if torch.device(device).type == "cpu" else None,
+            allowed,
         )
+
+    @classmethod
+    def _of(
+        cls,
+        groups: Tensor | None,
+        costs: Tensor,
+        column_of: Tensor,
+        selectable: Tensor | None = None,
+    ) -> MaskedInputs:
+        n_columns = len(costs) if groups is None else groups.shape[1]
+        return cls(
+            costs,
+            column_of,
+            torch.equal(column_of, torch.arange(n_columns, device=costs.device)),
+            groups,
+            _members(groups) if groups is not None and groups.device.type == "cpu" else None,
+            selectable,
+        )
+
+    def subset(self, units: Tensor, columns: Tensor, values: Tensor) -> MaskedInputs:
+        """The inputs of some units, of their ``columns`` and of the encoded ``values`` of these.
+
+        Parameters
+        ----------
+        units : Tensor of bool, shape (n_units,)
+        columns, values : Tensor of int
+            In increasing order.
+        """
+        position = torch.searchsorted(columns, self.column_of[values])
+        groups = None if self.groups is None else self.groups[units][:, columns]
+        return MaskedInputs._of(groups, self.costs[units], position)
+
+    @property
+    def single(self) -> bool:
+        """Whether every unit is one column, in order."""
+        return self.groups is None
+
+    @property
+    def membership(self) -> Tensor:
+        """The columns of each unit, bool, ``(n_units, n_columns)``."""
+        if self.groups is not None:
+            return self.groups
+        return torch.eye(self.n_units, dtype=torch.bool, device=self.device)
+
+    @property
+    def device(self) -> torch.device:
+        """The device of all tensors."""
+        return self.costs.device
 
     @property
     def n_units(self) -> int:
         """Number of units."""
-        return self.membership.shape[0]
+        return len(self.costs)
 
     @property
     def n_columns(self) -> int:
         """Number of columns, *d*."""
-        return self.membership.shape[1]
+        return self.n_units if self.groups is None else self.groups.shape[1]
 
     def reveal(self, values: Tensor, mask: Tensor) -> Tensor:
         """``[x ⊙ h, h]``. Hidden values are replaced, not multiplied by 0: NaN · 0 is NaN."""
@@ -76,7 +131,11 @@ class MaskedInputs:
         return torch.cat([torch.where(shown, values, 0.0), mask.to(values.dtype)], dim=-1)
 
     def available(self, mask: Tensor) -> Tensor:
-        """Units that would still reveal a column, ``(..., n_units)``."""
+        """Units that may be revealed and would reveal a column, ``(..., n_units)``."""
+        informative = self._informative(mask)
+        return informative if self.selectable is None else informative & self.selectable
+
+    def _informative(self, mask: Tensor) -> Tensor:
         if self.single:
             return ~mask
         if self.members is not None:
@@ -91,13 +150,15 @@ class MaskedInputs:
 
     def add(self, mask: Tensor, units: Tensor) -> Tensor:
         """Masks after revealing one more unit per row."""
-        return mask | self.membership[units]
+        if self.groups is None:
+            return mask.scatter(-1, units.expand(mask.shape[:-1]).unsqueeze(-1), True)
+        return mask | self.groups[units]
 
     def random_masks(
         self, shape: tuple[int, ...], generator: torch.Generator, most: int | None = None
     ) -> Tensor:
         """Masks of random sets of units, whose size is uniform between 0 and ``most``."""
-        device = self.membership.device
+        device = self.device
         most = self.n_units if most is None else min(most, self.n_units)
         noise = torch.rand((*shape, self.n_units), generator=generator, device=device)
         size = torch.randint(0, most + 1, (*shape, 1), generator=generator, device=device)
@@ -114,12 +175,13 @@ class MaskedInputs:
         return chosen.to(torch.float32) @ self.membership.to(torch.float32) > 0
 
 
-def _members(units: Units) -> Tensor | None:
+def _members(membership: Tensor) -> Tensor | None:
     """The columns of each unit, if all units are small."""
-    largest = int(units.membership.sum(axis=1).max())
-    if largest > SMALL_UNIT_FRACTION * units.membership.shape[1]:
+    # The sum of torch would convert the whole matrix to integers.
+    largest = int(membership.numpy().sum(axis=1).max())
+    if largest > SMALL_UNIT_FRACTION * membership.shape[1]:
         return None
-    columns = [np.resize(np.flatnonzero(row), largest) for row in units.membership]
+    columns = [np.resize(np.flatnonzero(row), largest) for row in membership.numpy()]
     return torch.from_numpy(np.stack(columns, axis=1))
 
 

@@ -73,6 +73,30 @@ class Architecture:
         """Width of ``[x ⊙ h, h]``."""
         return self.n_values + self.n_columns
 
+    @property
+    def n_weights(self) -> int:
+        """Weights that one row is multiplied by; those of convolutions count for every pixel."""
+        n_heads = self.n_members * self.n_outputs + self.n_units + 1
+        n_networks, n_inner = self.n_members + 1, (self.n_layers - 1) * self.hidden_size**2
+        if self.image_shape is None:
+            return n_networks * (self.n_inputs * self.hidden_size + n_inner) + (
+                self.hidden_size * n_heads
+            )
+        n_pixels = math.prod(self.image_shape)
+        return n_networks * (7488 + 4 * self.hidden_size) * n_pixels + self.hidden_size * n_heads
+
+    @property
+    def row_values(self) -> int:
+        """Estimate of the values that one row takes while the networks are evaluated."""
+        members = self.n_members + 1
+        # Inputs are padded and repeated for the members; outputs become probabilities and a mean.
+        dense = (members + 3) * self.n_inputs + 2 * members * self.hidden_size
+        heads = 3 * members * self.n_outputs + 3 * self.n_units
+        if self.image_shape is None:
+            return dense + heads
+        # Convolutions have up to 32 channels of the size of the image, before and after activation.
+        return dense + heads + (96 + 4 * members) * math.prod(self.image_shape)
+
     def to_dict(self) -> dict[str, Any]:
         """The fields as a dict that JSON can store."""
         return asdict(self)
@@ -211,9 +235,17 @@ class SeparateNetwork(Network):
     n_models : int, default=1
         Number of models trained together, each with its own policy and ``n_members`` predictors.
         `predict` needs a single model; see `split`.
+    policy_dropout : float, default=0.0
+        Dropout rate of the policy.
     """
 
-    def __init__(self, architecture: Architecture, dropout: float = 0.0, n_models: int = 1) -> None:
+    def __init__(
+        self,
+        architecture: Architecture,
+        dropout: float = 0.0,
+        n_models: int = 1,
+        policy_dropout: float = 0.0,
+    ) -> None:
         super().__init__(architecture)
         a = architecture
         self.n_models = n_models
@@ -232,9 +264,11 @@ class SeparateNetwork(Network):
         self.policy: nn.Module
         if a.informed:
             stop = EnsembleMLP(n_models, N_UNCERTAINTY_FEATURES + extra, STOP_HIDDEN, 2, 1)
-            self.policy = UncertaintyStopPolicy(stack(n_models, extra, a.n_units, 0.0), stop)
+            self.policy = UncertaintyStopPolicy(
+                stack(n_models, extra, a.n_units, policy_dropout), stop
+            )
         else:
-            self.policy = stack(n_models, extra, a.n_units + 1, 0.0)
+            self.policy = stack(n_models, extra, a.n_units + 1, policy_dropout)
         self.predictor = stack(n_models * a.n_members, 0, a.n_outputs, dropout)
 
     def cross_fitted(self, inputs: Tensor, loss: Loss) -> Tensor:
@@ -244,6 +278,15 @@ class SeparateNetwork(Network):
         """
         group = self.predictor.group
         outputs = self.predictor(inputs.repeat_interleave(group, dim=0), flip=True).float()
+        return loss.predict(outputs).unflatten(0, (-1, group)).mean(dim=1)
+
+    def in_fold(self, inputs: Tensor, loss: Loss) -> Tensor:
+        """Mean prediction of the predictors that were trained on the rows' own fold.
+
+        The shapes are those of `cross_fitted`.
+        """
+        group = self.predictor.group
+        outputs = self.predictor(inputs.repeat_interleave(group, dim=0)).float()
         return loss.predict(outputs).unflatten(0, (-1, group)).mean(dim=1)
 
     def consensus(self, inputs: Tensor, loss: Loss) -> Tensor:

@@ -40,6 +40,8 @@ def mask_probability(policy: Policy, values: Tensor, masks: BoolArray) -> FloatA
     bound = masks.any(axis=1)
     outside = (~bound).astype(np.float32) @ membership.T.astype(np.float32) > 0
     inside: BoolArray = np.asarray(~outside)
+    if policy.inputs.selectable is not None:
+        inside &= policy.inputs.selectable.cpu().numpy()
     n_inside = int(inside.sum(axis=1).max(initial=0))
     deepest = min(n_inside, policy.max_steps * policy.units_per_step)
     n_states = sum(comb(n_inside, k) for k in range(deepest + 1))

@@ -18,17 +18,19 @@ from torch.nn import functional as F
 
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
-from suwr.nn.networks import Network, PolicyOutputs, SeparateNetwork
+from suwr.nn.networks import Architecture, Network, PolicyOutputs, SeparateNetwork
 from suwr.nn.step import Decision, Revealed, best_units, decide, reveal_units
 
 __all__ = [
-    "BLOCK", "Decision", "Policy", "Revealed", "Trace", "best_units", "decide", "reveal_units",
-    "rollout_together",
+    "BLOCK", "Decision", "Policy", "Revealed", "Trace", "best_units", "block_size", "decide",
+    "reveal_units", "rollout_together",
 ]  # fmt: skip
 
 # Rows per network evaluation at inference. Smaller blocks for CPU convolutions: same throughput,
 # less padding.
 BLOCK, SMALL_BLOCK = 1024, 64
+# Blocks of wide networks are smaller, so that their activations take at most 64 MB.
+MAX_BLOCK_VALUES = 2**24
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,13 @@ class Trace:
     def n_steps(self) -> NDArray[np.intp]:
         """Number of steps of each row."""
         return (self.order[:, :, 0] >= 0).sum(axis=1)
+
+
+def block_size(architecture: Architecture, device: torch.device) -> int:
+    """Return the number of rows per network evaluation, a constant of the network."""
+    slow = architecture.image_shape is not None and device.type == "cpu"
+    largest = SMALL_BLOCK if slow else BLOCK
+    return max(1, min(largest, MAX_BLOCK_VALUES // architecture.row_values))
 
 
 class Policy:
@@ -88,10 +97,7 @@ class Policy:
         condition: float | None = None,
     ) -> None:
         self.network = network
-        slow = (
-            network.architecture.image_shape is not None and inputs.membership.device.type == "cpu"
-        )
-        self.block = block or (SMALL_BLOCK if slow else BLOCK)
+        self.block = block or block_size(network.architecture, inputs.device)
         self.condition = condition
         self.inputs = inputs
         self.loss = loss
@@ -101,7 +107,7 @@ class Policy:
     @property
     def device(self) -> torch.device:
         """The device of the networks."""
-        return self.inputs.membership.device
+        return self.inputs.device
 
     def at(self, condition: float, block: int | None = None) -> Policy:
         """The same policy at another λ of its range, optionally with another block size."""

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.networks import PolicyOutputs
 
-__all__ = ["Decision", "Revealed", "Sample", "best_units", "decide", "reveal_units"]
+__all__ = ["Decision", "Revealed", "Sample", "best_units", "decide", "reveal_units", "uniform"]
 
 Heads = Callable[[Tensor, Tensor | None, Tensor | None], tuple[Tensor, PolicyOutputs]]
 
@@ -34,7 +34,7 @@ class Sample(NamedTuple):
     log_prob : Tensor of shape (...)
         Log-probability of the draws under the selection policy.
     behaviour_log_prob : Tensor of shape (...)
-        Log-probability of the draws under the mixture with the uniform distribution.
+        Log-probability of the draws under the mixture with the exploration distribution.
     """
 
     units: Tensor
@@ -115,8 +115,9 @@ class Decision:
         epsilon: float,
         generator: torch.Generator,
         active: Tensor | None = None,
+        explore: Callable[[Tensor], Tensor] | None = None,
     ) -> Sample:
-        """Draw units without replacement from ``(1 - ε) ζ_select + ε uniform``.
+        """Draw units without replacement from ``(1 - ε) ζ_select + ε exploration``.
 
         Parameters
         ----------
@@ -124,10 +125,13 @@ class Decision:
             From the units that can be drawn ``(..., n_units)`` to ζ_select over them.
         units_per_step : int
         epsilon : float
-            Share of uniform exploration.
+            Share of exploration.
         generator : torch.Generator
         active : Tensor of bool, shape (...), optional
             Rows that choose; the others draw as well, but ignore the draw.
+        explore : callable, optional
+            From the units that can be drawn to the exploration distribution over them; uniform by
+            default.
         """
         left, chosen = self.available, []
         log_prob, behaviour = torch.zeros_like(self.gain), torch.zeros_like(self.gain)
@@ -136,8 +140,8 @@ class Decision:
             if active is not None:
                 open_row = open_row & active
             probability = select(left)
-            uniform = left / left.sum(dim=-1, keepdim=True).clamp_min(1)
-            mixture = (1 - epsilon) * probability + epsilon * uniform
+            exploration = uniform(left) if explore is None else explore(left)
+            mixture = (1 - epsilon) * probability + epsilon * exploration
             draws = torch.where(open_row.unsqueeze(-1), mixture.detach(), 1.0)
             unit = torch.multinomial(draws.flatten(0, -2), 1, generator=generator)
             unit = unit.unflatten(0, open_row.shape)
@@ -148,6 +152,11 @@ class Decision:
             left = left.scatter(-1, unit, False)
             chosen.append(torch.where(open_row, unit[..., 0], -1))
         return Sample(torch.stack(chosen, dim=-1), log_prob, behaviour)
+
+
+def uniform(available: Tensor) -> Tensor:
+    """The uniform distribution over the available units of each row."""
+    return available / available.sum(dim=-1, keepdim=True).clamp_min(1)
 
 
 class Revealed(NamedTuple):

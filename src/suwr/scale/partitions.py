@@ -9,13 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from suwr._utils.optional import require
+from suwr.data.parsing import READ_AS_TEXT
 from suwr.exceptions import TableError
 
 __all__ = ["BATCH", "Partition", "find_partitions", "read_batches"]
 
 # Rows per batch; also the number of rows that a model evaluates at a time.
 BATCH = 65_536
+# Cells per batch of a text file: texts take more memory than numbers.
+TEXT_CELLS = 2**22
 _PARQUET = (".parquet", ".pq")
 _TEXT = {".csv": ",", ".tsv": "\t"}
 
@@ -113,44 +118,40 @@ def _open_parquet(path: str) -> Any:
         raise TableError(f"{path!r} cannot be read: {error}") from error
 
 
-def read_batches(
-    partition: Partition, columns: list[str] | None, text: set[str], numbers: set[str]
-) -> Iterator[Any]:
+def read_batches(partition: Partition, columns: list[str] | None = None) -> Iterator[Any]:
     """Iterate over pandas frames of at most `BATCH` rows.
+
+    The cells of a text file are read as text, and integers stay integers: the value of a cell does
+    not depend on the rows of a batch. The model parses the cells by the types of its columns.
 
     Parameters
     ----------
     partition : Partition
     columns : list of str, or None
         The columns to read; None reads all of them.
-    text, numbers : set of str
-        Types of the columns of a CSV file. They are not inferred, because the type of a column
-        must not depend on the rows of a batch.
     """
     if partition.row_groups is None:
-        yield from _read_text(partition, columns, text, numbers)
+        yield from _read_text(partition, columns)
     elif partition.n_rows:
         with _open_parquet(partition.source) as file:
             _check_columns(partition.source, columns, file.schema_arrow.names)
             for batch in file.iter_batches(
                 BATCH, row_groups=list(partition.row_groups), columns=columns
             ):
-                frame = batch.to_pandas(ignore_metadata=True)
+                frame = batch.to_pandas(ignore_metadata=True, integer_object_nulls=True)
                 yield frame if columns is None else frame[columns]
 
 
-def _read_text(
-    partition: Partition, columns: list[str] | None, text: set[str], numbers: set[str]
-) -> Iterator[Any]:
+def _read_text(partition: Partition, columns: list[str] | None) -> Iterator[Any]:
     pandas = require("pandas", "tables", "Reading tables")
     path = partition.source
     separator = _TEXT[Path(path).suffix.lower()]
     try:
-        names = pandas.read_csv(path, sep=separator, nrows=0).columns
+        names = pandas.read_csv(path, sep=separator, nrows=0, **READ_AS_TEXT).columns
         _check_columns(path, columns, list(names))
-        types = {n: str for n in names if n in text} | {n: float for n in names if n in numbers}
+        n_rows = int(np.clip(TEXT_CELLS // max(1, len(columns or names)), 1, BATCH))
         with pandas.read_csv(
-            path, sep=separator, usecols=columns, dtype=types, chunksize=BATCH
+            path, sep=separator, usecols=columns, chunksize=n_rows, **READ_AS_TEXT
         ) as chunks:
             for frame in chunks:
                 yield frame if columns is None else frame[columns]

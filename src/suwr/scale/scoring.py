@@ -18,8 +18,9 @@ from suwr._utils.progress import progress_bars
 from suwr._utils.validation import check_integer
 from suwr.data.input import name_columns
 from suwr.estimators.io import from_bytes, to_bytes
-from suwr.estimators.results import empty_scores, score_rows
+from suwr.estimators.results import Scores, empty_scores, score_rows
 from suwr.estimators.sequential import SequentialModel
+from suwr.exceptions import TableError
 from suwr.scale.partitions import Partition, find_partitions, read_batches
 from suwr.scale.results import open_folder, part_path, to_arrow, write_part
 
@@ -139,11 +140,8 @@ def _score_dask(
 def _score_file(stored: bytes, partition: Partition, folder: Path, number: int) -> int:
     """Score one partition, write its file and return its number of rows."""
     model = _model(stored)
-    codes = dict(zip(model.encoder_.names, model.encoder_.codes, strict=True))
-    numbers = {n for n, c in codes.items() if c.categories is None}
-    text = {n for n, c in codes.items() if any(isinstance(v, str) for v in c.categories or ())}
     columns = model.encoder_.names if hasattr(model, "feature_names_in_") else None
-    batches = read_batches(partition, columns, text, numbers)
+    batches = read_batches(partition, columns)
     rows = _numbered(batches, partition.first_row)
     return _write(model, rows, np.arange(0), partition.source, folder, number)
 
@@ -179,10 +177,17 @@ def _write(
                 if not hasattr(model, "feature_names_in_"):
                     # A model that was fitted without column names ignores them.
                     frame = frame.set_axis(range(frame.shape[1]), axis=1)
-                table = to_arrow(score_rows(model, frame), rows, source, names, units, classes)
-                writer.write_table(table)
+                scores = _score_rows(model, frame, rows, source)
+                writer.write_table(to_arrow(scores, rows, source, names, units, classes))
                 n_rows += len(frame)
     return n_rows
+
+
+def _score_rows(model: Any, frame: Any, rows: Any, source: str | None) -> Scores:
+    try:
+        return score_rows(model, frame, rows)
+    except TableError as error:
+        raise error if source is None else TableError(f"{source!r}: {error}") from error
 
 
 @lru_cache(maxsize=2)

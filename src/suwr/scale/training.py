@@ -148,6 +148,6 @@ class ParquetTable(StoredTable):
 
     def _frames(self, columns: list[str]) -> Iterator[Any]:
         for partition in self.partitions:
-            yield from read_batches(partition, columns, set(), set())
+            yield from read_batches(partition, columns)
         # Return the memory that Arrow retains, before training starts.
         require("pyarrow", "tables", "Reading Parquet files").default_memory_pool().release_unused()

@@ -10,6 +10,15 @@ predictor in state ``s_t`` and ``c_t`` the weighted cost of the units revealed i
 Both terms of ``D_t`` come from the same row and label, so that most of the label noise cancels. The
 network regresses ``E[D_t | s_t]``, which is the baseline of the policy gradient; the policy stops
 where it is not positive.
+
+The losses are those of the predictors trained on the other fold. Their targets are a mixture of the
+label and of what the predictors of the row's own fold predict from all features. The two groups of
+predictors are trained on disjoint rows: an effect that only one of them has learned is noise, and
+revealing it is not rewarded. With predictions and targets from the same predictors, every effect in
+which they believe would be.
+
+Units that are informative only jointly are rarely drawn together by chance. Half of the exploration
+therefore follows `interactions`: after a unit, it prefers units that interact with it.
 """
 
 from __future__ import annotations
@@ -23,17 +32,24 @@ from torch import Tensor
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
-from suwr.nn.step import decide, reveal_units
+from suwr.nn.step import decide, reveal_units, uniform
 from suwr.training.config import Settings, linear_decay
 from suwr.training.data import Folds, Rows, group_by_fold, to_folds, to_models
-from suwr.training.loop import State
+from suwr.training.loop import Metrics, State
 from suwr.training.policy import PolicyPhase, PolicyTrainer
 from suwr.training.predictor import weighted_loss
 
-__all__ = ["ActorPhase", "ActorTrainer", "soft_targets"]
+__all__ = ["ActorPhase", "ActorTrainer", "interactions", "soft_targets"]
 
 # Rows of each fold per evaluation of the soft targets.
 SOFT_TARGET_ROWS = 4096
+# Masks evaluated to estimate the interactions, and bounds of the rows of each fold among them.
+INTERACTION_MASKS = 60_000
+INTERACTION_ROWS = (50, 300)
+# Largest number of units that are revealed at random before an interaction is measured.
+CONTEXT_UNITS = 3
+# Share of the exploration that follows the interactions.
+GUIDED_SHARE = 0.5
 
 
 @dataclass
@@ -84,10 +100,24 @@ class ActorPhase(PolicyPhase):
     """Train policy and predictors jointly on sampled rollouts."""
 
     name = "actor"
+    regularised = True
 
     def prepare(self) -> State:
         """See `PolicyPhase`."""
-        return {"soft_targets": soft_targets(self.network, self.inputs, self.loss, self.folds)}
+        return {
+            "interactions": interactions(
+                self.network, self.inputs, self.loss, self.folds, self._label_weight
+            )
+        }
+
+    @property
+    def _label_weight(self) -> float:
+        return self.settings.target_weight(len(self.folds.rows) // self.network.n_models)
+
+    def train_epoch(self) -> Metrics:
+        """See `PolicyPhase`."""
+        self.soft_targets = soft_targets(self.network, self.inputs, self.loss, self.folds)
+        return super().train_epoch()
 
     def train_batch(self, index: Tensor, progress: float) -> None:
         """See `PolicyPhase`."""
@@ -95,15 +125,14 @@ class ActorPhase(PolicyPhase):
         generator = self.folds.generator
         repeated = index.repeat(1, settings.rollouts)
         rows = self.folds.rows[repeated]
-        softness = linear_decay(progress, settings.soft_until, settings.hard_from)
-        targets = rows.targets.lerp(self.tensors["soft_targets"][repeated], softness)
+        targets = self.soft_targets[repeated].lerp(rows.targets, self._label_weight)
         fold_size = repeated.shape[1]
         weight, condition = self.weights.draw(2 * fold_size, generator)
         states = None
         with settings.precision(index.device):
             steps = _explore(
                 network, inputs, to_models(rows.values), weight, condition, settings, progress,
-                generator,
+                generator, self.tensors["interactions"],
             )  # fmt: skip
             if steps:
                 states = _VisitedStates.of(steps, fold_size)
@@ -115,7 +144,7 @@ class ActorPhase(PolicyPhase):
                 value = _policy_loss(steps, losses, to_models(rows.weight), scale, bonus)
         if steps:
             self.update_policy(value)
-        batch, mask = _predictor_batch(inputs, rows, states, settings, generator)
+        batch, mask = _predictor_batch(inputs, rows, states, settings, generator, index.shape[1])
         with settings.precision(index.device):
             value = weighted_loss(network, inputs, self.loss, batch, mask)
         self.update_predictors(value)
@@ -126,21 +155,64 @@ class ActorTrainer(PolicyTrainer):
 
     name = "actor"
     policy_phase = ActorPhase
+    screens = True
 
 
 @torch.no_grad()
 def soft_targets(
     network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: Folds
 ) -> Tensor:
-    """Cross-fitted predictions of all training rows from all features."""
+    """Predictions of all training rows from all features, by the predictors of their own fold."""
     network.eval()
     targets = folds.rows.targets.clone()
     for start in range(0, folds.size, SOFT_TARGET_ROWS):
         index = folds.indices[:, start : start + SOFT_TARGET_ROWS]
         values = folds.rows[index].values
         mask = torch.ones((*index.shape, inputs.n_columns), dtype=torch.bool, device=values.device)
-        targets[index] = network.cross_fitted(inputs.reveal(values, mask), loss)
+        targets[index] = network.in_fold(inputs.reveal(values, mask), loss)
     return targets
+
+
+@torch.no_grad()
+def interactions(
+    network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: Folds, label_weight: float
+) -> Tensor:
+    """How much more two units reduce the loss together than separately.
+
+    The mean over rows and random contexts of ``g(i, j) - g(i) - g(j)``, with ``g`` the reduction of
+    the cross-fitted loss, where it is positive.
+
+    Returns
+    -------
+    Tensor of shape (n_models, n_units, n_units)
+    """
+    network.eval()
+    n_units = inputs.n_units
+    pairs = torch.combinations(torch.arange(n_units, device=folds.indices.device))
+    least, most = INTERACTION_ROWS
+    size = min(folds.size, max(least, min(most, INTERACTION_MASKS // max(1, len(pairs)))))
+    rows = folds.rows[folds.indices[:, :size]]
+    everything = torch.ones((*rows.weight.shape, inputs.n_columns), dtype=torch.bool)
+    everything = everything.to(rows.device)
+    targets = network.in_fold(inputs.reveal(rows.values, everything), loss)
+    targets = targets.lerp(rows.targets, label_weight)
+    context = inputs.random_masks(tuple(rows.weight.shape), folds.generator, CONTEXT_UNITS)
+
+    def losses(units: Tensor) -> Tensor:
+        mask = context
+        for unit in units:
+            mask = inputs.add(mask, unit)
+        found = network.cross_fitted(inputs.reveal(rows.values, mask), loss)
+        return to_models(loss.of_prediction(found, targets) * rows.weight).mean(dim=1)
+
+    empty = losses(pairs.new_empty(0))
+    single = torch.stack([empty - losses(unit) for unit in torch.arange(n_units).unsqueeze(1)])
+    result = torch.zeros(len(empty), n_units, n_units, device=rows.device)
+    for i, j in pairs.tolist():
+        joint = empty - losses(pairs.new_tensor([i, j]))
+        result[:, i, j] = result[:, j, i] = joint - single[i] - single[j]
+    network.train()
+    return result.clamp_min(0.0)
 
 
 def _explore(
@@ -152,6 +224,7 @@ def _explore(
     settings: Settings,
     progress: float,
     generator: torch.Generator,
+    interaction: Tensor,
 ) -> list[_Step]:
     """Sample one rollout per row ``(n_models, n)``.
 
@@ -168,6 +241,8 @@ def _explore(
     row = torch.arange(n, device=device).expand(m, n)
     active = torch.ones(m, n, dtype=torch.bool, device=device)
     mask = torch.zeros(m, n, inputs.n_columns, dtype=torch.bool, device=device)
+    model = torch.arange(m, device=device).unsqueeze(1)
+    last: Tensor | None = None
     steps: list[_Step] = []
     for number in range(settings.max_steps):
         if number == 0 and condition is None:
@@ -190,11 +265,14 @@ def _explore(
             decision, stop = decision[:, going], stop[:, going]
             values, weight = values[:, going], weight[:, going]
             condition = None if condition is None else condition[:, going]
+            last = None if last is None else last[:, going]
         probability = decision.finite_logits.softmax(dim=-1)
         entropy = -(probability * probability.clamp_min(1e-9).log()).sum(dim=-1)
         sample = decision.sample(
-            partial(_renormalised, probability), settings.units_per_step, epsilon, generator, active
-        )
+            partial(_renormalised, probability), settings.units_per_step, epsilon, generator,
+            active, None if last is None else partial(_guided, interaction[model, last]),
+        )  # fmt: skip
+        last = sample.units[..., -1].clamp_min(0)
         mask, cost = reveal_units(inputs, mask, sample.units, weight=weight)
         log_prob = sample.behaviour_log_prob
         steps.append(_Step(row, active, mask, cost, stop, decision.gain, log_prob, entropy))
@@ -205,6 +283,14 @@ def _renormalised(probability: Tensor, available: Tensor) -> Tensor:
     """The distribution restricted to the available units."""
     left = probability * available
     return left / left.sum(dim=-1, keepdim=True).clamp_min(1e-12)
+
+
+def _guided(interaction: Tensor, available: Tensor) -> Tensor:
+    """Exploration that prefers units which interact with the last revealed one."""
+    weight = interaction * available
+    total = weight.sum(dim=-1, keepdim=True)
+    guided = torch.where(total > 0, weight / total.clamp_min(1e-12), uniform(available))
+    return (1 - GUIDED_SHARE) * uniform(available) + GUIDED_SHARE * guided
 
 
 @torch.no_grad()
@@ -276,20 +362,22 @@ def _predictor_batch(
     states: _VisitedStates | None,
     settings: Settings,
     generator: torch.Generator,
+    size: int,
 ) -> tuple[Rows, Tensor]:
-    """Rows and masks for the predictors: half random masks, half visited states."""
-    n_folds, size = rows.weight.shape
+    """``size`` rows of each fold under random masks, and as many in visited states."""
+    n_folds = len(rows.weight)
     random = inputs.random_masks((n_folds, size), generator, settings.max_random_units)
+    first = Rows(rows.values[:, :size], rows.targets[:, :size], rows.weight[:, :size])
     if states is None:
-        return rows, random
+        return first, random
     # A fold without active states draws inactive ones, which get weight 0.
     chance = states.active.to(torch.float32) + 1e-9
     pick = torch.multinomial(chance, size, replacement=True, generator=generator)
     fold = torch.arange(n_folds, device=pick.device).unsqueeze(1)
     position = states.position[fold, pick]
     joined = Rows(
-        torch.cat([rows.values, rows.values[fold, position]], dim=1),
-        torch.cat([rows.targets, rows.targets[fold, position]], dim=1),
-        torch.cat([rows.weight, rows.weight[fold, position] * states.active[fold, pick]], dim=1),
+        torch.cat([first.values, rows.values[fold, position]], dim=1),
+        torch.cat([first.targets, rows.targets[fold, position]], dim=1),
+        torch.cat([first.weight, rows.weight[fold, position] * states.active[fold, pick]], dim=1),
     )
     return joined, torch.cat([random, states.mask[fold, pick]], dim=1)

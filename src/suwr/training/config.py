@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
@@ -12,9 +11,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from suwr._utils.deprecation import warn_deprecated
 from suwr._utils.validation import Interval, check_parameters, parameter_error
 
-__all__ = ["Settings", "TrainingConfig", "linear_decay"]
+__all__ = ["Settings", "TrainingConfig", "current_names", "linear_decay"]
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _NON_NEGATIVE = Interval(Real, 0, None, closed="left")
@@ -28,6 +28,8 @@ _OLD_NAMES = {
     "least_continuation": "min_continuation",
     "most_continuation": "max_continuation",
     "states_per_row": None,
+    "soft_until": None,
+    "hard_from": None,
 }
 
 
@@ -42,18 +44,8 @@ def linear_decay(progress: float, start: float, end: float) -> float:
     return min(1.0, max(0.0, (end - progress) / (end - start)))
 
 
-def _without_old_names(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Replace the names of version 0.1, which model files may hold."""
-    for name in given:
-        if name in _OLD_NAMES:
-            new = _OLD_NAMES[name]
-            instead = "is ignored" if new is None else f"is now {new!r}"
-            warnings.warn(
-                f"The key {name!r} of the 'training' parameter {instead}, and will be an error in "
-                "version 0.3.",
-                FutureWarning,
-                stacklevel=3,
-            )
+def current_names(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by their present names: those of version 0.1 are renamed or dropped."""
     renamed = {_OLD_NAMES.get(name, name): value for name, value in given.items()}
     return {name: value for name, value in renamed.items() if name is not None}
 
@@ -79,7 +71,7 @@ class TrainingConfig:
         remains.
     pretrain_masks : int or None, default=None
         Random masks per row in a pretraining batch, at least 1. None is 2 for
-        ``trainer='lookahead'`` and 8 otherwise.
+        ``trainer='lookahead'`` and 4 otherwise.
     predictor_rate : float, default=3e-3
         Initial learning rate of the predictors, positive.
     weight_decay : float, default=0.1
@@ -112,10 +104,15 @@ class TrainingConfig:
         ``harden_from`` and the end.
     harden_from : float, default=0.5
         Start of that change, in [0, 1).
-    soft_until, hard_from : float, default=0.5, 0.8
-        Until ``soft_until`` the actor is rewarded with soft targets, the cross-fitted predictions
-        from all features; the labels replace them linearly until ``hard_from``.
-        ``0 <= soft_until < hard_from <= 1``.
+    label_weight : float or None, default=None
+        Weight of the label in the targets that reward the actor, in [0, 1]; the rest is a
+        prediction from all features, which has less variance. See `suwr.training.actor`. None is
+        0.3 up to 300 training rows, 0.5 from 800 on, and linear in between: the fewer rows there
+        are, the more the policy would overfit the labels.
+    policy_weight_decay : float, default=0.1
+        Weight decay of the actor's policy, at least 0.
+    policy_dropout : float, default=0.1
+        Dropout rate of the actor's policy, in [0, 1).
     average_decay : float, default=0.99
         Decay of the exponential moving average of the policy weights, in [0, 1).
     updates_per_walk : int, default=8
@@ -169,8 +166,9 @@ class TrainingConfig:
     stop_softness: float = 0.75
     stop_softness_end: float = 0.75
     harden_from: float = 0.5
-    soft_until: float = 0.5
-    hard_from: float = 0.8
+    label_weight: float | None = None
+    policy_weight_decay: float = 0.1
+    policy_dropout: float = 0.1
     average_decay: float = 0.99
 
     updates_per_walk: int = 8
@@ -205,8 +203,9 @@ class TrainingConfig:
         "stop_softness": [_POSITIVE],
         "stop_softness_end": [_POSITIVE],
         "harden_from": [_BELOW_ONE],
-        "soft_until": [_BELOW_ONE],
-        "hard_from": [_ABOVE_ZERO],
+        "label_weight": [None, _FRACTION],
+        "policy_weight_decay": [_NON_NEGATIVE],
+        "policy_dropout": [_BELOW_ONE],
         "average_decay": [_BELOW_ONE],
         "updates_per_walk": [_COUNT],
         "early_states": [_POSITIVE],
@@ -221,11 +220,6 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         check_parameters("TrainingConfig", self.constraints, vars(self))
-        if self.soft_until >= self.hard_from:
-            raise parameter_error(
-                "soft_until", "TrainingConfig", f"less than hard_from={self.hard_from}",
-                self.soft_until,
-            )  # fmt: skip
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any], owner: str) -> TrainingConfig:
@@ -238,7 +232,11 @@ class TrainingConfig:
             Class of the estimator, for the error message.
         """
         names = [field.name for field in fields(TrainingConfig)]
-        given = _without_old_names(given)
+        for name in given.keys() & _OLD_NAMES.keys():
+            new = _OLD_NAMES[name]
+            instead = "It has no effect" if new is None else f"Use {new!r} instead"
+            warn_deprecated(f"The setting {name!r} of 'training'", instead, "0.3.0", stacklevel=4)
+        given = current_names(given)
         for name, value in given.items():
             if name not in names:
                 expected = f"a mapping with some of the keys {', '.join(names)}"
@@ -274,7 +272,7 @@ class Settings(TrainingConfig):
     max_epochs: int = 100
     batch_size: int = 500
     mixed_precision: bool = False
-    pretrain_masks: int = 8
+    pretrain_masks: int = 4
     joint_rate: float = 0.1
 
     @property
@@ -286,6 +284,12 @@ class Settings(TrainingConfig):
     def finetune_epochs(self) -> int:
         """Epochs of predictor fine-tuning."""
         return max(1, round(self.finetune_fraction * self.max_epochs))
+
+    def target_weight(self, n_rows: int) -> float:
+        """The `label_weight` of a fit on ``n_rows`` training rows."""
+        if self.label_weight is not None:
+            return self.label_weight
+        return 0.5 - 0.2 * linear_decay(n_rows, 300, 800)
 
     def precision(self, device: torch.device) -> AbstractContextManager[Any]:
         """The autocast context of forward passes during training."""

@@ -24,6 +24,9 @@ __all__ = [
     "make_optimizer", "optimizer_step", "run_phases", "set_rate", "update_average",
 ]  # fmt: skip
 
+# Bytes of a history, of which an epoch takes about 150.
+MAX_HISTORY = 2**23
+
 State = dict[str, Tensor]
 History = list[dict[str, Any]]
 
@@ -199,6 +202,8 @@ def run_phases(
             torch.tensor(position).numpy().tobytes(),
             "All processes must read the same 'checkpoint': use a path that all of them can reach.",
         )
+    if saved is not None and not 0 <= saved[0] < len(phases):
+        raise _unusable_checkpoint()
     history: History = []
     for number, build in enumerate(phases):
         if saved is not None and number < saved[0]:
@@ -244,19 +249,51 @@ def _loop_state(generator: torch.Generator, history: History) -> State:
 
 
 def _restore(phase: Phase, generator: torch.Generator, state: State) -> History:
-    if "loop/history" not in state:
-        raise ModelFileError(
-            "The 'checkpoint' was written by an earlier version of suwr and cannot be resumed. "
-            "Delete it to start the fit from the beginning."
-        )
-    device = next(next(iter(phase.modules.values())).parameters()).device
-    phase.restore({k: v.to(device) for k, v in state.items() if not k.startswith("loop/")})
-    generator.set_state(state["loop/generator"])
-    torch.set_rng_state(state["loop/cpu"])
-    if generator.device.type == "cuda":
-        torch.cuda.set_rng_state(state["loop/cuda"], generator.device)
-    history: History = json.loads(bytes(state["loop/history"].numpy()))
+    try:
+        expected = phase.state() | _loop_state(generator, [])
+        _check_state(phase, state, expected)
+        device = next(next(iter(phase.modules.values())).parameters()).device
+        phase.restore({k: v.to(device) for k, v in state.items() if not k.startswith("loop/")})
+        generator.set_state(state["loop/generator"])
+        torch.set_rng_state(state["loop/cpu"])
+        if generator.device.type == "cuda":
+            torch.cuda.set_rng_state(state["loop/cuda"], generator.device)
+        history: History = json.loads(bytes(state["loop/history"].numpy()))
+        if not all(record.keys() == _record(1, phase, Metrics()).keys() for record in history):
+            raise ValueError("The history has other keys.")
+    except Exception as error:  # any failure is caused by the content of the file
+        raise _unusable_checkpoint() from error
     return history
+
+
+def _check_state(phase: Phase, state: State, expected: State) -> None:
+    """Raise an error unless a state has the names, types and shapes of this phase."""
+    for key, tensor in state.items():
+        if key.startswith("optimizer/"):
+            # Moments exist only after the first step; their optimizer checks the parameters.
+            _, name, number, kind = key.split("/")
+            group = phase.optimizers[name].param_groups[0]["params"]
+            shape = () if kind == "step" else group[int(number)].shape
+            known = kind in ("step", "exp_avg", "exp_avg_sq") and tensor.shape == shape
+        else:
+            known = tensor.dtype == expected[key].dtype and (
+                key == "loop/history" or tensor.shape == expected[key].shape
+            )
+        # The best objective is infinite before the first validation.
+        if not known or not (torch.isfinite(tensor).all() or key == "tensor/best"):
+            raise ValueError(f"{key[:80]!r} is not part of the state of this phase.")
+    missing = expected.keys() - state.keys()
+    if missing or not 0 < int(state["epoch"]) <= phase.epochs:
+        raise ValueError("The state is incomplete.")
+    if len(state["loop/history"]) > MAX_HISTORY:
+        raise ValueError("The history is too long.")
+
+
+def _unusable_checkpoint() -> ModelFileError:
+    return ModelFileError(
+        "The 'checkpoint' is damaged or was written by another version of suwr, and cannot be "
+        "resumed. Delete it to start the fit from the beginning."
+    )
 
 
 def _under(prefix: str, state: State) -> State:

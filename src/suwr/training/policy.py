@@ -51,6 +51,8 @@ class PolicyPhase(Phase):
 
     # Predictor updates of one batch.
     updates_per_batch = 1
+    # Whether the settings of the policy's regularisation apply.
+    regularised: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -72,7 +74,8 @@ class PolicyPhase(Phase):
             self.averaged, inputs, loss, validation, settings, weights
         )
         self.best = BestState(self.averaged, network.n_models)
-        self.policy_optimizer = make_optimizer(network.policy)
+        decay = settings.policy_weight_decay if self.regularised else 0.0
+        self.policy_optimizer = make_optimizer(network.policy, decay)
         self.predictor_optimizer = make_optimizer(network.predictor, settings.weight_decay)
         set_rate(self.predictor_optimizer, settings.predictor_rate * settings.joint_rate)
         self.total_loss = torch.zeros((), device=folds.indices.device)
@@ -159,7 +162,8 @@ class PolicyTrainer(Trainer):
 
     def build(self, architecture: Architecture, settings: Settings, n_models: int) -> Network:
         """See `Trainer`."""
-        return SeparateNetwork(architecture, settings.dropout, n_models)
+        rate = settings.policy_dropout if self.policy_phase.regularised else 0.0
+        return SeparateNetwork(architecture, settings.dropout, n_models, rate)
 
     def phases(
         self, network: Any, task: Task, folds: Folds, weights: SparsityWeights

@@ -57,6 +57,8 @@ class Trainer(ABC):
         Whether one model can be trained for a range of λ.
     supports_several_models : bool
         Whether several models can be trained together.
+    screens : bool
+        Whether the units of wide tables are screened before training.
     """
 
     name: ClassVar[str]
@@ -64,6 +66,7 @@ class Trainer(ABC):
     informed: ClassVar[bool] = False
     supports_range: ClassVar[bool] = True
     supports_several_models: ClassVar[bool] = True
+    screens: ClassVar[bool] = False
 
     def configure(self, config: TrainingConfig, **fit: Any) -> Settings:
         """Settings of a fit: ``config``, where None is the default of this trainer, and ``fit``."""

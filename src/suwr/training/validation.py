@@ -15,7 +15,13 @@ from suwr.training.config import Settings
 from suwr.training.data import Rows
 from suwr.training.sparsity import SparsityWeights
 
-__all__ = ["BestState", "Objective", "ValidationObjective", "validation_objective"]
+__all__ = [
+    "BestState",
+    "Objective",
+    "ValidationObjective",
+    "row_objectives",
+    "validation_objective",
+]
 
 
 class Objective(NamedTuple):
@@ -53,6 +59,16 @@ def validation_objective(
     condition : Tensor of shape (n,), optional
         Position of λ in its range, for every row.
     """
+    losses, costs = row_objectives(policy, loss, rows, condition)
+    value = ((losses + sparsity_weight * costs) * rows.weight).mean()
+    return Objective(value.cpu().reshape(1), (costs * rows.weight).mean().cpu().reshape(1))
+
+
+@torch.no_grad()
+def row_objectives(
+    policy: Policy, loss: Loss, rows: Rows, condition: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Loss and cost of every row under greedy inference; see `validation_objective`."""
     losses, costs = torch.empty_like(rows.weight), torch.empty_like(rows.weight)
     for place, part in rows.blocks():
         at = None if condition is None else condition[place]
@@ -62,8 +78,7 @@ def validation_objective(
         cost = torch.where(order >= 0, policy.inputs.costs[order.clamp_min(0)], 0.0)
         costs[place] = cost.sum(dim=1)
         losses[place] = loss.of_prediction(policy.predict(part.values, mask), part.targets)
-    value = ((losses + sparsity_weight * costs) * rows.weight).mean()
-    return Objective(value.cpu().reshape(1), (costs * rows.weight).mean().cpu().reshape(1))
+    return losses, costs
 
 
 class ValidationObjective:

@@ -148,7 +148,7 @@ function runPolicy(model, data, read) {
   let first = null;
   for (;;) {
     const { stop: chance, scores, prediction } = evaluate(model, known);
-    const left = data.units.map((_, u) => u).filter((u) => data.units[u].columns.some((c) => !known.has(c)));
+    const left = data.units.map((_, u) => u).filter((u) => model.selectable[u] && data.units[u].columns.some((c) => !known.has(c)));
     const budget = steps.length >= model.max_steps;
     const stop = budget || left.length === 0 ? 1 : chance;
     if (first === null) first = { prediction, stop };

@@ -1,0 +1,175 @@
+"""Comparison of a policy with a constant and with one fixed subset, on held-out rows."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor
+
+from suwr.exceptions import UninformativeModelWarning
+from suwr.nn.losses import Loss
+from suwr.nn.rollout import Policy
+from suwr.training.data import Rows
+from suwr.training.validation import row_objectives
+
+__all__ = ["HeldOutComparison", "compare_held_out"]
+
+# Training rows on which the fixed subset is chosen.
+SUBSET_ROWS = 1_000
+# Training rows below which a fit may fail for lack of data.
+FEW_ROWS = 500
+# λ, relative to the loss of the best constant prediction, above which it may be the reason.
+LARGE_WEIGHT = 0.05
+
+
+@dataclass(frozen=True)
+class HeldOutComparison:
+    """Objectives ``L(f(x ⊙ h), y) + λ ‖h‖`` on the validation rows of a fit.
+
+    Attributes
+    ----------
+    n_rows : int
+        Validation rows.
+    objective : float
+        Of the policy.
+    constant : float
+        Of the best constant prediction, which costs nothing.
+    fixed_subset : float
+        Of the same predictors with one set of units for all rows, of about the same cost.
+    mean_cost : float
+        Mean cost per row of the policy.
+    constant_error, subset_error : float
+        Standard errors of the differences between the policy's objective and those of the constant
+        and the fixed subset.
+    """
+
+    n_rows: int
+    objective: float
+    constant: float
+    fixed_subset: float
+    mean_cost: float
+    constant_error: float
+    subset_error: float
+
+    def to_dict(self) -> dict[str, float]:
+        """The attributes as plain numbers."""
+        return asdict(self)
+
+    def warn(self, owner: str, n_rows: int, relative_weight: float) -> None:
+        """Warn if the policy is not better than a constant, or worse than a fixed subset.
+
+        Differences of less than one standard error do not count.
+
+        Parameters
+        ----------
+        owner : str
+            Class of the estimator.
+        n_rows : int
+            Training rows.
+        relative_weight : float
+            λ, relative to the loss of the best constant prediction.
+        """
+        if self.objective >= self.constant - self.constant_error:
+            finding = "is no better than a constant prediction"
+        elif self.objective > self.fixed_subset + self.subset_error:
+            finding = "is worse than selecting the same features for every row"
+        else:
+            return
+        if n_rows < FEW_ROWS:
+            reason = f"{n_rows} training rows are few; try more rows or a smaller 'max_steps'"
+        elif relative_weight > LARGE_WEIGHT:
+            reason = "the sparsity weight is large; try a smaller 'sparsity_weight'"
+        else:
+            reason = (
+                "the features may be uninformative, or informative only jointly; try a smaller "
+                "'sparsity_weight', more 'rollouts' in 'training', or more rows"
+            )
+        warnings.warn(
+            f"The policy of this {owner} {finding} on {self.n_rows} held-out rows "
+            f"(objective {self.objective:.4g}, constant {self.constant:.4g}, fixed subset "
+            f"{self.fixed_subset:.4g}). Likely reason: {reason}.",
+            UninformativeModelWarning,
+            stacklevel=5,
+        )
+
+
+@torch.no_grad()
+def compare_held_out(
+    policy: Policy, loss: Loss, rows: Rows, validation: Rows, sparsity_weight: float, unit: float
+) -> HeldOutComparison:
+    """Evaluate a policy, the best constant and a fixed subset on the validation rows.
+
+    Parameters
+    ----------
+    policy : Policy
+    loss : Loss
+    rows, validation : Rows
+        The constant and the subset are chosen on training rows.
+    sparsity_weight : float
+        λ, relative to the loss of the best constant prediction.
+    unit : float
+        That loss, in the user's units.
+    """
+    losses, costs = row_objectives(policy, loss, validation)
+    own = losses + sparsity_weight * costs
+    mean = (rows.targets * rows.weight.unsqueeze(1)).mean(dim=0)
+    constant = loss.of_prediction(mean.expand(len(validation), -1), validation.targets)
+    units = _fixed_subset(policy, loss, rows, float((costs * validation.weight).mean()))
+    fixed = constant
+    if len(units) > 0:
+        mask = _union(policy, units).expand(len(validation), -1)
+        values = validation[slice(0, len(validation))].values
+        fixed = loss.of_prediction(policy.predict(values, mask), validation.targets)
+        fixed = fixed + sparsity_weight * policy.inputs.costs[units].sum()
+    n = len(validation)
+
+    def weighted(values: Tensor) -> float:
+        return float((values * validation.weight).mean())
+
+    def error(values: Tensor) -> float:
+        return float((values * validation.weight).std(correction=0)) * unit / math.sqrt(n)
+
+    return HeldOutComparison(
+        n_rows=n,
+        objective=weighted(own) * unit,
+        constant=weighted(constant) * unit,
+        fixed_subset=weighted(fixed) * unit,
+        mean_cost=weighted(costs),
+        constant_error=error(own - constant),
+        subset_error=error(own - fixed),
+    )
+
+
+def _fixed_subset(policy: Policy, loss: Loss, rows: Rows, budget: float) -> Tensor:
+    """Units chosen by forward selection on training rows, of total cost near ``budget``."""
+    inputs = policy.inputs
+    sample = rows[slice(0, min(len(rows), SUBSET_ROWS))]
+    chosen: list[int] = []
+    spent = 0.0
+    free = torch.ones(inputs.n_units, dtype=torch.bool, device=policy.device)
+    if inputs.selectable is not None:
+        free &= inputs.selectable
+    while bool(free.any()):
+        found = {}
+        for unit in torch.nonzero(free)[:, 0].tolist():
+            mask = _union(policy, inputs.costs.new_tensor([*chosen, unit]).long())
+            prediction = policy.predict(sample.values, mask.expand(len(sample), -1))
+            losses = loss.of_prediction(prediction, sample.targets) * sample.weight
+            found[unit] = float(losses.mean())
+        best = min(found, key=lambda unit: found[unit])
+        cost = float(inputs.costs[best])
+        # Stop where the total is nearest to the budget.
+        if spent + cost - budget > budget - spent:
+            break
+        chosen.append(best)
+        spent += cost
+        free[best] = False
+    return torch.tensor(chosen, dtype=torch.long, device=policy.device)
+
+
+def _union(policy: Policy, units: Tensor) -> Tensor:
+    """The mask that reveals all of ``units``, of shape (1, n_columns)."""
+    return policy.inputs.membership[units].any(dim=0, keepdim=True)

@@ -1,0 +1,194 @@
+"""Raw cells that were not revealed change nothing and raise nothing, in every kind of table."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from tests.helpers.raw_cells import OBJECTS, TEXTS, fit_random_policy, mixed_table, poisoned_cells
+
+from suwr import SUWRClassifier
+from suwr.baselines import AllFeaturesClassifier, CAEClassifier, L2XClassifier
+from suwr.estimators.poison import poison_check
+from suwr.exceptions import TableError
+
+
+def as_objects(columns):
+    array = np.empty((len(columns["age"]), len(columns)), dtype=object)
+    for number, cells in enumerate(columns.values()):
+        for row, cell in enumerate(cells):
+            array[row, number] = cell
+    return array
+
+
+def as_pandas(columns):
+    return pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in columns.items()})
+
+
+def as_text(columns):
+    return {name: [None if c is None else str(c) for c in cells] for name, cells in columns.items()}
+
+
+KINDS = {
+    "pandas": (OBJECTS, as_pandas),
+    "object array": (OBJECTS, as_objects),
+    "nested lists": (OBJECTS, lambda columns: as_objects(columns).tolist()),
+    "pandas text": (TEXTS, lambda columns: pd.DataFrame(as_text(columns))),
+    "polars": (TEXTS, lambda columns: pl.DataFrame(as_text(columns))),
+    "pyarrow": (TEXTS, lambda columns: pl.DataFrame(as_text(columns)).to_arrow()),
+    "array of text": (TEXTS, lambda columns: np.array(list(as_text(columns).values())).T),
+}
+
+
+@pytest.fixture(scope="module")
+def unnamed_model():
+    X, y = mixed_table()
+    return fit_random_policy(X.to_numpy(dtype=object), y)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hidden_cells_change_nothing(kind, mixed_model, unnamed_model):
+    cells, build = KINDS[kind]
+    named = kind not in ("object array", "nested lists", "array of text")
+    model = mixed_model if named else unnamed_model
+    X = mixed_table(seed=1)[0]
+    clean = X if named else X.to_numpy(dtype=object)
+    mask, probability = model.select(clean), model.predict_proba(clean)
+    texts = [narrative.text() for narrative in model.explain(clean)]
+    assert (~mask).sum() > len(X)
+    assert mask.any(axis=0).all()
+    for seed in range(3):
+        bad = build(poisoned_cells(X, mask, cells, seed))
+        np.testing.assert_array_equal(model.select(bad), mask)
+        np.testing.assert_array_equal(model.predict_proba(bad), probability)
+        np.testing.assert_array_equal(
+            model.predict_masked(bad, mask), model.predict_masked(clean, mask)
+        )
+        assert [narrative.text() for narrative in model.explain(bad)] == texts
+        np.testing.assert_array_equal(model.cost(bad), model.cost(clean))
+        sampled = model.mask_probability(bad, mask, policy="sampled")
+        np.testing.assert_array_equal(
+            sampled, model.mask_probability(clean, mask, policy="sampled")
+        )
+
+
+@pytest.mark.parametrize("library", [lambda X: X, lambda X: X.to_numpy(dtype=object), pl.DataFrame])
+def test_poison_check_starts_from_the_raw_table(library, mixed_model, unnamed_model):
+    X = library(mixed_table(seed=1)[0].astype({"level": float}))
+    model = unnamed_model if isinstance(X, np.ndarray) else mixed_model
+    report = poison_check(model, X, random_state=0)
+    assert report.passed
+    assert report.n_cells > 10 * report.n_rows
+
+
+def test_poison_check_notices_types_inferred_from_the_table(mixed_model, monkeypatch):
+    """A reader that infers the type of a column, as before, reads other rows differently."""
+    parse = type(mixed_model.encoder_).parse
+
+    def inferring(self, columns, rows=None):
+        """Compare the texts of a column with the categories if a cell is not of its type."""
+        table = parse(self, columns, rows)
+        for number in table.invalid:
+            table.columns[number] = table.columns[number].astype(str)
+            if self.codes[number].categories is None:
+                table.columns[number] = np.full(table.n_rows, np.nan)
+        return table
+
+    monkeypatch.setattr(type(mixed_model.encoder_), "parse", inferring)
+    assert not poison_check(mixed_model, mixed_table(seed=1)[0], random_state=0).passed
+
+
+def test_categories_that_look_like_numbers(mixed_model):
+    """A part of a table without the letter category may hold integers."""
+    X = mixed_table(seed=2)[0]
+    part = X[X["code"] != "x"]
+    expected = mixed_model.predict_proba(X)[(X["code"] != "x").to_numpy()]
+    for code in (part["code"], part["code"].astype(int), part["code"].astype(float)):
+        np.testing.assert_array_equal(mixed_model.predict_proba(part.assign(code=code)), expected)
+
+
+@pytest.mark.parametrize("cell", ["soon", 10**400, np.inf, {"a": 1}, pd.Timestamp(0)])
+def test_a_revealed_cell_that_cannot_be_parsed_is_an_error(cell, mixed_model):
+    X = mixed_table(seed=1)[0]
+    mask = mixed_model.select(X)
+    column = int(np.argmax(mask[:, :2].sum(axis=0)))
+    row, name = int(np.flatnonzero(mask[:, column])[3]), X.columns[column]
+    bad = X.astype(object)
+    bad.iat[row, column] = cell
+    bad.iloc[0, ~mask[0]] = "secret"
+    where = rf"Row {row} of column '{name}' must be .*, as in fit\. Got .* instead"
+    for call in (mixed_model.predict, mixed_model.select, mixed_model.explain, mixed_model.cost,
+                 lambda X: mixed_model.predict_masked(X, mask),
+                 lambda X: mixed_model.mask_probability(X, mask),
+                 lambda X: mixed_model.mask_probability(X, mask, policy="sampled")):  # fmt: skip
+        with pytest.raises(TableError, match=where) as caught:
+            call(bad)
+        assert "secret" not in str(caught.value)
+    mixed_model.predict_masked(bad, np.zeros((1, 6), dtype=bool))
+
+
+def test_errors_name_the_index_of_a_frame(mixed_model):
+    X = mixed_table(seed=1)[0].astype(object)
+    row, revealed = np.argwhere(mixed_model.select(X))[40]
+    X.iat[row, revealed] = object()
+    with pytest.raises(TableError, match=f"Row {row} of column"):
+        mixed_model.explain(X.iloc[[row]])
+
+
+@pytest.mark.parametrize("shape", [3, (2, 2, 2)])
+def test_errors_about_the_shape_quote_no_cell(shape, unnamed_model):
+    with pytest.raises(ValueError, match=r"D array|dim 3") as caught:
+        unnamed_model.predict(np.full(shape, 123.25).tolist())
+    assert "123.25" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        (10**400, "Row 2 of column 'x1' is an integer of 1329 bits, which is too large"),
+        ({"a": 1}, "Row 2 of column 'x1' is a value of the type dict, which is not supported"),
+        (pd.Timestamp(0), "Row 2 of column 'x1' is a value of the type Timestamp"),
+        ("a", "Column 'x1' mixes numbers and text: row 0 is a number, row 2 is a string"),
+        (True, "Column 'x1' mixes booleans and numbers: row 0 is a number, row 2 is a boolean"),
+        (np.inf, "infinity in column 'x1', row 2"),
+    ],
+)
+def test_fit_checks_every_cell(cell, message):
+    X = np.arange(12.0).reshape(6, 2).astype(object)
+    X[2, 1] = cell
+    for table in (X, X.tolist()):
+        with pytest.raises(TableError, match=message):
+            SUWRClassifier().fit(table, [0, 1] * 3)
+
+
+def test_missing_values_of_pandas_in_arrays():
+    X = np.random.RandomState(0).randn(20, 2).astype(object)
+    X[3, 1] = pd.NA
+    model = SUWRClassifier(max_epochs=1, hidden_size=4).fit(X, [0, 1] * 10)
+    assert model.encoder_.codes[1].has_missing
+    other = X.copy()
+    other[3, 1] = None
+    np.testing.assert_array_equal(model.predict_proba(X), model.predict_proba(other))
+
+
+def test_baselines_check_the_cells_that_they_read():
+    X, y = mixed_table(60)
+    bad = X.assign(age=X["age"].astype(object))
+    bad.loc[5, "age"] = "old"
+    for kind in (AllFeaturesClassifier, L2XClassifier):
+        model = kind(max_epochs=1, hidden_size=4, random_state=0).fit(X, y)
+        for call in (model.predict, model.select) if kind is L2XClassifier else (model.predict,):
+            with pytest.raises(TableError, match="Row 5 of column 'age'"):
+                call(bad)
+    model = CAEClassifier(max_epochs=1, hidden_size=4, max_steps=1, random_state=0).fit(X, y)
+    unused = X.columns[~model.select(X)[0]][0]
+    bad = X.assign(**{unused: [object()] * len(X)})
+    np.testing.assert_array_equal(model.predict_proba(bad), model.predict_proba(X))
+
+
+def test_cells_observed_in_a_session_are_parsed_by_type(mixed_model):
+    X = mixed_table(seed=1)[0]
+    session, row = mixed_model.acquire(), X.iloc[0]
+    while not session.done:
+        session.observe({name: str(row[name]) for name in session.next_columns})
+    steps = mixed_model.explain(X.iloc[:1])[0].steps
+    assert session.narrative().steps == steps

@@ -1,0 +1,131 @@
+"""`fit` is all or nothing: an exception or an interrupt leaves the estimator as it was."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from failed_fits import interrupt_training, unchanged
+from sklearn.exceptions import NotFittedError
+
+from suwr import SUWRClassifier, SUWRRegressor, fit_partitions, load
+from suwr.estimators.checkpoint import FileCheckpoint
+
+SMALL = {"max_epochs": 2, "hidden_size": 8, "n_layers": 1, "random_state": 0, "device": "cpu"}
+KINDS = [SUWRClassifier, SUWRRegressor]
+
+
+@pytest.fixture
+def table(rng):
+    X = pd.DataFrame(rng.randn(80, 3), columns=["a", "b", "c"])
+    return X, (X["a"] > 0).astype(int)
+
+
+def test_refused_target_keeps_the_order_of_the_columns(table):
+    X, y = table
+    clf = SUWRClassifier(**SMALL).fit(X[["a", "b"]], y)
+    with_nan = y.astype(float).where(y.index > 0)
+    with unchanged(clf, X[["a", "b"]]), pytest.raises(ValueError, match="NaN"):
+        clf.fit(X[["b", "a"]], with_nan)
+    assert clf.feature_names_in_.tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("epochs", [0, 1, 3])
+def test_interrupted_refit_with_other_classes(table, epochs, monkeypatch, tmp_path):
+    X, y = table
+    clf = SUWRClassifier(**SMALL).fit(X, y)
+    interrupt_training(monkeypatch, epochs)
+    with unchanged(clf, X), pytest.raises(KeyboardInterrupt):
+        clf.fit(X[["c"]], np.resize(["p", "q", "r"], len(X)))
+    assert clf.classes_.tolist() == [0, 1]
+    clf.save(tmp_path / "m.suwr")
+    np.testing.assert_array_equal(load(tmp_path / "m.suwr").predict(X), clf.predict(X))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"groups": {"g": ["absent"]}},
+        {"costs": [1.0, -1.0, 1.0]},
+        {"hidden_size": 0},
+        {"device": "no such device"},
+        {"checkpoint": "no such folder/c"},
+        {"training": {"rollouts": -1}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_refused_parameters(kind, change, table):
+    X, y = table
+    model = kind(**SMALL).fit(X, y)
+    model.set_params(**change)
+    with unchanged(model, X), pytest.raises((ValueError, OSError)):
+        model.fit(X[["c", "b", "a"]], y)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_interrupt_after_training(kind, table, monkeypatch):
+    X, y = table
+    model = kind(**SMALL).fit(X, y)
+
+    def finish(self, *args):
+        original(self, *args)
+        raise KeyboardInterrupt
+
+    original = kind._finish
+    monkeypatch.setattr(kind, "_finish", finish)
+    with unchanged(model, X), pytest.raises(KeyboardInterrupt):
+        model.fit(X.to_numpy()[:, :2], 1 - y)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_checkpoint_that_cannot_be_removed(kind, table, monkeypatch, tmp_path):
+    X, y = table
+    model = kind(**SMALL).fit(X, y)
+
+    def remove(self):
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(FileCheckpoint, "remove", remove)
+    model.set_params(checkpoint=tmp_path / "c")
+    with unchanged(model, X), pytest.raises(PermissionError):
+        model.fit(X, 1 - y)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_failed_first_fit_leaves_an_unfitted_estimator(kind, table, monkeypatch):
+    X, y = table
+    model = kind(**SMALL)
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="inconsistent"):
+        model.fit(X, y[:-1])
+    interrupt_training(monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert vars(model) == before
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_refit_replaces_every_fitted_attribute(table):
+    X, y = table
+    model = SUWRClassifier(**SMALL, sparsity_weight=(0.01, 0.1)).fit(X, y)
+    model.set_params(sparsity_weight="auto").fit(X.to_numpy(), y)
+    assert not hasattr(model, "feature_names_in_")
+    assert model.weight_range_ is None
+    fresh = SUWRClassifier(**SMALL).fit(X.to_numpy(), y)
+    np.testing.assert_array_equal(
+        model.predict_proba(X.to_numpy()), fresh.predict_proba(X.to_numpy())
+    )
+
+
+@pytest.mark.parametrize("failure", ["target", "interrupt"])
+def test_fit_partitions(failure, table, monkeypatch, tmp_path):
+    X, y = table
+    model = SUWRClassifier(**SMALL).fit(X, y)
+    bad = X[["c", "a", "b"]].assign(y=np.resize(["p", "q", "r"], len(X)))
+    if failure == "target":
+        bad.loc[3, "y"] = None
+    bad.to_parquet(tmp_path / "a.parquet")
+    interrupt_training(monkeypatch)
+    expected = ValueError if failure == "target" else KeyboardInterrupt
+    with unchanged(model, X), pytest.raises(expected):
+        fit_partitions(model, tmp_path / "a.parquet", "y")

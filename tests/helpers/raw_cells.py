@@ -1,0 +1,59 @@
+"""A table with columns of every type, and raw cells that do not fit the types."""
+
+import datetime
+import decimal
+
+import numpy as np
+import pandas as pd
+import torch
+
+from suwr import SUWRClassifier
+
+#: Texts that a file may hold in any column.
+TEXTS = ["maybe", "x", "", "NA", "1e400", "1" + "0" * 400, "1_000", "2020-01-01", "7", "True",
+         "inf", "9007199254740993", "a;b", " ", "€"]  # fmt: skip
+#: Objects that an array or a data frame may hold in any column.
+OBJECTS = [*TEXTS, None, np.nan, pd.NA, pd.NaT, 7, -1.5, 1e30, np.inf, 10**400, 10**5000, True,
+           np.bool_(False), datetime.date(2020, 1, 1), pd.Timestamp("2020-01-01"),
+           np.datetime64("2020-01-01", "ns"), np.timedelta64(5, "ns"), {"a": 1}, [1, 2], b"maybe",
+           np.ones(3), 1j, decimal.Decimal("sNaN"), object()]  # fmt: skip
+
+
+def mixed_table(n=160, seed=0):
+    """Return numbers, booleans and text; the categories of 'code' look like numbers."""
+    rng = np.random.RandomState(seed)
+    X = pd.DataFrame(
+        {
+            "age": rng.randint(18, 80, n).astype(float),
+            "member": rng.rand(n) < 0.5,
+            "code": rng.choice(["1", "2", "x"], n),
+            "city": rng.choice(["Oslo", "Rome"], n),
+            "level": pd.Categorical(rng.choice([1, 2, 3], n)),
+            "size": rng.randn(n),
+        }
+    )
+    risk = (X["code"] == "1") + 2.0 * X["member"] + (X["age"] > 50) + 0.1 * rng.randn(n)
+    return X, np.where(risk > 1.5, "high", "low")
+
+
+def fit_random_policy(X, y):
+    """Return a model with random weights that reveals every column in some rows, few in each."""
+    model = SUWRClassifier(max_epochs=1, hidden_size=16, max_steps=3, random_state=0).fit(X, y)
+    for seed in range(100):
+        generator = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for parameter in model.policy_.network.parameters():
+                parameter.normal_(0, 0.6, generator=generator)
+        if model.select(X).any(axis=0).all():
+            return model
+    raise AssertionError("No seed gives a policy that reveals every column.")
+
+
+def poisoned_cells(X, mask, cells, seed=0):
+    """Return the columns of a frame as lists, with every unrevealed cell replaced."""
+    rng = np.random.RandomState(seed)
+    columns = {name: X[name].tolist() for name in X.columns}
+    for number, name in enumerate(X.columns):
+        for row in np.flatnonzero(~mask[:, number]):
+            columns[name][row] = cells[rng.randint(len(cells))]
+    return columns

@@ -1,0 +1,57 @@
+"""The comparison of a fit with a constant prediction and a fixed subset."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from suwr import SUWRClassifier
+from suwr.exceptions import UninformativeModelWarning
+from suwr.training.comparison import HeldOutComparison
+
+
+def comparison(**changes):
+    values = {
+        "n_rows": 100, "objective": 0.5, "constant": 0.7, "fixed_subset": 0.5,
+        "mean_cost": 2.0, "constant_error": 0.02, "subset_error": 0.02,
+    }  # fmt: skip
+    return HeldOutComparison(**{**values, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "n_rows", "weight", "message"),
+    [
+        ({"objective": 0.69}, 5_000, 0.01, "no better than a constant .* uninformative"),
+        ({"objective": 0.71}, 100, 0.01, "constant .* 100 training rows are few"),
+        ({"objective": 0.71}, 5_000, 0.2, "constant .* the sparsity weight is large"),
+        ({"objective": 0.53}, 5_000, 0.01, "worse than selecting the same features"),
+    ],
+)
+def test_a_poor_fit_is_reported_with_a_reason(changes, n_rows, weight, message):
+    with pytest.warns(UninformativeModelWarning, match=message):
+        comparison(**changes).warn("C", n_rows, weight)
+
+
+def test_a_good_fit_is_silent():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        comparison().warn("C", 5_000, 0.01)
+        comparison(objective=0.51).warn("C", 5_000, 0.01)
+
+
+def test_noise_warns_and_costs_nothing():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 5)), rng.integers(0, 2, 200)
+    with pytest.warns(UninformativeModelWarning, match="few"):
+        model = SUWRClassifier(max_epochs=20, hidden_size=16, random_state=0).fit(X, y)
+    assert model.validation_["objective"] == pytest.approx(model.validation_["constant"], abs=0.1)
+    assert model.validation_["n_rows"] == 20
+
+
+def test_the_constant_is_that_of_the_training_rows():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 3))
+    y = X[:, 0] > 0
+    model = SUWRClassifier(max_epochs=20, hidden_size=16, random_state=0).fit(X, y)
+    assert model.validation_["constant"] == pytest.approx(np.log(2), abs=0.01)
+    assert model.validation_["objective"] < 0.5
