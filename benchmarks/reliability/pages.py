@@ -77,16 +77,16 @@ def hostile_table(strings: list[str], seed: int) -> tuple[pd.DataFrame, np.ndarr
     """A table with hostile names, categories, classes and row labels."""
     rng = np.random.RandomState(seed)
     n = 4 * len(strings)
-    half = len(strings) // 2
-    frame = pd.DataFrame(
-        {
-            name: rng.choice(strings, n) if i < half else rng.randn(n)
-            for i, name in enumerate(strings)
-        },
-        index=[f"{strings[i % len(strings)]} {i}" for i in range(n)],
-    )
+    # Objects, because the string type of pandas cannot represent lone surrogates.
+    texts = np.array(strings, dtype=object)
+    columns = [
+        pd.Series(rng.choice(texts, n), dtype=object) if i < len(strings) // 2 else rng.randn(n)
+        for i in range(len(strings))
+    ]
+    frame = pd.DataFrame(dict(enumerate(columns))).set_axis(pd.Index(texts, dtype=object), axis=1)
+    frame.index = pd.Index([f"{strings[i % len(strings)]} {i}" for i in range(n)], dtype=object)
     groups = {f"group {strings[0]}": [strings[0], strings[-1]]}
-    return frame, rng.choice(strings[:4], n), groups
+    return frame, rng.choice(texts[:4], n), groups
 
 
 def attack_model(
