@@ -33,7 +33,7 @@ class TableError(SuwrError, ValueError):
     Examples
     --------
     >>> import suwr
-    >>> suwr.audit.audit_files("nowhere.csv", model="m.suwr")
+    >>> suwr.audit.audit_files("nowhere.csv", masks="masks.csv")
     Traceback (most recent call last):
     suwr.exceptions.TableError: There is no file nowhere.csv.
     """

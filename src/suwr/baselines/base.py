@@ -185,7 +185,7 @@ class BaseSelector(BaseBaseline):
 
     def _column_masks(self, selected: Tensor) -> Tensor:
         """Masks over columns: the union of the selected units, bool ``(n, n_columns)``."""
-        membership = torch.as_tensor(self.units_.membership, device=selected.device)
+        membership = torch.tensor(self.units_.membership, device=selected.device)
         return selected.to(torch.float32) @ membership.to(torch.float32) > 0
 
     def _masked_predictions(self, values: Tensor, mask: Tensor) -> Tensor:
