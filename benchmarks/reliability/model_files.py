@@ -1,139 +1,279 @@
-"""Robustness against corrupted and forged model files.
+"""Robustness against corrupted and forged model files and checkpoints.
 
-    python benchmarks/reliability/model_files.py [cases]
+    python benchmarks/reliability/model_files.py [--models N] [--checkpoints N]
 
-Corrupted files (bit flips, truncations, rewritten headers) must raise `ModelFileError` or load the
-identical model. Forged files, which have a valid digest, must raise `ModelFileError` or load a
-model that predicts and can be saved and loaded again. None may execute code, hang or exhaust the
-memory. The cases are seeded and therefore reproducible.
+Corrupted files (bit flips, truncations, rewritten headers) must raise `ModelFileError` or hold the
+identical content. Forged files, which have a valid digest, must raise `ModelFileError` or load a
+model that predicts and can be saved and loaded again; a fit must refuse a forged checkpoint or
+finish with such a model. None may execute code. Loading a model and predicting a row must take at
+most 2 seconds of CPU time and address space of four times the size of the file plus 200 MB, which
+is enforced. The cases are seeded and therefore reproducible.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
 import resource
+import signal
 import sys
+import tempfile
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "helpers"))
 import hostile_files
 import numpy as np
 import pandas as pd
+import torch
+from limited_load import SLACK, address_space
 
 from common import machine, write_json
+from suwr import SUWRClassifier
+from suwr.estimators.checkpoint import FileCheckpoint
 from suwr.estimators.io import from_bytes, to_bytes
 from suwr.exceptions import ModelFileError
 
 HERE = Path(__file__).parent
 FIXTURES = HERE.parents[1] / "tests" / "estimators" / "fixtures"
+GOOD = ("refused", "same content", "working model")
+SECONDS = 2.0
+# Cases per child process, and the CPU time after which the child is killed.
+BATCH, CHILD_SECONDS = 500, 300
 # Fractions of the cases; forgeries that load are slow, since each of them must predict.
 SHARES = {
-    "bit flips": 0.3,
-    "cuts and splices": 0.2,
-    "headers": 0.2,
-    "states": 0.2,
-    "tensors": 0.05,
-    "deep JSON": 0.05,
-}
+    "model files": {
+        "bit flips": 0.3, "cuts and splices": 0.2, "headers": 0.2, "states": 0.2, "tensors": 0.04,
+        "sizes": 0.02, "deep JSON": 0.04,
+    },
+    "checkpoints": {
+        "bit flips": 0.3, "cuts and splices": 0.25, "headers": 0.25, "states": 0.1, "tensors": 0.1,
+    },
+}  # fmt: skip
+Case = Callable[[bytes, bool], str]
 
 
-def peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+class TooSlow(BaseException):
+    """Raised by the timer."""
 
 
-def start() -> list[tuple[bytes, bytes, object]]:
-    """The stored files, the same models saved again, and rows to predict."""
-    subjects = []
-    for kind in ("classifier", "regressor"):
-        data = (FIXTURES / f"{kind}-1.suwr").read_bytes()
+@contextmanager
+def limits(size: int) -> Iterator[None]:
+    """Enforce the limits of one load."""
+
+    def stop(*_: Any) -> None:
+        raise TooSlow
+
+    signal.signal(signal.SIGPROF, stop)
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (address_space() + 4 * size + SLACK, hard))
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+
+
+# One case.
+
+
+class ModelFile:
+    """A stored model, and rows that it can predict."""
+
+    def __init__(self, kind: str) -> None:
+        self.data = (FIXTURES / f"{kind}-1.suwr").read_bytes()
         rows = json.loads((FIXTURES / f"{kind}-1.json").read_text())["rows"]
-        X = pd.DataFrame(rows) if kind == "classifier" else rows
-        model = from_bytes(data)
-        model.explain(X)
-        subjects.append((data, to_bytes(model), X))
-    return subjects
+        self.X = pd.DataFrame(rows) if kind == "classifier" else np.array(rows)
+        model = from_bytes(self.data)
+        model.explain(self.X)
+        self.again = to_bytes(model)
 
-
-def verdict(data: bytes, whole: bytes, X: object, accident: bool) -> str:
-    """Outcome of one case."""
-    with hostile_files.watched() as seen:
-        try:
-            model = from_bytes(data)
-        except ModelFileError:
-            return "code was run" if seen else "refused"
-    if seen:
-        return "code was run"
-    again = to_bytes(model)
-    if accident:
-        return "same model" if again == whole else "another model"
-    # A model fitted without column names warns about a data frame.
-    model.explain(X if hasattr(model, "feature_names_in_") else np.asarray(X))
-    return "working model" if to_bytes(from_bytes(again)) == again else "unstable model"
-
-
-def measure(n_cases: int) -> dict:
-    warnings.simplefilter("error")
-    subjects = start()
-    families = hostile_files.ACCIDENTS | hostile_files.FORGERIES
-    results, before = {}, peak_mb()
-    for name, alter in families.items():
-        counts, slowest, begun = Counter(), 0.0, time.perf_counter()
-        for number in range(round(SHARES[name] * n_cases)):
-            stored, whole, X = subjects[number % 2]
-            data = alter(stored, Random(f"{name} {number}"))
-            clock = time.perf_counter()
+    def __call__(self, data: bytes, accident: bool) -> str:
+        with limits(len(data)), hostile_files.watched() as seen:
             try:
-                outcome = verdict(data, whole, X, name in hostile_files.ACCIDENTS)
-            except Exception as error:
-                outcome = f"crash: {type(error).__name__}"
-                print(f"{name} {number}: {error!r:.300}", file=sys.stderr)
-            slowest = max(slowest, time.perf_counter() - clock)
-            counts[outcome] += 1
-        results[name] = {
-            "cases": sum(counts.values()),
+                model = from_bytes(data)
+                X = self._rows(model)
+                model.predict(X[:1])
+            except ModelFileError:
+                model = None
+        if seen:
+            return "code was run"
+        if model is None:
+            return "refused"
+        again = to_bytes(model)
+        if accident:
+            return "same content" if again == self.again else "other content"
+        if model.n_features_in_ < 100 and len(getattr(model, "classes_", ())) < 100:
+            model.explain(X)
+        return "working model" if to_bytes(from_bytes(again)) == again else "unstable model"
+
+    def _rows(self, model: Any) -> Any:
+        if model.n_features_in_ != self.X.shape[1]:
+            return np.zeros((2, model.n_features_in_))
+        # A model fitted without column names warns about a data frame.
+        return self.X if hasattr(model, "feature_names_in_") else np.asarray(self.X)
+
+
+class Checkpoint:
+    """The checkpoint of a small fit, interrupted in the middle of training the policy."""
+
+    PARAMS = {"max_epochs": 2, "hidden_size": 4, "n_layers": 1, "random_state": 0, "device": "cpu"}
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "fit.checkpoint"
+        rng = np.random.RandomState(0)
+        self.X = rng.randn(40, 3)
+        self.y = (self.X[:, 0] > 0).astype(int)
+        write, written = FileCheckpoint.write, []
+
+        def interrupted(checkpoint: FileCheckpoint, *args: Any) -> None:
+            write(checkpoint, *args)
+            written.append(checkpoint.identity)
+            if len(written) == 2:
+                raise KeyboardInterrupt
+
+        FileCheckpoint.write = interrupted  # type: ignore[method-assign]
+        try:
+            self.fit()
+        except KeyboardInterrupt:
+            pass
+        FileCheckpoint.write = write  # type: ignore[method-assign]
+        self.data, self.identity = self.path.read_bytes(), written[0]
+        self.content = self.read()
+
+    def fit(self) -> SUWRClassifier:
+        return SUWRClassifier(checkpoint=self.path, **self.PARAMS).fit(self.X, self.y)
+
+    def read(self) -> Any:
+        found = FileCheckpoint(self.path, self.identity).read()
+        assert found is not None
+        return found[0], {k: v.numpy().tobytes() for k, v in sorted(found[1].items())}
+
+    def __call__(self, data: bytes, accident: bool) -> str:
+        self.path.write_bytes(data)
+        try:
+            if accident:
+                with limits(len(data)), hostile_files.watched() as seen:
+                    content = self.read()
+                if seen:
+                    return "code was run"
+                return "same content" if content == self.content else "other content"
+            with limits(len(data)):
+                model = self.fit()
+        except ModelFileError:
+            return "refused"
+        model.explain(self.X[:5])
+        again = to_bytes(model)
+        return "working model" if to_bytes(from_bytes(again)) == again else "unstable model"
+
+
+# Many cases.
+
+
+def attempt(case: Case, data: bytes, accident: bool) -> tuple[str, float]:
+    begun = time.process_time()
+    try:
+        outcome = case(data, accident)
+    except TooSlow:
+        outcome = "too slow"
+    except MemoryError:
+        outcome = "too much memory"
+    except Exception as error:
+        outcome = f"crash: {type(error).__name__}"
+        print(f"{error!r:.300}", file=sys.stderr)
+    return outcome, time.process_time() - begun
+
+
+def in_child(numbers: range, work: Callable[[int], tuple[str, float]]) -> list[tuple[str, float]]:
+    """Run cases in a forked process; one that dies counts as killed, and the next continues."""
+    results: list[tuple[str, float]] = []
+    while len(results) < len(numbers):
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(reader)
+            resource.setrlimit(resource.RLIMIT_CPU, (CHILD_SECONDS, CHILD_SECONDS))
+            with os.fdopen(writer, "w") as pipe:
+                for number in numbers[len(results) :]:
+                    pipe.write(json.dumps(work(number)) + "\n")
+                    pipe.flush()
+            os._exit(0)
+        os.close(writer)
+        with os.fdopen(reader) as pipe:
+            results += [tuple(json.loads(line)) for line in pipe]
+        status = os.waitpid(child, 0)[1]
+        if status != 0:
+            results.append((f"killed: status {status}", 0.0))
+    return results
+
+
+def measure(name: str, cases: list[Any], n_cases: int) -> dict[str, Any]:
+    """Run all families of one kind of file."""
+    families = hostile_files.ACCIDENTS | hostile_files.FORGERIES
+    results = {}
+    for family, share in SHARES[name].items():
+        accident, begun = family in hostile_files.ACCIDENTS, time.perf_counter()
+
+        def work(number: int, family: str = family, accident: bool = accident) -> tuple[str, float]:
+            case = cases[number % len(cases)]
+            data = families[family](case.data, Random(f"{family} {number}"))
+            return attempt(case, data, accident)
+
+        found: list[tuple[str, float]] = []
+        for start in range(0, round(share * n_cases), BATCH):
+            found += in_child(range(start, min(start + BATCH, round(share * n_cases))), work)
+        counts = Counter(outcome for outcome, _ in found)
+        results[family] = {
+            "cases": len(found),
             **counts,
-            "slowest_seconds": round(slowest, 3),
+            "slowest_cpu_seconds": round(max(seconds for _, seconds in found), 3),
             "seconds": round(time.perf_counter() - begun, 1),
-            "peak_mb": round(peak_mb()),
         }
-        print(name, results[name], flush=True)
-    return {"peak_mb_before": round(before), "families": results}
+        print(name, family, results[family], flush=True)
+    return results
 
 
-def table(result: dict) -> str:
+def table(result: dict[str, Any]) -> str:
     """Format the results as Markdown."""
-    about, families = result["about"], result["families"]
-    total = sum(f["cases"] for f in families.values())
-    good = ("refused", "same model", "working model")
-    bad = total - sum(f.get(outcome, 0) for f in families.values() for outcome in good)
+    about, kinds = result["about"], result["kinds"]
+    every = [family for families in kinds.values() for family in families.values()]
+    total = sum(family["cases"] for family in every)
+    bad = total - sum(family.get(outcome, 0) for family in every for outcome in GOOD)
     lines = [
-        "# Corrupted and forged model files",
+        "# Corrupted and forged model files and checkpoints",
         "",
         f"{total:,} seeded cases, {bad} bad outcomes ({about['machine']}, {about['date']}). Bad "
-        "outcomes are an exception other than `ModelFileError`, a different model from a corrupted "
-        "file, a forged model that does not predict, and executed code.",
+        "outcomes are an exception other than `ModelFileError`, other content of a corrupted file, "
+        "a forged model that does not predict, executed code, and exceeded limits: 2 seconds of CPU "
+        "time, and address space of four times the size of the file plus 200 MB, to load a model "
+        "and predict a row, or to read a checkpoint or resume from it.",
         "",
-        "| alteration | digest | cases | rejected | same or working model | bad | slowest | peak |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| file | alteration | digest | cases | refused | same or working | bad | slowest |",
+        "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for name, f in families.items():
-        loaded = f.get("same model", 0) + f.get("working model", 0)
-        wrong = f["cases"] - f.get("refused", 0) - loaded
-        digest = "wrong" if name in hostile_files.ACCIDENTS else "right"
-        lines.append(
-            f"| {name} | {digest} | {f['cases']:,} | {f.get('refused', 0):,} | {loaded:,} | "
-            f"{wrong} | {f['slowest_seconds']:.2f} s | {f['peak_mb']} MB |"
-        )
+    for kind, families in kinds.items():
+        for name, family in families.items():
+            works = family.get("same content", 0) + family.get("working model", 0)
+            wrong = family["cases"] - family.get("refused", 0) - works
+            right = "wrong" if name in hostile_files.ACCIDENTS else "right"
+            lines.append(
+                f"| {kind} | {name} | {right} | {family['cases']:,} | "
+                f"{family.get('refused', 0):,} | {works:,} | {wrong} | "
+                f"{family['slowest_cpu_seconds']:.2f} s |"
+            )
     lines += [
         "",
-        f"Peak memory of the process before the first case: {result['peak_mb_before']} MB. For a "
-        "forged model that loads, the time includes the prediction of twelve rows and saving and "
-        "loading it again.",
+        "The slowest case is in CPU time and includes what the limits do not cover: narratives of "
+        "twelve rows, and saving and loading the model again.",
         "",
         f"Command: `{about['command']}`",
         "",
@@ -141,12 +281,31 @@ def table(result: dict) -> str:
     return "\n".join(lines)
 
 
-if __name__ == "__main__":
-    if "--table" in sys.argv:
-        stored = json.loads((HERE / "model_files.json").read_text())
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", type=int, default=100_000, help="mutants of model files")
+    parser.add_argument("--checkpoints", type=int, default=20_000, help="mutants of checkpoints")
+    parser.add_argument("--table", action="store_true", help="only rewrite the page")
+    options = parser.parse_args()
+    path = HERE / "model_files.json"
+    if options.table:
+        stored = json.loads(path.read_text())
     else:
-        n_cases = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-        stored = {"about": machine(), **measure(n_cases)}
-        write_json(HERE / "model_files.json", stored)
+        warnings.simplefilter("error")
+        torch.set_num_threads(1)
+        with tempfile.TemporaryDirectory() as folder:
+            models = [ModelFile(kind) for kind in ("classifier", "regressor")]
+            kinds = {
+                "model files": measure("model files", models, options.models),
+                "checkpoints": measure(
+                    "checkpoints", [Checkpoint(Path(folder))], options.checkpoints
+                ),
+            }
+        stored = {"about": machine(), "kinds": kinds}
+        write_json(path, stored)
     (HERE / "model_files.md").write_text(table(stored))
     print(table(stored))
+
+
+if __name__ == "__main__":
+    main()

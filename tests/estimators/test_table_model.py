@@ -140,11 +140,11 @@ def test_lone_surrogates_are_refused(kind, place, table):
     X, y = table
     params = {}
     if place == "column":
-        X = X.rename(columns={"b": SURROGATE})
+        X = X.set_axis(pd.Index(["a", SURROGATE, "c"], dtype=object), axis=1)
     elif place == "group":
         params["groups"] = {SURROGATE: ["a", "b"]}
     else:
-        X = X.assign(b=np.resize(np.array(["u", SURROGATE], dtype=object), len(X)))
+        X = X.assign(b=pd.Series(["u", SURROGATE] * (len(X) // 2), dtype=object))
     with pytest.raises(ValueError, match="lone surrogate"):
         kind(**SMALL, **params).fit(X, y)
 

@@ -177,6 +177,33 @@ def rewritten_tensors(data: bytes, rng: Random) -> bytes:
     return forged(state, tensors)
 
 
+def rewritten_sizes(data: bytes, rng: Random) -> bytes:
+    """A consistent model of any size, or one whose declared sizes are not those of its tensors."""
+    if rng.random() < 0.5:
+        state, tensors = take_apart(data)
+        for _ in range(rng.choice((1, 1, 2, 3))):
+            field = rng.choice(sorted(state["architecture"]))
+            number = round(10 ** rng.uniform(0, 6))
+            state["architecture"][field] = (
+                [rng.randrange(1, 999), rng.randrange(1, 999)] if field == "image_shape" else number
+            )
+        if rng.random() < 0.5:
+            # Enough bytes for the numbers, in tensors of other names.
+            extra = np.zeros(rng.randrange(1, 200_000), rng.choice([np.float32, np.uint8]))
+            tensors |= {f"more.{i}": extra[i::7] for i in range(7)}
+        return forged(state, tensors)
+    n_columns = round(10 ** rng.uniform(0, 4.5))
+    classifier = "classes" in take_apart(data)[0]
+    return resized(
+        data, n_columns,
+        n_classes=round(10 ** rng.uniform(0.31, 5)) if classifier else 1,
+        hidden_size=rng.choice((1, 2, 8)),
+        groups=[[0, n_columns - 1]] if n_columns > 1 and rng.random() < 0.3 else None,
+        max_steps=rng.choice((None, None, None, 1, 40)),
+        reveals=rng.random() < 0.5,
+    )  # fmt: skip
+
+
 def deep(data: bytes, rng: Random) -> bytes:
     """JSON that is nested too deeply, in the header or in the text."""
     state, tensors = take_apart(data)
@@ -194,7 +221,12 @@ def deep(data: bytes, rng: Random) -> bytes:
 # Without a right digest, a file is refused or carries the very same model.
 ACCIDENTS = {"bit flips": flipped, "cuts and splices": cut, "headers": rewritten_header}
 # With one it may be another model, but a working one.
-FORGERIES = {"states": rewritten_state, "tensors": rewritten_tensors, "deep JSON": deep}
+FORGERIES = {
+    "states": rewritten_state,
+    "tensors": rewritten_tensors,
+    "sizes": rewritten_sizes,
+    "deep JSON": deep,
+}
 
 _FORBIDDEN = (
     "compile", "exec", "os.system", "os.exec", "os.posix_spawn", "os.fork", "subprocess.Popen",
