@@ -23,7 +23,7 @@ def test_a_narrative_without_steps():
     assert narrative.label == "a"
     text = narrative.text()
     assert "a over 99 %, b under 1 %" in text
-    assert "stop probability 90%" in text
+    assert "stop probability 90 %" in text
     assert "Predicted a from 0 of 3 features." in text
 
 
