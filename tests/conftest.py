@@ -26,13 +26,13 @@ def diabetes():
 def classifier(cancer):
     X, y = cancer
     columns = list(X.columns[:10])
-    return SUWRClassifier(max_epochs=40, hidden_size=32, random_state=0).fit(X[columns], y)
+    return SUWRClassifier(max_epochs=12, hidden_size=32, random_state=0).fit(X[columns], y)
 
 
 @pytest.fixture(scope="session")
 def regressor(diabetes):
     X, y = diabetes
-    return SUWRRegressor(max_epochs=40, hidden_size=32, random_state=0).fit(X, y)
+    return SUWRRegressor(max_epochs=25, hidden_size=32, random_state=0).fit(X, y)
 
 
 @pytest.fixture(scope="session")

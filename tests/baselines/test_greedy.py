@@ -16,11 +16,11 @@ from suwr.nn.inputs import MaskedInputs
 
 @pytest.mark.parametrize("method", ["GDFS", "DIME"])
 def test_the_control_column_is_revealed_first(method):
-    X, y = switch()
+    X, y = switch(600)
     # With the published exploration rate, DIME needs more epochs.
     params = {
         "GDFS": {"max_steps": 2, "max_epochs": 30},
-        "DIME": {"sparsity_weight": 0.1, "max_epochs": 80},
+        "DIME": {"sparsity_weight": 0.1, "max_epochs": 40},
     }[method]
     model = fit(f"{method}Classifier", X, y, **params)
     order = model.policy_.rollout(model._encode(model._read(X))).order[:, :, 0]
