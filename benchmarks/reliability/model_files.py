@@ -23,7 +23,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -142,10 +142,8 @@ class Checkpoint:
                 raise KeyboardInterrupt
 
         FileCheckpoint.write = interrupted  # type: ignore[method-assign]
-        try:
+        with suppress(KeyboardInterrupt):
             self.fit()
-        except KeyboardInterrupt:
-            pass
         FileCheckpoint.write = write  # type: ignore[method-assign]
         self.data, self.identity = self.path.read_bytes(), written[0]
         self.content = self.read()
@@ -253,8 +251,8 @@ def table(result: dict[str, Any]) -> str:
         "",
         f"{total:,} seeded cases, {bad} bad outcomes ({about['machine']}, {about['date']}). Bad "
         "outcomes are an exception other than `ModelFileError`, other content of a corrupted file, "
-        "a forged model that does not predict, executed code, and exceeded limits: 2 seconds of CPU "
-        "time, and address space of four times the size of the file plus 200 MB, to load a model "
+        "a forged model that does not predict, executed code, and exceeded limits: 2 seconds of "
+        "CPU time, and address space of four times the size of the file plus 200 MB, to load a model "
         "and predict a row, or to read a checkpoint or resume from it.",
         "",
         "| file | alteration | digest | cases | refused | same or working | bad | slowest |",
