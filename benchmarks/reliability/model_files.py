@@ -252,8 +252,8 @@ def table(result: dict[str, Any]) -> str:
         f"{total:,} seeded cases, {bad} bad outcomes ({about['machine']}, {about['date']}). Bad "
         "outcomes are an exception other than `ModelFileError`, other content of a corrupted file, "
         "a forged model that does not predict, executed code, and exceeded limits: 2 seconds of "
-        "CPU time, and address space of four times the size of the file plus 200 MB, to load a model "
-        "and predict a row, or to read a checkpoint or resume from it.",
+        "CPU time, and address space of four times the size of the file plus 200 MB, to load a "
+        "model and predict a row, or to read a checkpoint or resume from it.",
         "",
         "| file | alteration | digest | cases | refused | same or working | bad | slowest |",
         "| --- | --- | --- | ---: | ---: | ---: | ---: | ---: |",
