@@ -55,8 +55,8 @@ class HeldOutComparison:
     subset_error: float
 
     def to_dict(self) -> dict[str, float]:
-        """The attributes as plain numbers."""
-        return asdict(self)
+        """The attributes as floats, which model files keep exactly."""
+        return {name: float(value) for name, value in asdict(self).items()}
 
     def warn(self, owner: str, n_rows: int, relative_weight: float) -> None:
         """Warn if the policy is not better than a constant, or worse than a fixed subset.
