@@ -185,7 +185,10 @@ class BaseSelector(BaseBaseline):
 
     def _column_masks(self, selected: Tensor) -> Tensor:
         """Masks over columns: the union of the selected units, bool ``(n, n_columns)``."""
-        membership = torch.tensor(self.units_.membership, device=selected.device)
+        if self.units_.single:
+            # The identity matrix is a view with negative strides, which torch refuses.
+            return selected
+        membership = torch.as_tensor(self.units_.membership, device=selected.device)
         return selected.to(torch.float32) @ membership.to(torch.float32) > 0
 
     def _masked_predictions(self, values: Tensor, mask: Tensor) -> Tensor:
