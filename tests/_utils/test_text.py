@@ -7,7 +7,7 @@ from suwr._utils.text import MAX_VALUES, format_revealed, format_value, percent,
     ("p", "text"),
     [
         (0.0, "0 %"),
-        (1e-9, "under 1 %"),
+        (1e-9, "0 %"),
         (0.005, "1 %"),
         (0.125, "13 %"),
         (0.5, "50 %"),
@@ -16,7 +16,7 @@ from suwr._utils.text import MAX_VALUES, format_revealed, format_value, percent,
         (1.0, "100 %"),
     ],
 )
-def test_probabilities_are_rounded_half_up_and_never_to_certainty(p, text):
+def test_probabilities_are_rounded_half_up_and_to_certainty_only_at_six_decimals(p, text):
     assert percent(p) == text
 
 

@@ -71,7 +71,10 @@ def check_unicode(values: Iterable[Any], what: str) -> None:
 
 
 def percent(p: float) -> str:
-    """Format a probability; only 0 and 1 themselves are shown as '0 %' and '100 %'.
+    """Format a probability; '0 %' and '100 %' are exact to six decimals.
+
+    Single precision rounds probabilities so close to 0 and 1 that the page, which computes in
+    double precision, would word them otherwise.
 
     Examples
     --------
@@ -80,9 +83,9 @@ def percent(p: float) -> str:
     >>> percent(0.005), percent(0.125)
     ('1 %', '13 %')
     """
-    if 0.0 < p < 0.005:
+    if 1e-6 < p < 0.005:
         return "under 1 %"
-    if 0.995 <= p < 1.0:
+    if 0.995 <= p < 1.0 - 1e-6:
         return "over 99 %"
     # Round half up, as JavaScript does on the HTML page; Python rounds half to even.
     hundred = 100 * float(p)

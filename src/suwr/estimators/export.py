@@ -62,12 +62,18 @@ def export_model(model: SequentialModel, policy: Policy) -> PageModel:
         "bound": BOUND,
         "max_steps": policy.max_steps,
         "units_per_step": policy.units_per_step,
-        "selectable": model.selectable_units_.tolist(),
+        "selectable": _selectable(policy),
         "output": _output(model, policy.loss),
         **describe_network(policy, weights),
         "references": _references(model, policy),
     }
     return PageModel(description, np.concatenate([w.ravel() for w in weights]))
+
+
+def _selectable(policy: Policy) -> list[bool]:
+    """Whether each unit can be revealed."""
+    inputs = policy.inputs
+    return [True] * inputs.n_units if inputs.selectable is None else inputs.selectable.tolist()
 
 
 def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:

@@ -37,8 +37,8 @@ function significant(number, digits) {
 
 /** Format a probability; '0 %' and '100 %' are exact. */
 function percent(p) {
-  if (p > 0 && p < 0.005) return "under 1 %";
-  if (p >= 0.995 && p < 1) return "over 99 %";
+  if (p > 1e-6 && p < 0.005) return "under 1 %";
+  if (p >= 0.995 && p < 1 - 1e-6) return "over 99 %";
   return `${(100 * p).toFixed(0)} %`;
 }
 
