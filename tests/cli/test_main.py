@@ -97,7 +97,7 @@ def test_range_of_sparsity_weights_and_mean_features(folder):
     assert pd.read_csv(out)["n_selected"].tolist() == expected.sum(axis=1).tolist()
     assert run("explain", model, data, "--row", 0, "--mean-features", wanted).exit_code == 0
     message = one_line(run("predict", model, data, "--out", out, "--mean-features", 1000))
-    assert "'mean_features' parameter must lie in" in message
+    assert "'mean_features' parameter must be in" in message
 
 
 def test_explain_writes_a_page(folder):
@@ -168,7 +168,7 @@ def test_invalid_files(folder):
     assert "cannot be read" in one_line(run("fit", folder / "broken.parquet", *out))
     assert "gone.csv" in one_line(run("fit", folder / "gone.csv", *out))
     words = ["predict", folder / "data.csv", folder / "data.csv", "--out", folder / "p.csv"]
-    assert "not a model file" in one_line(run(*words))
+    assert "not a suwr model file" in one_line(run(*words))
 
 
 def test_invalid_options_of_predict_and_explain(folder):
