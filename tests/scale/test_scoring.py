@@ -194,7 +194,7 @@ def test_on_the_command_line(tmp_path, model, rows, monkeypatch):
     words = ["predict", str(FIXTURES / "classifier-1.suwr"), "?.parquet", "--out", "scored/"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
-    assert "2,000 predictions in 2 files in scored" in done.output
+    assert "2,000 predictions to 2 files in scored" in done.output
     again = CliRunner().invoke(app, words)
     assert "2 of them were there before" in again.output
     check(pd.read_parquet("scored/part-00001.parquet"), model, rows)
