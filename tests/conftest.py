@@ -26,7 +26,8 @@ def diabetes():
 def classifier(cancer):
     X, y = cancer
     columns = list(X.columns[:10])
-    return SUWRClassifier(max_epochs=12, hidden_size=32, random_state=0).fit(X[columns], y)
+    settings = {"max_epochs": 12, "n_predictors": 2, "hidden_size": 32, "sparsity_weight": 0.05}
+    return SUWRClassifier(**settings, random_state=0).fit(X[columns], y)
 
 
 @pytest.fixture(scope="session")

@@ -91,7 +91,7 @@ def test_the_poison_check_detects_a_leak(sequential):
 
     class Leaking(type(inputs)):
         def reveal(self, values, mask):
-            return super().reveal(values, mask) + 0.01 * values.nan_to_num()[:, :1]
+            return super().reveal(values, mask) + 0.01 * values.nan_to_num().sum(1, keepdim=True)
 
     try:
         model.policy_.inputs = Leaking(**vars(inputs))

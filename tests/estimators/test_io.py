@@ -11,14 +11,14 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 import pytest
-from hostile_files import ACCIDENTS, FORGERIES, forged, resized, take_apart, watched
+from hostile_files import ACCIDENTS, FORGERIES, forged, resized, rows_for, take_apart, watched
 from sklearn.datasets import make_classification
 
 import suwr
 import suwr.estimators.io as module
 from suwr import Patches, SUWRClassifier, SUWRRegressor, TrainingConfig
 from suwr.estimators.io import from_bytes, to_bytes
-from suwr.exceptions import ModelFileError
+from suwr.exceptions import ModelFileError, TableError
 
 FIXTURES = Path(__file__).parent / "fixtures"
 SMALL = {"max_epochs": 2, "hidden_size": 8, "random_state": 0}
@@ -277,9 +277,10 @@ def test_forged_files_are_refused_or_work(kind, family):
         for number in range(60):
             try:
                 model = from_bytes(FORGERIES[family](data, Random(number)))
-            except ModelFileError:
+                model.predict(rows_for(model, rows))
+            # A forged type of a column refuses the cells of the original type.
+            except (ModelFileError, TableError):
                 continue
-            model.predict(rows)
     assert seen == []
 
 

@@ -256,3 +256,11 @@ def watched() -> Iterator[list[str]]:
         yield _seen
     finally:
         _seen = None
+
+
+def rows_for(model, X):
+    """Return the rows of the original model in a form that a forged model accepts."""
+    if model.n_features_in_ != X.shape[1]:
+        return np.zeros((2, model.n_features_in_))
+    # A model fitted without column names warns about a data frame.
+    return X if hasattr(model, "feature_names_in_") else np.asarray(X)

@@ -35,8 +35,7 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("processes")
     leave_checkpoint(path / "stopped")
     common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port(), "WORLD_SIZE": "2"}
-    quiet = "ignore::suwr.exceptions.UninformativeModelWarning"
-    command = [sys.executable, "-W", "error", "-W", quiet, two_processes.__file__, str(path)]
+    command = [sys.executable, "-W", "error", two_processes.__file__, str(path)]
     pair = [
         subprocess.Popen(command, env=os.environ | common | {"RANK": str(rank)}, stderr=-1)
         for rank in range(2)

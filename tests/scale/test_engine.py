@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -106,6 +107,8 @@ def test_an_invalid_address_is_a_connection_error(monkeypatch):
             engine(address),
         ):
             pass
+        # The failed client must not remain the default scheduler of the process.
+        assert dask.config.get("scheduler", None) is None
 
 
 def test_a_cluster_without_workers_is_a_connection_error(monkeypatch):

@@ -196,7 +196,7 @@ def test_on_the_command_line(tmp_path, model, rows, monkeypatch):
     assert done.exit_code == 0, done.output
     assert "2,000 predictions to 2 files in scored" in done.output
     again = CliRunner().invoke(app, words)
-    assert "2 of them were there before" in again.output
+    assert "2 of them already existed" in again.output
     check(pd.read_parquet("scored/part-00001.parquet"), model, rows)
     wrong = CliRunner().invoke(app, [*words[:2], "c*.parquet", "--out", "other/"])
     assert wrong.exit_code == 1

@@ -281,6 +281,10 @@ class BaseSUWR(SequentialModel):
         self, data: TrainingData, plan: FitPlan, network: Network, history: list[dict[str, Any]]
     ) -> None:
         """Store the result of training."""
+        if not all(bool(torch.isfinite(weight).all()) for weight in network.state_dict().values()):
+            raise FloatingPointError(
+                "Training diverged: the weights of the networks are not finite."
+            )
         device = torch.device(self.device_)
         self.history_, self.choices_ = history, plan.choices
         selectable = None if plan.screening is None else plan.screening.kept.cpu().numpy()

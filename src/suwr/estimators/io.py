@@ -180,6 +180,8 @@ def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
         or state["n_features"] != len(encoder.names)
         or a.conditioned != (model.weight_range_ is not None)
         or (a.informed and a.n_outputs < 2)
+        # Before the patches are enumerated: a forged shape may have 10¹² of them.
+        or (isinstance(model.groups, Patches) and model.groups.n_columns != a.n_columns)
     ):
         raise ModelFileError("Its parts are inconsistent.")
     network = _make_network(a, tensors)

@@ -58,6 +58,7 @@ async def _identity(value: Any) -> Any:
 
 
 def _connect(scheduler: str) -> Any:
+    import dask
     from dask.sizeof import sizeof
     from distributed import Client
 
@@ -73,9 +74,12 @@ def _connect(scheduler: str) -> Any:
                 return _identity(data)
             return super().scatter(data, *args, **{**kwargs, "broadcast": True})
 
+    default = dask.config.get("scheduler", None)
     try:
         client = ReplicatingClient(scheduler, timeout=TIMEOUT)
     except (OSError, ValueError) as error:
+        # A client that fails to connect remains the default scheduler of this process.
+        dask.config.set(scheduler=default)
         raise ConnectionError(
             "The scheduler must be the address of a running Dask scheduler, such as "
             f"'tcp://10.0.0.1:8786'. Got {scheduler!r} instead: {error}"

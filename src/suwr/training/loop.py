@@ -26,6 +26,8 @@ __all__ = [
 
 # Bytes of a history, of which an epoch takes about 150.
 MAX_HISTORY = 2**23
+# The state of Adam for one parameter.
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 State = dict[str, Tensor]
 History = list[dict[str, Any]]
@@ -274,7 +276,12 @@ def _check_state(phase: Phase, state: State, expected: State) -> None:
             _, name, number, kind = key.split("/")
             group = phase.optimizers[name].param_groups[0]["params"]
             shape = () if kind == "step" else group[int(number)].shape
-            known = kind in ("step", "exp_avg", "exp_avg_sq") and tensor.shape == shape
+            known = (
+                kind in MOMENTS
+                and tensor.shape == shape
+                and (kind == "exp_avg" or bool((tensor >= 0).all()))
+                and all(f"optimizer/{name}/{number}/{other}" in state for other in MOMENTS)
+            )
         else:
             known = tensor.dtype == expected[key].dtype and (
                 key == "loop/history" or tensor.shape == expected[key].shape
