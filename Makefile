@@ -8,7 +8,7 @@ LIBRARY := $(VENV)/.library
 DEV     := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test docs lint types minimal reproduce audit format clean
+.PHONY: help setup demo test docs lint types hashes minimal reproduce audit format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -42,6 +42,9 @@ lint: $(DEV)  ## ruff: lint and format
 
 types: $(DEV)  ## mypy
 	$(BIN)/mypy
+
+hashes: $(DEV)  ## digests of the pinned versions; needs network access
+	$(BIN)/python benchmarks/reliability/hashes.py
 
 minimal: $(DEV)  ## smoke test with the oldest supported versions and no extras
 	$(BIN)/python benchmarks/reliability/minimal.py

@@ -25,6 +25,7 @@ def comparison(**changes):
         ({"objective": 0.71}, 100, 0.01, "constant .* 100 training rows are few"),
         ({"objective": 0.71}, 5_000, 0.2, "constant .* the sparsity weight is large"),
         ({"objective": 0.53}, 5_000, 0.01, "worse than selecting the same features"),
+        ({"mean_cost": 0.0}, 100, 0.01, "selects no features, .* 100 training rows are few"),
     ],
 )
 def test_a_poor_fit_is_reported_with_a_reason(changes, n_rows, weight, message):
@@ -43,8 +44,10 @@ def test_noise_warns_and_costs_nothing():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), rng.integers(0, 2, 200)
     with pytest.warns(UninformativeModelWarning, match="few"):
-        model = SUWRClassifier(max_epochs=20, hidden_size=16, random_state=0).fit(X, y)
+        model = SUWRClassifier(max_epochs=60, random_state=0).fit(X, y)
+    assert model.select(X).sum() == 0
     assert model.validation_["objective"] == pytest.approx(model.validation_["constant"], abs=0.1)
+    assert "actor" not in {record["phase"] for record in model.history_}
     assert model.validation_["n_rows"] == 20
 
 

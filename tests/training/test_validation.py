@@ -75,12 +75,12 @@ def test_rollout_and_validation_agree_with_single_models(informed, settings):
 def test_the_best_epoch_is_kept_for_each_model():
     network = make_network()
     best = BestState(network, M)
-    best.update(torch.tensor([1.0, 2.0, 3.0]))
+    best.update(torch.tensor([1.0, 2.0, 3.0]), 1)
     first = [part.state_dict() for part in network.split()]
     for parameter in network.parameters():
         parameter.data.add_(1.0)
     second = [part.state_dict() for part in network.split()]
-    best.update(torch.tensor([0.5, 2.5, 1.0]))
+    best.update(torch.tensor([0.5, 2.5, 1.0]), 2)
     best.load()
     for part, expected in zip(network.split(), (second[0], first[1], second[2]), strict=True):
         for name, tensor in part.state_dict().items():

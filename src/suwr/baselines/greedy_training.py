@@ -147,7 +147,7 @@ class GreedyPhase(Phase):
         objective = self.validate(self.policy)
         # Early epochs, with a high temperature or much exploration, are good by chance only.
         if progress >= 0.5:
-            self.best.update(objective.value)
+            self.best.update(objective.value, self.epoch)
         return Metrics(
             float(total) / n_batches,
             float(objective.value),

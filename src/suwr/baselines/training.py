@@ -212,7 +212,7 @@ class SelectorPhase(Phase):
             metrics = self.validate()
         if not self.keep_last or self.epoch + 1 == schedule.max_epochs:
             best = float(self.best.value)
-            self.best.update(torch.tensor([metrics.validation_objective]))
+            self.best.update(torch.tensor([metrics.validation_objective]), self.epoch)
             improved = float(self.best.value) < best
             self.epochs_without_improvement = 0 if improved else self.epochs_without_improvement + 1
         return replace(metrics, training_loss=float(total) / n_batches)

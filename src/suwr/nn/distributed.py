@@ -17,7 +17,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch import distributed as dist
-from torch.nn import functional as F
 
 __all__ = ["ProcessGroup", "Shard", "torchrun_process_group"]
 
@@ -40,12 +39,6 @@ class Shard:
     def slice(self, x: Tensor) -> Tensor:
         """This shard of a tensor whose second dimension is the rows."""
         return x[:, self.start : self.stop]
-
-    def dropout(self, x: Tensor, rate: float) -> Tensor:
-        """Dropout with the noise that a single process would draw for these rows."""
-        # Every process draws the noise of all rows, which keeps their generators in step.
-        noise = F.dropout(x.new_ones(x.shape[0], self.n_rows, *x.shape[2:]), rate)
-        return x * self.slice(noise)
 
 
 class ProcessGroup:

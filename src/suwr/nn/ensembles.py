@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -79,13 +80,60 @@ class EnsembleMLP(Ensemble):
             return _exchange(self.evaluate(_exchange(x, self.group), shard=shard), self.group)
         last = len(self.weights) - 1
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = torch.baddbmm(bias, x, weight)
+            x = _affine(bias, x, weight)
             if layer < last:
                 x = F.hardswish(x)
                 if self.dropout and self.training:
-                    drop = F.dropout if shard is None else shard.dropout
-                    x = drop(x, self.dropout)
+                    x = _dropout(x, self.dropout, shard)
         return x
+
+
+class _Affine(torch.autograd.Function):
+    """``torch.baddbmm`` whose backward pass copies the transposed weights.
+
+    OpenBLAS multiplies by a transposed matrix at less than half of its speed.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return torch.baddbmm(bias, x, weight)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+        x, weight = ctx.saved_tensors
+        of_x = None
+        if ctx.needs_input_grad[1]:
+            of_x = torch.bmm(gradient, weight.transpose(1, 2).contiguous())
+        of_weight = torch.bmm(x.transpose(1, 2), gradient)
+        return gradient.sum(dim=1, keepdim=True), of_x, of_weight
+
+
+def _affine(bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+    if x.device.type == "cpu":
+        return _Affine.apply(bias, x, weight)
+    return torch.baddbmm(bias, x, weight)
+
+
+def _dropout(x: Tensor, rate: float, shard: Shard | None) -> Tensor:
+    """Dropout; of a shard, with the noise that a single process would draw for its rows.
+
+    Every process draws the noise of all rows, which keeps their generators in step. On a CPU, the
+    rate is rounded to a multiple of 1/256: one byte of noise per value takes a sixth of the time of
+    `torch.nn.functional.dropout`, which would take longer than the matrix products.
+    """
+    shape = x.shape if shard is None else (x.shape[0], shard.n_rows, *x.shape[2:])
+    if x.device.type != "cpu":
+        if shard is None:
+            return F.dropout(x, rate)
+        return x * shard.slice(F.dropout(x.new_ones(shape), rate))
+    threshold = min(round(256 * rate), 255)
+    size = math.prod(shape)
+    words = torch.empty(-(-size // 8), dtype=torch.int64).random_(-(2**63), None)
+    keep = words.view(torch.uint8)[:size].reshape(shape) >= threshold
+    if shard is not None:
+        keep = shard.slice(keep)
+    return x * keep * (256 / (256 - threshold))
 
 
 def _exchange(tensor: Tensor, group: int) -> Tensor:

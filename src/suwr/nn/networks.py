@@ -26,6 +26,8 @@ __all__ = [
 
 # Number of `uncertainty_features`, and width of the stop network that reads them.
 N_UNCERTAINTY_FEATURES, STOP_HIDDEN = 5, 32
+# Logit of a probability that is 1 in single precision.
+_CERTAIN = 20.0
 
 
 @dataclass(frozen=True)
@@ -328,6 +330,18 @@ class SeparateNetwork(Network):
         twin = copy.copy(self)
         twin._modules = {**self._modules, "policy": policy}
         return twin
+
+    @torch.no_grad()
+    def stop_at_once(self, models: Tensor) -> None:
+        """Set the policies of some models, a boolean mask, to stop before the first step."""
+        if not bool(models.any()):
+            return
+        policy = self.policy.stop if isinstance(self.policy, UncertaintyStopPolicy) else self.policy
+        last = policy.dense if isinstance(policy, EnsembleConv) else policy
+        assert isinstance(last, EnsembleMLP)
+        # The first output is the gain of continuing; ζ_stop = sigmoid(-gain / temperature).
+        last.weights[-1][models, :, 0] = 0.0
+        last.biases[-1][models, :, 0] = -_CERTAIN * float(self.stop_temperature.max())
 
     def split(self) -> list[SeparateNetwork]:
         """The models trained together, each as a separate network."""

@@ -35,12 +35,16 @@ from suwr.nn.networks import SeparateNetwork
 from suwr.nn.step import decide, reveal_units, uniform
 from suwr.training.config import Settings, linear_decay
 from suwr.training.data import Folds, Rows, group_by_fold, to_folds, to_models
+from suwr.training.evidence import informative
 from suwr.training.loop import Metrics, State
 from suwr.training.policy import PolicyPhase, PolicyTrainer
 from suwr.training.predictor import weighted_loss
 
 __all__ = ["ActorPhase", "ActorTrainer", "interactions", "soft_targets"]
 
+# Training ends after this fraction of the epochs without a better validation objective, counted
+# from the end of the exploration at the earliest.
+PATIENCE = 0.15
 # Rows of each fold per evaluation of the soft targets.
 SOFT_TARGET_ROWS = 4096
 # Masks evaluated to estimate the interactions, and bounds of the rows of each fold among them.
@@ -104,11 +108,23 @@ class ActorPhase(PolicyPhase):
 
     def prepare(self) -> State:
         """See `PolicyPhase`."""
+        network, inputs, loss, folds = self.network, self.inputs, self.loss, self.folds
         return {
-            "interactions": interactions(
-                self.network, self.inputs, self.loss, self.folds, self._label_weight
-            )
+            "informative": informative(network, inputs, loss, folds),
+            "interactions": interactions(network, inputs, loss, folds, self._label_weight),
         }
+
+    @property
+    def done(self) -> bool:
+        """Whether all epochs are over, the objective has settled, or nothing is informative."""
+        explored = self.settings.exploration_fraction * self.epochs
+        settled = max(int(self.best.epoch.max()), explored) + max(1, PATIENCE * self.epochs)
+        return super().done or self.epoch > settled or not bool(self.tensors["informative"].any())
+
+    def finish(self) -> None:
+        """See `PolicyPhase`; without evidence of informative features, nothing is revealed."""
+        super().finish()
+        self.network.stop_at_once(~self.tensors["informative"])
 
     @property
     def _label_weight(self) -> float:

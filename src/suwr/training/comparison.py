@@ -72,7 +72,9 @@ class HeldOutComparison:
         relative_weight : float
             λ, relative to the loss of the best constant prediction.
         """
-        if self.objective >= self.constant - self.constant_error:
+        if self.mean_cost == 0:
+            finding = "selects no features, like a constant prediction,"
+        elif self.objective >= self.constant - self.constant_error:
             finding = "is no better than a constant prediction"
         elif self.objective > self.fixed_subset + self.subset_error:
             finding = "is worse than selecting the same features for every row"

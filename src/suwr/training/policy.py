@@ -130,7 +130,7 @@ class PolicyPhase(Phase):
         objective = self.validate()
         # Epochs with strong exploration are good only by chance.
         if progress >= 0.8 * settings.exploration_fraction:
-            self.best.update(objective.value)
+            self.best.update(objective.value, self.epoch)
             self.tensors |= self.best.tensors()
         n_updates = n_batches * self.updates_per_batch * self.network.n_models
         return Metrics(

@@ -76,7 +76,7 @@ class ReinforcePhase(Phase):
             total = total + expected
         self.network.eval()
         objective = self.validate()
-        self.best.update(objective.value)
+        self.best.update(objective.value, self.epoch)
         self.tensors = self.best.tensors()
         return Metrics(
             float(total) / folds.n_batches(settings.batch_size),

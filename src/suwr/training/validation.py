@@ -152,12 +152,14 @@ class BestState:
     def __init__(self, network: nn.Module, n_models: int = 1) -> None:
         self.network = network
         self.value = torch.full((n_models,), torch.inf)
+        self.epoch = torch.zeros(n_models, dtype=torch.int64)
         self.state = {k: v.clone() for k, v in network.state_dict().items()}
 
-    def update(self, value: Tensor) -> None:
+    def update(self, value: Tensor, epoch: int) -> None:
         """Keep the current weights of the models whose objective ``value`` improved."""
         better = value < self.value
         self.value = torch.where(better, value, self.value)
+        self.epoch = torch.where(better, epoch, self.epoch)
         if not bool(better.any()):
             return
         for name, tensor in self.network.state_dict().items():
@@ -171,11 +173,12 @@ class BestState:
 
     def tensors(self) -> dict[str, Tensor]:
         """The state as named tensors, for a checkpoint."""
-        return {"best": self.value} | {f"best/{k}": v for k, v in self.state.items()}
+        weights = {f"best/{k}": v for k, v in self.state.items()}
+        return {"best": self.value, "best_epoch": self.epoch} | weights
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Inverse of `tensors`."""
-        self.value = tensors["best"].cpu()
+        self.value, self.epoch = tensors["best"].cpu(), tensors["best_epoch"].cpu()
         self.state = {
             k.removeprefix("best/"): v for k, v in tensors.items() if k.startswith("best/")
         }
