@@ -12,7 +12,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +48,6 @@ class Verification:
         receipt was refused before the replay.
     exact : bool
         Whether numbers were compared bit for bit, because version and environment are equal.
-    difference : float
-        The largest difference of a probability or of a prediction in units of the target's scale.
     near_ties : tuple of int
         Steps after which a decision is within rounding of another one.
 
@@ -64,7 +62,6 @@ class Verification:
     reason: str = ""
     step: int | None = None
     exact: bool = False
-    difference: float = 0.0
     near_ties: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
@@ -113,6 +110,32 @@ def verify(receipt: Receipt | str | bytes, model: Any) -> Verification:
     return Verifier(model).verify([receipt])[0]
 
 
+class Replay(NamedTuple):
+    """The rollout of a receipt's values.
+
+    Attributes
+    ----------
+    problem : (int, str) or None
+        The first step with a cell that is not of the model, and what is wrong with it.
+    order, stops, predictions, margins : list
+        As in `suwr.nn.rollout.Trace`, with predictions on the scale of the target.
+    ended : str
+        As in `suwr.Narrative`.
+    """
+
+    problem: tuple[int, str] | None
+    order: list[list[int]]
+    stops: list[float]
+    predictions: list[list[float]]
+    margins: list[float]
+    ended: str
+
+    def units(self, number: int, names: Sequence[str]) -> tuple[str, ...]:
+        """Names of the units that are revealed after ``number`` steps."""
+        numbers = self.order[number] if number < len(self.order) else []
+        return tuple(names[unit] for unit in numbers if unit >= 0)
+
+
 class Verifier:
     """Verifies receipts of one model.
 
@@ -138,6 +161,8 @@ class Verifier:
             name: tuple(names[c] for c in units.columns_of(i)) for i, name in enumerate(units.names)
         }
         self._column_number = {name: i for i, name in enumerate(names)}
+        self._classes = model._class_labels()
+        self._types = _types(self._classes)
 
     def verify(self, receipts: Iterable[Receipt | str | bytes]) -> list[Verification]:
         """Verify a batch of receipts, which are replayed together."""
@@ -165,20 +190,22 @@ class Verifier:
         model, narrative = self._model, receipt.narrative
         if receipt.model != self._issuer.model:
             raise ReceiptError(
-                f"it is of another model, with the digest {receipt.model[:12]}…; the digest of this "
-                f"model is {self._issuer.model[:12]}…."
+                f"it is of the model {receipt.model[:12]}…, not of {self._issuer.model[:12]}…, by "
+                "the digests of their files."
             )
-        classes = model._class_labels()
-        if not _same(narrative.classes, classes) or narrative.n_units != len(model.units_):
+        classes = narrative.classes
+        if (
+            classes != self._classes
+            or _types(classes) != self._types
+            or narrative.n_units != len(model.units_)
+        ):
             raise ReceiptError("its classes or its number of units are not those of the model.")
         if (receipt.condition is None) != (model.policy_.condition is None):
             raise ReceiptError("its position of λ is not that of the model.")
         if receipt.certificate != self._issuer.certificate:
             raise ReceiptError("its certificate is not that of the model.")
 
-    def _replay(
-        self, members: Sequence[tuple[int, Receipt]], policy: Policy
-    ) -> list[Verification]:
+    def _replay(self, members: Sequence[tuple[int, Receipt]], policy: Policy) -> list[Verification]:
         """Verify receipts with one policy."""
         receipts = [receipt for _, receipt in members]
         table, problems = self._table(receipts)
@@ -189,17 +216,16 @@ class Verifier:
         assert trace.margin is not None
         n, states = trace.stop_probability.shape
         shown = self._model._in_user_units(trace.prediction.reshape(n * states, -1))
-        rows = zip(
-            receipts,
+        replays = map(
+            Replay,
             problems,
             trace.order.tolist(),
             trace.stop_probability.astype(np.float64).tolist(),
             shown.reshape(n, states, -1).tolist(),
             trace.margin.tolist(),
             stop_reasons(self._model, trace),
-            strict=True,
         )
-        return [self._compare(*row) for row in rows]
+        return [self._compare(*pair) for pair in zip(receipts, replays, strict=True)]
 
     def _table(self, receipts: Sequence[Receipt]) -> tuple[Table, list[tuple[int, str] | None]]:
         """Return the revealed cells, and the first step of each receipt with a wrong cell."""
@@ -246,58 +272,53 @@ class Verifier:
                     )
         return None
 
-    def _compare(
-        self,
-        receipt: Receipt,
-        problem: tuple[int, str] | None,
-        order: list[list[int]],
-        stops: list[float],
-        predictions: list[list[float]],
-        margins: list[float],
-        ended: str,
-    ) -> Verification:
-        """Compare a receipt with its replay, step by step."""
-        narrative = receipt.narrative
-        exact = (receipt.version, receipt.environment) == (
-            suwr.__version__, self._issuer.environment
-        )  # fmt: skip
-        most, ties, names = 0.0, [], self._model.units_.names
+    def _compare(self, receipt: Receipt, replay: Replay) -> Verification:
+        """Compare a receipt with its replay."""
+        exact = receipt.version == suwr.__version__ and (
+            receipt.environment == self._issuer.environment
+        )
+        ties = tuple(i for i, margin in enumerate(replay.margins) if margin < TOLERANCE)
+        found = self._first_difference(receipt, replay, exact)
+        if found is None and exact and ties != receipt.near_ties:
+            found = len(receipt.steps), f"the near ties are {list(ties)}."
+        if found is not None:
+            return Verification(False, found[1], found[0], exact, ties)
+        return Verification(True, "", None, exact, tuple(sorted({*ties, *receipt.near_ties})))
+
+    def _first_difference(
+        self, receipt: Receipt, replay: Replay, exact: bool
+    ) -> tuple[int, str] | None:
+        """Return the number of the first step that differs, and how."""
+        narrative, n_steps = receipt.narrative, len(receipt.steps)
         given = zip(narrative.stop_probabilities, narrative.predictions, strict=True)
         for number, (stop, prediction) in enumerate(given):
-
-            def differs(reason: str, step: int = number) -> Verification:
-                near = margins[min(number, len(margins) - 1)] < TOLERANCE
-                tie = " The decision is within rounding of a tie." if near else ""
-                return Verification(False, reason + tie, step, exact, most, tuple(ties))
-
-            if problem is not None and problem[0] == number:
-                return differs(problem[1])
-            most = max(most, abs(stop - stops[number]), self._distance(prediction, predictions[number]))
-            if exact and stop != stops[number] or not abs(stop - stops[number]) <= TOLERANCE:
-                return differs(f"the stop probability is {stops[number]!r}, not {stop!r}.")
-            if exact and list(prediction) != predictions[number] or not most <= TOLERANCE:
-                return differs(f"the prediction is {predictions[number]}, not {list(prediction)}.")
-            if margins[number] < TOLERANCE:
-                ties.append(number)
-            taken = [names[u] for u in order[number] if u >= 0] if number < len(order) else []
-            last = number == len(narrative.steps)
-            claimed = [] if last else list(narrative.steps[number].units)
+            if replay.problem is not None and replay.problem[0] == number:
+                return replay.problem
+            found, expected = replay.stops[number], replay.predictions[number]
+            if stop != found or list(prediction) != expected:
+                distance = max(abs(stop - found), self._distance(prediction, expected))
+                if exact or not distance <= TOLERANCE:
+                    return number, (
+                        f"stop probability and prediction are {found!r} and {expected}, not "
+                        f"{stop!r} and {list(prediction)}."
+                    )
+            taken = replay.units(number, self._model.units_.names)
+            claimed = narrative.steps[number].units if number < n_steps else ()
             if taken != claimed:
-                replayed, said = (
+                policy, said = (
                     " and ".join(f"reveals {printable(u)!r}" for u in units) or "stops"
                     for units in (taken, claimed)
                 )
-                return differs(f"the policy {replayed}, the receipt {said}.", number + 1)
-        if narrative.ended != ended:
-            return differs(f"the rollout ended by {ended!r}, not {narrative.ended!r}.")
-        if exact and tuple(ties) != receipt.near_ties:
-            return differs(f"the near ties are {ties}, not {list(receipt.near_ties)}.")
-        found = tuple(sorted({*ties, *receipt.near_ties}))
-        return Verification(True, "", None, exact, most, found)
+                near = replay.margins[number] < TOLERANCE
+                tie = " The decision is within rounding of a tie." if near else ""
+                return number + 1, f"the policy {policy}, the receipt {said}.{tie}"
+        if narrative.ended != replay.ended:
+            return n_steps, f"the rollout ended by {replay.ended!r}, not {narrative.ended!r}."
+        return None
 
     def _distance(self, a: Sequence[float], b: Sequence[float]) -> float:
         """Largest difference of probabilities; of values, relative to the target's scale."""
-        if self._model._class_labels() is not None:
+        if self._classes is not None:
             return max(abs(x - y) for x, y in zip(a, b, strict=True))
         mean, scale = self._model.target_mean_, self._model.target_scale_
         return abs(a[0] - b[0]) / max(abs(scale), abs(b[0] - mean), math.ulp(0.0))
@@ -305,6 +326,8 @@ class Verifier:
 
 def _same(a: Any, b: Any) -> bool:
     """Equality of values and types: True is not 1, and 1 is not 1.0."""
-    if isinstance(a, tuple) and isinstance(b, tuple):
-        return len(a) == len(b) and all(map(_same, a, b))
     return type(a) is type(b) and bool(a == b)
+
+
+def _types(classes: tuple[Any, ...] | None) -> list[type]:
+    return [type(label) for label in classes or ()]

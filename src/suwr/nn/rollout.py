@@ -207,7 +207,10 @@ class Policy:
                     stop, margin = decision.stop_probability, decision.margin(width)
                 stops.append(_spread(stop, active, n))
                 margins.append(_spread(margin, active, n))
-                predictions.append(_spread(self.predict(here, seen), active, n))
+                # The first state is the same for every row: evaluate it once.
+                first = step == 0 and n > 0
+                found = self.predict(here[:1] * 0, seen[:1]) if first else self.predict(here, seen)
+                predictions.append(_spread(found, active, n))
             if decision is None:
                 break
             noise = None

@@ -37,7 +37,7 @@ class Reason:
     Examples
     --------
     >>> from suwr.explanation import Narrative, Step
-    >>> from suwr.reasons import principal_reasons
+    >>> from suwr.receipts.reasons import principal_reasons
     >>> debt = Step({"debt": {"debt": 0.6}}, 0.2, (0.7, 0.3), (0.3, 0.7))
     >>> age = Step({"age": {"age": 50}}, 0.3, (0.3, 0.7), (0.4, 0.6))
     >>> late = Step({"late": {"late": 3}}, 0.9, (0.4, 0.6), (0.1, 0.9))
