@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,7 +22,7 @@ from suwr.scale.partitions import find_partitions, read_batches
 __all__ = ["verify_receipts", "write_receipts"]
 
 # Receipts in memory at a time; their bytes are limited too.
-BATCH = 4096
+BATCH = 8192
 BATCH_BYTES = 2**25
 # Failures that are printed one by one.
 MAX_SHOWN = 20
@@ -30,6 +32,7 @@ def write_receipts(model: Any, data: Path, out: Path, mean_features: float | Non
     """Write one receipt per row of a table, as lines of JSON."""
     n_rows = 0
     with (
+        _without_collection(),
         atomic_file(out) as path,
         open(path, "wb") as file,
         progress_bars(["receipts"], verbose=None, total=1, unit="file") as (bar,),
@@ -45,6 +48,18 @@ def write_receipts(model: Any, data: Path, out: Path, mean_features: float | Non
                 n_rows += len(rows)
                 bar(0, status=f"{n_rows:,} rows")
     Terminal().print_written(out, f"{n_rows:,} receipts")
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Suspend the search for reference cycles: receipts have none, and it takes a fifth of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _row_batches(model: Any, data: Path) -> Iterator[Any]:
@@ -67,6 +82,7 @@ def verify_receipts(receipts: Path, model: Path) -> None:
     n_receipts = n_failed = n_near = 0
     size = receipts.stat().st_size // 1000
     with (
+        _without_collection(),
         open(receipts, "rb") as file,
         progress_bars(["verifying"], verbose=None, total=1 + size, unit="kB") as (bar,),
     ):

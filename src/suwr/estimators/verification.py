@@ -262,8 +262,10 @@ class Verifier:
                 known[name] = value
                 column = self._column_number[name]
                 code = codes[column]
+                if value is None:
+                    continue
                 parsed = code.parse(value)
-                if value is not None and isinstance(parsed, bool | int | float | str):
+                if isinstance(parsed, bool | int | float | str):
                     table.columns[column][row] = parsed
                 if not _same(table.value(row, column), value):
                     return number, (
