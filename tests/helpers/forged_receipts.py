@@ -4,6 +4,9 @@ import hashlib
 import json
 from functools import cache
 
+import numpy as np
+import pandas as pd
+
 
 def sign(state):
     """The text of a receipt with the digest of its content, as anyone can compute it."""
@@ -295,3 +298,20 @@ def mutant(family, texts, number, rng):
         if changed is not None and content(changed) in _contents(tuple(texts)):
             return None
     return None if changed in (text, text.encode()) else changed
+
+
+def issued_by(model, text):
+    """Whether the model itself issues this receipt for a row with these values.
+
+    Such a mutant is not a forgery. It arises where a model cannot distinguish two values, such as
+    the median and a missing value of a column that had no missing values in ``fit``.
+    """
+    values = {
+        name: value
+        for step in json.loads(text)["steps"]
+        for reveal in step["reveals"]
+        for name, value in zip(reveal["columns"], reveal["values"], strict=True)
+    }
+    row = np.array([[values.get(name, "hidden") for name in model.encoder_.names]], dtype=object)
+    X = pd.DataFrame(row, columns=model.encoder_.names) if hasattr(model, "feature_names_in_") else row
+    return content(model.explain(X)[0].receipt().to_json()) == content(text)
