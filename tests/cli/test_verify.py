@@ -47,7 +47,9 @@ def test_receipts_are_those_of_explain(folder, monkeypatch):
     # Whatever the format of the table and the size of a batch.
     monkeypatch.setattr(verify, "BATCH", 7)
     out = folder / "p.jsonl"
-    assert run("explain", folder / "m.suwr", folder / "data.parquet", "--receipts", out).exit_code == 0
+    assert (
+        run("explain", folder / "m.suwr", folder / "data.parquet", "--receipts", out).exit_code == 0
+    )
     assert out.read_text().splitlines() == lines
 
 

@@ -313,5 +313,9 @@ def issued_by(model, text):
         for name, value in zip(reveal["columns"], reveal["values"], strict=True)
     }
     row = np.array([[values.get(name, "hidden") for name in model.encoder_.names]], dtype=object)
-    X = pd.DataFrame(row, columns=model.encoder_.names) if hasattr(model, "feature_names_in_") else row
+    X = (
+        pd.DataFrame(row, columns=model.encoder_.names)
+        if hasattr(model, "feature_names_in_")
+        else row
+    )
     return content(model.explain(X)[0].receipt().to_json()) == content(text)

@@ -1,5 +1,5 @@
-import inspect
 import dataclasses
+import inspect
 from functools import partial
 
 import pytest

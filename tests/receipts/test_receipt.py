@@ -182,7 +182,10 @@ def test_reasons_are_the_largest_moves_toward_the_answer():
     assert reasons[0].text == "d is 1 (probability of yes: 45 % → 70 %)"
     assert principal_reasons(narrative, n=1) == reasons[:1]
     template = "{number}. {features} = {facts}: {effect} for {answer}"
-    assert principal_reasons(narrative, template=template)[1].text == "2. a = a is 1: +10 points for yes"
+    assert (
+        principal_reasons(narrative, template=template)[1].text
+        == "2. a = a is 1: +10 points for yes"
+    )
 
 
 def test_reasons_of_a_regression_follow_the_direction_of_the_prediction():
@@ -206,7 +209,9 @@ def test_reasons_of_a_receipt():
     assert second.units == ("town",)
 
 
-@pytest.mark.parametrize("template", ["{value}", "{facts.__class__}", "{0}", "{facts!r:>{n}}", "{", 3])
+@pytest.mark.parametrize(
+    "template", ["{value}", "{facts.__class__}", "{0}", "{facts!r:>{n}}", "{", 3]
+)
 def test_templates_with_other_fields_are_refused(template):
     with pytest.raises(ValueError, match="The 'template' parameter of reasons must be"):
         RECEIPT.reasons(template=template)

@@ -52,7 +52,7 @@ def write_receipts(model: Any, data: Path, out: Path, mean_features: float | Non
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Suspend the search for reference cycles: receipts have none, and it takes a fifth of the time."""
+    """Suspend the search for reference cycles, which takes a fifth of the time and finds none."""
     enabled = gc.isenabled()
     gc.disable()
     try:
