@@ -107,8 +107,8 @@ def table(result: dict[str, Any]) -> str:
         f"accepted ({about['machine']}, {about['date']}). The genuine receipts are all verified. "
         "The models have columns of every type, two units a step, a range of λ, and overlapping "
         "patches of images. Forgeries have consistent fields and a valid digest, which anyone can "
-        "compute; alterations change the text. The last column counts mutants that are well-formed and "
-        "differ at a step of the replay; the others are refused before it.",
+        "compute; alterations change the text. The last column counts mutants that are "
+        "well-formed and differ at a step of the replay; the others are refused before it.",
         "",
         "| mutant | digest | forgeries | accepted | differ at a step |",
         "| --- | --- | ---: | ---: | ---: |",

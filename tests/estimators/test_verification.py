@@ -179,7 +179,7 @@ def test_the_first_different_step_is_named(fitted):
 
 @pytest.mark.parametrize("value", ["7", 7.0, True, float(2**60), "x", 1e300 * 10])
 def test_values_of_another_form_are_refused(fitted, value):
-    model, X, receipts = fitted("regressor")
+    model, _, receipts = fitted("regressor")
     state = receipt_with(receipts, 1)
     state["steps"][0]["reveals"][0]["values"] = [value]
     assert not verify(sign(state), model)
@@ -283,7 +283,7 @@ def test_other_models_are_refused(fitted):
     X, y = load_diabetes(return_X_y=True)
     baseline = GDFSClassifier(max_epochs=1, hidden_size=8, max_steps=2, random_state=0)
     explanation = baseline.fit(X[:100], y[:100] > 140).explain(X[:2])
-    with pytest.raises(ValueError, match="a model that can be saved. Got GDFSClassifier"):
+    with pytest.raises(ValueError, match=r"a model that can be saved\. Got GDFSClassifier"):
         explanation[0].receipt()
 
 
