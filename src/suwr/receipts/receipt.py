@@ -95,7 +95,7 @@ class Receipt:
     >>> clf = SUWRClassifier(max_epochs=2, random_state=0).fit(X, y)
     >>> text = clf.explain(X[:1])[0].receipt().to_json()
     >>> receipt = Receipt.from_json(text)
-    >>> receipt.answer == clf.predict(X[:1])[0]
+    >>> bool(receipt.answer == clf.predict(X[:1])[0])
     True
     >>> print(verify(receipt, clf))
     verified
