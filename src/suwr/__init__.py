@@ -14,6 +14,7 @@ _EXPORTS = {
     "Explanation": "suwr.explanation",
     "Narrative": "suwr.explanation",
     "Patches": "suwr.data.units",
+    "Receipt": "suwr.receipts",
     "SUWRClassifier": "suwr.estimators.classifier",
     "SUWRRegressor": "suwr.estimators.regressor",
     "TrainingConfig": "suwr.training.config",
@@ -22,6 +23,7 @@ _EXPORTS = {
     "load": "suwr.estimators.io",
     "score_partitions": "suwr.scale.scoring",
     "sparsity_path": "suwr.estimators.sparsity_path",
+    "verify": "suwr.estimators.verification",
 }
 
 # `suwr.audit` is a package that can be called: suwr.audit(selector, X).
@@ -39,6 +41,7 @@ __all__ = [
     "Explanation",
     "Narrative",
     "Patches",
+    "Receipt",
     "SUWRClassifier",
     "SUWRRegressor",
     "TrainingConfig",
@@ -52,6 +55,7 @@ __all__ = [
     "plots",
     "score_partitions",
     "sparsity_path",
+    "verify",
 ]
 
 if TYPE_CHECKING:
@@ -61,7 +65,9 @@ if TYPE_CHECKING:
     from suwr.estimators.io import load
     from suwr.estimators.regressor import SUWRRegressor
     from suwr.estimators.sparsity_path import sparsity_path
+    from suwr.estimators.verification import verify
     from suwr.explanation import Explanation, Narrative
+    from suwr.receipts import Receipt
     from suwr.scale.engine import engine
     from suwr.scale.scoring import score_partitions
     from suwr.scale.training import fit_partitions

@@ -9,6 +9,7 @@ __all__ = [
     "MissingExtraError",
     "ModelFileError",
     "ProblemTooLargeError",
+    "ReceiptError",
     "SuwrError",
     "TableError",
     "UninformativeModelWarning",
@@ -82,6 +83,21 @@ class ProblemTooLargeError(SuwrError, ValueError):
     ... except ProblemTooLargeError:
     ...     print("too large")
     too large
+    """
+
+
+class ReceiptError(SuwrError, ValueError):
+    """A text is not a receipt: malformed, altered, too long, or of a newer format.
+
+    Examples
+    --------
+    >>> import suwr
+    >>> from suwr.exceptions import ReceiptError
+    >>> try:
+    ...     suwr.Receipt.from_json("{}")
+    ... except ReceiptError:
+    ...     print("not a receipt")
+    not a receipt
     """
 
 

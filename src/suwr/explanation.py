@@ -8,11 +8,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from suwr._utils.files import check_writable, write_atomic
-from suwr._utils.optional import require
 from suwr._utils.text import format_revealed, percent, printable
 
 __all__ = ["Explanation", "Narrative", "Step"]
@@ -97,6 +96,9 @@ class Narrative:
         Class labels; None for regression.
     n_units : int
         Number of units of the table.
+    origin : suwr.receipts.Origin or None
+        What `receipt` states about the model; None for a narrative that was read from a file. Not
+        part of comparisons, JSON and frames.
 
     Examples
     --------
@@ -117,6 +119,7 @@ class Narrative:
     ended: str
     classes: tuple[Any, ...] | None
     n_units: int
+    origin: Any = field(default=None, compare=False, repr=False)
 
     @property
     def prediction(self) -> Prediction:
@@ -174,6 +177,19 @@ class Narrative:
         lines.append(f"Predicted {final} from {self.n_used} of {self.n_units} features.")
         return "\n".join(lines)
 
+    def receipt(self) -> Any:
+        """Return a `suwr.Receipt`: the revealed values and every decision, for `suwr.verify`.
+
+        Raises
+        ------
+        ValueError
+            The narrative was read from a file, sampled, continued after the policy had stopped, or
+            is not finished.
+        """
+        from suwr.receipts import make_receipt
+
+        return make_receipt(self)
+
     def plot(self, ax: Any = None) -> Any:
         """Plot the narrative; see :func:`suwr.plots.plot_narrative`."""
         from suwr.plots import plot_narrative
@@ -191,7 +207,9 @@ class Narrative:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can represent."""
-        return asdict(self)
+        state = asdict(replace(self, origin=None))
+        del state["origin"]
+        return state
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Narrative:
@@ -326,75 +344,13 @@ class Explanation(Sequence[Narrative]):
         Step 0 is the prediction before the first step. Predictions are repeated on all lines of a
         step. ``frame.attrs["suwr"]`` holds the class labels and the number of units.
         """
-        pandas = require("pandas", "tables", "Explanation.to_frame")
-        first = self[0] if len(self) else None
-        classes = None if first is None else first.classes
-        names = [*_FRAME_COLUMNS, *_prediction_columns(classes), "ended"]
-        lines = [line for narrative in self for line in _frame_lines(narrative)]
-        frame = pandas.DataFrame(lines, columns=names)
-        frame["value"] = pandas.Series([line["value"] for line in lines], dtype=object)
-        frame.attrs["suwr"] = {
-            "classes": None if classes is None else list(classes),
-            "n_units": 0 if first is None else first.n_units,
-        }
-        return frame
+        from suwr.frames import explanation_frame
+
+        return explanation_frame(self)
 
     @classmethod
     def from_frame(cls, frame: Any) -> Explanation:
         """Create an explanation from the output of `to_frame`."""
-        facts = frame.attrs["suwr"]
-        classes = None if facts["classes"] is None else tuple(facts["classes"])
-        narratives = []
-        for row, lines in frame.groupby("row", sort=False):
-            (_, start), *parts = lines.groupby("step", sort=True)
-            predictions = [_frame_prediction(start, classes)]
-            steps = []
-            for _, part in parts:
-                revealed: dict[str, dict[str, Any]] = {}
-                for unit, column, value in zip(
-                    part["unit"], part["column"], part["value"], strict=True
-                ):
-                    revealed.setdefault(unit, {})[column] = value
-                predictions.append(_frame_prediction(part, classes))
-                stop = float(part["stop_probability"].iloc[0])
-                steps.append(Step(revealed, stop, *predictions[-2:]))
-            narratives.append(
-                Narrative(
-                    row.item() if hasattr(row, "item") else row,
-                    predictions[0],
-                    float(start["stop_probability"].iloc[0]),
-                    tuple(steps),
-                    str(start["ended"].iloc[0]),
-                    classes,
-                    facts["n_units"],
-                )
-            )
-        return cls(narratives)
+        from suwr.frames import read_explanation_frame
 
-
-_FRAME_COLUMNS = ("row", "step", "unit", "column", "value", "stop_probability")
-
-
-def _prediction_columns(classes: tuple[Any, ...] | None) -> list[str]:
-    return ["prediction"] if classes is None else [f"probability of {c}" for c in classes]
-
-
-def _frame_prediction(lines: Any, classes: tuple[Any, ...] | None) -> Prediction:
-    return tuple(float(lines[name].iloc[0]) for name in _prediction_columns(classes))
-
-
-def _frame_lines(narrative: Narrative) -> Iterator[dict[str, Any]]:
-    names = _prediction_columns(narrative.classes)
-    cells: Iterator[tuple[Any, Any, Any]]
-    for number, (stop, prediction) in enumerate(
-        zip(narrative.stop_probabilities, narrative.predictions, strict=True)
-    ):
-        if number == 0:
-            cells = iter([(None, None, None)])
-        else:
-            revealed = narrative.steps[number - 1].revealed
-            cells = ((u, c, v) for u, values in revealed.items() for c, v in values.items())
-        facts = dict(zip(names, prediction, strict=True)) | {"ended": narrative.ended}
-        for cell in cells:
-            line = (narrative.row, number, *cell, stop)
-            yield dict(zip(_FRAME_COLUMNS, line, strict=True)) | facts
+        return cls(read_explanation_frame(frame))

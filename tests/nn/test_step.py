@@ -1,3 +1,4 @@
+import dataclasses
 import inspect
 from functools import partial
 
@@ -96,3 +97,23 @@ def test_reveal_units_adds_units_and_their_costs(groups):
     assert torch.equal(after[1], inputs.membership[1])
     assert not after[2].any()
     assert cost.tolist() == [2.0, 2.0, 0.0]
+
+
+def test_margin_is_the_distance_from_the_nearest_other_decision():
+    logits = [[3.0, 1.0, 0.5, 9.0]] * 4
+    available = [[True, True, True, False]] * 3 + [[False] * 4]
+    decision = make_decision(logits, available)
+    stop = torch.tensor([0.25, 0.75, 0.4999, 1.0])
+    decision = dataclasses.replace(decision, stop_probability=stop)
+    close = partial(torch.testing.assert_close, rtol=0.0, atol=1e-6)
+    # The second row stops, so that no unit is chosen; the last one has no decision.
+    close(decision.margin(1), torch.tensor([0.25, 0.25, 0.0001, torch.inf]))
+    close(decision.margin(1, 0.7), torch.tensor([0.45, 0.05, 0.2001, torch.inf]))
+    far = dataclasses.replace(decision, stop_probability=torch.zeros(4))
+    close(far.margin(1, 5.0), torch.tensor([2.0, 2.0, 2.0, torch.inf]))
+    close(far.margin(2, 5.0), torch.tensor([0.5, 0.5, 0.5, torch.inf]))
+    # More units than are available: no other unit could be chosen instead.
+    close(far.margin(4, 5.0), torch.tensor([0.5, 0.5, 0.5, torch.inf]))
+    single = make_decision([[1.0]], [[True]])
+    single = dataclasses.replace(single, stop_probability=torch.tensor([0.125]))
+    close(single.margin(1), torch.tensor([0.375]))

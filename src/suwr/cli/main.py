@@ -190,6 +190,13 @@ def explain(
     html: Annotated[
         Path | None, typer.Option(help="Write a self-contained interactive HTML page.")
     ] = None,
+    receipts: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the receipt of every row as a line of JSON, for 'suwr verify'; at bounded "
+            "memory, for tables of any size."
+        ),
+    ] = None,
     target: Annotated[
         str | None, typer.Option(help="Column of true classes or values, shown in the page.")
     ] = None,
@@ -210,11 +217,29 @@ def explain(
     ] = False,
     mean_features: MeanFeatures = None,
 ) -> None:
-    """Explain predictions step by step, as text, JSON or an HTML page."""
+    """Explain predictions step by step, as text, JSON, an HTML page or receipts."""
     from suwr.cli.predict import PageOptions, explain_rows
 
     options = PageOptions(target, page_model, hidden_values)
-    explain_rows(model, data, row or [], json, html, options, mean_features)
+    explain_rows(model, data, row or [], json, html, options, mean_features, receipts)
+
+
+@app.command()
+@_report_errors
+def verify(
+    receipts: Annotated[
+        Path,
+        typer.Argument(help="A receipt as JSON, or a .jsonl file with one receipt per line."),
+    ],
+    model: Annotated[Path, typer.Option(help="The model file that the receipts are of.")],
+) -> None:
+    """Replay the decisions of receipts from the revealed values alone.
+
+    The exit status is 2 if a receipt is not verified.
+    """
+    from suwr.cli.verify import verify_receipts
+
+    verify_receipts(receipts, model)
 
 
 @app.command()

@@ -13,6 +13,7 @@ from suwr._utils.optional import require
 from suwr._utils.text import printable
 from suwr.cli.tables import check_table_path, model_columns, read_frame, write_frame
 from suwr.cli.terminal import Terminal
+from suwr.cli.verify import write_receipts
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.io import load
 from suwr.exceptions import TableError
@@ -88,15 +89,22 @@ def explain_rows(
     html: Path | None,
     options: PageOptions,
     mean_features: float | None = None,
+    receipts: Path | None = None,
 ) -> None:
     """Print the narratives of the given rows; without any, write those of all rows to files."""
-    for path in (json, html):
+    for path in (json, html, receipts):
         if path is not None:
             check_writable(path)
-    if not rows and json is None and html is None:
-        raise ValueError("Give the rows to explain with --row, or an output file with --json or "
-                         "--html.")  # fmt: skip
+    if not rows and json is None and html is None and receipts is None:
+        raise ValueError("Give the rows to explain with --row, or an output file with --json, "
+                         "--html or --receipts.")  # fmt: skip
+    if rows and receipts is not None:
+        raise ValueError("--receipts writes the receipts of all rows: omit --row.")
     model = load(model_path)
+    if receipts is not None:
+        write_receipts(model, data, receipts, mean_features)
+        if json is None and html is None:
+            return
     frame = read_frame(data, infer_types=False)
     X = model_columns(model, frame)
     if options.target is not None and options.target not in frame.columns:

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from suwr.data.parsing import EXPECTED, INVALID, describe_cell
 from suwr.data.tables import Table
+from suwr.estimators.identity import ModelIssuer
 from suwr.explanation import Narrative, Step
 from suwr.nn.rollout import Policy
+from suwr.receipts import Origin
 
 __all__ = ["Acquisition"]
 
@@ -35,6 +37,7 @@ class Acquisition:
         self._policy = policy
         self._known: dict[str, Any] = {}
         self._steps: list[Step] = []
+        self._margins: list[float] = []
         self._evaluate(0)
         self._start = self._state
 
@@ -119,7 +122,7 @@ class Acquisition:
         if not self.done:
             raise ValueError("The policy has not stopped: it has requested a unit.")
         spent = len(self._steps) >= self._model.max_steps_
-        if spent or len(self._known) == len(self._model.encoder_.names):
+        if spent or self._exhausted:
             raise ValueError("No unit is left to request within 'max_steps'.")
         self._request(self._best)
         return self
@@ -135,13 +138,14 @@ class Acquisition:
         model = self._model
         if not self.done:
             ended = "open"
-        elif len(self._known) == len(model.encoder_.names):
+        elif self._exhausted:
             ended = "everything"
         else:
             ended = "budget" if len(self._steps) == model.max_steps_ else "decision"
         return Narrative(
             row, self._start[1], self._start[0], tuple(self._steps), ended,
             model._class_labels(), len(model.units_),
+            Origin(ModelIssuer(model, self._policy), tuple(self._margins)),
         )  # fmt: skip
 
     def _columns_of(self, unit: int) -> tuple[str, ...]:
@@ -177,7 +181,11 @@ class Acquisition:
         with torch.inference_mode():
             decision = policy.decide(values, mask)
             prediction = policy.predict(values, mask).cpu().numpy()
-        probability = 1.0 if n_steps >= policy.max_steps else float(decision.stop_probability[0])
+        spent = n_steps >= policy.max_steps
+        probability = 1.0 if spent else float(decision.stop_probability[0])
+        margin = float("inf") if spent else float(decision.margin(policy.units_per_step)[0])
+        self._margins[n_steps:] = [margin]
+        self._exhausted = not bool(decision.available.any())
         shown = model._in_user_units(prediction)[0]
         self._state = (probability, tuple(float(p) for p in shown))
         best = decision.best(policy.units_per_step)[0].tolist()

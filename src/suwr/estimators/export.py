@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from suwr.data.encoding import BOUND, ColumnCode
+from suwr.estimators.identity import ModelIssuer
 from suwr.exceptions import UnsupportedModelError
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
 from suwr.nn.losses import CrossEntropy, Loss, SquaredError
@@ -67,7 +68,25 @@ def export_model(model: SequentialModel, policy: Policy) -> PageModel:
         **describe_network(policy, weights),
         "references": _references(model, policy),
     }
-    return PageModel(description, np.concatenate([w.ravel() for w in weights]))
+    return PageModel(
+        description, np.concatenate([w.ravel() for w in weights]), _receipt_facts(model, policy)
+    )
+
+
+def _receipt_facts(model: SequentialModel, policy: Policy) -> dict[str, Any] | None:
+    """Return what the receipts of the model state about it."""
+    issuer = ModelIssuer(model, policy)
+    try:
+        digest = issuer.model
+    except ValueError:
+        # A model that cannot be saved has no receipts.
+        return None
+    return {
+        "model": digest,
+        "condition": issuer.condition,
+        "classes": model._class_labels(),
+        "certificate": issuer.certificate,
+    }
 
 
 def _selectable(policy: Policy) -> list[bool]:

@@ -26,6 +26,7 @@ from suwr.data.units import Patches, membership_bytes, resolve_units
 from suwr.estimators.base import DEFAULT_MAX_STEPS, BaseSUWR
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.container import Tensors, pack, read_file, unpack
+from suwr.estimators.identity import remember_file
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.weight_range import WeightRange, check_range
 from suwr.exceptions import ModelFileError
@@ -143,14 +144,13 @@ def from_bytes(data: bytes, name: str = "the model") -> Any:
                 f"It has format {found}, written by suwr {str(state.get('version'))[:20]}; this is "
                 f"suwr {suwr.__version__}, which reads up to format {FORMAT}. Upgrade suwr."
             )
-        return _restore(state, tensors)
+        return remember_file(_restore(state, tensors), data)
     except ModelFileError as error:
         raise ModelFileError(f"{name} cannot be loaded. {error}") from error
     except MemoryError:
         raise
-    except (
-        Exception
-    ) as error:  # any other failure from here on is caused by the content of the file
+    # Any other failure from here on is caused by the content of the file.
+    except Exception as error:
         reason = f"{type(error).__name__}: {error}"[:300]
         raise ModelFileError(f"{name} is damaged: {reason}") from error
 

@@ -13,15 +13,20 @@ from numpy.typing import NDArray
 from suwr.data.tables import Table
 from suwr.data.units import Patches
 from suwr.estimators.export import export_model
+from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.targets import normalize_probabilities
 from suwr.explanation import Explanation, Narrative, Step
 from suwr.nn.rollout import Policy, Trace
+from suwr.receipts import Origin
 from suwr.report.source import Layout, PageModel
 
 if TYPE_CHECKING:
     from suwr.estimators.sequential import SequentialModel
 
-__all__ = ["ModelSource", "Scores", "empty_scores", "explain_rows", "score_rows"]
+__all__ = [
+    "ModelSource", "Scores", "empty_scores", "explain_rows", "join_traces", "score_rows",
+    "stop_reasons",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -110,14 +115,16 @@ def explain_rows(
         Draws the decisions of the sampled policy; None is the greedy policy.
     """
     rollouts = model._rollouts(table, policy, generator=generator, record=True)
-    trace = _join_traces([trace for _, trace in rollouts])
+    trace = join_traces([trace for _, trace in rollouts])
     assert trace.stop_probability is not None
     assert trace.prediction is not None
+    assert trace.margin is not None
     n, states = trace.stop_probability.shape
     shown = model._in_user_units(trace.prediction.reshape(n * states, -1)).reshape(n, states, -1)
     names, units, n_steps = model.encoder_.names, model.units_, trace.n_steps
     columns_of = [units.columns_of(u) for u in range(len(units))]
-    classes = model._class_labels()
+    classes, endings = model._class_labels(), stop_reasons(model, trace)
+    issuer, sampled = ModelIssuer(model, policy), generator is not None
     narratives = []
     for row in range(n):
         predictions = [tuple(float(p) for p in shown[row, t]) for t in range(n_steps[row] + 1)]
@@ -136,32 +143,36 @@ def explain_rows(
                 predictions[0],
                 float(trace.stop_probability[row, 0]),
                 tuple(steps),
-                _stop_reason(model, trace, row, int(n_steps[row])),
+                endings[row],
                 classes,
                 len(units),
+                Origin(issuer, tuple(trace.margin[row, : n_steps[row] + 1].tolist()), sampled),
             )
         )
-    return Explanation(narratives, ModelSource(model, table, policy, generator is not None))
+    return Explanation(narratives, ModelSource(model, table, policy, sampled))
 
 
-def _stop_reason(model: SequentialModel, trace: Trace, row: int, n_steps: int) -> str:
-    mask = torch.as_tensor(trace.mask[row : row + 1], device=model.policy_.device)
-    if not model.policy_.inputs.available(mask).any():
-        return "everything"
-    return "budget" if n_steps == model.max_steps_ else "decision"
+def stop_reasons(model: SequentialModel, trace: Trace) -> list[str]:
+    """Return why each rollout ended; see `Narrative.ended`."""
+    mask = torch.as_tensor(trace.mask, device=model.policy_.device)
+    left = model.policy_.inputs.available(mask).any(dim=1).cpu().numpy()
+    spent = np.where(trace.n_steps == model.max_steps_, "budget", "decision")
+    return [str(reason) for reason in np.where(left, spent, "everything")]
 
 
-def _join_traces(traces: Sequence[Trace]) -> Trace:
+def join_traces(traces: Sequence[Trace]) -> Trace:
     """Concatenate the traces of chunks; each has only as many steps as its longest row."""
     longest = max(t.order.shape[1] for t in traces)
     stops = [t.stop_probability for t in traces if t.stop_probability is not None]
     predictions = [t.prediction for t in traces if t.prediction is not None]
+    margins = [t.margin for t in traces if t.margin is not None]
     states = max(s.shape[1] for s in stops)
     return Trace(
         np.concatenate([t.mask for t in traces]),
         np.concatenate([_pad_steps(t.order, longest, -1) for t in traces]),
         np.concatenate([_pad_steps(s, states, np.nan) for s in stops]),
         np.concatenate([_pad_steps(p, states, np.nan) for p in predictions]),
+        np.concatenate([_pad_steps(m, states, np.nan) for m in margins]),
     )
 
 

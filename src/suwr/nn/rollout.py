@@ -47,12 +47,15 @@ class Trace:
         ζ_stop in every visited state; NaN after the row stopped.
     prediction : ndarray, shape (n, n_steps + 1, n_outputs), or None
         *f* in every visited state; NaN after the row stopped.
+    margin : ndarray, shape (n, n_steps + 1), or None
+        `Decision.margin` in every visited state; NaN after the row stopped.
     """
 
     mask: NDArray[np.bool_]
     order: NDArray[np.intp]
     stop_probability: NDArray[np.float32] | None = None
     prediction: NDArray[np.float32] | None = None
+    margin: NDArray[np.float32] | None = None
 
     @property
     def n_steps(self) -> NDArray[np.intp]:
@@ -183,14 +186,14 @@ class Policy:
             Sample both decisions. By default, take the unit of largest logit and stop where the
             stop probability is at least one half.
         record : bool, default=False
-            Record stop probability and prediction in every visited state.
+            Record stop probability, prediction and margin in every visited state.
         condition : Tensor of shape (n,), optional
             Position of λ in its range for every row; overrides that of the policy.
         """
         n, width = len(values), self.units_per_step
         mask = torch.zeros(n, self.inputs.n_columns, dtype=torch.bool, device=self.device)
         active = torch.arange(n, device=self.device)
-        chosen, stops, predictions = [], [], []
+        chosen, stops, predictions, margins = [], [], [], []
         for step in range(self.max_steps + 1):
             last = step == self.max_steps
             if last and not record:
@@ -198,13 +201,16 @@ class Policy:
             here, seen = (values, mask) if step == 0 else (values[active], mask[active])
             decision = None if last else self._decide_active(here, seen, active, condition, step)
             if record:
-                stop = (
-                    torch.ones(len(active), device=self.device)
-                    if decision is None
-                    else decision.stop_probability
-                )
+                stop = torch.ones(len(active), device=self.device)
+                margin = stop * torch.inf
+                if decision is not None:
+                    stop, margin = decision.stop_probability, decision.margin(width)
                 stops.append(_spread(stop, active, n))
-                predictions.append(_spread(self.predict(here, seen), active, n))
+                margins.append(_spread(margin, active, n))
+                # The first state is the same for every row: evaluate it once.
+                first = step == 0 and n > 0
+                found = self.predict(here[:1] * 0, seen[:1]) if first else self.predict(here, seen)
+                predictions.append(_spread(found, active, n))
             if decision is None:
                 break
             noise = None
@@ -233,6 +239,7 @@ class Policy:
             order.cpu().numpy(),
             torch.stack(stops, dim=1).cpu().numpy() if record else None,
             torch.stack(predictions, dim=1).cpu().numpy() if record else None,
+            torch.stack(margins, dim=1).cpu().numpy() if record else None,
         )
 
     def _decide_active(

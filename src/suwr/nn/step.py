@@ -108,6 +108,22 @@ class Decision:
         scores = self.logits if noise is None else self.logits + noise
         return best_units(scores.flatten(0, -2), units_per_step).unflatten(0, scores.shape[:-1])
 
+    def margin(self, units_per_step: int, threshold: float = 0.5) -> Tensor:
+        """Distance from the nearest other decision of the greedy policy, ``(...)``.
+
+        The distance of ζ_stop from the threshold and, where the row continues, the smallest
+        difference between neighbours among the chosen logits and the next largest one. Infinite
+        where no unit is available, which leaves no decision.
+        """
+        margin = (self.stop_probability - threshold).abs()
+        top = self.logits.topk(min(units_per_step + 1, self.logits.shape[-1]), dim=-1).values
+        if top.shape[-1] > 1:
+            # The difference to a unit that is not available is infinite, or NaN between two.
+            gaps = (top[..., :-1] - top[..., 1:]).nan_to_num(nan=torch.inf, posinf=torch.inf)
+            going = self.stop_probability < threshold
+            margin = torch.where(going, torch.minimum(margin, gaps.amin(dim=-1)), margin)
+        return torch.where(self.available.any(dim=-1), margin, torch.inf)
+
     def sample(
         self,
         select: Callable[[Tensor], Tensor],

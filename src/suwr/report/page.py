@@ -28,7 +28,7 @@ FORMAT = 3
 MAX_WEIGHT_BYTES = 3 * 2**20
 # Concatenated in this order into one script.
 SCRIPTS = ("format.js", "parse.js", "model.js", "check.js", "dom.js", "charts.js", "image.js",
-           "list.js", "narrative.js", "app.js")  # fmt: skip
+           "list.js", "narrative.js", "receipt.js", "app.js")  # fmt: skip
 STYLES = ("page.css", "parts.css")
 # From here on, integers are not exact in JavaScript.
 _INEXACT = 2**53
@@ -111,6 +111,7 @@ def page_data(
         "sampled": explanation.source is not None and explanation.source.sampled,
         "rows": rows,
         "model": None if model is None else _model(model),
+        "receipts": None if model is None else model.receipts,
     }
 
 

@@ -44,10 +44,13 @@ class PageModel:
         meaning of their outputs.
     weights : ndarray of float32, one-dimensional
         All weights, in the order of the layers in the description.
+    receipts : dict or None
+        What a receipt must state to be one of this model; None if the model has no receipts.
     """
 
     description: dict[str, Any]
     weights: NDArray[np.float32]
+    receipts: dict[str, Any] | None = None
 
 
 class Source(Protocol):

@@ -11,6 +11,11 @@ let visible = [];
 /** The data of the page. Names are shown, never compared with anything else, so they are made printable here. */
 function readData(text) {
   const read = JSON.parse(text);
+  if (read.receipts) {
+    // Receipts have the names as they are.
+    read.receipts.columns = [...read.columns];
+    read.receipts.units = read.units.map((unit) => unit.name);
+  }
   read.columns = read.columns.map(printable);
   read.units.forEach((unit) => { unit.name = printable(unit.name); });
   return read;
@@ -44,6 +49,7 @@ function disableModel() {
   data.model = null;
   unpacked = null;
   byId("blank").hidden = true;
+  byId("verify").hidden = true;
   if (state.row === null || state.history.length > 0) choose(state.row ?? 0);
   else render();
 }
@@ -306,6 +312,10 @@ function start() {
       render("question");
     });
   }
+  if (data.model && data.receipts) {
+    listenForReceipts(data, () => (data.model ? getModel() : null),
+      { button: byId("verify"), input: byId("receipts"), panel: byId("verification") });
+  }
   visible = filterRows(data, controls, texts);
   choose(0);
   renderList();
@@ -321,7 +331,8 @@ function start() {
   // For the browser console and for tests.
   globalThis.suwr = {
     data, getModel, computedNarrative, recordedNarrative, narrativeText, significant, percent, unpackModel, forward,
-    parseCell, printable, valueText, isInvalid: (value) => value === INVALID,
+    parseCell, printable, valueText, verifyReceipt: (text) => verifyReceipt(getModel(), data, text),
+    isInvalid: (value) => value === INVALID,
     run: (cells) => ({ label: "new case", ...runPolicy(getModel(), data, (column) => cells[column]) }),
   };
   document.documentElement.dataset.ready = "true";

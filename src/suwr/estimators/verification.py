@@ -1,0 +1,335 @@
+"""Verification of receipts: every decision is replayed by the policy, from the revealed values.
+
+Receipts are replayed in batches, by the rollout that ``explain`` uses. Cells that a receipt does
+not reveal are missing; the rollout reads one only after a decision that differs from the receipt,
+and nothing is compared after such a decision.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+import suwr
+from suwr._utils.text import printable
+from suwr.data.parsing import EXPECTED
+from suwr.data.tables import Table
+from suwr.estimators.base import BaseSUWR
+from suwr.estimators.identity import ModelIssuer
+from suwr.estimators.io import load
+from suwr.estimators.results import join_traces, stop_reasons
+from suwr.exceptions import ReceiptError
+from suwr.nn.rollout import Policy
+from suwr.receipts import TOLERANCE, Receipt
+
+__all__ = ["Verification", "Verifier", "verify"]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The result of verifying a receipt; true if it is verified.
+
+    Attributes
+    ----------
+    verified : bool
+        Whether the replay gives the same decisions and, within the tolerance, the same numbers.
+    reason : str
+        Why the receipt is not verified; empty if it is.
+    step : int or None
+        The step at which the replay differs: 0 is the state before the first step. None if the
+        receipt was refused before the replay.
+    exact : bool
+        Whether numbers were compared bit for bit, because version and environment are equal.
+    near_ties : tuple of int
+        Steps after which a decision is within rounding of another one.
+
+    Examples
+    --------
+    >>> from suwr.estimators.verification import Verification
+    >>> print(Verification(False, "the policy reveals 'age', the receipt 'income'.", 2))
+    differs at step 2: the policy reveals 'age', the receipt 'income'.
+    """
+
+    verified: bool
+    reason: str = ""
+    step: int | None = None
+    exact: bool = False
+    near_ties: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.verified
+
+    def __str__(self) -> str:
+        if self.verified:
+            places = ", ".join(map(str, self.near_ties))
+            note = f"; the decision after step {places} is within rounding of a tie"
+            return f"verified{note if self.near_ties else ''}"
+        if self.step is None:
+            return f"refused: {self.reason}"
+        place = f"at step {self.step}" if self.step else "before the first step"
+        return f"differs {place}: {self.reason}"
+
+
+def verify(receipt: Receipt | str | bytes, model: Any) -> Verification:
+    """Replay every decision of a receipt from the revealed values alone.
+
+    Parameters
+    ----------
+    receipt : Receipt, str or bytes
+        A receipt or its JSON.
+    model : SUWRClassifier, SUWRRegressor or path
+        The fitted model, or its file.
+
+    Returns
+    -------
+    Verification
+        ``bool(result)`` says whether the receipt is verified and ``str(result)`` why not. A text
+        that is no receipt is not verified either. `suwr.estimators.verification.Verifier` verifies
+        many receipts of one model in batches.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from suwr import SUWRClassifier, verify
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = SUWRClassifier(max_epochs=2, random_state=0).fit(X, y)
+    >>> receipt = clf.explain(X[:1])[0].receipt()
+    >>> bool(verify(receipt, clf))
+    True
+    >>> print(verify(receipt.to_json().replace('"row":0', '"row":1'), clf))
+    refused: The receipt is invalid: it was altered: its digest does not match its content.
+    """
+    return Verifier(model).verify([receipt])[0]
+
+
+class Replay(NamedTuple):
+    """The rollout of a receipt's values.
+
+    Attributes
+    ----------
+    problem : (int, str) or None
+        The first step with a cell that is not of the model, and what is wrong with it.
+    order, stops, predictions, margins : list
+        As in `suwr.nn.rollout.Trace`, with predictions on the scale of the target.
+    ended : str
+        As in `suwr.Narrative`.
+    """
+
+    problem: tuple[int, str] | None
+    order: list[list[int]]
+    stops: list[float]
+    predictions: list[list[float]]
+    margins: list[float]
+    ended: str
+
+    def units(self, number: int, names: Sequence[str]) -> tuple[str, ...]:
+        """Names of the units that are revealed after ``number`` steps."""
+        numbers = self.order[number] if number < len(self.order) else []
+        return tuple(names[unit] for unit in numbers if unit >= 0)
+
+
+class Verifier:
+    """Verifies receipts of one model.
+
+    Parameters
+    ----------
+    model : SUWRClassifier, SUWRRegressor or path
+        The fitted model, or its file.
+    """
+
+    def __init__(self, model: Any) -> None:
+        model = load(model) if isinstance(model, str | os.PathLike) else model
+        if not isinstance(model, BaseSUWR):
+            raise TypeError(
+                "The 'model' parameter of verify must be a SUWRClassifier, a SUWRRegressor or the "
+                f"path of a model file. Got {type(model).__name__} instead."
+            )
+        check_is_fitted(model, "policy_")
+        self._model = model
+        self._issuer = ModelIssuer(model, model.policy_)
+        units, names = model.units_, model.encoder_.names
+        self._number = {name: i for i, name in enumerate(units.names)}
+        self._columns = {
+            name: tuple(names[c] for c in units.columns_of(i)) for i, name in enumerate(units.names)
+        }
+        self._column_number = {name: i for i, name in enumerate(names)}
+        self._classes = model._class_labels()
+        self._types = _types(self._classes)
+
+    def verify(self, receipts: Iterable[Receipt | str | bytes]) -> list[Verification]:
+        """Verify a batch of receipts, which are replayed together."""
+        results: list[Verification | None] = []
+        # The receipts of each λ, with their positions in the batch.
+        groups: dict[float | None, list[tuple[int, Receipt]]] = defaultdict(list)
+        for position, given in enumerate(receipts):
+            try:
+                receipt = given if isinstance(given, Receipt) else Receipt.from_json(given)
+                self._check_model(receipt)
+            except ReceiptError as error:
+                results.append(Verification(False, str(error)))
+            else:
+                results.append(None)
+                groups[receipt.condition].append((position, receipt))
+        for condition, members in groups.items():
+            policy = self._model.policy_
+            policy = policy if condition is None else policy.at(condition)
+            for (position, _), found in zip(members, self._replay(members, policy), strict=True):
+                results[position] = found
+        return [result for result in results if result is not None]
+
+    def _check_model(self, receipt: Receipt) -> None:
+        """Refuse a receipt that is not of this model."""
+        model, narrative = self._model, receipt.narrative
+        if receipt.model != self._issuer.model:
+            raise ReceiptError(
+                f"it is of the model {receipt.model[:12]}…, not of {self._issuer.model[:12]}…, by "
+                "the digests of their files."
+            )
+        classes = narrative.classes
+        if (
+            classes != self._classes
+            or _types(classes) != self._types
+            or narrative.n_units != len(model.units_)
+        ):
+            raise ReceiptError("its classes or its number of units are not those of the model.")
+        if (receipt.condition is None) != (model.policy_.condition is None):
+            raise ReceiptError("its position of λ is not that of the model.")
+        if receipt.certificate != self._issuer.certificate:
+            raise ReceiptError("its certificate is not that of the model.")
+
+    def _replay(self, members: Sequence[tuple[int, Receipt]], policy: Policy) -> list[Verification]:
+        """Verify receipts with one policy."""
+        receipts = [receipt for _, receipt in members]
+        table, problems = self._table(receipts)
+        rollouts = self._model._rollouts(table, policy, record=True)
+        trace = join_traces([trace for _, trace in rollouts])
+        assert trace.stop_probability is not None
+        assert trace.prediction is not None
+        assert trace.margin is not None
+        n, states = trace.stop_probability.shape
+        shown = self._model._in_user_units(trace.prediction.reshape(n * states, -1))
+        replays = map(
+            Replay,
+            problems,
+            trace.order.tolist(),
+            trace.stop_probability.astype(np.float64).tolist(),
+            shown.reshape(n, states, -1).tolist(),
+            trace.margin.tolist(),
+            stop_reasons(self._model, trace),
+        )
+        return [self._compare(*pair) for pair in zip(receipts, replays, strict=True)]
+
+    def _table(self, receipts: Sequence[Receipt]) -> tuple[Table, list[tuple[int, str] | None]]:
+        """Return the revealed cells, and the first step of each receipt with a wrong cell."""
+        encoder, n = self._model.encoder_, len(receipts)
+        columns: list[NDArray[Any]] = [
+            np.full(n, np.nan) if code.categories is None else np.full(n, None, dtype=object)
+            for code in encoder.codes
+        ]
+        table, problems = Table(columns, n), list[tuple[int, str] | None]()
+        for row, receipt in enumerate(receipts):
+            problem = None
+            known: dict[str, Any] = {}
+            for number, step in enumerate(receipt.steps, start=1):
+                problem = problem or self._fill(table, row, step.revealed, known, number)
+            problems.append(problem)
+        return table, problems
+
+    def _fill(
+        self,
+        table: Table,
+        row: int,
+        revealed: dict[str, dict[str, Any]],
+        known: dict[str, Any],
+        number: int,
+    ) -> tuple[int, str] | None:
+        """Write the cells of a step into the table; return what is wrong with them."""
+        codes = self._model.encoder_.codes
+        for unit, values in revealed.items():
+            if self._columns.get(unit) != tuple(values):
+                return number, f"the model has no unit {printable(unit)!r} with these columns."
+            for name, value in values.items():
+                if name in known and not _same(known[name], value):
+                    return number, f"{printable(name)!r} has two values."
+                known[name] = value
+                column = self._column_number[name]
+                code = codes[column]
+                if value is None:
+                    continue
+                parsed = code.parse(value)
+                if isinstance(parsed, bool | int | float | str):
+                    table.columns[column][row] = parsed
+                if not _same(table.value(row, column), value):
+                    return number, (
+                        f"the value of {printable(name)!r} is not in the form of a receipt: "
+                        f"{EXPECTED[code.type]}, or null if it is missing."
+                    )
+        return None
+
+    def _compare(self, receipt: Receipt, replay: Replay) -> Verification:
+        """Compare a receipt with its replay."""
+        exact = receipt.version == suwr.__version__ and (
+            receipt.environment == self._issuer.environment
+        )
+        ties = tuple(i for i, margin in enumerate(replay.margins) if margin < TOLERANCE)
+        found = self._first_difference(receipt, replay, exact)
+        if found is None and exact and ties != receipt.near_ties:
+            found = len(receipt.steps), f"the near ties are {list(ties)}."
+        if found is not None:
+            return Verification(False, found[1], found[0], exact, ties)
+        return Verification(True, "", None, exact, tuple(sorted({*ties, *receipt.near_ties})))
+
+    def _first_difference(
+        self, receipt: Receipt, replay: Replay, exact: bool
+    ) -> tuple[int, str] | None:
+        """Return the number of the first step that differs, and how."""
+        narrative, n_steps = receipt.narrative, len(receipt.steps)
+        given = zip(narrative.stop_probabilities, narrative.predictions, strict=True)
+        for number, (stop, prediction) in enumerate(given):
+            if replay.problem is not None and replay.problem[0] == number:
+                return replay.problem
+            found, expected = replay.stops[number], replay.predictions[number]
+            if stop != found or list(prediction) != expected:
+                distance = max(abs(stop - found), self._distance(prediction, expected))
+                if exact or not distance <= TOLERANCE:
+                    return number, (
+                        f"stop probability and prediction are {found!r} and {expected}, not "
+                        f"{stop!r} and {list(prediction)}."
+                    )
+            taken = replay.units(number, self._model.units_.names)
+            claimed = narrative.steps[number].units if number < n_steps else ()
+            if taken != claimed:
+                policy, said = (
+                    " and ".join(f"reveals {printable(u)!r}" for u in units) or "stops"
+                    for units in (taken, claimed)
+                )
+                near = replay.margins[number] < TOLERANCE
+                tie = " The decision is within rounding of a tie." if near else ""
+                return number + 1, f"the policy {policy}, the receipt {said}.{tie}"
+        if narrative.ended != replay.ended:
+            return n_steps, f"the rollout ended by {replay.ended!r}, not {narrative.ended!r}."
+        return None
+
+    def _distance(self, a: Sequence[float], b: Sequence[float]) -> float:
+        """Largest difference of probabilities; of values, relative to the target's scale."""
+        if self._classes is not None:
+            return max(abs(x - y) for x, y in zip(a, b, strict=True))
+        mean, scale = self._model.target_mean_, self._model.target_scale_
+        return abs(a[0] - b[0]) / max(abs(scale), abs(b[0] - mean), math.ulp(0.0))
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Equality of values and types: True is not 1, and 1 is not 1.0."""
+    return type(a) is type(b) and bool(a == b)
+
+
+def _types(classes: tuple[Any, ...] | None) -> list[type]:
+    return [type(label) for label in classes or ()]

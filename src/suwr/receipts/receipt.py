@@ -1,0 +1,240 @@
+"""Receipts: JSON documents from which every decision of a prediction can be replayed.
+
+A receipt holds the revealed values, the decisions and the predictions of one row, the digest of the
+model file, and nothing about any other value. `suwr.verify` replays it with the model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import suwr
+from suwr.exceptions import ReceiptError
+from suwr.explanation import Narrative, Step
+from suwr.receipts.reading import FORMAT, TOLERANCE, parse_receipt, read_fields
+from suwr.receipts.reasons import Reason, principal_reasons
+
+__all__ = ["MAX_BYTES", "Issuer", "Origin", "Receipt", "make_receipt"]
+
+# A receipt of 32 steps and 1,000 classes has 1.5 MB.
+MAX_BYTES = 4 * 2**20
+
+
+class Issuer(Protocol):
+    """The model behind a narrative, as far as its receipts are concerned.
+
+    Attributes
+    ----------
+    model : str
+        SHA-256 digest of the model file.
+    environment : str
+        Platform, libraries and device, which determine the rounding of numbers.
+    condition : float or None
+        Position of λ in its range, for a model that was fitted for a range.
+    certificate : dict or None
+    """
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def environment(self) -> str: ...
+    @property
+    def condition(self) -> float | None: ...
+    @property
+    def certificate(self) -> dict[str, Any] | None: ...
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a narrative remembers for its receipt.
+
+    Attributes
+    ----------
+    issuer : Issuer
+    margins : tuple of float
+        Distance from the nearest other decision, before the first step and after each step.
+    sampled : bool
+        Whether decisions were drawn at random.
+    """
+
+    issuer: Issuer
+    margins: tuple[float, ...]
+    sampled: bool = False
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What a prediction used and how it was decided; `Narrative.receipt` creates it.
+
+    Attributes
+    ----------
+    version : str
+        Version of suwr.
+    environment : str
+        Platform, libraries and device. In the same environment, a replay gives the same bits.
+    model : str
+        SHA-256 digest of the model file.
+    condition : float or None
+        Position of λ in its range, for a model that was fitted for a range.
+    narrative : Narrative
+        The revealed values in order, with stop probabilities and predictions.
+    near_ties : tuple of int
+        Numbers of steps after which a decision was within rounding of another one; 0 is the
+        decision before the first step.
+    certificate : dict or None
+        The certificate of the model, if it has one.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from suwr import Receipt, SUWRClassifier, verify
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = SUWRClassifier(max_epochs=2, random_state=0).fit(X, y)
+    >>> text = clf.explain(X[:1])[0].receipt().to_json()
+    >>> receipt = Receipt.from_json(text)
+    >>> bool(receipt.answer == clf.predict(X[:1])[0])
+    True
+    >>> print(verify(receipt, clf))
+    verified
+    """
+
+    version: str
+    environment: str
+    model: str
+    condition: float | None
+    narrative: Narrative
+    near_ties: tuple[int, ...]
+    certificate: dict[str, Any] | None = None
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of the narrative."""
+        return self.narrative.steps
+
+    @property
+    def answer(self) -> Any:
+        """The predicted class or value."""
+        return self.narrative.label
+
+    @property
+    def sha256(self) -> str:
+        """Digest of all other fields. It detects accidental changes and identifies the receipt."""
+        return _digest(_body(self))
+
+    def reasons(self, n: int = 4, template: str | None = None) -> tuple[Reason, ...]:
+        """Return the steps that moved the prediction most toward the answer, largest effect first.
+
+        Parameters
+        ----------
+        n : int, default=4
+            Largest number of reasons.
+        template : str, optional
+            Format of `Reason.text`, with the fields ``{features}``, ``{facts}``, ``{answer}``,
+            ``{effect}``, ``{before}``, ``{after}`` and ``{number}``.
+
+        Returns
+        -------
+        tuple of Reason
+            Steps that moved the prediction away from the answer are not reasons for it.
+        """
+        return principal_reasons(self.narrative, n, template)
+
+    def to_json(self) -> str:
+        """Return the receipt as one line of JSON."""
+        body = _body(self)
+        return f'{body[:-1]},"sha256":"{_digest(body)}"}}'
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Receipt:
+        """Read a receipt; anything but exactly its fields is refused.
+
+        Raises
+        ------
+        ReceiptError
+        """
+        if len(text) > MAX_BYTES:
+            raise ReceiptError(f"The receipt has more than {MAX_BYTES:,} bytes.")
+        try:
+            decoded = (text if isinstance(text, str) else text.decode()).rstrip()
+            state = parse_receipt(decoded)
+            receipt = cls(**read_fields(state))
+            # An unchanged text need not be written again.
+            end = f',"sha256":"{state["sha256"]}"}}'
+            unchanged = decoded.endswith(end) and (
+                _digest(decoded[: -len(end)] + "}") == state["sha256"]
+            )
+            if not unchanged and receipt.sha256 != state["sha256"]:
+                raise ReceiptError("it was altered: its digest does not match its content.")
+        except (ValueError, RecursionError) as error:
+            reason = "it is nested too deeply." if isinstance(error, RecursionError) else error
+            raise ReceiptError(f"The receipt is invalid: {reason}"[:300]) from None
+        return receipt
+
+
+def make_receipt(narrative: Narrative) -> Receipt:
+    """Return the receipt of a narrative; see `Narrative.receipt`."""
+    origin: Origin | None = narrative.origin
+    if origin is None:
+        raise ValueError(
+            "A receipt requires a narrative made by a model. This one was read from a file."
+        )
+    if origin.sampled:
+        raise ValueError(
+            "A receipt requires policy='greedy': sampled decisions cannot be replayed."
+        )
+    if narrative.ended == "open":
+        raise ValueError("A receipt requires a finished narrative. This session is still open.")
+    if any(stop >= 0.5 for stop in narrative.stop_probabilities[:-1]):
+        raise ValueError("A receipt cannot be replayed if units were requested after the stop.")
+    issuer = origin.issuer
+    row = narrative.row if type(narrative.row) in (int, str) else str(narrative.row)
+    return Receipt(
+        suwr.__version__, issuer.environment, issuer.model, issuer.condition,
+        replace(narrative, row=row, origin=None),
+        tuple(i for i, margin in enumerate(origin.margins) if margin < TOLERANCE),
+        issuer.certificate,
+    )  # fmt: skip
+
+
+# Writing.
+
+
+def _body(receipt: Receipt) -> str:
+    """Return the JSON of all fields but the digest, in a fixed order."""
+    narrative = receipt.narrative
+    state = {
+        "format": FORMAT,
+        "version": receipt.version,
+        "environment": receipt.environment,
+        "model": receipt.model,
+        "condition": receipt.condition,
+        "row": narrative.row,
+        "classes": narrative.classes,
+        "n_units": narrative.n_units,
+        "start_stop_probability": narrative.start_stop_probability,
+        "start": narrative.start,
+        "steps": [
+            {
+                "reveals": [
+                    {"unit": unit, "columns": list(values), "values": list(values.values())}
+                    for unit, values in step.revealed.items()
+                ],
+                "stop_probability": step.stop_probability,
+                "prediction_before": step.prediction_before,
+                "prediction": step.prediction,
+            }
+            for step in narrative.steps
+        ],
+        "ended": narrative.ended,
+        "near_ties": receipt.near_ties,
+        "answer": receipt.answer,
+        "certificate": receipt.certificate,
+    }
+    return json.dumps(state, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
