@@ -15,6 +15,7 @@ _EXPORTS = {
     "Narrative": "suwr.explanation",
     "Patches": "suwr.data.units",
     "SUWRClassifier": "suwr.estimators.classifier",
+    "SUWRExplainer": "suwr.explainer.explainer",
     "SUWRRegressor": "suwr.estimators.regressor",
     "TrainingConfig": "suwr.training.config",
     "engine": "suwr.scale.engine",
@@ -40,6 +41,7 @@ __all__ = [
     "Narrative",
     "Patches",
     "SUWRClassifier",
+    "SUWRExplainer",
     "SUWRRegressor",
     "TrainingConfig",
     "audit",
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from suwr.estimators.io import load
     from suwr.estimators.regressor import SUWRRegressor
     from suwr.estimators.sparsity_path import sparsity_path
+    from suwr.explainer.explainer import SUWRExplainer
     from suwr.explanation import Explanation, Narrative
     from suwr.scale.engine import engine
     from suwr.scale.scoring import score_partitions
