@@ -96,6 +96,8 @@ def to_bytes(model: BaseSUWR) -> bytes:
     network = model.policy_.network
     tensors = {k: v.detach().cpu().numpy() for k, v in network.state_dict().items()}
     problem = _too_large(model, network.architecture)
+    if model.predictor is not None:
+        problem = "Its 'predictor' is an object that a file of tensors cannot hold."
     if len(tensors) > _MAX_TENSORS:
         problem = f"It has too many tensors: {len(tensors):,}."
     if problem is not None:
@@ -108,7 +110,7 @@ def to_bytes(model: BaseSUWR) -> bytes:
         "params": {
             k: _encode_param(v)
             for k, v in model.get_params(deep=False).items()
-            if k != "checkpoint"
+            if k not in ("checkpoint", "predictor")
         },
         "names": model.feature_names_in_.tolist() if named else None,
         "n_features": int(model.n_features_in_),
@@ -148,9 +150,8 @@ def from_bytes(data: bytes, name: str = "the model") -> Any:
         raise ModelFileError(f"{name} cannot be loaded. {error}") from error
     except MemoryError:
         raise
-    except (
-        Exception
-    ) as error:  # any other failure from here on is caused by the content of the file
+    except Exception as error:
+        # Any other failure from here on is caused by the content of the file.
         reason = f"{type(error).__name__}: {error}"[:300]
         raise ModelFileError(f"{name} is damaged: {reason}") from error
 
@@ -336,9 +337,6 @@ def _check_history(stored: Any) -> list[dict[str, Any]]:
         ):
             raise ModelFileError("Its training history is invalid.")
     return list(stored)
-
-
-# Parameters and classes.
 
 
 def _encode_classes(classes: NDArray[Any]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ __all__ = ["Attribution", "Fidelity", "FidelityCurve", "measure_fidelity", "trai
 
 FloatArray = NDArray[np.float64]
 
-# Epochs and width of the evaluator.
+# Epochs of the evaluator.
 EVALUATOR_EPOCHS = 40
 # Probabilities are clipped here, so that the divergence stays finite.
 SMALLEST = 1e-9
@@ -194,7 +194,9 @@ def measure_fidelity(
     return Fidelity(curves, len(outputs), len(model.units_), outputs.ndim == 1)
 
 
-def train_evaluator(explainer: SUWRExplainer) -> EVALXClassifier | EVALXRegressor:
+def train_evaluator(
+    explainer: SUWRExplainer, max_epochs: int = EVALUATOR_EPOCHS
+) -> EVALXClassifier | EVALXRegressor:
     """Train a predictor of the model's outputs on random masks of all sizes."""
     model = explainer.estimator_
     options: dict[str, Any] = {
@@ -202,7 +204,7 @@ def train_evaluator(explainer: SUWRExplainer) -> EVALXClassifier | EVALXRegresso
         "groups": explainer.groups,
         "costs": explainer.costs,
         "hidden_size": explainer.hidden_size,
-        "max_epochs": EVALUATOR_EPOCHS,
+        "max_epochs": max_epochs,
         "device": explainer.device,
         "random_state": model.random_state,
         "verbose": explainer.verbose,
