@@ -1,8 +1,8 @@
 """Fidelity of SUWRExplainer beside SHAP, LIME and L2X, for gradient boosting on five tables.
 
 Run ``python benchmarks/explainer/run.py hmda`` for one table, or name several. Results are added to
-``results.json``, and ``results.md`` is written from all of them. Tables other than breast cancer and
-Syn4 are read from ``--tables``; they are described in its README and not part of the project.
+``results.json``, and ``results.md`` is written from all of them. Tables other than breast cancer
+and Syn4 are read from ``--tables`` and are not part of the project.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from suwr import SUWRExplainer, audit
 from suwr.baselines import L2XClassifier
-from suwr.explainer.fidelity import FidelityCurve, _curve, _score_function, train_evaluator
+from suwr.explainer.fidelity import FidelityCurve, fidelity_curve, train_evaluator
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from common import machine, write_json
+from common import machine, write_json  # noqa: E402
 
 NAMES = ("cancer", "churn", "hmda", "satimage", "syn4")
-# Rows on which SHAP by sampling and LIME are evaluated, which query the model hundreds of times per row.
+# Rows on which KernelSHAP and LIME are evaluated, which query the model hundreds of times a row.
 SLOW_ROWS = 150
 
 
 def read(name: str, tables: Path) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Numeric columns and classes of a table; categories are replaced by codes, as TreeSHAP needs."""
+    """Numeric columns and classes of a table; categories become codes, as TreeSHAP needs."""
     if name == "cancer":
         data = load_breast_cancer()
         return data.data, data.target, list(data.feature_names)
@@ -68,7 +68,7 @@ def l2x_curve(
         method = L2XClassifier(max_steps=k, hidden_size=64, max_epochs=epochs, random_state=0)
         method.fit(explainer.queries_, explainer.outputs_)
         found.append(evaluator.predict_masked(X, method.select(X)))
-    return _curve(sizes, found, _score_function(explainer.model_output(X)))
+    return fidelity_curve(explainer.model_output(X), sizes, found)
 
 
 def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -127,8 +127,8 @@ def page(results: dict[str, Any]) -> str:
         "others are evaluated from values alone by one predictor trained on random masks of all "
         "sizes. KernelSHAP and LIME are measured on 150 of the test rows.",
         "",
-        "| table | columns | queries per row | fit | mean cost | of all columns | agreement | KL, own f "
-        "| KL, SUWR | TreeSHAP | KernelSHAP | LIME | L2X | audit |",
+        "| table | columns | queries per row | fit | mean cost | of all columns | agreement "
+        "| KL, own f | KL, SUWR | TreeSHAP | KernelSHAP | LIME | L2X | audit |",
         "| --- " * 14 + "|",
     ]
     for r in results.values():
@@ -147,10 +147,12 @@ def page(results: dict[str, Any]) -> str:
             return "–" if np.isnan(value) else f"{value:.4f}"
 
         lines.append(
-            f"| {r['table']} | {r['columns']} | {r['queries_per_row']:.1f} | {r['fit_seconds']:.0f} s "
-            f"| {r['mean_cost']:.2f} | {100 * r['mean_cost'] / r['columns']:.0f} % "
+            f"| {r['table']} | {r['columns']} | {r['queries_per_row']:.1f} "
+            f"| {r['fit_seconds']:.0f} s | {r['mean_cost']:.2f} "
+            f"| {100 * r['mean_cost'] / r['columns']:.0f} % "
             f"| {100 * r['agreement']:.1f} % | {r['divergence']:.4f} | {at('SUWR (EVAL-X)')} "
-            f"| {at('TreeSHAP')} | {at('KernelSHAP')} | {at('LIME')} | {at('L2X')} | {r['audit'] or '–'} |"
+            f"| {at('TreeSHAP')} | {at('KernelSHAP')} | {at('LIME')} | {at('L2X')} "
+            f"| {r['audit'] or '–'} |"
         )
     return "\n".join(lines) + "\n"
 

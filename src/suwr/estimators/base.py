@@ -177,7 +177,7 @@ class BaseSUWR(SequentialModel):
         self._finish(data, plan, network, history)
         return checkpoint
 
-    def _plan(self, data: TrainingData, generator: torch.Generator, X: Any) -> FitPlan:
+    def _plan(self, data: TrainingData, generator: torch.Generator, X: Any = None) -> FitPlan:
         """Choose what the parameters leave open, from the numbers of rows and columns."""
         choices: dict[str, str] = {}
         patches = isinstance(self.groups, Patches)

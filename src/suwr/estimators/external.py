@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from suwr._utils.validation import parameter_error
+from suwr.data.encoding import TableEncoder
 from suwr.data.tables import is_frame
 from suwr.nn.external import ExternalPredictor
 from suwr.training.fixed import FixedPredictorTrainer
-
-if TYPE_CHECKING:
-    from suwr.data.encoding import TableEncoder
-    from suwr.estimators.base import BaseSUWR
 
 __all__ = ["check_predictor", "fixed_predictor_trainer"]
 
@@ -58,7 +55,7 @@ def _type_of(column: NDArray[Any]) -> Any:
     return nw.Float64() if column.dtype.kind == "f" else None
 
 
-def check_predictor(model: BaseSUWR) -> None:
+def check_predictor(model: Any) -> None:
     """Raise an error if the ``predictor`` does not go with the other parameters."""
     if model.predictor is None:
         return
@@ -77,7 +74,7 @@ def check_predictor(model: BaseSUWR) -> None:
             raise parameter_error(name, owner, expected, value)
 
 
-def fixed_predictor_trainer(model: BaseSUWR, X: Any) -> FixedPredictorTrainer:
+def fixed_predictor_trainer(model: Any, X: Any) -> FixedPredictorTrainer:
     """Return the trainer of a policy for the ``predictor`` of an estimator.
 
     Parameters

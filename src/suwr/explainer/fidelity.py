@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,10 @@ from suwr.baselines.realx import EVALXClassifier, EVALXRegressor
 from suwr.explainer.attributions import Attribution, make_attribution
 from suwr.nn.rollout import Trace
 
-if TYPE_CHECKING:
-    from suwr.explainer.explainer import SUWRExplainer
-
-__all__ = ["Attribution", "Fidelity", "FidelityCurve", "measure_fidelity", "train_evaluator"]
+__all__ = [
+    "Attribution", "Fidelity", "FidelityCurve", "fidelity_curve", "measure_fidelity",
+    "train_evaluator",
+]  # fmt: skip
 
 FloatArray = NDArray[np.float64]
 
@@ -165,7 +165,7 @@ rows).
 
 
 def measure_fidelity(
-    explainer: SUWRExplainer,
+    explainer: Any,
     X: Any,
     compare: Sequence[str] | Mapping[str, Attribution],
     max_features: int | None,
@@ -174,28 +174,27 @@ def measure_fidelity(
     """Measure the fidelity of an explainer; see `SUWRExplainer.fidelity`."""
     model = explainer.estimator_
     outputs = explainer.model_output(X)
-    score = _score_function(outputs)
     if max_features is not None:
         check_integer(max_features, "max_features", "fidelity", 1)
     traces = [trace for _, trace in model._rollouts(model._read(X), model._policy_at())]
     masks, costs = _truncations(traces, model.units_.membership, model.units_.costs)
     own = [model.predict_masked(X, mask) for mask in masks]
-    curves = {OWN: _curve(costs, own, score)}
+    curves = {OWN: fidelity_curve(outputs, costs, own)}
     named = _attributions(explainer, compare)
     if named or evaluator is not None:
         evaluator = train_evaluator(explainer) if evaluator is None else evaluator
         seen = [evaluator.predict_masked(X, mask) for mask in masks]
-        curves[EVALUATED] = _curve(costs, seen, score)
+        curves[EVALUATED] = fidelity_curve(outputs, costs, seen)
         most = max_features or max(1, len(masks) - 1)
         for name, attribution in named.items():
             chosen, paid = _ranked_masks(attribution(X), model.units_, most)
             found = [evaluator.predict_masked(X, mask) for mask in chosen]
-            curves[name] = _curve(paid, found, score)
+            curves[name] = fidelity_curve(outputs, paid, found)
     return Fidelity(curves, len(outputs), len(model.units_), outputs.ndim == 1)
 
 
 def train_evaluator(
-    explainer: SUWRExplainer, max_epochs: int = EVALUATOR_EPOCHS
+    explainer: Any, max_epochs: int = EVALUATOR_EPOCHS
 ) -> EVALXClassifier | EVALXRegressor:
     """Train a predictor of the model's outputs on random masks of all sizes."""
     model = explainer.estimator_
@@ -215,7 +214,7 @@ def train_evaluator(
 
 
 def _attributions(
-    explainer: SUWRExplainer, compare: Sequence[str] | Mapping[str, Attribution]
+    explainer: Any, compare: Sequence[str] | Mapping[str, Attribution]
 ) -> dict[str, Attribution]:
     if isinstance(compare, Mapping):
         return dict(compare)
@@ -250,11 +249,27 @@ def _score_function(outputs: FloatArray) -> Callable[[FloatArray], tuple[float, 
     return of_probabilities
 
 
-def _curve(
-    costs: Sequence[float],
-    predictions: Sequence[FloatArray],
-    score: Callable[[FloatArray], tuple[float, float]],
+def fidelity_curve(
+    outputs: FloatArray, costs: Sequence[float], predictions: Sequence[FloatArray]
 ) -> FidelityCurve:
+    """Compare several predictions with the outputs of a model.
+
+    Parameters
+    ----------
+    outputs : ndarray of shape (n, n_classes) or (n,)
+        Of the model.
+    costs : sequence of float
+        Mean cost of each prediction.
+    predictions : sequence of ndarray
+        Each of the shape of ``outputs``.
+
+    Examples
+    --------
+    >>> outputs = np.array([[0.0, 1.0], [1.0, 0.0]])
+    >>> fidelity_curve(outputs, [0.0], [np.full((2, 2), 0.5)]).agreement
+    (0.5,)
+    """
+    score = _score_function(outputs)
     divergence, agreement = zip(*(score(prediction) for prediction in predictions), strict=True)
     return FidelityCurve(tuple(costs), divergence, agreement)
 
