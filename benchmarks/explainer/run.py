@@ -167,15 +167,16 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--fast", action="store_true", help="without KernelSHAP, LIME and L2X")
     parser.add_argument("--audit", action="store_true")
+    parser.add_argument("--out", default="results", help="name of the files that are written")
     options = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    target = HERE / "results.json"
+    target = HERE / f"{options.out}.json"
     record = json.loads(target.read_text()) if target.exists() else {"results": {}}
     for name in options.names:
         record["results"][name] = measure(name, options) | {"provenance": machine()}
         write_json(target, record)
-        (HERE / "results.md").write_text(page(record["results"]))
+        target.with_suffix(".md").write_text(page(record["results"]))
         last = record["results"][name]
         print(
             {k: last[k] for k in ("table", "mean_cost", "agreement", "divergence", "fit_seconds")}

@@ -120,7 +120,7 @@ def test_bad_predictors_are_refused(data, tmp_path, fitted):
     for found in (lambda n: np.ones((n, 3)), lambda n: np.full((n, 2), np.nan)):
         with pytest.raises(ModelOutputError, match="finite predictions of shape"):
             SUWRClassifier(predictor=Wrong(found), **SMALL).fit(*data)
-    with pytest.raises(ModelOutputError, match="failed on .* ZeroDivisionError"):
+    with pytest.raises(ModelOutputError, match=r"failed on .* ZeroDivisionError"):
         SUWRClassifier(predictor=Wrong(lambda n: 1 // 0), **SMALL).fit(*data)
     for name, value in (("trainer", "lookahead"), ("checkpoint", tmp_path / "c")):
         with pytest.raises(ValueError, match=f"'{name}' parameter"):

@@ -62,6 +62,17 @@ def test_truncation_is_a_smaller_number_of_steps(explainer):
     assert curve.cost[1] == pytest.approx(expected)
 
 
+def test_points_of_a_range_of_weights():
+    options = {"max_epochs": 2, "hidden_size": 8, "queries_per_row": 2, "random_state": 0}
+    explainer = SUWRExplainer(model, sparsity_weight=(1e-3, 0.1), **options).fit(X)
+    found = explainer.fidelity(X[:20])
+    assert found.mean_cost == pytest.approx(explainer.cost(X[:20]).mean())
+    cost = found.curves["SUWR"].cost
+    expected = explainer.estimator_.cost(X[:20], sparsity_weight=0.1).mean()
+    assert min(abs(np.array(cost) - expected)) < 1e-12
+    assert list(cost) == sorted(cost)
+
+
 def test_values():
     outputs = np.array([1.0, 2.0, 3.0])
     curve = fidelity_curve(outputs, [0.0, 1.0], [np.full(3, 2.0), outputs])

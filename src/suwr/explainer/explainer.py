@@ -326,7 +326,7 @@ class SUWRExplainer(BaseEstimator):
             Attributions whose top-k features are evaluated beside: names, or a mapping from name to
             a function from rows to scores of shape (n, d).
         max_features : int or None, default=None
-            Largest k. None is the largest number of units that a row reveals.
+            Largest k. None is ``max_steps``.
         evaluator : object with ``predict_masked(X, masks)``, or None, default=None
             Predicts outputs from the values of any features, without knowing how they were
             selected. None trains one on random masks of all sizes, on `queries_`, if there is

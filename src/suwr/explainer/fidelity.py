@@ -1,10 +1,11 @@
 """Fidelity: what the revealed features tell about the outputs of a model, against their cost.
 
-All predictions are made from values alone. Those of the explainer are its own: a policy that is
+All predictions are made from values alone. Those of the explainer are its own. A policy that is
 truncated after any number of steps is a SUWR policy too, which gives a curve of fidelity against
-mean cost. The top-k features of attributions are evaluated in the manner of EVAL-X, by a predictor
-that was trained on random masks of all sizes and knows nothing about the way in which features are
-chosen; so are the features of the explainer, for comparison on equal terms.
+mean cost; an explainer that was fitted for a range of λ gives a better one, with one point per λ.
+The top-k features of attributions are evaluated in the manner of EVAL-X, by a predictor that was
+trained on random masks of all sizes and knows nothing about the way in which features are chosen;
+so are the features of the explainer, for comparison on equal terms.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ FloatArray = NDArray[np.float64]
 
 # Epochs of the evaluator.
 EVALUATOR_EPOCHS = 40
+# λ at which an explainer that was fitted for a range is evaluated.
+N_WEIGHTS = 9
 # Probabilities are clipped here, so that the divergence stays finite.
 SMALLEST = 1e-9
 
@@ -69,14 +72,16 @@ class Fidelity:
     Attributes
     ----------
     curves : dict of str to FidelityCurve
-        'SUWR' is the explainer with its own predictor, truncated after 0, 1, … steps; its last
-        point is the explainer as it is. 'SUWR (EVAL-X)' are the same features with the evaluator's
+        'SUWR' is the explainer with its own predictor, truncated after 0, 1, … steps, or at several
+        λ of its range. 'SUWR (EVAL-X)' are the same features with the evaluator's
         predictions. The others are the top-k features of attributions with the evaluator's
         predictions.
     n_rows, n_units : int
         Rows evaluated, and units of the table.
     regression : bool
         Whether outputs are values: ``agreement`` is then R².
+    point : int, default=-1
+        The point of the curve 'SUWR' that is the explainer as it is.
 
     Examples
     --------
@@ -90,21 +95,22 @@ rows).
     n_rows: int
     n_units: int
     regression: bool
+    point: int = -1
 
     @property
     def mean_cost(self) -> float:
         """Mean cost of the explainer."""
-        return self.curves[OWN].cost[-1]
+        return self.curves[OWN].cost[self.point]
 
     @property
     def agreement(self) -> float:
         """Agreement of the explainer, or R²."""
-        return self.curves[OWN].agreement[-1]
+        return self.curves[OWN].agreement[self.point]
 
     @property
     def divergence(self) -> float:
         """Divergence of the explainer, or 1 - R²."""
-        return self.curves[OWN].divergence[-1]
+        return self.curves[OWN].divergence[self.point]
 
     def summary(self) -> str:
         """Return the fidelity of the explainer, and of others at the same cost, as text."""
@@ -176,8 +182,7 @@ def measure_fidelity(
     outputs = explainer.model_output(X)
     if max_features is not None:
         check_integer(max_features, "max_features", "fidelity", 1)
-    traces = [trace for _, trace in model._rollouts(model._read(X), model._policy_at())]
-    masks, costs = _truncations(traces, model.units_.membership, model.units_.costs)
+    masks, costs, point = _own_masks(model, X)
     own = [model.predict_masked(X, mask) for mask in masks]
     curves = {OWN: fidelity_curve(outputs, costs, own)}
     named = _attributions(explainer, compare)
@@ -185,12 +190,12 @@ def measure_fidelity(
         evaluator = train_evaluator(explainer) if evaluator is None else evaluator
         seen = [evaluator.predict_masked(X, mask) for mask in masks]
         curves[EVALUATED] = fidelity_curve(outputs, costs, seen)
-        most = max_features or max(1, len(masks) - 1)
+        most = max_features or max(1, model.max_steps_)
         for name, attribution in named.items():
             chosen, paid = _ranked_masks(attribution(X), model.units_, most)
             found = [evaluator.predict_masked(X, mask) for mask in chosen]
             curves[name] = fidelity_curve(outputs, paid, found)
-    return Fidelity(curves, len(outputs), len(model.units_), outputs.ndim == 1)
+    return Fidelity(curves, len(outputs), len(model.units_), outputs.ndim == 1, point)
 
 
 def train_evaluator(
@@ -272,6 +277,21 @@ def fidelity_curve(
     score = _score_function(outputs)
     divergence, agreement = zip(*(score(prediction) for prediction in predictions), strict=True)
     return FidelityCurve(tuple(costs), divergence, agreement)
+
+
+def _own_masks(model: Any, X: Any) -> tuple[list[NDArray[np.bool_]], list[float], int]:
+    """Masks and mean costs of the curve of an explainer, and the point that is its default."""
+    if model.weight_range_ is None:
+        traces = [trace for _, trace in model._rollouts(model._read(X), model._policy_at())]
+        return *_truncations(traces, model.units_.membership, model.units_.costs), -1
+    low, high = model.weight_range_.low, model.weight_range_.high
+    # An odd number, so that the geometric mean is among them.
+    weights = np.geomspace(high, low, N_WEIGHTS)
+    masks = [model.select(X, sparsity_weight=weight) for weight in weights]
+    costs = [float(model.cost(X, sparsity_weight=weight).mean()) for weight in weights]
+    order = np.argsort(costs, kind="stable")
+    point = int(np.flatnonzero(order == N_WEIGHTS // 2)[0])
+    return [masks[i] for i in order], [costs[i] for i in order], point
 
 
 def _truncations(
