@@ -75,6 +75,14 @@ def test_torch_modules_are_queried_in_evaluation_mode():
     assert query(module, frame, output="logit")[0] == pytest.approx(expected)
 
 
+def test_objects_with_predict():
+    class Booster:
+        def predict(self, Z):
+            return Z[:, 0]
+
+    assert query(Booster())[0] == pytest.approx(X[:, 0])
+
+
 def fails(Z):
     raise RuntimeError("no memory")
 

@@ -236,7 +236,8 @@ def _find_function(
         return model.predict_proba, None
     if callable(getattr(model, "predict", None)):
         labels = None
-        if output in ("auto", "probability") and is_classifier(model):
+        known = hasattr(model, "__sklearn_tags__") and is_classifier(model)
+        if output in ("auto", "probability") and known:
             labels = np.asarray(model.classes_)
         return model.predict, labels
     if callable(model) and not isinstance(model, type):
