@@ -45,7 +45,7 @@ DEFAULT_EPOCHS = 40
 
 
 class SUWRExplainer(BaseEstimator):
-    """Explain any model without leakage: which features of a row determine its output?
+    """Leakage-free explanations of any model: the features from which its output follows.
 
     The explainer queries the model on background rows and on rows that it draws itself, and trains
     a SUWR policy to reveal the features of each row from which the model's output can be predicted,
