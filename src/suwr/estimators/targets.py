@@ -185,7 +185,7 @@ class ClassificationTarget(ClassifierMixin, TableModel):
 
 def _is_wide(y: Any) -> bool:
     """Whether a target has several columns."""
-    shape = np.shape(y)
+    shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
     return len(shape) == 2 and shape[1] > 1
 
 
