@@ -147,9 +147,11 @@ def test_what_slow_queries_will_cost(monkeypatch, capsys):
     monkeypatch.setattr("suwr.explainer.outputs.time.perf_counter", lambda: next(clock))
     options = SMALL | {"max_epochs": 1, "query_size": 10, "queries_per_row": 2}
     explainer = SUWRExplainer(lambda Z: Z[:, 0], **options)
-    # 80 queries, of which 41 time the model: 39 rows… in calls of 100 s each.
-    with pytest.warns(UserWarning, match=r"Querying the model on \d+ rows in \d calls takes about"):
+    # 80 queries, of which 39 time the model: 41 rows in calls of 10 rows and 100 s.
+    expected = "Querying the model on 41 rows in 5 calls takes about 8 min"
+    with pytest.warns(UserWarning, match=expected):
         explainer.fit(X)
+    assert explainer.n_queries_ == 80
     explainer.set_params(verbose=1).fit(X)
     assert "takes about" in capsys.readouterr().err
 

@@ -30,8 +30,10 @@ class Evaluator:
 
 @pytest.fixture(scope="module")
 def explainer():
-    options = {"max_epochs": 6, "hidden_size": 8, "queries_per_row": 4, "random_state": 0}
-    return SUWRExplainer(model, **options).fit(X)
+    options = {"max_epochs": 12, "hidden_size": 16, "queries_per_row": 4, "random_state": 0}
+    # Few updates: a fast policy and a short average.
+    training = {"average_decay": 0.8, "policy_rate": 2e-2, "policy_dropout": 0.0}
+    return SUWRExplainer(model, training=training, **options).fit(X)
 
 
 def test_curves_match_brute_force(explainer):

@@ -68,7 +68,8 @@ class SUWRExplainer(BaseEstimator):
         Labels of the outputs. None takes ``model.classes_``, or 0, 1, …
     queries_per_row : int, default=20
         Maximum number of queries per background row. One is the row itself; the others are drawn
-        rows, of which at most 40,000 are used. See `suwr.explainer.sampling`.
+        rows, up to 40,000 rows in all, and up to 101 queries that time and compare outputs (3
+        further ones if this is 1). See `suwr.explainer.sampling`.
     query_size : int, default=1024
         Rows per call of the model.
     sparsity_weight : float, 'auto' or tuple of two floats, default='auto'
@@ -200,10 +201,10 @@ class SUWRExplainer(BaseEstimator):
             self.feature_names_in_ = estimator.feature_names_in_
         return self
 
-    @staticmethod
-    def _examine(outputs: ModelOutputs, rows: Any) -> tuple[str | None, QueryCost]:
+    def _examine(self, outputs: ModelOutputs, rows: Any) -> tuple[str | None, QueryCost]:
         """Query some rows twice: is the model deterministic, and how long does it take?"""
-        sample = take_rows(rows, np.arange(min(N_REPEATED, len(rows) // 2)))
+        spare = ((self.queries_per_row - 1) * len(rows) - 1) // 2
+        sample = take_rows(rows, np.arange(max(1, min(N_REPEATED, spare))) % len(rows))
         _, of_one = outputs.timed(take_rows(rows, np.arange(1)))
         first, _ = outputs.timed(sample)
         second, of_many = outputs.timed(sample)
