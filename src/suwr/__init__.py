@@ -16,6 +16,7 @@ _EXPORTS = {
     "Patches": "suwr.data.units",
     "Receipt": "suwr.receipts",
     "SUWRClassifier": "suwr.estimators.classifier",
+    "SUWRExplainer": "suwr.explainer.explainer",
     "SUWRRegressor": "suwr.estimators.regressor",
     "TrainingConfig": "suwr.training.config",
     "engine": "suwr.scale.engine",
@@ -43,6 +44,7 @@ __all__ = [
     "Patches",
     "Receipt",
     "SUWRClassifier",
+    "SUWRExplainer",
     "SUWRRegressor",
     "TrainingConfig",
     "audit",
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from suwr.estimators.regressor import SUWRRegressor
     from suwr.estimators.sparsity_path import sparsity_path
     from suwr.estimators.verification import verify
+    from suwr.explainer.explainer import SUWRExplainer
     from suwr.explanation import Explanation, Narrative
     from suwr.receipts import Receipt
     from suwr.scale.engine import engine

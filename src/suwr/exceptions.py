@@ -8,8 +8,10 @@ __all__ = [
     "DataError",
     "MissingExtraError",
     "ModelFileError",
+    "ModelOutputError",
     "ProblemTooLargeError",
     "ReceiptError",
+    "StochasticModelWarning",
     "SuwrError",
     "TableError",
     "UninformativeModelWarning",
@@ -57,6 +59,17 @@ class ModelFileError(SuwrError, ValueError):
     ...     except ModelFileError:
     ...         print("not a model")
     not a model
+    """
+
+
+class ModelOutputError(SuwrError, ValueError):
+    """A model that is explained failed, or returned something other than finite outputs.
+
+    Examples
+    --------
+    >>> from suwr.exceptions import ModelOutputError
+    >>> issubclass(ModelOutputError, ValueError)
+    True
     """
 
 
@@ -130,5 +143,16 @@ class UninformativeModelWarning(UserWarning):
     --------
     >>> from suwr.exceptions import UninformativeModelWarning
     >>> issubclass(UninformativeModelWarning, UserWarning)
+    True
+    """
+
+
+class StochasticModelWarning(UserWarning):
+    """A model that is explained returned different outputs for the same rows.
+
+    Examples
+    --------
+    >>> from suwr.exceptions import StochasticModelWarning
+    >>> issubclass(StochasticModelWarning, UserWarning)
     True
     """

@@ -17,6 +17,7 @@ from suwr import Explanation, Narrative
 from suwr.baselines import GDFSClassifier
 from suwr.estimators.export import export_model
 from suwr.exceptions import UnsupportedModelError
+from suwr.explainer.narrative import ModelNarrative
 from suwr.explanation import Step
 from suwr.report import page_html
 from suwr.report.page import MAX_WEIGHT_BYTES, _json_in_html, derive_layout
@@ -48,6 +49,13 @@ def test_names_and_titles_are_escaped():
     assert page.count("</script>") == 2
     assert read(page)["classes"] == [hostile, "b"]
     assert "&lt;/script&gt;" in page
+
+
+def test_output_of_an_explained_model_is_on_the_page():
+    narrative = ModelNarrative.of(make_narrative(), (0.2, 0.8))
+    row = read(page_html(Explanation([narrative])))["rows"][0]
+    assert row["comparison"] == narrative.comparison
+    assert "comparison" not in read(page_html(Explanation([make_narrative()])))["rows"][0]
 
 
 def test_page_has_no_external_references():

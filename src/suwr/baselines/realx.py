@@ -14,16 +14,16 @@ predictor does not learn to exploit that.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from suwr._utils.validation import Interval
+from suwr._utils.validation import Interval, Options
 from suwr.baselines.base import BaseSelector, same_units
 from suwr.baselines.penalised import (
     BasePenalised,
@@ -31,6 +31,7 @@ from suwr.baselines.penalised import (
     coin_flip_phase,
     log_probability,
 )
+from suwr.baselines.training import predictor_phase
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import soft_columns, soft_reveal
@@ -166,13 +167,20 @@ class REALXRegressor(RegressionTarget, BaseREALX):
     """
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BaseEVALX(BaseSelector):
     """A predictor that evaluates the masks of any selector; it selects every unit itself."""
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseSelector._parameter_constraints,
+        "mask_sizes": [Options("binomial", "uniform")],
+    }
     leak_free_by_construction: ClassVar[bool] = True
     _predicts_any_mask: ClassVar[bool] = True
 
-    selected_units_: NDArray[np.intp]
+    mask_sizes: Literal["binomial", "uniform"] = "binomial"
+
+    selected_units_: NDArray[np.intp] = field(init=False)
 
     def _phases(
         self, data: TrainingData, generator: torch.Generator
@@ -180,7 +188,17 @@ class BaseEVALX(BaseSelector):
         self.selected_units_ = np.arange(data.inputs.n_units)
         network = self.network_ = self._build_network(data, dropout=0.2)
         folds = Folds(data.rows, generator)
-        return [lambda: coin_flip_phase(network, data, folds, self._schedule(data))]
+        if self.mask_sizes == "binomial":
+            return [lambda: coin_flip_phase(network, data, folds, self._schedule(data))]
+        inputs = data.inputs
+        validation_mask = inputs.random_masks((len(data.validation),), generator)
+        return [
+            lambda: predictor_phase(
+                network, data, folds,
+                lambda index: inputs.random_masks((len(index),), generator),
+                validation_mask, self._schedule(data), "EVAL-X",
+            )
+        ]  # fmt: skip
 
     def _choose(self, values: Tensor) -> Tensor:
         return same_units(values, self.selected_units_, len(self.units_))
@@ -193,6 +211,11 @@ class EVALXClassifier(ClassificationTarget, BaseEVALX):
 
     Parameters
     ----------
+    mask_sizes : {'binomial', 'uniform'}, default='binomial'
+        Distribution of the number of revealed units in training. 'binomial' is the published
+        method: every unit is revealed with probability ½, so that small masks hardly occur among
+        many units. 'uniform' gives every number of units the same probability, and suits the
+        evaluation of small masks.
     groups, costs, hidden_size, n_layers, max_epochs, patience, batch_size, learning_rate, \
 validation_fraction, device, random_state, verbose
         As in `AllFeaturesClassifier`.

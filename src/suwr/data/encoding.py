@@ -217,6 +217,38 @@ class TableEncoder:
         if code.has_missing:
             block[:, -1] = [v is None for v in column]
 
+    def decode(self, values: NDArray[np.float32], masks: NDArray[np.bool_]) -> list[NDArray[Any]]:
+        """Return the columns of encoded rows, with missing values at hidden cells.
+
+        Numbers are recovered up to single precision; categories without an indicator are missing.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_rows, n_values)
+            Encoded rows; those of hidden cells are not read.
+        masks : ndarray of bool, shape (n_rows, n_columns)
+            The revealed cells.
+        """
+        columns: list[NDArray[Any]] = []
+        start = 0
+        for number, code in enumerate(self.codes):
+            block = values[:, start : start + code.width].astype(np.float64)
+            start += code.width
+            shown = masks[:, number].copy()
+            if code.has_missing:
+                shown &= block[:, -1] < 0.5
+            if code.categories is None:
+                bounded = np.clip(np.where(shown, block[:, 0], 0.0) / BOUND, -1 + 1e-7, 1 - 1e-7)
+                number_of = code.center + code.scale * BOUND * bounded / np.sqrt(1 - bounded**2)
+                columns.append(np.where(shown, number_of, np.nan))
+                continue
+            indicators = block[:, : len(code.categories)]
+            column = np.full(len(values), None, dtype=object)
+            for row in np.flatnonzero(shown & (indicators > 0.5).any(axis=1)):
+                column[row] = code.categories[int(indicators[row].argmax())]
+            columns.append(column)
+        return columns
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for model files."""
         return {"names": self.names, "codes": [c.to_dict() for c in self.codes]}

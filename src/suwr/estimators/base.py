@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.data.encoding import TableEncoder
 from suwr.data.units import Patches, Units
 from suwr.estimators.checkpoint import FileCheckpoint, fingerprint
+from suwr.estimators.external import check_predictor, fixed_predictor_trainer
 from suwr.estimators.sequential import PolicyKind, SequentialModel
 from suwr.estimators.table_model import (
     TABLE_CONSTRAINTS,
@@ -25,7 +26,7 @@ from suwr.estimators.table_model import (
     image_shape,
     seeded,
 )
-from suwr.estimators.weight_range import WeightRange, check_range
+from suwr.estimators.weight_range import WeightRange, check_range, check_sparsity_weight
 from suwr.nn.distributed import ProcessGroup
 from suwr.nn.networks import Architecture, Network
 from suwr.nn.rollout import Policy
@@ -69,6 +70,7 @@ class BaseSUWR(SequentialModel):
         "network": [Options("mlp", "conv")],
         "training": [None, TrainingConfig, Mapping],
         "checkpoint": [None, str, os.PathLike],
+        "predictor": None,
     }
 
     weight_range_: WeightRange | None
@@ -93,6 +95,7 @@ class BaseSUWR(SequentialModel):
         validation_fraction: float = 0.1,
         trainer: str = "auto",
         network: Literal["mlp", "conv"] = "mlp",
+        predictor: Any = None,
         training: TrainingConfig | Mapping[str, Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         device: str = "auto",
@@ -112,6 +115,7 @@ class BaseSUWR(SequentialModel):
         self.validation_fraction = validation_fraction
         self.trainer = trainer
         self.network = network
+        self.predictor = predictor
         self.training = training
         self.checkpoint = checkpoint
         self.device = device
@@ -159,7 +163,7 @@ class BaseSUWR(SequentialModel):
         checkpoint = self._checkpoint(data, is_main)
         verbose = self.verbose if is_main else 0
         with seeded(self.device_, data.seed) as generator:
-            plan = self._plan(data, generator)
+            plan = self._plan(data, generator, X)
             trainer, task = plan.trainer, plan.task
             report_choices(plan.choices, verbose)
             with training_progress(trainer.n_epochs(task.settings), verbose) as progress:
@@ -173,16 +177,19 @@ class BaseSUWR(SequentialModel):
         self._finish(data, plan, network, history)
         return checkpoint
 
-    def _plan(self, data: TrainingData, generator: torch.Generator) -> FitPlan:
+    def _plan(self, data: TrainingData, generator: torch.Generator, X: Any = None) -> FitPlan:
         """Choose what the parameters leave open, from the numbers of rows and columns."""
         choices: dict[str, str] = {}
         patches = isinstance(self.groups, Patches)
-        automatic = self.trainer == "auto"
+        fixed = None if self.predictor is None else fixed_predictor_trainer(self, X)
+        automatic = self.trainer == "auto" and fixed is None
         screening, n_units = None, data.inputs.n_units
-        if not patches and (automatic or TRAINERS[self.trainer].screens):
+        if not patches and fixed is None and (automatic or TRAINERS[self.trainer].screens):
             screening = Screening.of(data.inputs, data.rows, generator)
             n_units = n_units if screening is None else screening.n_kept
-        trainer = default_trainer(n_units, patches) if automatic else TRAINERS[self.trainer]
+        trainer = (
+            default_trainer(n_units, patches) if automatic else fixed or TRAINERS[self.trainer]
+        )
         if automatic:
             choices["trainer"] = f"{trainer.name}, for {n_units} units"
         if not trainer.screens:
@@ -191,7 +198,7 @@ class BaseSUWR(SequentialModel):
             choices["screening"] = (
                 f"{n_units} of {data.inputs.n_units} units have a significant effect or interaction"
             )
-        if self.n_predictors == "auto" and not trainer.shared:
+        if self.n_predictors == "auto" and not trainer.shared and fixed is None:
             n, n_rows = self._n_predictors(trainer, len(data.rows)), len(data.rows)
             choices["n_predictors"] = f"{n}, for {n_rows:,} training rows"
         if self.max_epochs == "auto":
@@ -208,7 +215,7 @@ class BaseSUWR(SequentialModel):
         return FitPlan(trainer, task, architecture, screening, choices)
 
     def _n_predictors(self, trainer: Trainer, n_rows: int) -> int:
-        if trainer.shared:
+        if trainer.shared or self.predictor is not None:
             return 1
         if self.n_predictors != "auto":
             return int(self.n_predictors)
@@ -233,25 +240,14 @@ class BaseSUWR(SequentialModel):
     def _check_parameters(self) -> None:
         """See `TableModel`."""
         super()._check_parameters()
-        self._check_sparsity_weight()
+        check_sparsity_weight(self.sparsity_weight, self.trainer, type(self).__name__)
+        check_predictor(self)
         self._training_config()
         if self.n_predictors != "auto" and self.n_predictors % 2:
             raise parameter_error(
                 "n_predictors", type(self).__name__, "an even number", self.n_predictors
             )
         image_shape(self.network, self.groups)
-
-    def _check_sparsity_weight(self) -> None:
-        owner, weight = type(self).__name__, self.sparsity_weight
-        if not isinstance(weight, tuple | list):
-            if weight not in Options("auto") and weight not in Interval(Real, 0):
-                expected = "'auto', a float in the range [0, inf), or a range (low, high)"
-                raise parameter_error("sparsity_weight", owner, expected, weight)
-            return
-        check_range(weight, owner)
-        if self.trainer != "auto" and not TRAINERS[self.trainer].supports_range:
-            expected = f"a float or 'auto' if trainer={self.trainer!r}"
-            raise parameter_error("sparsity_weight", owner, expected, weight)
 
     def _training_config(self) -> TrainingConfig:
         """Return the parameter ``training`` as a validated object."""

@@ -9,7 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score
 
 from suwr.estimators.base import BaseSUWR
-from suwr.estimators.targets import ClassificationTarget, normalize_probabilities
+from suwr.estimators.targets import (
+    ClassificationTarget,
+    ClassProbabilities,
+    normalize_probabilities,
+)
 
 __all__ = ["SUWRClassifier"]
 
@@ -61,6 +65,12 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
     network : {'mlp', 'conv'}, default='mlp'
         'conv' is a convolutional network over the masked image and its mask; it requires ``groups``
         to be `Patches` and ignores ``n_layers``.
+    predictor : object or None, default=None
+        A predictor of your own, which is used as *f* and stays as it is; only the policy is
+        trained. It has a method ``predict_masked(X, masks)`` that returns class probabilities
+        (n, n_classes) in the order of ``classes_`` (or of its own ``classes_``), or values (n,).
+        ``X`` are rows in which hidden cells are missing, as a frame if `fit` was given one. The
+        model cannot be saved. None trains an ensemble.
     training : TrainingConfig, dict or None, default=None
         Expert settings of training: a `suwr.TrainingConfig`, or a dict of some of its fields, as in
         ``{"rollouts": 4}``. None is the default of every setting.
@@ -103,7 +113,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         The range of λ, if the model was fitted for one, with the mean number of units that each λ
         reveals.
     constant_loss_ : float
-        Cross-entropy of the best constant prediction.
+        Cross-entropy of the best constant prediction; with soft targets, the entropy of their mean.
     history_ : list of dict
         One record per epoch: ``epoch`` (counted from 1 over all phases), ``phase``,
         ``training_loss``, ``validation_objective`` (loss + λ · cost on the validation rows, in
@@ -119,6 +129,43 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
     >>> clf.select(X).shape
     (150, 4)
     """
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        classes: ArrayLike | None = None,
+    ) -> Any:
+        """Train the policy and the predictor.
+
+        If ``torch.distributed`` is initialized (for instance by ``torchrun``), its processes train
+        one model together: all of them must call `fit` with the same data, parameters and
+        ``random_state``, and all of them get the same model.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            A numeric array, or a pandas or polars frame with numeric, string, categorical or
+            boolean columns. NaN means 'missing', which is treated as a value.
+        y : array-like of shape (n,) or (n, n_classes)
+            Class labels; or soft targets: the probability of every class, in rows that sum to 1,
+            such as the output of another model.
+        sample_weight : array-like of shape (n,), optional
+            Non-negative weights of the rows.
+        classes : array-like of shape (n_classes,), optional
+            Labels of the columns of soft targets. By default the column names of a data frame, or
+            0, 1, …
+
+        Returns
+        -------
+        self
+            If `fit` raises an exception or is interrupted, the estimator remains as it was.
+        """
+        if classes is not None:
+            y = ClassProbabilities.read(y, classes, type(self).__name__)
+        return super().fit(X, y, sample_weight)
 
     def predict_proba(
         self,

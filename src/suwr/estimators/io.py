@@ -97,6 +97,8 @@ def to_bytes(model: BaseSUWR) -> bytes:
     network = model.policy_.network
     tensors = {k: v.detach().cpu().numpy() for k, v in network.state_dict().items()}
     problem = _too_large(model, network.architecture)
+    if model.predictor is not None:
+        problem = "Its 'predictor' is an object that a file of tensors cannot hold."
     if len(tensors) > _MAX_TENSORS:
         problem = f"It has too many tensors: {len(tensors):,}."
     if problem is not None:
@@ -109,7 +111,7 @@ def to_bytes(model: BaseSUWR) -> bytes:
         "params": {
             k: _encode_param(v)
             for k, v in model.get_params(deep=False).items()
-            if k != "checkpoint"
+            if k not in ("checkpoint", "predictor")
         },
         "names": model.feature_names_in_.tolist() if named else None,
         "n_features": int(model.n_features_in_),
@@ -336,9 +338,6 @@ def _check_history(stored: Any) -> list[dict[str, Any]]:
         ):
             raise ModelFileError("Its training history is invalid.")
     return list(stored)
-
-
-# Parameters and classes.
 
 
 def _encode_classes(classes: NDArray[Any]) -> dict[str, Any]:

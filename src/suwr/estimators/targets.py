@@ -5,25 +5,100 @@ Each precedes a `TableModel` in the list of bases.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import xlogy
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
+from suwr._utils.validation import parameter_error
+from suwr.data.tables import column_names
 from suwr.estimators.table_model import TableModel
 from suwr.nn.losses import CrossEntropy, SquaredError
 
-__all__ = ["ClassificationTarget", "RegressionTarget", "normalize_probabilities"]
+__all__ = [
+    "ClassProbabilities",
+    "ClassificationTarget",
+    "RegressionTarget",
+    "normalize_probabilities",
+]
+
+# Largest accepted deviation of the sum of the probabilities of a row from 1.
+SUM_TOLERANCE = 1e-3
+# Entropy of the mean class probabilities, in nats, below which a target counts as constant.
+MIN_ENTROPY = 1e-9
+
+
+@dataclass(frozen=True)
+class ClassProbabilities:
+    """Soft targets of a classifier.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n, n_classes)
+        Rows sum to 1.
+    classes : ndarray of shape (n_classes,)
+        Label of each column.
+    """
+
+    values: NDArray[np.float64]
+    classes: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @classmethod
+    def read(cls, y: Any, classes: ArrayLike | None, owner: str) -> ClassProbabilities:
+        """Validate probabilities and class labels.
+
+        Parameters
+        ----------
+        y : array-like or data frame of shape (n, n_classes)
+        classes : array-like of shape (n_classes,) or None
+            None takes the column names of a data frame, or 0, 1, …
+        owner : str
+            Class of the estimator, for errors.
+        """
+        expected = "class probabilities of shape (n, n_classes) with at least two classes"
+        try:
+            values = np.asarray(y, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(f"y must be class labels, or {expected}.") from None
+        if values.ndim != 2 or values.shape[1] < 2:
+            raise ValueError(f"y must be {expected}. Got shape {values.shape} instead.")
+        assert_all_finite(values, input_name="y")
+        off = (values < 0).any(axis=1) | (abs(values.sum(axis=1) - 1.0) > SUM_TOLERANCE)
+        if off.any():
+            row = int(off.argmax())
+            raise ValueError(
+                "Each row of y must hold non-negative class probabilities that sum to 1. Got "
+                f"{values[row].tolist()} in row {row} instead."
+            )
+        n = values.shape[1]
+        names = column_names(y) if classes is None else classes
+        labels = np.arange(n) if names is None else np.asarray(names)
+        if labels.shape != (n,) or len(set(labels.tolist())) != n:
+            message = f"{n} different labels, one for each column of y"
+            raise parameter_error("classes", owner, message, classes)
+        return cls(values / values.sum(axis=1, keepdims=True), labels)
 
 
 class ClassificationTarget(ClassifierMixin, TableModel):
-    """Classification: class probabilities, trained and evaluated by cross-entropy."""
+    """Classification: class probabilities, trained and evaluated by cross-entropy.
 
-    def _prepare_target(self, y: Any, weight: NDArray[np.float64]) -> NDArray[np.int64]:
+    Targets are class labels, or probabilities of the classes (soft targets).
+    """
+
+    def _prepare_target(self, y: Any, weight: NDArray[np.float64]) -> NDArray[Any]:
+        if not isinstance(y, ClassProbabilities) and _is_wide(y):
+            y = ClassProbabilities.read(y, None, type(self).__name__)
+        if isinstance(y, ClassProbabilities):
+            return self._prepare_probabilities(y, weight)
         y = column_or_1d(y, warn=True)
         if y.dtype.kind == "O" and any(v is None or v != v for v in y):
             raise ValueError("Input y contains NaN. Every row must have a class label.")
@@ -43,12 +118,27 @@ class ClassificationTarget(ClassifierMixin, TableModel):
         self.constant_loss_ = float(-(share * np.log(share)).sum())
         return numbers.astype(np.int64)
 
+    def _prepare_probabilities(
+        self, y: ClassProbabilities, weight: NDArray[np.float64]
+    ) -> NDArray[np.float32]:
+        share = np.average(y.values, axis=0, weights=weight)
+        self.classes_ = y.classes
+        self.constant_loss_ = float(-xlogy(share, share).sum())
+        if self.constant_loss_ < MIN_ENTROPY:
+            raise ValueError(
+                "y must have at least two classes with positive probability. Got only class "
+                f"{y.classes[share.argmax()]!r} instead."
+            )
+        return y.values.astype(np.float32)
+
     def _make_loss(self) -> CrossEntropy:
         return CrossEntropy(len(self.classes_), unit=self.constant_loss_)
 
     def _split(
         self, y: NDArray[Any], n_validation: int, rng: np.random.RandomState
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        # Rows with soft targets are stratified by their most probable class.
+        y = y.argmax(axis=1) if y.ndim == 2 else y
         counts = np.bincount(y, minlength=len(self.classes_))
         stratify = y if counts.min() >= 2 and n_validation >= len(self.classes_) else None
         parts = train_test_split(
@@ -91,6 +181,12 @@ class ClassificationTarget(ClassifierMixin, TableModel):
         """
         probability = self._predict_final(X)
         return self.classes_[probability.argmax(axis=1)]
+
+
+def _is_wide(y: Any) -> bool:
+    """Whether a target has several columns."""
+    shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
+    return len(shape) == 2 and shape[1] > 1
 
 
 def normalize_probabilities(probability: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr._utils.validation import parameter_error
+from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.nn.rollout import Policy
 from suwr.training.data import BLOCK_ROWS, Rows
+from suwr.training.registry import TRAINERS
 from suwr.training.sparsity import condition_of
 
-__all__ = ["WeightRange", "check_range"]
+__all__ = ["WeightRange", "check_range", "check_sparsity_weight"]
 
 # Number of λ values, equally spaced on a logarithmic scale, at which the units are counted.
 GRID = 33
@@ -28,6 +29,19 @@ def check_range(value: Any, owner: str) -> tuple[float, float]:
         expected = "a float, 'auto', or a range (low, high) with 0 < low < high"
         raise parameter_error("sparsity_weight", owner, expected, tuple(value))
     return float(value[0]), float(value[1])
+
+
+def check_sparsity_weight(weight: Any, trainer: str, owner: str) -> None:
+    """Raise a ``ValueError`` if the parameter ``sparsity_weight`` is invalid."""
+    if not isinstance(weight, tuple | list):
+        if weight not in Options("auto") and weight not in Interval(Real, 0):
+            expected = "'auto', a float in the range [0, inf), or a range (low, high)"
+            raise parameter_error("sparsity_weight", owner, expected, weight)
+        return
+    check_range(weight, owner)
+    if trainer != "auto" and not TRAINERS[trainer].supports_range:
+        expected = f"a float or 'auto' if trainer={trainer!r}"
+        raise parameter_error("sparsity_weight", owner, expected, weight)
 
 
 @dataclass(frozen=True)

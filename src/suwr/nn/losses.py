@@ -48,7 +48,9 @@ class CrossEntropy:
         self.unit = unit
 
     def targets(self, y: Tensor) -> Tensor:
-        """One-hot targets."""
+        """One-hot targets of class numbers; class probabilities ``(n, n_classes)`` as they are."""
+        if y.dim() == 2:
+            return y.to(torch.float32)
         return torch.nn.functional.one_hot(y.long(), self.n_classes).to(torch.float32)
 
     def predict(self, outputs: Tensor) -> Tensor:

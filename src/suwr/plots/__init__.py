@@ -6,6 +6,7 @@ of them calls ``show``. matplotlib is imported by this package only, when a figu
 
 from suwr.plots.audit import plot_audit
 from suwr.plots.counterfactual import Flip, find_flip, plot_counterfactual
+from suwr.plots.fidelity import plot_fidelity
 from suwr.plots.gallery import draw_figures
 from suwr.plots.history import plot_history
 from suwr.plots.images import (
@@ -26,6 +27,7 @@ __all__ = [
     "plot_audit",
     "plot_budget",
     "plot_counterfactual",
+    "plot_fidelity",
     "plot_flow",
     "plot_fronts",
     "plot_history",

@@ -18,6 +18,7 @@ from suwr._utils.optional import require
 from suwr.data.units import Patches
 from suwr.plots._style import new_grid, plain, write_figure
 from suwr.plots.counterfactual import find_flip, plot_counterfactual
+from suwr.plots.fidelity import plot_fidelity
 from suwr.plots.history import plot_history
 from suwr.plots.images import (
     new_step_grid,
@@ -250,6 +251,12 @@ def _accuracy(subject: Subject) -> Any:
     return plot_path(curves, subject.references, ylabel="Accuracy (%)")
 
 
+def _fidelity(subject: Subject) -> Any:
+    """Draw the fidelity of a `suwr.SUWRExplainer`."""
+    measure = getattr(subject.model, "fidelity", None)
+    return None if measure is None else plot_fidelity(measure(subject.X))
+
+
 def _masks(subject: Subject) -> Any:
     """Draw the selected patches of a typical image of each class."""
     explanation, patches = subject.explanation, subject.patches
@@ -348,6 +355,7 @@ FIGURES = (
     Figure("lengths", lambda subject: plot_lengths(subject.explanation)),
     Figure("history", _history),
     Figure("accuracy", _accuracy, classes=True),
+    Figure("fidelity", _fidelity),
     Figure("usage", _usage, images=False),
     Figure("pixels", lambda s: plot_image_usage(s.explanation, s.patches), images=True),
     Figure("masks", _masks, classes=True, images=True),

@@ -85,6 +85,8 @@ def _summary(narrative: Narrative) -> str:
 
 
 def _steps(narrative: Narrative) -> str:
+    # Narratives of `suwr.SUWRExplainer` end with the output of the explained model.
+    comparison = getattr(narrative, "comparison", "")
     lines = [
         _line("", "nothing revealed", narrative, narrative.start, narrative.stop_probabilities[0])
     ]
@@ -103,6 +105,7 @@ def _steps(narrative: Narrative) -> str:
         '<th scope="col">Prediction</th><th scope="col">Stop probability</th></tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table>"
         f'<p class="suwr-soft">{escape(narrative.ending)}</p>'
+        + (f"<p>{escape(comparison)}</p>" if comparison else "")
     )
 
 

@@ -146,7 +146,7 @@ def _row(
             numbers.append(unit_number[unit, columns])
             known.update(zip(columns, (_plain(v) for v in values.values()), strict=True))
         steps.append([numbers, _rounded(step.stop_probability), _prediction(step.prediction)])
-    return {
+    row = {
         "label": _label(narrative.row),
         "start": _prediction(narrative.start),
         "stop": _rounded(narrative.start_stop_probability),
@@ -154,6 +154,9 @@ def _row(
         "ended": narrative.ended,
         "cells": known,
     }
+    # Narratives of `suwr.SUWRExplainer` end with the output of the explained model.
+    comparison = getattr(narrative, "comparison", None)
+    return row if comparison is None else row | {"comparison": comparison}
 
 
 def _model(model: PageModel) -> dict[str, Any]:

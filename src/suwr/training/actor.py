@@ -160,9 +160,15 @@ class ActorPhase(PolicyPhase):
                 value = _policy_loss(steps, losses, to_models(rows.weight), scale, bonus)
         if steps:
             self.update_policy(value)
-        batch, mask = _predictor_batch(inputs, rows, states, settings, generator, index.shape[1])
+        self._train_predictors(rows, states, index)
+
+    def _train_predictors(self, rows: Rows, states: _VisitedStates | None, index: Tensor) -> None:
+        settings, inputs = self.settings, self.inputs
+        batch, mask = _predictor_batch(
+            inputs, rows, states, settings, self.folds.generator, index.shape[1]
+        )
         with settings.precision(index.device):
-            value = weighted_loss(network, inputs, self.loss, batch, mask)
+            value = weighted_loss(self.network, inputs, self.loss, batch, mask)
         self.update_predictors(value)
 
 

@@ -29,7 +29,7 @@ class Rows:
         May be a memory-mapped file on the CPU while training runs on another device; only the
         requested rows are read and moved.
     targets : Tensor of shape (n, n_outputs)
-        One-hot classes or standardised values.
+        One-hot classes, class probabilities or standardised values.
     weight : Tensor of shape (n,)
         Sample weights of mean one.
     """

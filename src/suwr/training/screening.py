@@ -93,6 +93,20 @@ def _bins(column: FloatArray) -> NDArray[np.intp]:
     return np.unique(column_bins, return_inverse=True)[1].reshape(-1)
 
 
+def _classes(targets: NDArray[np.float32]) -> NDArray[np.intp]:
+    """Classes of one-hot or soft targets, for the tests of independence.
+
+    The most probable class alone says little where one class is the most probable almost
+    everywhere. The rows of each class are therefore divided at the median of its probability, if
+    that varies.
+    """
+    most, probable = targets.argmax(axis=1), targets.max(axis=1)
+    median = np.zeros(targets.shape[1], dtype=targets.dtype)
+    for c in np.unique(most):
+        median[c] = np.median(probable[most == c])
+    return np.unique(2 * most + (probable > median[most]), return_inverse=True)[1].reshape(-1)
+
+
 def _entropy_sum(counts: FloatArray) -> FloatArray:
     """``n log n`` with 0 for empty cells."""
     return counts * np.log(np.maximum(counts, 1.0))
@@ -174,7 +188,7 @@ class Screening:
         index = torch.randperm(len(rows), generator=generator, device=rows.device)[:MAX_ROWS]
         sample = rows[index.sort().values]
         targets = sample.targets.cpu().numpy()
-        target = targets.argmax(axis=1) if targets.shape[1] > 1 else _bins(targets[:, 0])
+        target = _classes(targets) if targets.shape[1] > 1 else _bins(targets[:, 0])
         of_value = inputs.membership[:, inputs.column_of].cpu().numpy()
         values = sample.values.cpu().numpy().astype(np.float64)
         kept = relevant_units(values, np.asarray(target, dtype=np.intp), of_value)

@@ -123,7 +123,8 @@ function endingText(data, narrative) {
   const { prediction, stop } = lastState(narrative);
   const used = narrative.steps.reduce((sum, step) => sum + step.units.length, 0);
   const outcome = outcomeText(prediction, data.classes);
-  return [stopText(data, narrative.ended, stop), `Predicted ${outcome} from ${used} of ${data.n_units} features.`];
+  const lines = [stopText(data, narrative.ended, stop), `Predicted ${outcome} from ${used} of ${data.n_units} features.`];
+  return narrative.comparison === undefined ? lines : [...lines, narrative.comparison];
 }
 
 /** Why the rollout stopped, with the stop probability filled in. */

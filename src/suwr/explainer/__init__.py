@@ -1,0 +1,1 @@
+"""Explanations of models that are already there, without leakage."""

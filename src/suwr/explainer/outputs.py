@@ -1,0 +1,265 @@
+"""The outputs of any model: probabilities or values, queried in batches and checked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, softmax
+from sklearn.base import is_classifier
+
+from suwr._utils.optional import require
+from suwr._utils.progress import ProgressCounter
+from suwr._utils.validation import parameter_error
+from suwr.data.tables import is_frame, take_rows
+from suwr.exceptions import ModelOutputError
+
+__all__ = ["OUTPUTS", "ModelOutputs", "QueryCost"]
+
+#: Values of the ``output`` parameter.
+OUTPUTS = ("auto", "probability", "logit", "value")
+
+# Largest deviation of the sum of probabilities from 1.
+SUM_TOLERANCE = 1e-3
+
+
+class QueryCost:
+    """Expected duration of queries: a constant per call and a constant per row.
+
+    Parameters
+    ----------
+    of_one, of_many : float
+        Measured seconds of a call with one row, and with ``n_many`` rows.
+    n_many : int
+    """
+
+    def __init__(self, of_one: float, of_many: float, n_many: int) -> None:
+        self.per_row = max(0.0, of_many - of_one) / max(1, n_many - 1)
+        self.per_call = max(0.0, of_one - self.per_row)
+
+    def seconds(self, n_rows: int, batch_size: int) -> float:
+        """Expected seconds of queries on ``n_rows`` rows, in calls of ``batch_size`` rows."""
+        return -(-n_rows // batch_size) * self.per_call + n_rows * self.per_row
+
+
+class ModelOutputs:
+    """Queries a model and validates what it returns.
+
+    Parameters
+    ----------
+    model : object
+        An estimator with ``predict_proba`` or ``predict``, a torch module, a booster of XGBoost or
+        LightGBM, or a callable that takes rows.
+    output : {'auto', 'probability', 'logit', 'value'}
+        What the model returns; see `SUWRExplainer`.
+    classes : array-like or None
+        Labels of the outputs; None takes those of the model, or 0, 1, …
+    owner : str
+        For errors.
+
+    Attributes
+    ----------
+    n_outputs : int or None
+        Number of classes, 1 for values; None before the first query.
+    classes : ndarray or None
+        Class labels; None for values.
+    n_queries, n_calls : int
+        Rows and calls so far.
+    """
+
+    def __init__(
+        self, model: Any, output: str, classes: ArrayLike | None, owner: str = "SUWRExplainer"
+    ) -> None:
+        self.output, self.owner = output, owner
+        self._call, self._labels = _find_function(model, output, owner)
+        self._given = None if classes is None else np.asarray(classes)
+        known = getattr(model, "classes_", None)
+        self._known = None if known is None or isinstance(known, list) else np.asarray(known)
+        self.kind: str | None = None
+        self.classes: NDArray[Any] | None = None
+        self.n_outputs: int | None = None
+        self.n_queries = self.n_calls = 0
+        self._width: int | None = None
+
+    def __call__(
+        self, X: Any, batch_size: int = 1024, progress: ProgressCounter | None = None
+    ) -> NDArray[np.float64]:
+        """Return the outputs for all rows, of shape (n, n_classes) or (n,).
+
+        Parameters
+        ----------
+        X : data frame or array of shape (n, d)
+        batch_size : int, default=1024
+            Rows per call.
+        progress : ProgressCounter, optional
+            Advanced by the rows of each call.
+        """
+        parts = []
+        for start in range(0, len(X), batch_size):
+            rows = take_rows(X, np.arange(start, min(start + batch_size, len(X))))
+            parts.append(self._query(rows))
+            if progress is not None:
+                progress(len(rows))
+        return np.concatenate(parts)
+
+    def timed(self, X: Any) -> tuple[NDArray[np.float64], float]:
+        """Return the outputs of one call, and its duration in seconds."""
+        start = time.perf_counter()
+        found = self._query(X)
+        return found, time.perf_counter() - start
+
+    def _query(self, rows: Any) -> NDArray[np.float64]:
+        try:
+            raw = self._call(rows)
+        except Exception as error:
+            raise ModelOutputError(
+                f"The model failed on {len(rows)} rows after {self.n_queries:,} successful "
+                f"queries: {type(error).__name__}: {error}"
+            ) from error
+        self.n_queries += len(rows)
+        self.n_calls += 1
+        if self._labels is not None:
+            return self._one_hot(np.asarray(raw))
+        try:
+            found = np.asarray(raw, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ModelOutputError(
+                f"The model must return numbers. Got {type(raw).__name__} that cannot be "
+                "converted; for a model that returns labels, pass a function that returns "
+                "probabilities."
+            ) from None
+        if found.ndim == 0 or len(found) != len(rows) or found.ndim > 2:
+            raise ModelOutputError(
+                "The model must return one output per row, of shape (n,) or (n, n_outputs). Got "
+                f"shape {found.shape} for {len(rows)} rows."
+            )
+        if not np.isfinite(found).all():
+            row = int((~np.isfinite(found)).reshape(len(found), -1).any(axis=1).argmax())
+            raise ModelOutputError(
+                f"The model must return finite numbers. Got {found[row].tolist()} for row {row} "
+                f"of a call with {len(rows)} rows."
+            )
+        return self._convert(found[:, None] if found.ndim == 1 else found)
+
+    def _convert(self, found: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Convert raw outputs (n, k) to probabilities or values."""
+        width = self._width or found.shape[1]
+        if found.shape[1] != width:
+            raise _changed(width, found.shape[1])
+        self._width = width
+        if self.kind is None:
+            self.kind = self._kind_of(found)
+        if self.kind == "value":
+            self.expect(found.shape[1])
+            return found[:, 0]
+        if self.kind == "logit":
+            found = softmax(found, axis=1) if found.shape[1] > 1 else expit(found)
+        if found.shape[1] == 1:
+            found = np.column_stack([1.0 - found[:, 0], found[:, 0]])
+        self.expect(found.shape[1])
+        total = found.sum(axis=1)
+        if (found < 0).any() or (abs(total - 1.0) > SUM_TOLERANCE).any():
+            row = int(((found < 0).any(axis=1) | (abs(total - 1.0) > SUM_TOLERANCE)).argmax())
+            raise ModelOutputError(
+                "The model must return non-negative probabilities that sum to 1 for every row. "
+                f"Got {found[row].tolist()}. Use output='logit' for logits."
+            )
+        return found / total[:, None]
+
+    def _kind_of(self, found: NDArray[np.float64]) -> str:
+        if self.output != "auto":
+            if self.output == "value" and found.shape[1] > 1:
+                raise ModelOutputError(
+                    "With output='value', the model must return one number per row. Got "
+                    f"{found.shape[1]} outputs; choose one of them with a function."
+                )
+            return self.output
+        if found.shape[1] == 1:
+            return "value"
+        if (found >= 0).all() and (abs(found.sum(axis=1) - 1.0) <= SUM_TOLERANCE).all():
+            return "probability"
+        raise ModelOutputError(
+            f"The model returns {found.shape[1]} outputs per row that are no probabilities. Use "
+            "output='logit' for logits, or pass a function that returns one of the outputs."
+        )
+
+    def expect(self, n_outputs: int) -> None:
+        """Compare the number of outputs with that of earlier calls; set the classes."""
+        if self.n_outputs is None:
+            self.n_outputs = n_outputs
+            if n_outputs > 1:
+                self.classes = self._class_labels(n_outputs)
+        elif n_outputs != self.n_outputs:
+            raise _changed(self.n_outputs, n_outputs)
+
+    def _class_labels(self, n: int) -> NDArray[Any]:
+        if self._given is not None:
+            labels = self._given
+            if labels.shape != (n,) or len(set(labels.tolist())) != n:
+                expected = f"{n} different labels, one for each output of the model"
+                raise parameter_error("classes", self.owner, expected, labels.tolist())
+            return labels
+        known = self._known
+        return known if known is not None and known.shape == (n,) else np.arange(n)
+
+    def _one_hot(self, labels: NDArray[Any]) -> NDArray[np.float64]:
+        """Labels of a classifier without probabilities, as probabilities of 0 and 1."""
+        assert self._labels is not None
+        found = np.asarray(labels.reshape(len(labels), -1)[:, :1] == self._labels[None, :], float)
+        if not (found.sum(axis=1) == 1).all():
+            raise ModelOutputError("The model returned a label that is not in its 'classes_'.")
+        self.kind = "probability"
+        self.expect(found.shape[1])
+        return found
+
+
+def _changed(before: int, now: int) -> ModelOutputError:
+    return ModelOutputError(
+        f"The model changed its number of outputs: {before} in earlier calls, {now} in this one."
+    )
+
+
+def _find_function(
+    model: Any, output: str, owner: str
+) -> tuple[Callable[[Any], Any], NDArray[Any] | None]:
+    """Return the function to query, and the class labels if it returns labels."""
+    if isinstance(model, torch.nn.Module):
+        return _torch_function(model), None
+    if type(model).__module__.startswith("xgboost") and type(model).__name__ == "Booster":
+        xgboost = require("xgboost", extra="audit", purpose="Querying an XGBoost booster")
+        return lambda rows: model.predict(xgboost.DMatrix(rows)), None
+    if output != "value" and callable(getattr(model, "predict_proba", None)):
+        return model.predict_proba, None
+    if callable(getattr(model, "predict", None)):
+        labels = None
+        known = hasattr(model, "__sklearn_tags__") and is_classifier(model)
+        if output in ("auto", "probability") and known:
+            labels = np.asarray(model.classes_)
+        return model.predict, labels
+    if callable(model) and not isinstance(model, type):
+        return model, None
+    expected = "an object with 'predict_proba' or 'predict', a torch module, or a callable"
+    raise parameter_error("model", owner, expected, model)
+
+
+def _torch_function(module: torch.nn.Module) -> Callable[[Any], Any]:
+    """Query a torch module in evaluation mode, on its device and in its precision."""
+
+    def query(rows: Any) -> Any:
+        first = next(module.parameters(), None)
+        values = np.asarray(rows.to_numpy() if is_frame(rows) else rows)
+        tensor = torch.as_tensor(np.ascontiguousarray(values.astype(np.float64)))
+        tensor = tensor.float() if first is None else tensor.to(first.device, first.dtype)
+        was_training = module.training
+        module.eval()
+        try:
+            with torch.no_grad():
+                return module(tensor).detach().cpu().double().numpy()
+        finally:
+            module.train(was_training)
+
+    return query

@@ -1,0 +1,52 @@
+"""Rows drawn by the explainer."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from suwr.explainer.sampling import concatenate_rows, draw_rows, nearest_rows
+
+
+def test_neighbours_match_brute_force():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    # One interquartile range per column scales the distances.
+    low, high = np.percentile(X, [25, 75], axis=0)
+    scaled = (X - np.median(X, axis=0)) / ((high - low) / 1.349)
+    scaled = scaled / np.hypot(1, scaled / 10)
+    distance = np.linalg.norm(scaled[:, None] - scaled[None], axis=2)
+    expected = np.argsort(distance, axis=1)[:, 1:4]
+    found = nearest_rows(X, 3, np.random.RandomState(0))
+    assert [set(f) for f in found] == [set(e) for e in expected]
+
+
+def test_drawn_rows_mix_a_row_with_a_neighbour():
+    # Two distant groups: no drawn row mixes them.
+    rng = np.random.RandomState(0)
+    X = np.concatenate([rng.normal(0, 1, (50, 4)), rng.normal(1e3, 1, (50, 4))])
+    drawn = draw_rows(X, 400, rng)
+    assert drawn.shape == (400, 4)
+    for column in range(4):
+        assert np.isin(drawn[:, column], X[:, column]).all()
+    far = drawn > 500
+    assert (far.all(axis=1) | ~far.any(axis=1)).all()
+    source = np.array([[np.flatnonzero(X[:, j] == row[j])[0] for j in range(4)] for row in drawn])
+    n_sources = [len(set(s)) for s in source]
+    assert max(n_sources) == 2
+    assert np.mean(n_sources) > 1.5
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_keep_their_types(frame):
+    X = frame({"a": [1, 2, 3, 4], "b": ["u", "v", "u", "v"]})
+    drawn = draw_rows(X, 6, np.random.RandomState(0))
+    together = concatenate_rows(X, drawn)
+    assert isinstance(together, frame)
+    assert together.shape == (10, 2)
+    assert list(together.dtypes) == list(X.dtypes)
+    assert list(together["b"])[:4] == ["u", "v", "u", "v"]
+
+
+def test_no_rows_are_drawn():
+    X = np.arange(6.0).reshape(3, 2)
+    assert draw_rows(X, 0, np.random.RandomState(0)).shape == (0, 2)
