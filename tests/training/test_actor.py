@@ -5,7 +5,6 @@ import pytest
 import torch
 from random_policies import make_policy, random_values
 
-from suwr import SUWRClassifier
 from suwr.nn.losses import CrossEntropy
 from suwr.nn.networks import Architecture, SeparateNetwork
 from suwr.training.actor import (
@@ -15,12 +14,8 @@ from suwr.training.actor import (
     _policy_loss,
     _Step,
     _VisitedStates,
-    interactions,
 )
 from suwr.training.config import Settings
-from suwr.training.data import Folds
-from suwr.training.loop import run_phases
-from suwr.training.predictor import Pretraining
 
 
 def one_step(row, stop, cost, active=None):
@@ -143,24 +138,6 @@ def test_guided_exploration_prefers_interacting_units():
     assert torch.allclose(found[0], expected)
     # Without an interacting unit the exploration is uniform.
     assert torch.allclose(_guided(torch.zeros(1, 4), available)[0], uniform)
-
-
-def test_interactions_find_the_product_of_two_columns():
-    rng = np.random.RandomState(0)
-    X = rng.randn(1_500, 5)
-    y = (X[:, 1] * X[:, 3] > 0).astype(int)
-    clf = SUWRClassifier(max_epochs=20, hidden_size=32, n_layers=2, random_state=0)
-    data = clf._prepare(X, y, None)
-    generator = torch.Generator().manual_seed(0)
-    plan = clf._plan(data, generator)
-    torch.manual_seed(0)
-    network = plan.trainer.build(plan.architecture, plan.task.settings, 1)
-    folds = Folds(data.rows, generator)
-    pretraining = Pretraining(network, data.inputs, data.loss, folds, plan.task.settings)
-    run_phases([lambda: pretraining], generator, lambda epoch: None)
-    found = interactions(network, data.inputs, data.loss, folds, 0.5)[0]
-    assert divmod(int(found.argmax()), 5) in [(1, 3), (3, 1)]
-    assert torch.equal(found, found.T)
 
 
 def test_targets_come_from_the_own_fold_and_losses_from_the_other():

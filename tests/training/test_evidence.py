@@ -2,9 +2,14 @@
 
 import numpy as np
 import pytest
+import torch
 
 import suwr.training.actor as actor
 from suwr import SUWRClassifier, SUWRRegressor
+from suwr.training.data import Folds
+from suwr.training.evidence import interactions
+from suwr.training.loop import run_phases
+from suwr.training.predictor import Pretraining
 
 
 @pytest.fixture
@@ -47,3 +52,21 @@ def test_a_brief_training_is_no_evidence_of_noise(found):
     X, y = rng.normal(size=(100, 6)), rng.integers(0, 2, 100)
     SUWRClassifier(max_epochs=1, hidden_size=8, random_state=0).fit(X, y)
     assert bool(found[0].all())
+
+
+def test_interactions_find_the_product_of_two_columns():
+    rng = np.random.RandomState(0)
+    X = rng.randn(1_500, 5)
+    y = (X[:, 1] * X[:, 3] > 0).astype(int)
+    clf = SUWRClassifier(max_epochs=20, hidden_size=32, n_layers=2, random_state=0)
+    data = clf._prepare(X, y, None)
+    generator = torch.Generator().manual_seed(0)
+    plan = clf._plan(data, generator)
+    torch.manual_seed(0)
+    network = plan.trainer.build(plan.architecture, plan.task.settings, 1)
+    folds = Folds(data.rows, generator)
+    pretraining = Pretraining(network, data.inputs, data.loss, folds, plan.task.settings)
+    run_phases([lambda: pretraining], generator, lambda epoch: None)
+    found = interactions(network, data.inputs, data.loss, folds, 0.5)[0]
+    assert divmod(int(found.argmax()), 5) in [(1, 3), (3, 1)]
+    assert torch.equal(found, found.T)

@@ -209,7 +209,7 @@ class Policy:
                 margins.append(_spread(margin, active, n))
                 # The first state is the same for every row: evaluate it once.
                 first = step == 0 and n > 0
-                found = self.predict(here[:1] * 0, seen[:1]) if first else self.predict(here, seen)
+                found = self.predict(here[:1], seen[:1]) if first else self.predict(here, seen)
                 predictions.append(_spread(found, active, n))
             if decision is None:
                 break

@@ -35,23 +35,18 @@ from suwr.nn.networks import SeparateNetwork
 from suwr.nn.step import decide, reveal_units, uniform
 from suwr.training.config import Settings, linear_decay
 from suwr.training.data import Folds, Rows, group_by_fold, to_folds, to_models
-from suwr.training.evidence import informative
+from suwr.training.evidence import informative, interactions
 from suwr.training.loop import Metrics, State
 from suwr.training.policy import PolicyPhase, PolicyTrainer
 from suwr.training.predictor import weighted_loss
 
-__all__ = ["ActorPhase", "ActorTrainer", "interactions", "soft_targets"]
+__all__ = ["ActorPhase", "ActorTrainer", "soft_targets"]
 
 # Training ends after this fraction of the epochs without a better validation objective, counted
 # from the end of the exploration at the earliest.
 PATIENCE = 0.15
 # Rows of each fold per evaluation of the soft targets.
 SOFT_TARGET_ROWS = 4096
-# Masks evaluated to estimate the interactions, and bounds of the rows of each fold among them.
-INTERACTION_MASKS = 60_000
-INTERACTION_ROWS = (50, 300)
-# Largest number of units that are revealed at random before an interaction is measured.
-CONTEXT_UNITS = 3
 # Share of the exploration that follows the interactions.
 GUIDED_SHARE = 0.5
 
@@ -193,48 +188,6 @@ def soft_targets(
         mask = torch.ones((*index.shape, inputs.n_columns), dtype=torch.bool, device=values.device)
         targets[index] = network.in_fold(inputs.reveal(values, mask), loss)
     return targets
-
-
-@torch.no_grad()
-def interactions(
-    network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: Folds, label_weight: float
-) -> Tensor:
-    """How much more two units reduce the loss together than separately.
-
-    The mean over rows and random contexts of ``g(i, j) - g(i) - g(j)``, with ``g`` the reduction of
-    the cross-fitted loss, where it is positive.
-
-    Returns
-    -------
-    Tensor of shape (n_models, n_units, n_units)
-    """
-    network.eval()
-    n_units = inputs.n_units
-    pairs = torch.combinations(torch.arange(n_units, device=folds.indices.device))
-    least, most = INTERACTION_ROWS
-    size = min(folds.size, max(least, min(most, INTERACTION_MASKS // max(1, len(pairs)))))
-    rows = folds.rows[folds.indices[:, :size]]
-    everything = torch.ones((*rows.weight.shape, inputs.n_columns), dtype=torch.bool)
-    everything = everything.to(rows.device)
-    targets = network.in_fold(inputs.reveal(rows.values, everything), loss)
-    targets = targets.lerp(rows.targets, label_weight)
-    context = inputs.random_masks(tuple(rows.weight.shape), folds.generator, CONTEXT_UNITS)
-
-    def losses(units: Tensor) -> Tensor:
-        mask = context
-        for unit in units:
-            mask = inputs.add(mask, unit)
-        found = network.cross_fitted(inputs.reveal(rows.values, mask), loss)
-        return to_models(loss.of_prediction(found, targets) * rows.weight).mean(dim=1)
-
-    empty = losses(pairs.new_empty(0))
-    single = torch.stack([empty - losses(unit) for unit in torch.arange(n_units).unsqueeze(1)])
-    result = torch.zeros(len(empty), n_units, n_units, device=rows.device)
-    for i, j in pairs.tolist():
-        joint = empty - losses(pairs.new_tensor([i, j]))
-        result[:, i, j] = result[:, j, i] = joint - single[i] - single[j]
-    network.train()
-    return result.clamp_min(0.0)
 
 
 def _explore(

@@ -1,7 +1,8 @@
-"""Evidence that the features of a table are informative at all.
+"""What pretrained predictors show on rows that they were not trained on.
 
-A policy that is trained on noise learns to reveal what its predictors have memorised. Before the
-policy is trained, the predictors are therefore tested on rows that they were not trained on.
+A policy that is trained on noise learns to reveal what its predictors have memorised; `informative`
+tests for it before the policy is trained. `interactions` estimates which units are informative
+jointly, for the exploration.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
 from suwr.training.data import Folds, to_models
 
-__all__ = ["informative"]
+__all__ = ["informative", "interactions"]
 
 Predict = Callable[[Tensor, Loss], Tensor]
 
@@ -28,6 +29,11 @@ MAX_ROWS = 2_000
 # Predictors whose loss on their own training rows is lower than a constant's by less than this
 # fraction have not learned enough to be tested.
 MIN_TRAINING_GAIN = 0.05
+# Masks evaluated to estimate the interactions, and bounds of the rows of each fold among them.
+INTERACTION_MASKS = 60_000
+INTERACTION_ROWS = (50, 300)
+# Largest number of units that are revealed at random before an interaction is measured.
+CONTEXT_UNITS = 3
 
 
 @torch.no_grad()
@@ -74,3 +80,45 @@ def informative(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, fold
     statistic = gains.mean(dim=-1) / error.clamp_min(torch.finfo(error.dtype).tiny)
     threshold = float(student.isf(LEVEL / len(masks), n - 1))
     return (statistic > threshold).any(dim=0) | ~memorised
+
+
+@torch.no_grad()
+def interactions(
+    network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: Folds, label_weight: float
+) -> Tensor:
+    """How much more two units reduce the loss together than separately.
+
+    The mean over rows and random contexts of ``g(i, j) - g(i) - g(j)``, with ``g`` the reduction of
+    the cross-fitted loss, where it is positive.
+
+    Returns
+    -------
+    Tensor of shape (n_models, n_units, n_units)
+    """
+    network.eval()
+    n_units = inputs.n_units
+    pairs = torch.combinations(torch.arange(n_units, device=folds.indices.device))
+    least, most = INTERACTION_ROWS
+    size = min(folds.size, max(least, min(most, INTERACTION_MASKS // max(1, len(pairs)))))
+    rows = folds.rows[folds.indices[:, :size]]
+    everything = torch.ones((*rows.weight.shape, inputs.n_columns), dtype=torch.bool)
+    everything = everything.to(rows.device)
+    targets = network.in_fold(inputs.reveal(rows.values, everything), loss)
+    targets = targets.lerp(rows.targets, label_weight)
+    context = inputs.random_masks(tuple(rows.weight.shape), folds.generator, CONTEXT_UNITS)
+
+    def losses(units: Tensor) -> Tensor:
+        mask = context
+        for unit in units:
+            mask = inputs.add(mask, unit)
+        found = network.cross_fitted(inputs.reveal(rows.values, mask), loss)
+        return to_models(loss.of_prediction(found, targets) * rows.weight).mean(dim=1)
+
+    empty = losses(pairs.new_empty(0))
+    single = torch.stack([empty - losses(unit) for unit in torch.arange(n_units).unsqueeze(1)])
+    result = torch.zeros(len(empty), n_units, n_units, device=rows.device)
+    for i, j in pairs.tolist():
+        joint = empty - losses(pairs.new_tensor([i, j]))
+        result[:, i, j] = result[:, j, i] = joint - single[i] - single[j]
+    network.train()
+    return result.clamp_min(0.0)
