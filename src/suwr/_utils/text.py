@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["check_unicode", "format_revealed", "format_value", "percent", "printable"]
+__all__ = [
+    "check_unicode", "format_revealed", "format_value", "percent", "plain_repr", "printable",
+]  # fmt: skip
 
 # A patch may have hundreds of pixels; show at most this many values of a unit.
 MAX_VALUES = 12
@@ -47,6 +49,25 @@ def _escape(character: str) -> str:
     if number < 0x100:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def plain_repr(value: Any) -> str:
+    """Return the ``repr`` of a value for an error message, without the types of NumPy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plain_repr(np.str_("a")), plain_repr((np.float64(0.5), 2))
+    ("'a'", '(0.5, 2)')
+    """
+    if type(value) in (tuple, list):
+        parts = ", ".join(map(plain_repr, value))
+        if type(value) is list:
+            return f"[{parts}]"
+        return f"({parts},)" if len(value) == 1 else f"({parts})"
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+        return repr(value.item())
+    return repr(value)
 
 
 def check_unicode(values: Iterable[Any], what: str) -> None:

@@ -1,7 +1,8 @@
 """The commands and their options.
 
 Expected errors are printed as one line, and the exit status is non-zero. The commands import their
-implementations when they are called, so that ``suwr --help`` does not import torch.
+implementations after the options have been checked, so that neither ``suwr --help`` nor a mistyped
+name waits for the import of torch.
 """
 
 from __future__ import annotations
@@ -14,7 +15,19 @@ from typing import Annotated, Any
 import typer
 
 from suwr import __version__
+from suwr._utils.files import check_writable
 from suwr._utils.text import printable
+from suwr.cli.options import (
+    CsvFormat,
+    check_column,
+    check_model,
+    check_table,
+    check_table_path,
+    parse_number,
+    parse_pairs,
+    parse_sparsity_weight,
+    parse_task,
+)
 from suwr.cli.terminal import print_error
 
 __all__ = ["app"]
@@ -36,6 +49,12 @@ MeanFeatures = Annotated[
         "of sparsity weights."
     ),
 ]
+Sep = Annotated[
+    str | None,
+    typer.Option(help="Separator of the columns of a CSV file.", show_default="by the suffix"),
+]
+Encoding = Annotated[str | None, typer.Option(help="Encoding of a CSV file.", show_default="utf-8")]
+Decimal = Annotated[str, typer.Option(help="Decimal separator of a CSV file: '.' or ','.")]
 
 
 def _report_errors(command: Callable[..., None]) -> Callable[..., None]:
@@ -130,16 +149,47 @@ def fit(
         Path | None,
         typer.Option(help="Folder for temporary files when reading in chunks."),
     ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Column that is not used. Repeatable.")
+    ] = None,
+    drop_identifiers: Annotated[
+        bool,
+        typer.Option("--drop-identifiers", help="Do not use columns that look like identifiers."),
+    ] = False,
+    sep: Sep = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
     seed: Seed = 0,
 ) -> None:
     """Train a model on a table; under torchrun, with all of its processes."""
-    from suwr.cli.fit import fit_table
+    form = CsvFormat(sep, encoding, decimal)
+    check_writable(out)
+    whole = not stream and not Path(data).is_dir() and not any(c in data for c in "*?[")
+    if whole:
+        check_table(Path(data))
+        for option, names in (("--target", [target]), ("--drop", drop or [])):
+            for name in names:
+                check_column(Path(data), name, option, form)
+    elif drop or drop_identifiers or not form.is_default:
+        raise ValueError(
+            "--drop, --drop-identifiers, --sep, --encoding and --decimal require a single file "
+            "that is read as a whole."
+        )
+    params = {
+        "sparsity_weight": parse_sparsity_weight(sparsity_weight),
+        "groups": {n: [c.strip() for c in v.split(",")] for n, v in parse_pairs(group or [])},
+        "costs": {n: parse_number(v, f"--cost {n}") for n, v in parse_pairs(cost or [])},
+        "max_steps": max_steps,
+        "max_epochs": max_epochs or "auto",
+        "checkpoint": checkpoint,
+        "device": device,
+        "random_state": seed,
+    }
+    task = parse_task(task)
+    from suwr.cli.fit import FitInput, fit_table
 
-    fit_table(
-        data, target, out, task, sparsity_weight, group or [], cost or [], stream, scratch,
-        max_steps=max_steps, max_epochs=max_epochs or "auto", checkpoint=checkpoint, device=device,
-        random_state=seed,
-    )  # fmt: skip
+    source = FitInput(data, target, whole, scratch, form, tuple(drop or ()), drop_identifiers)
+    fit_table(source, out, task, params)
 
 
 @app.command()
@@ -166,16 +216,27 @@ def predict(
         typer.Option(help="Address of a Dask scheduler, tcp://…, if --out is a folder."),
     ] = None,
     mean_features: MeanFeatures = None,
+    sep: Sep = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
 ) -> None:
     """Predict every row, and list the features that each prediction used."""
-    from suwr.cli.predict import predict_folder, predict_table
-
-    if not (out.is_dir() or not out.suffix):
-        predict_table(model, Path(data), out, mean_features)
+    form = CsvFormat(sep, encoding, decimal)
+    check_model(model)
+    folder = out.is_dir() or not out.suffix
+    if not folder:
+        check_table(Path(data))
+        check_table_path(out)
     elif mean_features is not None:
         raise ValueError("--mean-features requires --out to be a file, not a folder.")
-    else:
+    elif not form.is_default:
+        raise ValueError("--sep, --encoding and --decimal require --out to be a file.")
+    from suwr.cli.predict import predict_folder, predict_table
+
+    if folder:
         predict_folder(model, data, out, jobs, scheduler)
+    else:
+        predict_table(model, Path(data), out, mean_features, form)
 
 
 @app.command()
@@ -209,12 +270,26 @@ def explain(
         ),
     ] = False,
     mean_features: MeanFeatures = None,
+    sep: Sep = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
 ) -> None:
     """Explain predictions step by step, as text, JSON or an HTML page."""
+    form = CsvFormat(sep, encoding, decimal)
+    check_model(model)
+    check_table(data)
+    check_column(data, target, "--target", form)
+    if not row and json is None and html is None:
+        raise ValueError(
+            "Give the rows to explain with --row, or an output file with --json or --html."
+        )
+    for path in (json, html):
+        if path is not None:
+            check_writable(path)
     from suwr.cli.predict import PageOptions, explain_rows
 
     options = PageOptions(target, page_model, hidden_values)
-    explain_rows(model, data, row or [], json, html, options, mean_features)
+    explain_rows(model, data, row or [], json, html, options, mean_features, form)
 
 
 @app.command()
@@ -231,15 +306,29 @@ def audit(
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the report as JSON.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write the report as a figure.")] = None,
+    sep: Sep = None,
+    encoding: Encoding = None,
     seed: Seed = 0,
 ) -> None:
     """Search for leakage in a model, or in the masks of another selector.
 
     The exit status is 2 if there is leakage.
     """
+    form = CsvFormat(sep, encoding)
+    if (model is None) == (masks is None):
+        raise ValueError("Pass either a model or a file of masks, with --model or --masks.")
+    if model is not None:
+        check_model(model)
+    if masks is not None:
+        check_table(masks)
+    check_table(data)
+    check_column(data, target, "--target", form)
+    for path in (json, plot):
+        if path is not None:
+            check_writable(path)
     from suwr.cli.audit import audit_table
 
-    audit_table(data, model, masks, target, json, plot, seed)
+    audit_table(data, model, masks, target, json, plot, seed, form)
 
 
 @app.command()
@@ -256,13 +345,18 @@ def ask(
         ),
     ] = None,
     no_record: Annotated[bool, typer.Option("--no-record", help="Write no record.")] = False,
+    mean_features: MeanFeatures = None,
 ) -> None:
     """Answer questions about one feature at a time until the model stops asking."""
-    from suwr.cli.ask import ask_questions, default_record
-
     if record is not None and no_record:
         raise ValueError("--record and --no-record exclude each other.")
-    ask_questions(model, None if no_record else record or default_record(model))
+    check_model(model)
+    if record is not None:
+        check_writable(record)
+    from suwr.cli.ask import ask_questions, default_record
+
+    path = None if no_record else record or default_record(model)
+    ask_questions(model, path, mean_features)
 
 
 @app.command()
@@ -287,8 +381,20 @@ def figures(
     references: Annotated[
         Path | None, typer.Option(help="JSON of exact or published points, for 'accuracy'.")
     ] = None,
+    mean_features: MeanFeatures = None,
+    sep: Sep = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
 ) -> None:
     """Draw every figure that applies to a model, from rows that it was not trained on."""
-    from suwr.cli.figures import write_figures
+    form = CsvFormat(sep, encoding, decimal)
+    if out.exists() and not out.is_dir():
+        raise NotADirectoryError(f"--out must be a folder. {str(out)!r} is a file.")
+    for path in (model, *(also or [])):
+        check_model(path)
+    check_table(data)
+    check_column(data, target, "--target", form)
+    from suwr.cli.figures import FigureOptions, write_figures
 
-    write_figures(model, data, target, out, pair, flip, also or [], references)
+    options = FigureOptions(pair, flip, tuple(also or ()), references, mean_features, form)
+    write_figures(model, data, target, out, options)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from suwr._utils.optional import require
 from suwr._utils.progress import progress_bars
+from suwr._utils.validation import parameter_error
 from suwr.estimators.base import BaseSUWR
 
 __all__ = ["SparsityPath", "sparsity_path"]
@@ -91,6 +92,9 @@ def sparsity_path(
     >>> float(path.n_selected[1])
     0.0
     """
+    if not isinstance(estimator, BaseSUWR):
+        expected = "a SUWRClassifier or SUWRRegressor"
+        raise parameter_error("estimator", "sparsity_path", expected, estimator)
     weights = np.atleast_1d(np.asarray(sparsity_weights, dtype=np.float64))
     if weights.ndim != 1 or len(weights) == 0 or not ((weights >= 0) & np.isfinite(weights)).all():
         raise ValueError(

@@ -5,6 +5,8 @@ Each precedes a `TableModel` in the list of bases.
 
 from __future__ import annotations
 
+from functools import update_wrapper
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -14,13 +16,31 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
+from suwr._utils.text import plain_repr
 from suwr.estimators.table_model import TableModel
 from suwr.nn.losses import CrossEntropy, SquaredError
 
 __all__ = ["ClassificationTarget", "RegressionTarget", "normalize_probabilities"]
 
 
-class ClassificationTarget(ClassifierMixin, TableModel):
+class _Target(TableModel):
+    """A target mix-in; the classes with one are those that users create."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Give every class an ``__init__`` of its own name, which errors about arguments quote."""
+        super().__init_subclass__(**kwargs)
+        inherited: Any = cls.__init__
+        if "__init__" not in vars(cls) and isinstance(inherited, FunctionType):
+            own = FunctionType(
+                inherited.__code__, inherited.__globals__, closure=inherited.__closure__
+            )
+            update_wrapper(own, inherited)
+            own.__kwdefaults__ = inherited.__kwdefaults__
+            own.__qualname__ = f"{cls.__name__}.__init__"
+            cls.__init__ = own  # type: ignore[method-assign]
+
+
+class ClassificationTarget(ClassifierMixin, _Target):
     """Classification: class probabilities, trained and evaluated by cross-entropy."""
 
     def _prepare_target(self, y: Any, weight: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -34,7 +54,8 @@ class ClassificationTarget(ClassifierMixin, TableModel):
         classes = np.unique(y[weight > 0])
         if len(classes) < 2:
             raise ValueError(
-                f"y must have at least two classes. Got one class: {classes[0]!r} instead."
+                "y must have at least two classes. "
+                f"Got one class: {plain_repr(classes[0])} instead."
             )
         self.classes_ = classes
         # Rows of weight zero may have labels outside `classes`; they are not used in training.
@@ -98,7 +119,7 @@ def normalize_probabilities(probability: NDArray[np.float64]) -> NDArray[np.floa
     return probability / probability.sum(axis=1, keepdims=True)
 
 
-class RegressionTarget(RegressorMixin, TableModel):
+class RegressionTarget(RegressorMixin, _Target):
     """Regression with squared error; targets are standardized for training."""
 
     def _prepare_target(self, y: Any, weight: NDArray[np.float64]) -> NDArray[np.float32]:
