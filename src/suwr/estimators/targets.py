@@ -43,6 +43,8 @@ class _Target(TableModel):
 class ClassificationTarget(ClassifierMixin, _Target):
     """Classification: class probabilities, trained and evaluated by cross-entropy."""
 
+    class_prior_: NDArray[np.float64] | None
+
     def _prepare_target(self, y: Any, weight: NDArray[np.float64]) -> NDArray[np.int64]:
         y = column_or_1d(y, warn=True)
         if y.dtype.kind == "O" and any(v is None or v != v for v in y):
@@ -61,6 +63,7 @@ class ClassificationTarget(ClassifierMixin, _Target):
         # Rows of weight zero may have labels outside `classes`; they are not used in training.
         numbers = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
         share = np.bincount(numbers, weights=weight, minlength=len(classes)) / weight.sum()
+        self.class_prior_ = share
         self.constant_loss_ = float(-(share * np.log(share)).sum())
         return numbers.astype(np.int64)
 
@@ -79,6 +82,9 @@ class ClassificationTarget(ClassifierMixin, _Target):
 
     def _in_user_units(self, prediction: NDArray[np.float32]) -> NDArray[np.float64]:
         return prediction.astype(np.float64)
+
+    def _constant_prediction(self) -> NDArray[np.float64] | None:
+        return self.class_prior_
 
     def _n_outputs(self) -> int:
         return len(self.classes_)
@@ -154,6 +160,9 @@ class RegressionTarget(RegressorMixin, _Target):
 
     def _in_user_units(self, prediction: NDArray[np.float32]) -> NDArray[np.float64]:
         return prediction.astype(np.float64) * self.target_scale_ + self.target_mean_
+
+    def _constant_prediction(self) -> NDArray[np.float64]:
+        return np.array([self.target_mean_])
 
     def _n_outputs(self) -> int:
         return 1
