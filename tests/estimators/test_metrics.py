@@ -43,7 +43,7 @@ def test_r2_accuracy_and_means(rng):
     assert r2_estimate(np.ones(5), np.ones(5), np.full(5, 0.2), 0.9) is None
     hits = rng.rand(50) < 0.7
     accuracy = wilson_estimate(hits, shares(w), 0.95).value
-    assert accuracy == pytest.approx(accuracy_score(np.ones(50), hits, sample_weight=w))
+    assert accuracy == pytest.approx(accuracy_score(np.ones(50, bool), hits, sample_weight=w))
     every = wilson_estimate(np.ones(20, bool), np.full(20, 1 / 20), 0.95)
     assert (every.value, every.high) == (1.0, 1.0)
     assert every.low == pytest.approx(0.839, abs=1e-3)  # the interval of Wilson, by hand

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
 
 from suwr.cli.columns import column_notes, identifier_columns
 from suwr.cli.options import CsvFormat, missing_column
@@ -45,6 +46,8 @@ class FitInput:
         Columns that are not used.
     drop_identifiers : bool
         Whether columns that look like identifiers are not used.
+    test_size : float or None
+        Share or number of the rows that are held out and scored at the end.
     """
 
     data: str
@@ -54,6 +57,7 @@ class FitInput:
     form: CsvFormat = field(default_factory=CsvFormat)
     drop: tuple[str, ...] = ()
     drop_identifiers: bool = False
+    test_size: float | None = None
 
 
 def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) -> None:
@@ -62,12 +66,17 @@ def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) ->
     if task == "auto":
         task = "regression" if _is_regression_target(y) else "classification"
     kind: type[BaseSUWR] = SUWRRegressor if task == "regression" else SUWRClassifier
+    test = None
+    if source.test_size is not None:
+        X, y, test = _hold_out(X, y, source.test_size, task, int(params["random_state"]))
+        sample = X
     settings = {**params, "groups": params["groups"] or None, "costs": params["costs"] or None}
     model = kind(verbose=1, **settings)
     with torchrun_process_group(str(params["device"])) as leads:
         checkpoint = model._fit(X, y)
     if not leads:
         return
+    model.target_name_ = source.target
     model.save(out)
     if checkpoint is not None:
         checkpoint.remove()
@@ -77,7 +86,35 @@ def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) ->
         f"Trained a {task} model on {len(X)} rows and {sample.shape[1]} columns; "
         f"it selects {used:.1f} columns per row on average."
     )
+    if test is not None:
+        terminal.print("On the test rows, which were not used in training:")
+        terminal.print(model.evaluate(*test).text())
+    elif model.report_ is not None:
+        terminal.print("On the validation rows, which chose the best epoch of training:")
+        terminal.print(model.report_.text())
     terminal.print_written(out)
+
+
+def _hold_out(
+    X: Any, y: NDArray[Any], size: float, task: str, seed: int
+) -> tuple[Any, NDArray[Any], tuple[Any, NDArray[Any]]]:
+    """Split off test rows, with the same class frequencies if possible."""
+    number = int(size) if size >= 1 else max(1, round(size * len(X)))
+    if number > len(X) - 2:
+        raise ValueError(f"--test-size must leave two of the {len(X)} rows. Got {size:g}.")
+    stratify = None
+    if task == "classification":
+        counts = np.unique(y, return_counts=True)[1]
+        if counts.min() > 1 and min(number, len(X) - number) >= len(counts):
+            stratify = y
+    train, test, y_train, y_test = train_test_split(
+        X, y, test_size=number, stratify=stratify, random_state=seed
+    )
+    if stratify is None and task == "classification":
+        # Classes that occur only among the test rows cannot be evaluated.
+        known = np.isin(y_test, y_train)
+        test, y_test = test[known], y_test[known]
+    return train, y_train, (test, y_test)
 
 
 def _read_whole(source: FitInput) -> tuple[Any, NDArray[Any], Any]:

@@ -149,6 +149,13 @@ def fit(
         Path | None,
         typer.Option(help="Folder for temporary files when reading in chunks."),
     ] = None,
+    test_size: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the rows, or number of rows, that is held out and scored at the end.",
+            show_default="none",
+        ),
+    ] = None,
     drop: Annotated[
         list[str] | None, typer.Option(help="Column that is not used. Repeatable.")
     ] = None,
@@ -170,10 +177,16 @@ def fit(
         for option, names in (("--target", [target]), ("--drop", drop or [])):
             for name in names:
                 check_column(Path(data), name, option, form)
-    elif drop or drop_identifiers or not form.is_default:
+    elif drop or drop_identifiers or test_size is not None or not form.is_default:
         raise ValueError(
-            "--drop, --drop-identifiers, --sep, --encoding and --decimal require a single file "
-            "that is read as a whole."
+            "--test-size, --drop, --drop-identifiers, --sep, --encoding and --decimal require a "
+            "single file that is read as a whole."
+        )
+    if test_size is not None and not (
+        0 < test_size < 1 or (test_size >= 1 and test_size.is_integer())
+    ):
+        raise ValueError(
+            f"--test-size must be between 0 and 1, or a whole number of rows. Got {test_size:g}."
         )
     params = {
         "sparsity_weight": parse_sparsity_weight(sparsity_weight),
@@ -188,7 +201,9 @@ def fit(
     task = parse_task(task)
     from suwr.cli.fit import FitInput, fit_table
 
-    source = FitInput(data, target, whole, scratch, form, tuple(drop or ()), drop_identifiers)
+    source = FitInput(
+        data, target, whole, scratch, form, tuple(drop or ()), drop_identifiers, test_size
+    )
     fit_table(source, out, task, params)
 
 
@@ -237,6 +252,35 @@ def predict(
         predict_folder(model, data, out, jobs, scheduler)
     else:
         predict_table(model, Path(data), out, mean_features, form)
+
+
+@app.command()
+@_report_errors
+def score(
+    model: Model,
+    data: Data,
+    target: Annotated[
+        str | None,
+        typer.Option(help="Column of true classes or values.", show_default="as in 'suwr fit'"),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    mean_features: MeanFeatures = None,
+    sep: Sep = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
+) -> None:
+    """Evaluate a model on rows that it was not trained on.
+
+    Loss, accuracy and AUROC, or R² and mean absolute error, and the mean cost, with confidence
+    intervals, beside a constant prediction and the prediction from all features.
+    """
+    form = CsvFormat(sep, encoding, decimal)
+    check_model(model)
+    check_table(data)
+    check_column(data, target, "--target", form)
+    from suwr.cli.score import score_table
+
+    score_table(model, data, target, json, mean_features, form)
 
 
 @app.command()

@@ -12,6 +12,7 @@ from suwr._utils.files import write_atomic
 from suwr._utils.optional import require
 from suwr._utils.text import printable
 from suwr.cli.options import CsvFormat, missing_column
+from suwr.cli.score import evaluate_table
 from suwr.cli.tables import model_columns, read_frame, write_frame
 from suwr.cli.terminal import Terminal
 from suwr.estimators.classifier import SUWRClassifier
@@ -32,7 +33,8 @@ def predict_table(
     """Write the prediction and the selected columns of every row to one file."""
     pandas = require("pandas", "tables", "Writing predictions")
     model = load(model_path)
-    X = model_columns(model, read_frame(data, infer_types=False, form=form), form)
+    frame = read_frame(data, infer_types=False, form=form)
+    X = model_columns(model, frame, form)
     masks = model.select(X, mean_features=mean_features)
     columns: dict[str, Any] = {
         "row": np.arange(len(X)),
@@ -46,7 +48,15 @@ def predict_table(
     columns["n_selected"] = masks.sum(axis=1)
     columns["selected"] = ["; ".join(names[mask]) for mask in masks]
     write_frame(pandas.DataFrame(columns), out)
-    Terminal().print_written(out, f"{len(X)} predictions")
+    terminal = Terminal()
+    terminal.print_written(out, f"{len(X)} predictions")
+    if model.target_name_ in frame.columns:
+        try:
+            found = evaluate_table(model, data, X, model.target_name_, mean_features, form)
+            terminal.print(f"Compared with the column {printable(model.target_name_)!r}:")
+            terminal.print(found.text())
+        except ValueError as error:
+            terminal.print(f"Note: no score, since {error}", style="yellow")
 
 
 def predict_folder(

@@ -103,7 +103,8 @@ def mean_estimate(values: FloatArray, share: FloatArray, confidence: float) -> E
 
 def wilson_estimate(hits: NDArray[Any], share: FloatArray, confidence: float) -> Estimate:
     """Estimate a proportion, with the Wilson interval for the effective number of rows."""
-    p, n = float(np.sum(share * hits)), 1.0 / float(np.sum(share**2))
+    # The sum of the shares may exceed one by rounding.
+    p, n = min(1.0, float(np.sum(share * hits))), 1.0 / float(np.sum(share**2))
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
     middle = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
