@@ -13,6 +13,7 @@ __all__ = [
     "TableError",
     "UninformativeModelWarning",
     "UnsupportedModelError",
+    "UnusualValueWarning",
 ]
 
 
@@ -114,5 +115,18 @@ class UninformativeModelWarning(UserWarning):
     --------
     >>> from suwr.exceptions import UninformativeModelWarning
     >>> issubclass(UninformativeModelWarning, UserWarning)
+    True
+    """
+
+
+class UnusualValueWarning(UserWarning):
+    """A prediction used a value far outside the training range, or an unknown category.
+
+    Only values that the policy revealed are checked.
+
+    Examples
+    --------
+    >>> from suwr.exceptions import UnusualValueWarning
+    >>> issubclass(UnusualValueWarning, UserWarning)
     True
     """

@@ -1,6 +1,7 @@
 """The command ``suwr score``, and the scores that ``fit`` and ``predict`` print."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 
 import suwr
 from suwr.cli import app
+from suwr.exceptions import UnusualValueWarning
 
 
 def run(*words):
@@ -90,3 +92,14 @@ def test_mistakes(folder):
     model.save(folder / "unnamed.suwr")
     done = run("score", folder / "unnamed.suwr", folder / "data.csv")
     assert "--target is required" in done.output
+
+
+@pytest.mark.filterwarnings("always::suwr.exceptions.UnusualValueWarning")
+def test_warnings_are_printed_once(folder, monkeypatch):
+    def warn(*args, **kwargs):
+        for _ in range(2):
+            warnings.warn("a value\x1b is unusual", UnusualValueWarning, stacklevel=1)
+
+    monkeypatch.setattr("suwr.cli.score.score_table", warn)
+    done = run("score", folder / "m.suwr", folder / "data.csv")
+    assert done.output == "Warning: a value\\x1b is unusual\n"

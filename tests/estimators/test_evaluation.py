@@ -22,7 +22,7 @@ def table():
 def model(table):
     X, y = table
     return suwr.SUWRClassifier(
-        max_epochs=4, hidden_size=16, costs={"b": 2.0}, random_state=0
+        max_epochs=20, hidden_size=16, costs={"b": 2.0}, random_state=0
     ).fit(X[:160], y[:160])  # fmt: skip
 
 
@@ -123,3 +123,30 @@ def test_invalid_arguments(model, values, table):
         model.evaluate(X[:2], y[:2], [0, 0])
     with pytest.raises(ValueError, match="finite for every row"):
         values[0].evaluate(X[:2], [1.0, np.nan])
+
+
+def test_feature_importances_are_shares_of_the_changes(model, table):
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+    assert model.feature_importances_.argmax() == 0
+    assert (from_bytes(to_bytes(model)).feature_importances_ == model.feature_importances_).all()
+
+
+def test_importances_follow_from_usage():
+    """With fewer than ten rows, all of them are validation rows."""
+    X = pd.DataFrame(np.tile(np.eye(3), (3, 1)), columns=["a", "b", "c"])
+    y = 5.0 * X["a"] - 5.0 * X["b"]
+    model = suwr.SUWRRegressor(
+        max_epochs=30, hidden_size=8, sparsity_weight=0.0, groups={"g": ["b", "c"]}, random_state=0
+    ).fit(X, y)
+    usage = model.explain(X).usage()
+    assert len(usage) > 0
+    total = usage["share_of_rows"] * usage["mean_effect"]
+    expected = dict(zip(usage["unit"], total / total.sum(), strict=True))
+    found = model.feature_importances_
+    assert found[0] == pytest.approx(expected.get("a", 0.0), abs=1e-5)
+    assert found[1] == found[2] == pytest.approx(expected.get("g", 0.0) / 2, abs=1e-5)
+
+
+def test_log_probabilities(model, table):
+    expected = np.log(model.predict_proba(table[0]))
+    np.testing.assert_allclose(model.predict_log_proba(table[0]), expected)

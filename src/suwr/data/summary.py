@@ -71,10 +71,16 @@ class ColumnSummary:
         """The largest training value."""
         return self.quantiles[-1]
 
-    def is_far(self, value: float) -> bool:
-        """Whether a value is outside the training range by more than half of its width."""
+    @property
+    def usual_range(self) -> tuple[float, float]:
+        """The training range, extended by half of its width on both sides."""
         margin = FAR * (self.high - self.low)
-        return not self.low - margin <= value <= self.high + margin
+        return self.low - margin, self.high + margin
+
+    def is_far(self, value: float) -> bool:
+        """Whether a value is outside the `usual_range`."""
+        low, high = self.usual_range
+        return not low <= value <= high
 
     def share_below(self, value: float) -> float:
         """Return the share of training values below ``value``, to within 5 %.

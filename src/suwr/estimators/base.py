@@ -18,7 +18,7 @@ from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.data.encoding import TableEncoder
 from suwr.data.units import Patches, Units
 from suwr.estimators.checkpoint import FileCheckpoint, fingerprint
-from suwr.estimators.held_out import evaluate_validation
+from suwr.estimators.held_out import record_held_out
 from suwr.estimators.sequential import PolicyKind, SequentialModel
 from suwr.estimators.table_model import TABLE_CONSTRAINTS, TrainingData, image_shape, seeded
 from suwr.estimators.weight_range import WeightRange, check_range
@@ -290,7 +290,7 @@ class BaseSUWR(SequentialModel):
             self.policy_, data.loss, data.rows, data.validation, weight, unit
         )
         self.validation_ = comparison.to_dict()
-        self.report_ = evaluate_validation(self, data.validation)
+        record_held_out(self, data.validation)
         comparison.warn(type(self).__name__, len(data.rows), weight)
         if isinstance(self.sparsity_weight, tuple | list):
             low, high = check_range(self.sparsity_weight, type(self).__name__)

@@ -94,9 +94,9 @@ class Evaluation:
         """Return the value of a metric, such as ``evaluation["auroc"]``."""
         return self.scores[metric].value
 
-    def rows(self) -> list[tuple[str, str, str, str]]:
+    def rows(self) -> list[tuple[str, ...]]:
         """Return the lines of the table: metric, this model, constant, all features."""
-        lines = []
+        lines: list[tuple[str, ...]] = []
         for name, (heading, form) in _HEADINGS.items():
             if name in self.scores:
                 others = [

@@ -14,14 +14,14 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from suwr._utils.text import plain_repr
 from suwr._utils.validation import Interval, check_real
 from suwr.estimators.evaluation import Evaluation, Outcome, evaluate_outcome
-from suwr.nn.rollout import Policy
+from suwr.nn.rollout import Policy, Trace
 from suwr.training.data import Rows
 
 if TYPE_CHECKING:
     from suwr.data.tables import Table
     from suwr.estimators.sequential import SequentialModel
 
-__all__ = ["evaluate_rows", "evaluate_validation", "held_out_state", "restore_held_out"]
+__all__ = ["evaluate_rows", "held_out_state", "record_held_out", "restore_held_out"]
 
 
 def evaluate_rows(
@@ -54,12 +54,14 @@ def evaluate_rows(
     return _evaluate(model, target, own, _all_features(model, table, policy), weight, confidence)
 
 
-def evaluate_validation(model: SequentialModel, rows: Rows) -> Evaluation:
-    """Evaluate a model on the validation rows of its fit."""
+def record_held_out(model: SequentialModel, rows: Rows) -> None:
+    """Set ``report_`` and ``feature_importances_`` from the validation rows of a fit."""
     policy, values, costs, masked = model.policy_, [], [], []
+    effects = np.zeros(len(model.units_))
     with torch.no_grad():
         for _, part in rows.blocks():
-            trace = policy.rollout(part.values)
+            trace = policy.rollout(part.values, record=True)
+            effects += _unit_effects(model, trace)
             mask = torch.as_tensor(trace.mask, device=policy.device)
             values.append(policy.predict(part.values, mask).cpu().numpy())
             masked.append(policy.predict(part.values, torch.ones_like(mask)).cpu().numpy())
@@ -72,7 +74,28 @@ def evaluate_validation(model: SequentialModel, rows: Rows) -> Evaluation:
     own = _outcome(model, np.concatenate(values), np.concatenate(costs))
     everything = _outcome(model, np.concatenate(masked), total)
     weight = rows.weight.cpu().numpy().astype(np.float64)
-    return _evaluate(model, target, own, everything, weight, 0.95)
+    model.report_ = _evaluate(model, target, own, everything, weight, 0.95)
+    importances = np.zeros(model.n_features_in_)
+    for unit in np.flatnonzero(effects):
+        columns = model.units_.columns_of(int(unit))
+        importances[columns] += effects[unit] / len(columns)
+    total = importances.sum()
+    model.feature_importances_ = importances / total if total > 0 else importances
+
+
+def _unit_effects(model: SequentialModel, trace: Trace) -> NDArray[np.float64]:
+    """Return the summed changes of the predictions by the steps that reveal each unit."""
+    assert trace.prediction is not None
+    effects = np.zeros(len(model.units_))
+    for t in range(trace.order.shape[1]):
+        units = trace.order[:, t]
+        active = units >= 0
+        rows = np.flatnonzero(active.any(axis=1))
+        change = np.abs(trace.prediction[rows, t + 1] - trace.prediction[rows, t]).sum(axis=1)
+        # As in `suwr.usage`: units that are revealed together share the effect.
+        shared = (change / active[rows].sum(axis=1))[:, None] * active[rows]
+        np.add.at(effects, np.maximum(units[rows], 0), shared)
+    return effects
 
 
 def _is_classifier(model: SequentialModel) -> bool:
@@ -145,7 +168,10 @@ def held_out_state(model: Any) -> dict[str, Any]:
     state: dict[str, Any] = {
         "target_name": model.target_name_,
         "report": None if model.report_ is None else model.report_.to_dict(),
+        "importances": None,
     }
+    if model.feature_importances_ is not None:
+        state["importances"] = model.feature_importances_.tolist()
     if _is_classifier(model):
         prior = model.class_prior_
         state["class_prior"] = None if prior is None else prior.tolist()
@@ -157,6 +183,10 @@ def restore_held_out(model: Any, state: Mapping[str, Any]) -> None:
     name, report = state.get("target_name"), state.get("report")
     model.target_name_ = None if name is None else str(name)
     model.report_ = None if report is None else Evaluation.from_dict(report)
+    stored = state.get("importances")
+    model.feature_importances_ = None if stored is None else np.array(stored, dtype=np.float64)
+    if stored is not None and model.feature_importances_.shape != (model.n_features_in_,):
+        raise ValueError("There must be one importance per column.")
     labels = model._class_labels()
     if labels is not None:
         model.class_prior_ = None

@@ -82,8 +82,12 @@ class Calibration:
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Calibration:
         """Restore the fields from JSON."""
-        floats = (tuple(float(v) for v in state[k]) for k in ("predicted", "observed", "share"))
-        return cls(*floats, tuple(int(v) for v in state["n_rows"]))
+        return cls(
+            tuple(float(v) for v in state["predicted"]),
+            tuple(float(v) for v in state["observed"]),
+            tuple(float(v) for v in state["share"]),
+            tuple(int(v) for v in state["n_rows"]),
+        )
 
 
 def _estimate(

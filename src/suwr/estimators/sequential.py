@@ -14,6 +14,7 @@ from torch import Tensor
 
 from suwr._utils.validation import check_choice
 from suwr.data.tables import Table
+from suwr.data.unusual import warn_unusual
 from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.evaluation import Evaluation
 from suwr.estimators.table_model import TableModel, read_masks
@@ -38,6 +39,7 @@ class SequentialModel(TableModel):
     policy_: Policy
     max_steps_: int
     report_: Evaluation | None
+    feature_importances_: NDArray[np.float64] | None
 
     def _policy_at(
         self, sparsity_weight: float | None = None, mean_features: float | None = None
@@ -75,10 +77,13 @@ class SequentialModel(TableModel):
         self, X: Any, sparsity_weight: float | None = None, mean_features: float | None = None
     ) -> NDArray[np.float64]:
         """Predict from the features that the greedy policy selects."""
-        policy, parts = self._policy_at(sparsity_weight, mean_features), []
-        for values, trace in self._rollouts(self._read(X), policy):
+        policy, parts, masks = self._policy_at(sparsity_weight, mean_features), [], []
+        table = self._read(X)
+        for values, trace in self._rollouts(table, policy):
             mask = torch.as_tensor(trace.mask, device=values.device)
             parts.append(policy.predict(values, mask).cpu().numpy())
+            masks.append(trace.mask)
+        warn_unusual(self.encoder_, table, np.concatenate(masks), "predict")
         return self._in_user_units(np.concatenate(parts))
 
     def select(
