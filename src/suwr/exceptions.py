@@ -16,6 +16,7 @@ __all__ = [
     "TableError",
     "UninformativeModelWarning",
     "UnsupportedModelError",
+    "UnusualValueWarning",
 ]
 
 
@@ -154,5 +155,18 @@ class StochasticModelWarning(UserWarning):
     --------
     >>> from suwr.exceptions import StochasticModelWarning
     >>> issubclass(StochasticModelWarning, UserWarning)
+    True
+    """
+
+
+class UnusualValueWarning(UserWarning):
+    """A prediction used a value far outside the training range, or an unknown category.
+
+    Only values that the policy revealed are checked.
+
+    Examples
+    --------
+    >>> from suwr.exceptions import UnusualValueWarning
+    >>> issubclass(UnusualValueWarning, UserWarning)
     True
     """

@@ -12,7 +12,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from suwr._utils.files import check_writable, write_atomic
-from suwr._utils.text import format_revealed, percent, printable
+from suwr._utils.narration import format_prediction, step_lines
+from suwr._utils.text import format_label, percent, printable
+from suwr.usage import usage_frame
 
 __all__ = ["Explanation", "Narrative", "Step"]
 
@@ -152,11 +154,7 @@ class Narrative:
         return self.classes[prediction.index(max(prediction))]
 
     def _format(self, prediction: Prediction) -> str:
-        if self.classes is None:
-            return f"{prediction[0]:.4g}"
-        ranked = sorted(zip(prediction, self.classes, strict=True), key=lambda pair: -pair[0])
-        shown = ", ".join(f"{printable(label)} {percent(p)}" for p, label in ranked[:3])
-        return shown if len(ranked) <= 3 else f"{shown}, …"
+        return format_prediction(prediction, self.classes)
 
     @property
     def ending(self) -> str:
@@ -167,12 +165,8 @@ class Narrative:
         """Return the narrative as plain text; control characters are shown as escapes."""
         start = self._format(self.start)
         lines = [f"Row {printable(self.row)}. Before anything is revealed: {start}."]
-        for number, step in enumerate(self.steps, start=1):
-            lines.append(
-                f"{number}. {format_revealed(step.revealed)}. Prediction: "
-                f"{self._format(step.prediction_before)} → {self._format(step.prediction)}."
-            )
-        final = self._format(self.prediction) if self.classes is None else printable(self.label)
+        lines += step_lines(self.steps, self.classes)
+        final = self._format(self.prediction) if self.classes is None else format_label(self.label)
         lines.append(self.ending)
         lines.append(f"Predicted {final} from {self.n_used} of {self.n_units} features.")
         return "\n".join(lines)
@@ -337,6 +331,10 @@ class Explanation(Sequence[Narrative]):
         check_writable(path)
         page = page_html(self, title=title, y=y, model=model, hidden_values=hidden_values)
         write_atomic(path, page.encode(errors="replace"))
+
+    def usage(self) -> Any:
+        """Return a pandas frame of how often, when and with what effect units are revealed."""
+        return usage_frame(self)
 
     def to_frame(self) -> Any:
         """Return a pandas frame with one line per revealed column, for `from_frame`.

@@ -64,7 +64,15 @@ def test_line_breaks_of_a_whole_text_are_kept():
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(1234567.0, "1234567"), (2.0**53, "9.0072e+15"), (2**53, str(2**53))]
+    ("value", "text"),
+    [
+        (1234567.0, "1,234,567"),
+        (12345, "12,345"),
+        (-1e6, "-1,000,000"),
+        (1234.5, "1234.5"),
+        (2.0**53, "9.0072e+15"),
+        (2**53, str(2**53)),
+    ],
 )
 def test_large_numbers(value, text):
     assert format_value(value) == text

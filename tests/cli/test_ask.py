@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import suwr
 from suwr.cli import app
 from suwr.cli.ask import Answer, UnseenError, describe, read_answer
-from suwr.data.encoding import ColumnCode
+from suwr.data.encoding import ColumnCode, number_code
 
 try:
     import pty
@@ -273,7 +273,44 @@ def test_unseen_values_need_confirmation():
     assert caught.value.value == "green"
 
 
+def test_values_that_do_not_occur_in_a_discrete_column_need_confirmation():
+    code = number_code(np.array([1.0, 2.0] * 5))
+    assert read_answer("2", code) == Answer(2.0)
+    with pytest.raises(UnseenError, match=r"1\.4 does not occur in the training data \(1 or 2\)"):
+        read_answer("1.4", code)
+    with pytest.raises(UnseenError, match=r"2\.6 is far outside"):
+        read_answer("2.6", code)
+
+
+def test_mean_features(tmp_path):
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame(rng.randn(80, 3), columns=list("abc"))
+    model = suwr.SUWRRegressor(
+        sparsity_weight=(0.001, 1.0), max_epochs=2, hidden_size=8, random_state=0
+    ).fit(X, X["a"] + X["b"])  # fmt: skip
+    model.save(tmp_path / "m.suwr")
+    words = ["ask", str(tmp_path / "m.suwr"), "--no-record", "--mean-features"]
+    done = CliRunner().invoke(app, [*words, "99"])
+    assert done.exit_code == 1
+    assert "'mean_features' parameter must be in" in done.output
+    most = float(model.weight_range_.n_units[0])
+    asked = []
+    session = model.acquire(mean_features=most)
+    while not session.done:
+        asked.append(session.next_columns)
+        session.observe(dict.fromkeys(session.next_columns))
+    done = CliRunner().invoke(app, [*words, str(most)], input="unknown\n" * 9)
+    assert done.exit_code == 0, done.output
+    assert done.output.count("usually") == len(asked)
+
+
 def test_prompt_describes_the_column():
     assert describe(NUMBER) == "a number, usually 40 to 60"
     assert describe(COLOUR) == "Blue, red"
+    assert describe(number_code(np.array([2.0, 1.0, 2.0]))) == "1 or 2"
+    assert describe(number_code(np.array([3.0, 0.5, 2.0]))) == "0.5, 2 or 3"
+    assert describe(number_code(np.array([3.0, 3.0]))) == "3"
+    ages = number_code(np.arange(100.0))
+    assert describe(ages) == "a whole number, usually 9 to 89"
+    assert describe(number_code(np.arange(100.0) / 100)) == "a number, usually 0.09 to 0.89"
     assert describe(ColumnCode(categories=tuple("abcdefghijklmno"))).endswith("k, l, … (3 more)")

@@ -183,5 +183,5 @@ def test_invalid_options_of_predict_and_explain(folder):
 
 def test_version_and_help_of_every_command():
     assert run("--version").output.strip() == f"suwr {suwr.__version__}"
-    for command in ("demo", "fit", "predict", "explain", "audit", "ask", "figures"):
+    for command in ("demo", "fit", "predict", "score", "explain", "audit", "ask", "figures"):
         assert run(command, "--help").exit_code == 0

@@ -3,6 +3,7 @@ import pytest
 from sklearn.datasets import make_classification, make_regression
 
 from suwr import SUWRClassifier, SUWRRegressor, sparsity_path
+from suwr.estimators.sparsity_path import SparsityPath
 
 SMALL = {"max_epochs": 20, "hidden_size": 16, "random_state": 0}
 
@@ -14,7 +15,9 @@ def test_a_larger_weight_selects_fewer_features(n_jobs):
     assert path.n_selected[1] == path.cost[1] == 0
     assert path.n_selected[0] > 0
     assert [m.sparsity_weight for m in path.estimators] == [0.0, 100.0]
-    assert path.to_frame().columns.tolist() == ["sparsity_weight", "score", "n_selected", "cost"]
+    assert path.to_frame().columns.tolist() == [
+        "sparsity_weight", "score", "score_error", "n_selected", "cost",
+    ]  # fmt: skip
 
 
 def test_regression_and_costs():
@@ -39,3 +42,30 @@ def test_verbose_shows_the_progress_of_the_fits(capsys, verbose):
         assert len(shown.splitlines()) == 2
     else:
         assert ("2/2" in shown) == bool(verbose)
+
+
+def test_best_within_one_standard_error():
+    score, cost = np.array([0.95, 0.93, 0.90]), np.array([8.0, 4.0, 1.0])
+    models = ["dense", "middle", "sparse"]
+    path = SparsityPath(cost, score, cost, cost, models, np.full(3, 0.03))
+    assert path.best() == "middle"
+    assert path.best("score") == "dense"
+    assert SparsityPath(cost, score, cost, cost, models, np.full(3, 0.06)).best() == "sparse"
+    assert SparsityPath(cost, score, cost, cost, models).best() == "dense"
+    with pytest.raises(ValueError, match="'rule' parameter"):
+        path.best("2se")
+
+
+def test_default_grid_is_relative_to_the_constant_loss():
+    X, y = make_regression(40, 3, random_state=0)
+    path = sparsity_path(SUWRRegressor(max_epochs=1, hidden_size=4, random_state=0), X, y)
+    assert path.sparsity_weight / y.var() == pytest.approx([0.001, 0.003, 0.01, 0.03, 0.1, 0.3])
+    labels = np.repeat([0, 1], 20)
+    path = sparsity_path(SUWRClassifier(max_epochs=1, hidden_size=4, random_state=0), X, labels)
+    assert path.sparsity_weight[2] == pytest.approx(0.01 * np.log(2))
+    assert (path.score_error >= 0).all()
+
+
+def test_estimator_is_checked():
+    with pytest.raises(ValueError, match="'estimator' parameter of sparsity_path"):
+        sparsity_path("model", [[1]], [1], [1.0])

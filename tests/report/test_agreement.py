@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from suwr._utils.text import percent
+from suwr._utils.text import format_number, percent
 
 TOLERANCE = 1e-5
 
@@ -140,7 +140,7 @@ def test_numbers_are_formatted_as_in_python(pages, open_page, rng):
     page = open_page(pages("mixed")[0])
     for digits in (4, 6):
         shown = page.evaluate("([v, d]) => v.map((x) => suwr.significant(x, d))", [values, digits])
-        assert shown == [f"{value:.{digits}g}" for value in values]
+        assert shown == [format_number(value, digits) for value in values]
     probabilities = [*(n / 1000 for n in range(1001)), *(n / 64 for n in range(65)), 1e-9, 1 - 1e-9]
     assert page.evaluate("(v) => v.map(suwr.percent)", probabilities) == [
         percent(p) for p in probabilities

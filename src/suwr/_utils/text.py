@@ -7,7 +7,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["check_unicode", "format_revealed", "format_value", "percent", "printable"]
+__all__ = [
+    "check_unicode", "format_label", "format_number", "format_revealed", "format_value", "percent",
+    "plain_repr", "printable",
+]  # fmt: skip
 
 # A patch may have hundreds of pixels; show at most this many values of a unit.
 MAX_VALUES = 12
@@ -47,6 +50,25 @@ def _escape(character: str) -> str:
     if number < 0x100:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def plain_repr(value: Any) -> str:
+    """Return the ``repr`` of a value for an error message, without the types of NumPy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plain_repr(np.str_("a")), plain_repr((np.float64(0.5), 2))
+    ("'a'", '(0.5, 2)')
+    """
+    if type(value) in (tuple, list):
+        parts = ", ".join(map(plain_repr, value))
+        if type(value) is list:
+            return f"[{parts}]"
+        return f"({parts},)" if len(value) == 1 else f"({parts})"
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+        return repr(value.item())
+    return repr(value)
 
 
 def check_unicode(values: Iterable[Any], what: str) -> None:
@@ -93,20 +115,62 @@ def percent(p: float) -> str:
     return f"{whole + (hundred - whole >= 0.5)} %"
 
 
+def format_number(value: float, digits: int) -> str:
+    """Format a number with some significant digits, as people write it.
+
+    Thousands are separated from 10,000 on. Numbers of at least 10¹⁵ and below 10⁻⁴ have exponents.
+
+    Examples
+    --------
+    >>> [format_number(v, 4) for v in (412_345.6, 1234.5, -20_000, 0.00012345, 1e-5, 2e15)]
+    ['412,300', '1234', '-20,000', '0.0001234', '1e-05', '2e+15']
+    """
+    text = f"{value + 0.0:.{digits}g}"  # without the sign of -0.0
+    if "e+" in text:
+        text = f"{float(text):.0f}" if abs(float(text)) < 1e15 else text
+    return _group(text)
+
+
+def _group(text: str) -> str:
+    """Separate the thousands of a number of at least five digits before the point."""
+    whole, point, rest = text.partition(".")
+    if len(whole.lstrip("-")) < 5 or not whole.lstrip("-").isdigit():
+        return text
+    return f"{int(whole):,}{point}{rest}"
+
+
+def format_label(label: Any) -> str:
+    """Format a class label; whole numbers are written without '.0'.
+
+    Examples
+    --------
+    >>> [format_label(label) for label in (0.0, 1, True, "yes", 0.5)]
+    ['0', '1', 'True', 'yes', '0.5']
+    """
+    if isinstance(label, float) and label.is_integer() and abs(label) < 2**53:
+        return str(int(label))
+    return printable(label)
+
+
 def format_value(value: Any) -> str:
     """Format a revealed value; None is 'missing'.
 
     Examples
     --------
     >>> [format_value(v) for v in (None, 1.23456789, 1234567.0, "red")]
-    ['missing', '1.23457', '1234567', 'red']
+    ['missing', '1.23457', '1,234,567', 'red']
     """
     if value is None:
         return "missing"
-    if not isinstance(value, float):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return printable(value)
+    if isinstance(value, int):
+        # The page cannot represent larger integers exactly.
+        return _group(str(value)) if abs(value) < 2**53 else str(value)
     # As in `suwr.data.tables.Table.value`: floats beyond 2**53 are not exact integers.
-    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else f"{value:.6g}"
+    if value.is_integer() and abs(value) < 2**53:
+        return _group(str(int(value)))
+    return format_number(value, 6)
 
 
 def format_revealed(revealed: Mapping[str, Mapping[str, Any]]) -> str:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
+from suwr._utils.text import plain_repr
+
 __all__ = [
     "Interval",
     "Options",
@@ -42,7 +44,7 @@ def parameter_error(name: str, owner: str, expected: str, value: object) -> Valu
     ValueError("The 'alpha' parameter of audit must be a float in the range (0, 1). Got 2 instead.")
     """
     return ValueError(
-        f"The {name!r} parameter of {owner} must be {expected}. Got {value!r} instead."
+        f"The {name!r} parameter of {owner} must be {expected}. Got {plain_repr(value)} instead."
     )
 
 
@@ -161,5 +163,7 @@ def _satisfies(value: Any, constraint: Any) -> bool:
 
 def _describe(constraint: Any) -> str:
     if isinstance(constraint, type):
-        return f"an instance of {constraint.__name__!r}"
+        # Abstract base classes say little to a user.
+        named = {"Mapping": "a dict", "PathLike": "a path"}
+        return named.get(constraint.__name__, f"an instance of {constraint.__name__!r}")
     return str(constraint)

@@ -25,6 +25,8 @@ def audit_files(
     masks: str | Path | None = None,
     label: str | None = None,
     random_state: int | None = 0,
+    sep: str = ",",
+    encoding: str | None = None,
     **options: Any,
 ) -> AuditReport:
     """Audit a selector on the rows of a CSV file, or masks from a second file.
@@ -41,6 +43,10 @@ def audit_files(
     label : str, optional
         Column of ``table`` that contains the labels.
     random_state : int or None
+    sep : str, default=","
+        Separator of the columns of both files.
+    encoding : str, optional
+        Encoding of both files; UTF-8 by default.
     **options
         Further parameters of `audit` or `audit_masks`.
 
@@ -71,15 +77,16 @@ def audit_files(
         )
     encoder = getattr(model, "encoder_", None)
     has_types = isinstance(encoder, TableEncoder)
-    rows = _read_csv(table, **READ_AS_TEXT if has_types else {})
+    form = {"sep": sep, "encoding": encoding}
+    rows = _read_csv(table, **form, **READ_AS_TEXT if has_types else {})
     labels = None
     if label is not None:
         if label not in rows.columns:
             raise TableError(f"{table} has no label column {label!r}.")
-        labels = _read_csv(table, usecols=[label])[label].to_numpy()
+        labels = _read_csv(table, usecols=[label], **form)[label].to_numpy()
         rows = rows.drop(columns=label)
     if masks is not None:
-        selected = _read_masks(masks, list(rows.columns), label)
+        selected = _read_masks(masks, list(rows.columns), label, form)
         if len(selected) != len(rows):
             raise TableError(
                 f"{masks} must have one mask per row of {table} ({len(rows)}). "
@@ -116,8 +123,10 @@ def _read_csv(path: str | Path, **options: Any) -> Any:
         raise TableError(f"{path} cannot be read as CSV: {error}") from error
 
 
-def _read_masks(path: str | Path, columns: list[Any], label: str | None) -> BoolArray:
-    masks = _read_csv(path)
+def _read_masks(
+    path: str | Path, columns: list[Any], label: str | None, form: dict[str, Any]
+) -> BoolArray:
+    masks = _read_csv(path, **form)
     masks = masks.drop(columns=label) if label in masks.columns else masks
     unknown = [str(name) for name in masks.columns if name not in columns]
     missing = [str(name) for name in columns if name not in masks.columns]

@@ -1,4 +1,4 @@
-"""The command line: ``suwr demo | fit | predict | explain | figures | audit | ask``."""
+"""The command line: ``suwr demo | fit | predict | score | explain | figures | audit | ask``."""
 
 from suwr.cli.main import app
 

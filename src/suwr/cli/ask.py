@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from suwr import __version__
-from suwr._utils.files import check_writable, write_atomic
+from suwr._utils.files import write_atomic
 from suwr._utils.text import printable
 from suwr.cli.terminal import Terminal
 from suwr.data.encoding import ColumnCode
@@ -30,8 +30,6 @@ UNDO = ("undo",)
 COMMANDS = {":unknown": "unknown", ":undo": "undo"}
 # Categories listed in a question or an error message.
 MAX_CATEGORIES = 12
-# Numbers more than this many scales away from the centre of the training values are queried.
-MAX_SCALES = 10.0
 
 
 class UnseenError(ValueError):
@@ -108,13 +106,23 @@ def read_answer(text: str, code: ColumnCode) -> Answer:
 
 def describe(code: ColumnCode) -> str:
     """Return what a column expects, for the prompt."""
-    if code.categories is None:
+    if code.categories is not None:
+        return _listing(code.categories)
+    summary = code.summary
+    if summary is None:
         low, high = code.center - code.scale, code.center + code.scale
-        return f"a number, usually {low:.3g} to {high:.3g}"
-    return _listing(code.categories)
+    elif summary.values is not None:
+        return _alternatives(summary.values)
+    else:
+        # The central 80 % of the training values.
+        low, high = summary.quantiles[2], summary.quantiles[-3]
+    whole = summary is not None and all(q == int(q) for q in summary.quantiles if abs(q) < 2**53)
+    return f"a {'whole ' if whole else ''}number, usually {low:.3g} to {high:.3g}"
 
 
-def ask_questions(model_path: Path, record: Path | None) -> None:
+def ask_questions(
+    model_path: Path, record: Path | None, mean_features: float | None = None
+) -> None:
     """Ask until the policy stops, then print the narrative and write the record.
 
     Parameters
@@ -122,10 +130,10 @@ def ask_questions(model_path: Path, record: Path | None) -> None:
     model_path : Path
     record : Path or None
         JSON file for the questions and answers; None writes no file.
+    mean_features : float, optional
+        Mean number of features per row, for a model that was fitted for a range.
     """
-    if record is not None:
-        check_writable(record)
-    interview = Interview(load(model_path), Terminal())
+    interview = Interview(load(model_path), Terminal(), mean_features)
     began = datetime.now()
     try:
         interview.run()
@@ -156,6 +164,8 @@ class Interview:
     model : estimator
         A fitted model with ``acquire``.
     terminal : Terminal
+    mean_features : float, optional
+        As in `SUWRClassifier.acquire`.
 
     Attributes
     ----------
@@ -164,10 +174,10 @@ class Interview:
         Every answer that was used, including those that were taken back later.
     """
 
-    def __init__(self, model: Any, terminal: Terminal) -> None:
+    def __init__(self, model: Any, terminal: Terminal, mean_features: float | None = None) -> None:
         self.model = model
         self.terminal = terminal
-        self.session: Acquisition = model.acquire()
+        self.session: Acquisition = model.acquire(mean_features=mean_features)
         self.log: list[dict[str, Any]] = []
 
     def run(self) -> None:
@@ -267,11 +277,15 @@ def _category(text: str, categories: tuple[Any, ...]) -> Any:
 def _number(value: Any, text: str, code: ColumnCode) -> float:
     if value is INVALID:
         raise ValueError(f"Please enter a finite number. Got {text!r}.")
-    if abs(value - code.center) > MAX_SCALES * code.scale:
+    summary = code.summary
+    unseen = None
+    if code.is_far(value):
+        unseen = "is far outside the training data"
+    elif summary is not None and summary.values is not None and value not in summary.values:
+        unseen = "does not occur in the training data"
+    if unseen is not None:
         raise UnseenError(
-            f"{value:g} is far outside the training data ({describe(code)}). "
-            "Enter it again to use it anyway.",
-            value,
+            f"{value:g} {unseen} ({describe(code)}). Enter it again to use it anyway.", value
         )
     return float(value)
 
@@ -283,6 +297,12 @@ def _unseen(text: str, code: ColumnCode) -> Any:
         # Rare categories are encoded as 'any other', so an unseen one is valid.
         raise UnseenError(f"{message} Enter it again to use it as 'any other'.", text)
     raise ValueError(message)
+
+
+def _alternatives(values: tuple[float, ...]) -> str:
+    """Return '1', '1 or 2', '1, 2 or 3'."""
+    *rest, last = (f"{value:g}" for value in values)
+    return f"{', '.join(rest)} or {last}" if rest else last
 
 
 def _listing(categories: tuple[Any, ...]) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from suwr._utils.files import check_writable, write_atomic
+from suwr._utils.files import write_atomic
 from suwr.audit import audit_files
+from suwr.cli.options import CsvFormat
 from suwr.cli.terminal import Terminal
 from suwr.estimators.io import load
 from suwr.plots._style import write_figure
@@ -22,13 +23,14 @@ def audit_table(
     json: Path | None,
     plot: Path | None,
     seed: int,
+    form: CsvFormat,
 ) -> None:
     """Print an audit report and exit with status 2 if there is leakage."""
-    for path in (json, plot):
-        if path is not None:
-            check_writable(path)
     selector = None if model is None else load(model)
-    report = audit_files(data, model=selector, masks=masks, label=target, random_state=seed)
+    report = audit_files(
+        data, model=selector, masks=masks, label=target, random_state=seed,
+        sep=form.separator(data), encoding=form.encoding,
+    )  # fmt: skip
     terminal = Terminal()
     terminal.print(report.summary())
     if json is not None:

@@ -3,62 +3,89 @@
 from __future__ import annotations
 
 import json
+from copy import copy
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from suwr._utils.text import printable
+from suwr.cli.options import CsvFormat, missing_column
 from suwr.cli.tables import model_columns, read_frame
 from suwr.cli.terminal import Terminal
 from suwr.data.tables import raw_columns
 from suwr.estimators.io import load
-from suwr.exceptions import TableError
 from suwr.plots import draw_figures
 
-__all__ = ["write_figures"]
+__all__ = ["FigureOptions", "write_figures"]
+
+
+@dataclass(frozen=True)
+class FigureOptions:
+    """Options of ``suwr figures``.
+
+    Attributes
+    ----------
+    pair, flip : str or None
+        Two classes, separated by a comma.
+    also : tuple of Path
+        Models with other sparsity weights.
+    references : Path or None
+        JSON file of published points.
+    mean_features : float or None
+        Mean number of features per row, for a model that was fitted for a range.
+    form : CsvFormat
+    """
+
+    pair: str | None = None
+    flip: str | None = None
+    also: tuple[Path, ...] = ()
+    references: Path | None = None
+    mean_features: float | None = None
+    form: CsvFormat = field(default_factory=CsvFormat)
 
 
 def write_figures(
-    model_path: Path,
-    data: Path,
-    target: str,
-    out: Path,
-    pair: str | None,
-    flip: str | None,
-    also: list[Path],
-    references: Path | None,
+    model_path: Path, data: Path, target: str, out: Path, options: FigureOptions
 ) -> None:
     """Draw every figure that applies to the model."""
-    if out.exists() and not out.is_dir():
-        raise NotADirectoryError(f"--out must be a folder. {str(out)!r} is a file.")
-    model = load(model_path)
-    X, y = _read_rows(model, data, target)
-    drawn_references = None if references is None else _read_references(references)
+    model = _at_mean_features(load(model_path), options.mean_features)
+    X, y = _read_rows(model, data, target, options.form)
+    references = None if options.references is None else _read_references(options.references)
     terminal = Terminal()
     with terminal.console.status("Drawing"):
         written = draw_figures(
             model, X, y, out,
-            pair=_two_classes(pair, model, "--pair"),
-            flip=_two_classes(flip, model, "--flip"),
-            others={str(path): load(path) for path in also},
-            references=drawn_references,
+            pair=_two_classes(options.pair, model, "--pair"),
+            flip=_two_classes(options.flip, model, "--flip"),
+            others={str(path): load(path) for path in options.also},
+            references=references,
         )  # fmt: skip
     for path in written:
         terminal.print_written(path)
 
 
-def _read_rows(model: Any, data: Path, target: str) -> tuple[Any, Any]:
+def _at_mean_features(model: Any, mean_features: float | None) -> Any:
+    """Return the model with the policy of this mean number of features for all its methods."""
+    if mean_features is None:
+        return model
+    fixed = copy(model)
+    fixed.policy_, fixed.weight_range_ = model._policy_at(mean_features=mean_features), None
+    return fixed
+
+
+def _read_rows(model: Any, data: Path, target: str, form: CsvFormat) -> tuple[Any, Any]:
     """Read the features and the target column of a table."""
-    frame = read_frame(data, infer_types=False)
+    frame = read_frame(data, infer_types=False, form=form)
     if target not in frame.columns:
-        raise TableError(f"--target must be a column of {printable(data.name)}. Got {target!r}.")
-    X = model_columns(model, frame.drop(columns=[target]))
+        raise missing_column(data, target, "--target", frame.columns, form)
+    X = model_columns(model, frame.drop(columns=[target]), form)
     # Figures of images need numbers. A column with cells that are not valid stays as it is.
     columns, parsed = raw_columns(X), model.encoder_.parse(raw_columns(X))
     for number in range(len(columns)):
         if number not in parsed.invalid:
             columns[number] = parsed.columns[number]
     X = type(X)(dict(zip(X.columns, columns, strict=True)), index=X.index)
-    y = read_frame(data, infer_types=True, columns=[target])[target].to_numpy()
+    y = read_frame(data, infer_types=True, columns=[target], form=form)[target].to_numpy()
     # A model fitted without column names warns about a data frame.
     return X if hasattr(model, "feature_names_in_") else X.to_numpy(), y
 

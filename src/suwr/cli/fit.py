@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
 
-from suwr._utils.files import check_writable
-from suwr._utils.text import printable
+from suwr.cli.columns import column_notes, identifier_columns
+from suwr.cli.options import CsvFormat, missing_column
 from suwr.cli.tables import read_frame
 from suwr.cli.terminal import Terminal
 from suwr.estimators.base import BaseSUWR
@@ -19,46 +21,62 @@ from suwr.exceptions import TableError
 from suwr.nn.distributed import torchrun_process_group
 from suwr.scale import ParquetTable
 
-__all__ = ["fit_table"]
+__all__ = ["FitInput", "fit_table"]
 
 # With --task auto, a numeric target with more distinct values than this is a regression target.
 MAX_CLASSES = 20
 
 
-def fit_table(
-    data: str,
-    target: str,
-    out: Path,
-    task: str,
-    sparsity_weight: str,
-    groups: list[str],
-    costs: list[str],
-    stream: bool,
-    scratch: Path | None,
-    **params: Any,
-) -> None:
+@dataclass(frozen=True)
+class FitInput:
+    """The table that ``suwr fit`` reads.
+
+    Attributes
+    ----------
+    data : str
+        A file, a folder or a pattern.
+    target : str
+        The column to predict.
+    whole : bool
+        Whether the table is a file that is read as a whole.
+    scratch : Path or None
+        Folder for temporary files of tables that are read in chunks.
+    form : CsvFormat
+    drop : tuple of str
+        Columns that are not used.
+    drop_identifiers : bool
+        Whether columns that look like identifiers are not used.
+    test_size : float or None
+        Share or number of the rows that are held out and scored at the end.
+    """
+
+    data: str
+    target: str
+    whole: bool = True
+    scratch: Path | None = None
+    form: CsvFormat = field(default_factory=CsvFormat)
+    drop: tuple[str, ...] = ()
+    drop_identifiers: bool = False
+    test_size: float | None = None
+
+
+def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) -> None:
     """Train on files and write the model; under ``torchrun``, with all of its processes."""
-    check_writable(out)
-    read = _read_stored if stream or not Path(data).is_file() else _read_whole
-    X, y, sample = read(data, target, scratch)
-    if task not in ("auto", "classification", "regression"):
-        raise ValueError(f"--task must be 'auto', 'classification' or 'regression'. Got {task!r}.")
+    X, y, sample = _read_whole(source) if source.whole else _read_stored(source)
     if task == "auto":
         task = "regression" if _is_regression_target(y) else "classification"
     kind: type[BaseSUWR] = SUWRRegressor if task == "regression" else SUWRClassifier
-    named = {name: [c.strip() for c in columns.split(",")] for name, columns in _pairs(groups)}
-    unit_costs = {name: _number(value, f"--cost {name}") for name, value in _pairs(costs)}
-    model = kind(
-        sparsity_weight=_sparsity_weight(sparsity_weight),
-        groups=named or None,
-        costs=unit_costs or None,
-        verbose=1,
-        **params,
-    )
+    test = None
+    if source.test_size is not None:
+        X, y, test = _hold_out(X, y, source.test_size, task, int(params["random_state"]))
+        sample = X
+    settings = {**params, "groups": params["groups"] or None, "costs": params["costs"] or None}
+    model = kind(verbose=1, **settings)
     with torchrun_process_group(str(params["device"])) as leads:
         checkpoint = model._fit(X, y)
     if not leads:
         return
+    model.target_name_ = source.target
     model.save(out)
     if checkpoint is not None:
         checkpoint.remove()
@@ -68,52 +86,63 @@ def fit_table(
         f"Trained a {task} model on {len(X)} rows and {sample.shape[1]} columns; "
         f"it selects {used:.1f} columns per row on average."
     )
+    if test is not None:
+        terminal.print("On the test rows, which were not used in training:")
+        terminal.print(model.evaluate(*test).text())
+    elif model.report_ is not None:
+        terminal.print("On the validation rows, which chose the best epoch of training:")
+        terminal.print(model.report_.text())
     terminal.print_written(out)
 
 
-def _read_whole(data: str, target: str, scratch: Path | None) -> tuple[Any, NDArray[Any], Any]:
+def _hold_out(
+    X: Any, y: NDArray[Any], size: float, task: str, seed: int
+) -> tuple[Any, NDArray[Any], tuple[Any, NDArray[Any]]]:
+    """Split off test rows, with the same class frequencies if possible."""
+    number = int(size) if size >= 1 else max(1, round(size * len(X)))
+    if number > len(X) - 2:
+        raise ValueError(f"--test-size must leave two of the {len(X)} rows. Got {size:g}.")
+    stratify = None
+    if task == "classification":
+        counts = np.unique(y, return_counts=True)[1]
+        if counts.min() > 1 and min(number, len(X) - number) >= len(counts):
+            stratify = y
+    train, test, y_train, y_test = train_test_split(
+        X, y, test_size=number, stratify=stratify, random_state=seed
+    )
+    if stratify is None and task == "classification":
+        # Classes that occur only among the test rows cannot be evaluated.
+        known = np.isin(y_test, y_train)
+        test, y_test = test[known], y_test[known]
+    return train, y_train, (test, y_test)
+
+
+def _read_whole(source: FitInput) -> tuple[Any, NDArray[Any], Any]:
     """Return features, target, and the rows that the final message summarises: all of them."""
-    frame = read_frame(Path(data), infer_types=True)
-    if target not in frame.columns:
-        known = ", ".join(printable(c) for c in list(frame.columns)[:12])
-        raise TableError(
-            f"--target must be a column of {printable(Path(data).name)}: {known}. Got {target!r}."
-        )
-    y, X = frame[target], frame.drop(columns=[target])
+    path, target = Path(source.data), source.target
+    frame = read_frame(path, infer_types=True, form=source.form)
+    for option, names in (("--target", [target]), ("--drop", source.drop)):
+        for name in names:
+            if name not in frame.columns:
+                raise missing_column(path, name, option, frame.columns, source.form)
+    y, X = frame[target], frame.drop(columns=[target, *source.drop])
     if y.isna().any():
         raise TableError(f"The target column {target!r} has {int(y.isna().sum())} missing values.")
+    terminal, identifiers = Terminal(), identifier_columns(X)
+    if source.drop_identifiers and identifiers:
+        X = X.drop(columns=identifiers)
+        terminal.print(f"Not used, as identifiers: {', '.join(map(str, identifiers))}.")
+        identifiers = []
+    for note in column_notes(X, identifiers):
+        terminal.print(f"Note: {note}", style="yellow")
     return X, y.to_numpy(), X
 
 
-def _read_stored(data: str, target: str, scratch: Path | None) -> tuple[Any, NDArray[Any], Any]:
+def _read_stored(source: FitInput) -> tuple[Any, NDArray[Any], Any]:
     """Like `_read_whole`, for files read in chunks; the summary is of the first rows only."""
-    table = ParquetTable(data, [target], scratch)
-    return table, table.read_excluded(target), table.head()
+    table = ParquetTable(source.data, [source.target], source.scratch)
+    return table, table.read_excluded(source.target), table.head()
 
 
 def _is_regression_target(y: NDArray[Any]) -> bool:
     return y.dtype.kind in "iuf" and len(np.unique(y)) > MAX_CLASSES
-
-
-def _pairs(texts: list[str]) -> list[tuple[str, str]]:
-    for text in texts:
-        if "=" not in text:
-            raise ValueError(f"--group and --cost must be NAME=VALUE. Got {text!r}.")
-    return [(t.split("=", 1)[0].strip(), t.split("=", 1)[1]) for t in texts]
-
-
-def _sparsity_weight(text: str) -> float | Literal["auto"] | tuple[float, float]:
-    """Parse a number, 'auto', or LOW:HIGH."""
-    if text == "auto":
-        return "auto"
-    if ":" not in text:
-        return _number(text, "--sparsity-weight")
-    low, _, high = text.partition(":")
-    return _number(low, "--sparsity-weight"), _number(high, "--sparsity-weight")
-
-
-def _number(text: str, name: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{name} must be a number. Got {text!r}.") from None

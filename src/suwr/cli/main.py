@@ -1,21 +1,37 @@
 """The commands and their options.
 
 Expected errors are printed as one line, and the exit status is non-zero. The commands import their
-implementations when they are called, so that ``suwr --help`` does not import torch.
+implementations after the options have been checked, so that neither ``suwr --help`` nor a mistyped
+name waits for the import of torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from suwr import __version__
-from suwr._utils.text import printable
-from suwr.cli.terminal import print_error
+from suwr._utils.files import check_writable
+from suwr.cli.arguments import (
+    Data,
+    Decimal,
+    Encoding,
+    MeanFeatures,
+    Model,
+    Seed,
+    Sep,
+    report_errors,
+)  # fmt: skip
+from suwr.cli.fit_command import fit
+from suwr.cli.options import (
+    CsvFormat,
+    check_column,
+    check_model,
+    check_table,
+    check_table_path,
+)
 
 __all__ = ["app"]
 
@@ -25,34 +41,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-Model = Annotated[Path, typer.Argument(help="Model file, as written by 'suwr fit'.")]
-Data = Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file.")]
-Seed = Annotated[int, typer.Option(help="Random seed.")]
-MeanFeatures = Annotated[
-    float | None,
-    typer.Option(
-        help="Target for the mean number of features per row; needs a model fitted for a range "
-        "of sparsity weights."
-    ),
-]
-
-
-def _report_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """Print expected errors as one line instead of a traceback."""
-
-    @wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
-        try:
-            command(*args, **kwargs)
-        except (ValueError, OSError, ImportError, KeyError) as error:
-            text = str(error) if not isinstance(error, KeyError) else str(error.args[0])
-            if isinstance(error, OSError) and error.strerror and error.filename:
-                text = f"{printable(error.filename)}: {error.strerror}"
-            print_error(text)
-            raise typer.Exit(1) from None
-
-    return run
 
 
 def _version(show: bool) -> None:
@@ -72,7 +60,7 @@ def main(
 
 
 @app.command()
-@_report_errors
+@report_errors
 def demo(
     out: Annotated[Path, typer.Option(help="Output folder.")] = Path("suwr-demo"),
     seed: Seed = 0,
@@ -83,67 +71,11 @@ def demo(
     run_demo(out, seed)
 
 
-@app.command()
-@_report_errors
-def fit(
-    data: Annotated[
-        str,
-        typer.Argument(
-            help="CSV, TSV or Parquet file. For data larger than memory, a folder of Parquet "
-            "files or a quoted pattern: 'data/*.parquet'."
-        ),
-    ],
-    target: Annotated[str, typer.Option(help="Column to predict.")],
-    out: Annotated[Path, typer.Option(help="Model file to write.")],
-    task: Annotated[str, typer.Option(help="'classification', 'regression' or 'auto'.")] = "auto",
-    sparsity_weight: Annotated[
-        str,
-        typer.Option(
-            help="Penalty per unit of feature cost, in units of the loss; 'auto'; or a range "
-            "LOW:HIGH, to choose later with --mean-features."
-        ),
-    ] = "auto",
-    max_steps: Annotated[int | None, typer.Option(help="Maximum number of steps per row.")] = None,
-    max_epochs: Annotated[
-        int | None,
-        typer.Option(help="Epochs of policy training.", show_default="from the number of rows"),
-    ] = None,
-    group: Annotated[
-        list[str] | None,
-        typer.Option(help="Columns revealed together: NAME=column,column. Repeatable."),
-    ] = None,
-    cost: Annotated[
-        list[str] | None, typer.Option(help="Cost of a unit: NAME=number. Repeatable.")
-    ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(help="File for checkpoints; an interrupted fit resumes from it."),
-    ] = None,
-    device: Annotated[str, typer.Option(help="'auto', 'cpu' or 'cuda'.")] = "auto",
-    stream: Annotated[
-        bool,
-        typer.Option(
-            "--stream", help="Read a single Parquet file in chunks, as folders and patterns are."
-        ),
-    ] = False,
-    scratch: Annotated[
-        Path | None,
-        typer.Option(help="Folder for temporary files when reading in chunks."),
-    ] = None,
-    seed: Seed = 0,
-) -> None:
-    """Train a model on a table; under torchrun, with all of its processes."""
-    from suwr.cli.fit import fit_table
-
-    fit_table(
-        data, target, out, task, sparsity_weight, group or [], cost or [], stream, scratch,
-        max_steps=max_steps, max_epochs=max_epochs or "auto", checkpoint=checkpoint, device=device,
-        random_state=seed,
-    )  # fmt: skip
+app.command()(fit)
 
 
 @app.command()
-@_report_errors
+@report_errors
 def predict(
     model: Model,
     data: Annotated[
@@ -166,20 +98,60 @@ def predict(
         typer.Option(help="Address of a Dask scheduler, tcp://…, if --out is a folder."),
     ] = None,
     mean_features: MeanFeatures = None,
+    sep: Sep = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
 ) -> None:
     """Predict every row, and list the features that each prediction used."""
-    from suwr.cli.predict import predict_folder, predict_table
-
-    if not (out.is_dir() or not out.suffix):
-        predict_table(model, Path(data), out, mean_features)
+    form = CsvFormat(sep, encoding, decimal)
+    check_model(model)
+    folder = out.is_dir() or not out.suffix
+    if not folder:
+        check_table(Path(data))
+        check_table_path(out)
     elif mean_features is not None:
         raise ValueError("--mean-features requires --out to be a file, not a folder.")
-    else:
+    elif not form.is_default:
+        raise ValueError("--sep, --encoding and --decimal require --out to be a file.")
+    from suwr.cli.predict import predict_folder, predict_table
+
+    if folder:
         predict_folder(model, data, out, jobs, scheduler)
+    else:
+        predict_table(model, Path(data), out, mean_features, form)
 
 
 @app.command()
-@_report_errors
+@report_errors
+def score(
+    model: Model,
+    data: Data,
+    target: Annotated[
+        str | None,
+        typer.Option(help="Column of true classes or values.", show_default="as in 'suwr fit'"),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    mean_features: MeanFeatures = None,
+    sep: Sep = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
+) -> None:
+    """Evaluate a model on rows that it was not trained on.
+
+    Loss, accuracy and AUROC, or R² and mean absolute error, and the mean cost, with confidence
+    intervals, beside a constant prediction and the prediction from all features.
+    """
+    form = CsvFormat(sep, encoding, decimal)
+    check_model(model)
+    check_table(data)
+    check_column(data, target, "--target", form)
+    from suwr.cli.score import score_table
+
+    score_table(model, data, target, json, mean_features, form)
+
+
+@app.command()
+@report_errors
 def explain(
     model: Model,
     data: Data,
@@ -216,16 +188,33 @@ def explain(
         ),
     ] = False,
     mean_features: MeanFeatures = None,
+    sep: Sep = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
 ) -> None:
     """Explain predictions step by step, as text, JSON, an HTML page or receipts."""
+    form = CsvFormat(sep, encoding, decimal)
+    check_model(model)
+    check_table(data)
+    check_column(data, target, "--target", form)
+    if not row and json is None and html is None and receipts is None:
+        raise ValueError(
+            "Give the rows to explain with --row, or an output file with --json, --html or "
+            "--receipts."
+        )
+    if row and receipts is not None:
+        raise ValueError("--receipts writes the receipts of all rows: omit --row.")
+    for path in (json, html, receipts):
+        if path is not None:
+            check_writable(path)
     from suwr.cli.predict import PageOptions, explain_rows
 
     options = PageOptions(target, page_model, hidden_values)
-    explain_rows(model, data, row or [], json, html, options, mean_features, receipts)
+    explain_rows(model, data, row or [], json, html, options, mean_features, receipts, form)
 
 
 @app.command()
-@_report_errors
+@report_errors
 def verify(
     receipts: Annotated[
         Path,
@@ -237,13 +226,14 @@ def verify(
 
     The exit status is 2 if a receipt is not verified.
     """
+    check_model(model)
     from suwr.cli.verify import verify_receipts
 
     verify_receipts(receipts, model)
 
 
 @app.command()
-@_report_errors
+@report_errors
 def audit(
     data: Data,
     model: Annotated[Path | None, typer.Option(help="Model file to audit.")] = None,
@@ -256,19 +246,33 @@ def audit(
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the report as JSON.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write the report as a figure.")] = None,
+    sep: Sep = None,
+    encoding: Encoding = None,
     seed: Seed = 0,
 ) -> None:
     """Search for leakage in a model, or in the masks of another selector.
 
     The exit status is 2 if there is leakage.
     """
+    form = CsvFormat(sep, encoding)
+    if (model is None) == (masks is None):
+        raise ValueError("Pass either a model or a file of masks, with --model or --masks.")
+    if model is not None:
+        check_model(model)
+    if masks is not None:
+        check_table(masks)
+    check_table(data)
+    check_column(data, target, "--target", form)
+    for path in (json, plot):
+        if path is not None:
+            check_writable(path)
     from suwr.cli.audit import audit_table
 
-    audit_table(data, model, masks, target, json, plot, seed)
+    audit_table(data, model, masks, target, json, plot, seed, form)
 
 
 @app.command()
-@_report_errors
+@report_errors
 def ask(
     model: Model,
     record: Annotated[
@@ -281,17 +285,22 @@ def ask(
         ),
     ] = None,
     no_record: Annotated[bool, typer.Option("--no-record", help="Write no record.")] = False,
+    mean_features: MeanFeatures = None,
 ) -> None:
     """Answer questions about one feature at a time until the model stops asking."""
-    from suwr.cli.ask import ask_questions, default_record
-
     if record is not None and no_record:
         raise ValueError("--record and --no-record exclude each other.")
-    ask_questions(model, None if no_record else record or default_record(model))
+    check_model(model)
+    if record is not None:
+        check_writable(record)
+    from suwr.cli.ask import ask_questions, default_record
+
+    path = None if no_record else record or default_record(model)
+    ask_questions(model, path, mean_features)
 
 
 @app.command()
-@_report_errors
+@report_errors
 def figures(
     model: Model,
     data: Data,
@@ -312,8 +321,20 @@ def figures(
     references: Annotated[
         Path | None, typer.Option(help="JSON of exact or published points, for 'accuracy'.")
     ] = None,
+    mean_features: MeanFeatures = None,
+    sep: Sep = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
 ) -> None:
     """Draw every figure that applies to a model, from rows that it was not trained on."""
-    from suwr.cli.figures import write_figures
+    form = CsvFormat(sep, encoding, decimal)
+    if out.exists() and not out.is_dir():
+        raise NotADirectoryError(f"--out must be a folder. {str(out)!r} is a file.")
+    for path in (model, *(also or [])):
+        check_model(path)
+    check_table(data)
+    check_column(data, target, "--target", form)
+    from suwr.cli.figures import FigureOptions, write_figures
 
-    write_figures(model, data, target, out, pair, flip, also or [], references)
+    options = FigureOptions(pair, flip, tuple(also or ()), references, mean_features, form)
+    write_figures(model, data, target, out, options)

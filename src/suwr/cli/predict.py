@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from suwr._utils.files import check_writable, write_atomic
+from suwr._utils.files import write_atomic
 from suwr._utils.optional import require
 from suwr._utils.text import printable
-from suwr.cli.tables import check_table_path, model_columns, read_frame, write_frame
+from suwr.cli.options import CsvFormat, missing_column
+from suwr.cli.score import evaluate_table
+from suwr.cli.tables import model_columns, read_frame, write_frame
 from suwr.cli.terminal import Terminal
 from suwr.cli.verify import write_receipts
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.io import load
-from suwr.exceptions import TableError
 from suwr.scale import score_partitions
 from suwr.scale.engine import engine
 
@@ -24,13 +25,17 @@ __all__ = ["PageOptions", "explain_rows", "predict_folder", "predict_table"]
 
 
 def predict_table(
-    model_path: Path, data: Path, out: Path, mean_features: float | None = None
+    model_path: Path,
+    data: Path,
+    out: Path,
+    mean_features: float | None = None,
+    form: CsvFormat | None = None,
 ) -> None:
     """Write the prediction and the selected columns of every row to one file."""
-    check_table_path(out)
     pandas = require("pandas", "tables", "Writing predictions")
     model = load(model_path)
-    X = model_columns(model, read_frame(data, infer_types=False))
+    frame = read_frame(data, infer_types=False, form=form)
+    X = model_columns(model, frame, form)
     masks = model.select(X, mean_features=mean_features)
     columns: dict[str, Any] = {
         "row": np.arange(len(X)),
@@ -44,7 +49,15 @@ def predict_table(
     columns["n_selected"] = masks.sum(axis=1)
     columns["selected"] = ["; ".join(names[mask]) for mask in masks]
     write_frame(pandas.DataFrame(columns), out)
-    Terminal().print_written(out, f"{len(X)} predictions")
+    terminal = Terminal()
+    terminal.print_written(out, f"{len(X)} predictions")
+    if model.target_name_ in frame.columns:
+        try:
+            found = evaluate_table(model, data, X, model.target_name_, mean_features, form)
+            terminal.print(f"Compared with the column {printable(model.target_name_)!r}:")
+            terminal.print(found.text())
+        except ValueError as error:
+            terminal.print(f"Note: no score, since {error}", style="yellow")
 
 
 def predict_folder(
@@ -90,27 +103,18 @@ def explain_rows(
     options: PageOptions,
     mean_features: float | None = None,
     receipts: Path | None = None,
+    form: CsvFormat | None = None,
 ) -> None:
     """Print the narratives of the given rows; without any, write those of all rows to files."""
-    for path in (json, html, receipts):
-        if path is not None:
-            check_writable(path)
-    if not rows and json is None and html is None and receipts is None:
-        raise ValueError("Give the rows to explain with --row, or an output file with --json, "
-                         "--html or --receipts.")  # fmt: skip
-    if rows and receipts is not None:
-        raise ValueError("--receipts writes the receipts of all rows: omit --row.")
     model = load(model_path)
     if receipts is not None:
-        write_receipts(model, data, receipts, mean_features)
+        write_receipts(model, data, receipts, mean_features, form)
         if json is None and html is None:
             return
-    frame = read_frame(data, infer_types=False)
-    X = model_columns(model, frame)
+    frame = read_frame(data, infer_types=False, form=form)
+    X = model_columns(model, frame, form)
     if options.target is not None and options.target not in frame.columns:
-        raise TableError(
-            f"--target must be a column of {printable(data.name)}. Got {options.target!r}."
-        )
+        raise missing_column(data, options.target, "--target", frame.columns, form)
     invalid = [r for r in rows if not 0 <= r < len(X)]
     if invalid:
         raise ValueError(f"--row must be between 0 and {len(X) - 1}. Got {invalid[0]}.")
@@ -124,7 +128,7 @@ def explain_rows(
     if html is not None:
         y = None
         if options.target is not None:
-            targets = read_frame(data, infer_types=True, columns=[options.target])
+            targets = read_frame(data, infer_types=True, columns=[options.target], form=form)
             y = targets[options.target]
         explanation.to_html(
             html,

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from suwr._utils.text import printable
 
-__all__ = ["Terminal", "print_error"]
+__all__ = ["Terminal", "print_error", "print_warning"]
 
 
 class Terminal:
@@ -43,6 +43,12 @@ def print_error(message: str) -> None:
     """Print an error message as one line on the standard error stream."""
     line = " ".join(printable(message, keep="\n").split())
     typer.secho(f"Error: {line}", fg="red", err=True)
+
+
+def print_warning(message: str) -> None:
+    """Print a warning as one line on the standard error stream."""
+    line = " ".join(printable(message, keep="\n").split())
+    typer.secho(f"Warning: {line}", fg="yellow", err=True)
 
 
 def _as_data(text: str, style: str | None) -> Text:

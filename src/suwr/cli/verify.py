@@ -13,7 +13,8 @@ import typer
 from suwr._utils.files import atomic_file
 from suwr._utils.progress import progress_bars
 from suwr._utils.text import printable
-from suwr.cli.tables import model_columns
+from suwr.cli.options import CsvFormat
+from suwr.cli.tables import model_columns, read_frame
 from suwr.cli.terminal import Terminal
 from suwr.estimators.verification import Verifier
 from suwr.receipts import MAX_BYTES
@@ -28,7 +29,13 @@ BATCH_BYTES = 2**25
 MAX_SHOWN = 20
 
 
-def write_receipts(model: Any, data: Path, out: Path, mean_features: float | None = None) -> None:
+def write_receipts(
+    model: Any,
+    data: Path,
+    out: Path,
+    mean_features: float | None = None,
+    form: CsvFormat | None = None,
+) -> None:
     """Write one receipt per row of a table, as lines of JSON."""
     n_rows = 0
     with (
@@ -37,7 +44,7 @@ def write_receipts(model: Any, data: Path, out: Path, mean_features: float | Non
         open(path, "wb") as file,
         progress_bars(["receipts"], verbose=None, total=1, unit="file") as (bar,),
     ):
-        for frame in _row_batches(model, data):
+        for frame in _row_batches(model, data, form):
             for start in range(0, len(frame), BATCH):
                 rows = frame.iloc[start : start + BATCH]
                 explanation = model.explain(
@@ -62,7 +69,11 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _row_batches(model: Any, data: Path) -> Iterator[Any]:
+def _row_batches(model: Any, data: Path, form: CsvFormat | None) -> Iterator[Any]:
+    if form is not None and form != CsvFormat():
+        # Only files of the default format are read in batches.
+        yield model_columns(model, read_frame(data, infer_types=False, form=form), form)
+        return
     columns = model.encoder_.names if hasattr(model, "feature_names_in_") else None
     for partition in find_partitions(data, 2**62):
         for frame in read_batches(partition, columns):

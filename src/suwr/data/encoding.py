@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suwr.data.parsing import ColumnType, parse_cell, parse_column
+from suwr.data.summary import ColumnSummary
 from suwr.data.tables import Table
 
 __all__ = ["ColumnCode", "TableEncoder", "category_code", "number_code"]
@@ -23,6 +24,10 @@ __all__ = ["ColumnCode", "TableEncoder", "category_code", "number_code"]
 BOUND = 10.0
 # Number of most frequent categories with an indicator of their own.
 MAX_CATEGORIES = 64
+# Without a summary, numbers more than this many scales away from the centre are far outside.
+MAX_SCALES = 10.0
+# Number of columns up to which model files contain summaries, of about 400 bytes each.
+MAX_SUMMARIES = 2_000
 
 
 @dataclass(frozen=True)
@@ -37,12 +42,15 @@ class ColumnCode:
         One indicator each; None for a numeric column. All indicators of any other value are 0.
     has_missing : bool
         Whether ``fit`` saw missing values; if so, they have an indicator.
+    summary : ColumnSummary or None
+        Where the training values of a numeric column lie; the encoding does not depend on it.
     """
 
     center: float = 0.0
     scale: float = 1.0
     categories: tuple[Any, ...] | None = None
     has_missing: bool = False
+    summary: ColumnSummary | None = None
 
     @property
     def width(self) -> int:
@@ -61,6 +69,12 @@ class ColumnCode:
     def parse(self, value: Any) -> Any:
         """Parse one cell; see `suwr.data.parsing.parse_cell`."""
         return parse_cell(value, self.type, self.categories or ())
+
+    def is_far(self, value: float) -> bool:
+        """Whether a number is far outside the training values of the column."""
+        if self.summary is not None:
+            return self.summary.is_far(value)
+        return abs(value - self.center) > MAX_SCALES * self.scale
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for model files."""
@@ -84,7 +98,7 @@ def number_code(values: NDArray[np.float64]) -> ColumnCode:
         middle = 0.0
     if not np.isfinite(scale) or scale <= 0:
         scale = 1.0
-    return ColumnCode(float(middle), float(scale), None, missing)
+    return ColumnCode(float(middle), float(scale), None, missing, ColumnSummary.of(present))
 
 
 def category_code(counts: Counter[Any], has_missing: bool) -> ColumnCode:
@@ -250,8 +264,11 @@ class TableEncoder:
         return columns
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for model files."""
-        return {"names": self.names, "codes": [c.to_dict() for c in self.codes]}
+        """Return plain values, for model files; without summaries if there are many columns."""
+        codes = [c.to_dict() for c in self.codes]
+        if len(codes) > MAX_SUMMARIES:
+            codes = [{**code, "summary": None} for code in codes]
+        return {"names": self.names, "codes": codes}
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> TableEncoder:
@@ -262,6 +279,8 @@ class TableEncoder:
                 float(c["scale"]),
                 None if c["categories"] is None else tuple(c["categories"]),
                 bool(c["has_missing"]),
+                # Files of suwr 0.2.0 have none.
+                None if c.get("summary") is None else ColumnSummary.from_dict(c["summary"]),
             )
             for c in state["codes"]
         ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 import narwhals as nw
@@ -248,12 +249,18 @@ def _infer_column(values: NDArray[Any], name: str, category: bool = False) -> ND
         if plain is INVALID:
             raise TableError(
                 f"Row {row} of column {name!r} is {describe_cell(value)}, which is not supported. "
-                "Use numbers, strings, categories or booleans."
+                + (
+                    "Replace dates by numbers, for example year, month and weekday."
+                    if isinstance(value, date | np.datetime64)
+                    else "Use numbers, strings, categories or booleans."
+                )
             )
         if plain is not None:
             first.setdefault(_kind(plain), row)
     if len(first) > 1:
-        rows = ", ".join(f"row {row} is a {kind}" for kind, row in first.items())
+        rows = ", ".join(
+            f"row {row} is the {kind} {describe_cell(out[row])}" for kind, row in first.items()
+        )
         kinds = " and ".join(sorted({"string": "text"}.get(kind, f"{kind}s") for kind in first))
         raise TableError(
             f"Column {name!r} mixes {kinds}: {rows}. Convert it to a single type, for example text."

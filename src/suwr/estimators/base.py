@@ -19,13 +19,9 @@ from suwr.data.encoding import TableEncoder
 from suwr.data.units import Patches, Units
 from suwr.estimators.checkpoint import FileCheckpoint, fingerprint
 from suwr.estimators.external import check_predictor, fixed_predictor_trainer
+from suwr.estimators.held_out import record_held_out
 from suwr.estimators.sequential import PolicyKind, SequentialModel
-from suwr.estimators.table_model import (
-    TABLE_CONSTRAINTS,
-    TrainingData,
-    image_shape,
-    seeded,
-)
+from suwr.estimators.table_model import TABLE_CONSTRAINTS, TrainingData, image_shape, seeded
 from suwr.estimators.weight_range import WeightRange, check_range, check_sparsity_weight
 from suwr.nn.distributed import ProcessGroup
 from suwr.nn.networks import Architecture, Network
@@ -290,6 +286,7 @@ class BaseSUWR(SequentialModel):
             self.policy_, data.loss, data.rows, data.validation, weight, unit
         )
         self.validation_ = comparison.to_dict()
+        record_held_out(self, data.validation)
         comparison.warn(type(self).__name__, len(data.rows), weight)
         if isinstance(self.sparsity_weight, tuple | list):
             low, high = check_range(self.sparsity_weight, type(self).__name__)

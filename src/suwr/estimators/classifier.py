@@ -107,6 +107,13 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         The objective (loss + λ · cost) on the held-out rows, beside those of the best constant
         prediction and of one fixed subset of about the same cost; see
         `suwr.exceptions.UninformativeModelWarning`.
+    report_ : Evaluation
+        Evaluation on the held-out rows, which chose the best epoch; see `evaluate`.
+    feature_importances_ : ndarray of shape (d,)
+        Share of each column in the changes of the predictions of the held-out rows, step by step;
+        the columns of a group share its changes. Columns that no row reveals have 0.
+    class_prior_ : ndarray of shape (n_classes,)
+        Frequencies of the classes in the training rows.
     sparsity_weight_ : float
         The λ that was used; the geometric mean of a range.
     weight_range_ : WeightRange or None
@@ -187,6 +194,31 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         ndarray of shape (n, n_classes)
         """
         return normalize_probabilities(self._predict_final(X, sparsity_weight, mean_features))
+
+    def predict_log_proba(
+        self,
+        X: Any,
+        *,
+        sparsity_weight: float | None = None,
+        mean_features: float | None = None,
+    ) -> NDArray[np.float64]:
+        """Return the logarithms of the class probabilities; see `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+        sparsity_weight, mean_features : float, optional
+            As in `select`.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+        """
+        probability = self.predict_proba(
+            X, sparsity_weight=sparsity_weight, mean_features=mean_features
+        )
+        # Single precision may round a probability to zero.
+        return np.log(np.maximum(probability, np.finfo(np.float64).tiny))
 
     def predict(
         self,

@@ -26,6 +26,7 @@ from suwr.data.units import Patches, membership_bytes, resolve_units
 from suwr.estimators.base import DEFAULT_MAX_STEPS, BaseSUWR
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.container import Tensors, pack, read_file, unpack
+from suwr.estimators.held_out import held_out_state, restore_held_out
 from suwr.estimators.identity import remember_file
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.weight_range import WeightRange, check_range
@@ -39,10 +40,7 @@ __all__ = ["from_bytes", "load", "save", "to_bytes"]
 # Incremented when an older suwr would misread a file. Files of all earlier formats must load: a
 # field that they lack needs a default with the meaning it had in the older version.
 FORMAT = 1
-KINDS: dict[str, type[BaseSUWR]] = {
-    "SUWRClassifier": SUWRClassifier,
-    "SUWRRegressor": SUWRRegressor,
-}
+KINDS: dict[str, type[BaseSUWR]] = {k.__name__: k for k in (SUWRClassifier, SUWRRegressor)}
 # Memory that groups of columns may take besides twice the size of the weights.
 _MAX_MEMBERSHIP = 2**26
 # Multiplications to predict one row, steps × rows of a block × weights: at most a minute, which
@@ -121,6 +119,7 @@ def to_bytes(model: BaseSUWR) -> bytes:
         "history": model.history_,
         "choices": model.choices_,
         "validation": model.validation_,
+        **held_out_state(model),
     }
     if not model.selectable_units_.all():
         state["selectable_units"] = np.flatnonzero(model.selectable_units_).tolist()
@@ -174,6 +173,7 @@ def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
     model.validation_ = {str(k): float(v) for k, v in dict(state.get("validation", {})).items()}
     model.choices_ = {str(k): str(v) for k, v in dict(state.get("choices", {})).items()}
     _restore_target(model, state)
+    restore_held_out(model, state)
     model.weight_range_ = _restore_range(state.get("weight_range"), model)
     a = _make_architecture(state["architecture"], tensors, version)
     declared = (len(encoder.column_of), len(encoder.names), model._n_outputs())

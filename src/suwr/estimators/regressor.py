@@ -30,6 +30,11 @@ class SUWRRegressor(RegressionTarget, BaseSUWR):
         The units that a step can reveal, with their costs.
     max_steps_ : int
         The *T* that was used.
+    report_ : Evaluation
+        Evaluation on the held-out rows, which chose the best epoch; see `evaluate`.
+    feature_importances_ : ndarray of shape (d,)
+        Share of each column in the changes of the predictions of the held-out rows, step by step;
+        the columns of a group share its changes. Columns that no row reveals have 0.
     sparsity_weight_ : float
         The λ that was used; the geometric mean of a range.
     weight_range_ : WeightRange or None

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from suwr.data.tables import Table
 from suwr.data.units import Patches
+from suwr.data.unusual import warn_unusual
 from suwr.estimators.export import export_model
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.targets import normalize_probabilities
@@ -116,6 +117,7 @@ def explain_rows(
     """
     rollouts = model._rollouts(table, policy, generator=generator, record=True)
     trace = join_traces([trace for _, trace in rollouts])
+    warn_unusual(model.encoder_, table, trace.mask, "explain")
     assert trace.stop_probability is not None
     assert trace.prediction is not None
     assert trace.margin is not None

@@ -14,7 +14,9 @@ from torch import Tensor
 
 from suwr._utils.validation import check_choice
 from suwr.data.tables import Table
+from suwr.data.unusual import warn_unusual
 from suwr.estimators.acquisition import Acquisition
+from suwr.estimators.evaluation import Evaluation
 from suwr.estimators.table_model import TableModel, read_masks
 from suwr.explanation import Explanation
 from suwr.nn.probability import mask_probability
@@ -36,6 +38,8 @@ class SequentialModel(TableModel):
 
     policy_: Policy
     max_steps_: int
+    report_: Evaluation | None
+    feature_importances_: NDArray[np.float64] | None
 
     def _policy_at(
         self, sparsity_weight: float | None = None, mean_features: float | None = None
@@ -73,10 +77,13 @@ class SequentialModel(TableModel):
         self, X: Any, sparsity_weight: float | None = None, mean_features: float | None = None
     ) -> NDArray[np.float64]:
         """Predict from the features that the greedy policy selects."""
-        policy, parts = self._policy_at(sparsity_weight, mean_features), []
-        for values, trace in self._rollouts(self._read(X), policy):
+        policy, parts, masks = self._policy_at(sparsity_weight, mean_features), [], []
+        table = self._read(X)
+        for values, trace in self._rollouts(table, policy):
             mask = torch.as_tensor(trace.mask, device=values.device)
             parts.append(policy.predict(values, mask).cpu().numpy())
+            masks.append(trace.mask)
+        warn_unusual(self.encoder_, table, np.concatenate(masks), "predict")
         return self._in_user_units(np.concatenate(parts))
 
     def select(
@@ -143,6 +150,41 @@ class SequentialModel(TableModel):
             costs = np.where(order >= 0, self.units_.costs[np.maximum(order, 0)], 0.0)
             parts.append(costs.sum(axis=1))
         return np.concatenate(parts)
+
+    def evaluate(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        confidence: float = 0.95,
+        sparsity_weight: float | None = None,
+        mean_features: float | None = None,
+    ) -> Evaluation:
+        """Evaluate the predictions for rows with known targets.
+
+        Loss, score, calibration and cost with confidence intervals, beside a constant prediction
+        and the predictor with all features revealed. ``print(evaluation)`` shows a table.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Rows that the model was not fitted on.
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+        confidence : float, default=0.95
+            Confidence level of the intervals.
+        sparsity_weight, mean_features : float, optional
+            As in `select`.
+
+        Returns
+        -------
+        Evaluation
+        """
+        from suwr.estimators.held_out import evaluate_rows
+
+        policy = self._policy_at(sparsity_weight, mean_features)
+        return evaluate_rows(self, X, y, sample_weight, confidence, policy)
 
     def predict_masked(
         self,

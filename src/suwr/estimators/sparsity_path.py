@@ -16,9 +16,13 @@ from sklearn.utils.validation import check_consistent_length
 
 from suwr._utils.optional import require
 from suwr._utils.progress import progress_bars
+from suwr._utils.validation import check_choice, parameter_error
 from suwr.estimators.base import BaseSUWR
 
 __all__ = ["SparsityPath", "sparsity_path"]
+
+# Default λ, relative to the loss of the best constant prediction.
+RELATIVE_WEIGHTS = np.array([0.001, 0.003, 0.01, 0.03, 0.1, 0.3])
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ class SparsityPath:
         Mean cost per held-out row: the number of revealed units, or the sum of their costs.
     estimators : list
         The fitted estimators.
+    score_error : ndarray or None
+        Standard errors of the scores.
     """
 
     sparsity_weight: NDArray[np.float64]
@@ -43,11 +49,35 @@ class SparsityPath:
     n_selected: NDArray[np.float64]
     cost: NDArray[np.float64]
     estimators: list[BaseSUWR]
+    score_error: NDArray[np.float64] | None = None
+
+    def best(self, rule: str = "1se") -> BaseSUWR:
+        """Return one of the estimators.
+
+        Parameters
+        ----------
+        rule : {'1se', 'score'}, default='1se'
+            '1se' is the estimator of the lowest cost whose score is at most one standard error
+            below the highest score; 'score' is the one of the highest score.
+
+        Returns
+        -------
+        SUWRClassifier or SUWRRegressor
+        """
+        check_choice(rule, "rule", "SparsityPath.best", ("1se", "score"))
+        return self.estimators[self._best_index(rule)]
+
+    def _best_index(self, rule: str) -> int:
+        highest = int(np.argmax(self.score))
+        if rule == "score" or self.score_error is None:
+            return highest
+        enough = self.score >= self.score[highest] - self.score_error[highest]
+        return int(np.argmin(np.where(enough, self.cost, np.inf)))
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with one row per λ."""
         pandas = require("pandas", "tables", "SparsityPath.to_frame")
-        names = ("sparsity_weight", "score", "n_selected", "cost")
+        names = ("sparsity_weight", "score", "score_error", "n_selected", "cost")
         return pandas.DataFrame({name: getattr(self, name) for name in names})
 
 
@@ -55,7 +85,7 @@ def sparsity_path(
     estimator: BaseSUWR,
     X: Any,
     y: Any,
-    sparsity_weights: ArrayLike,
+    sparsity_weights: ArrayLike | None = None,
     *,
     test_size: float = 0.25,
     n_jobs: int | None = None,
@@ -68,7 +98,8 @@ def sparsity_path(
     estimator : SUWRClassifier or SUWRRegressor
         Cloned for every λ.
     X, y : array-like
-    sparsity_weights : array-like of float
+    sparsity_weights : array-like of float, optional
+        By default six values, from 0.1 % to 30 % of the loss of the best constant prediction.
     test_size : float, default=0.25
         Fraction of the rows that is held out for the scores.
     n_jobs : int or None, default=None
@@ -91,6 +122,11 @@ def sparsity_path(
     >>> float(path.n_selected[1])
     0.0
     """
+    if not isinstance(estimator, BaseSUWR):
+        expected = "a SUWRClassifier or SUWRRegressor"
+        raise parameter_error("estimator", "sparsity_path", expected, estimator)
+    if sparsity_weights is None:
+        sparsity_weights = RELATIVE_WEIGHTS * _constant_loss(y, is_classifier(estimator))
     weights = np.atleast_1d(np.asarray(sparsity_weights, dtype=np.float64))
     if weights.ndim != 1 or len(weights) == 0 or not ((weights >= 0) & np.isfinite(weights)).all():
         raise ValueError(
@@ -118,21 +154,38 @@ def sparsity_path(
                 weight, found = weights[len(results) - 1], f"score {result[1]:.4f}"
                 line = f"[{len(results)}/{len(weights)}] sparsity_weight {weight:g}: {found}"
                 print(line, file=sys.stderr, flush=True)
-    fitted, score, n_selected, cost = zip(*results, strict=True)
+    fitted, score, error, n_selected, cost = zip(*results, strict=True)
     return SparsityPath(
-        weights, np.array(score), np.array(n_selected), np.array(cost), list(fitted)
-    )
+        weights, np.array(score), np.array(n_selected), np.array(cost), list(fitted),
+        np.array(error),
+    )  # fmt: skip
 
 
 def _fit_point(
     estimator: BaseSUWR, weight: float, parts: tuple[Any, ...]
-) -> tuple[BaseSUWR, float, float, float]:
+) -> tuple[BaseSUWR, float, float, float, float]:
     X_train, X_test, y_train, y_test = parts
     model = clone(estimator).set_params(sparsity_weight=weight).fit(X_train, y_train)
     masks = model.select(X_test)
     return (
         model,
         float(model.score(X_test, y_test)),
+        _score_error(model, X_test, y_test),
         float(masks.sum(axis=1).mean()),
         float(model.cost(X_test).mean()),
     )
+
+
+def _score_error(model: BaseSUWR, X: Any, y: Any) -> float:
+    """Return the standard error of the accuracy or of R²; NaN if it is not defined."""
+    scores = model.evaluate(X, y).scores
+    found = scores.get("accuracy", scores.get("r2"))
+    return float("nan") if found is None or found.error is None else found.error
+
+
+def _constant_loss(y: Any, classification: bool) -> float:
+    """Return the loss of the best constant prediction."""
+    if not classification:
+        return float(np.var(np.asarray(y, dtype=np.float64))) or 1.0
+    share = np.unique(np.asarray(y), return_counts=True)[1] / len(y)
+    return float(-(share * np.log(share)).sum()) or 1.0

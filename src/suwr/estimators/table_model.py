@@ -102,6 +102,7 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
     device_: str
     constant_loss_: float
     n_features_in_: int
+    target_name_: str | None
 
     # Implemented by `suwr.estimators.targets`.
 
@@ -122,6 +123,10 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
     @abstractmethod
     def _in_user_units(self, prediction: NDArray[np.float32]) -> NDArray[np.float64]:
         """Convert predictions of the network to the scale of ``y``, (n, n_outputs)."""
+
+    @abstractmethod
+    def _constant_prediction(self) -> NDArray[np.float64] | None:
+        """Return the best constant prediction of the training rows, (n_outputs,), if known."""
 
     @abstractmethod
     def _n_outputs(self) -> int:
@@ -157,6 +162,8 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         device = _resolve_device(self.device, type(self).__name__)
         table, y, weight = read_fit_table(self, X, y, sample_weight)
         target = self._prepare_target(y, weight)
+        name = getattr(y, "name", None)
+        self.target_name_ = name if isinstance(name, str) else None
         used = np.flatnonzero(weight > 0)
         names = name_columns(self)
         check_unicode(names, "Column names")

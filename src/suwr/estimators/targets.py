@@ -16,6 +16,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, column_or_1d
 
+from suwr._utils.text import plain_repr
 from suwr._utils.validation import parameter_error
 from suwr.data.tables import column_names
 from suwr.estimators.table_model import TableModel
@@ -94,6 +95,8 @@ class ClassificationTarget(ClassifierMixin, TableModel):
     Targets are class labels, or probabilities of the classes (soft targets).
     """
 
+    class_prior_: NDArray[np.float64] | None
+
     def _prepare_target(self, y: Any, weight: NDArray[np.float64]) -> NDArray[Any]:
         if not isinstance(y, ClassProbabilities) and _is_wide(y):
             y = ClassProbabilities.read(y, None, type(self).__name__)
@@ -109,12 +112,14 @@ class ClassificationTarget(ClassifierMixin, TableModel):
         classes = np.unique(y[weight > 0])
         if len(classes) < 2:
             raise ValueError(
-                f"y must have at least two classes. Got one class: {classes[0]!r} instead."
+                "y must have at least two classes. "
+                f"Got one class: {plain_repr(classes[0])} instead."
             )
         self.classes_ = classes
         # Rows of weight zero may have labels outside `classes`; they are not used in training.
         numbers = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
         share = np.bincount(numbers, weights=weight, minlength=len(classes)) / weight.sum()
+        self.class_prior_ = share
         self.constant_loss_ = float(-(share * np.log(share)).sum())
         return numbers.astype(np.int64)
 
@@ -122,12 +127,12 @@ class ClassificationTarget(ClassifierMixin, TableModel):
         self, y: ClassProbabilities, weight: NDArray[np.float64]
     ) -> NDArray[np.float32]:
         share = np.average(y.values, axis=0, weights=weight)
-        self.classes_ = y.classes
+        self.classes_, self.class_prior_ = y.classes, share
         self.constant_loss_ = float(-xlogy(share, share).sum())
         if self.constant_loss_ < MIN_ENTROPY:
             raise ValueError(
                 "y must have at least two classes with positive probability. Got only class "
-                f"{y.classes[share.argmax()]!r} instead."
+                f"{plain_repr(y.classes[share.argmax()])} instead."
             )
         return y.values.astype(np.float32)
 
@@ -148,6 +153,9 @@ class ClassificationTarget(ClassifierMixin, TableModel):
 
     def _in_user_units(self, prediction: NDArray[np.float32]) -> NDArray[np.float64]:
         return prediction.astype(np.float64)
+
+    def _constant_prediction(self) -> NDArray[np.float64] | None:
+        return self.class_prior_
 
     def _n_outputs(self) -> int:
         return len(self.classes_)
@@ -229,6 +237,9 @@ class RegressionTarget(RegressorMixin, TableModel):
 
     def _in_user_units(self, prediction: NDArray[np.float32]) -> NDArray[np.float64]:
         return prediction.astype(np.float64) * self.target_scale_ + self.target_mean_
+
+    def _constant_prediction(self) -> NDArray[np.float64]:
+        return np.array([self.target_mean_])
 
     def _n_outputs(self) -> int:
         return 1

@@ -5,6 +5,7 @@ of them calls ``show``. matplotlib is imported by this package only, when a figu
 """
 
 from suwr.plots.audit import plot_audit
+from suwr.plots.calibration import plot_calibration
 from suwr.plots.counterfactual import Flip, find_flip, plot_counterfactual
 from suwr.plots.fidelity import plot_fidelity
 from suwr.plots.gallery import draw_figures
@@ -26,6 +27,7 @@ __all__ = [
     "find_flip",
     "plot_audit",
     "plot_budget",
+    "plot_calibration",
     "plot_counterfactual",
     "plot_fidelity",
     "plot_flow",

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from suwr._utils.optional import require
 from suwr.data.units import Patches
 from suwr.plots._style import new_grid, plain, write_figure
+from suwr.plots.calibration import plot_calibration
 from suwr.plots.counterfactual import find_flip, plot_counterfactual
 from suwr.plots.fidelity import plot_fidelity
 from suwr.plots.history import plot_history
@@ -257,6 +258,12 @@ def _fidelity(subject: Subject) -> Any:
     return None if measure is None else plot_fidelity(measure(subject.X))
 
 
+def _calibration(subject: Subject) -> Any:
+    if not set(subject.y.tolist()) <= set(subject.classes or ()):
+        return None
+    return plot_calibration(subject.model.evaluate(subject.X, subject.y))
+
+
 def _masks(subject: Subject) -> Any:
     """Draw the selected patches of a typical image of each class."""
     explanation, patches = subject.explanation, subject.patches
@@ -356,6 +363,7 @@ FIGURES = (
     Figure("history", _history),
     Figure("accuracy", _accuracy, classes=True),
     Figure("fidelity", _fidelity),
+    Figure("calibration", _calibration, classes=True),
     Figure("usage", _usage, images=False),
     Figure("pixels", lambda s: plot_image_usage(s.explanation, s.patches), images=True),
     Figure("masks", _masks, classes=True, images=True),

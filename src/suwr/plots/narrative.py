@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suwr._utils.optional import require
-from suwr._utils.text import format_value
+from suwr._utils.text import format_number, format_value
 from suwr.plots._style import (
     COLOURS,
     GREY,
@@ -79,7 +79,8 @@ def plot_narrative(narrative: Narrative, ax: Any = None) -> Any:
 def _title(narrative: Narrative) -> str:
     used = f"{narrative.n_used} of {narrative.n_units} features"
     if narrative.classes is None:
-        return f"Row {plain(narrative.row)}: {narrative.prediction[0]:.4g}, from {used}"
+        value = format_number(narrative.prediction[0], 4)
+        return f"Row {plain(narrative.row)}: {value}, from {used}"
     probability = short_percent(max(narrative.prediction))
     return f"Row {plain(narrative.row)}: {plain(narrative.label)} ({probability}), from {used}"
 

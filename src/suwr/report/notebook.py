@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
-from suwr._utils.text import format_revealed, percent, printable
+from suwr._utils.text import format_number, format_revealed, percent, printable
 
 if TYPE_CHECKING:
     from suwr.explanation import Explanation, Narrative, Prediction
@@ -77,7 +77,7 @@ def _page(content: str) -> str:
 def _summary(narrative: Narrative) -> str:
     used = f"{narrative.n_used} of {narrative.n_units} features"
     final = (
-        f"{narrative.prediction[0]:.4g}"
+        format_number(narrative.prediction[0], 4)
         if narrative.classes is None
         else f"{escape(narrative.label)}</b>, {percent(max(narrative.prediction))}<b>"
     )
@@ -121,7 +121,7 @@ def _line(
 
 def _prediction(narrative: Narrative, prediction: Prediction) -> str:
     if narrative.classes is None:
-        return f"{prediction[0]:.4g}"
+        return format_number(prediction[0], 4)
     ranked = sorted(zip(prediction, narrative.classes, strict=True), key=lambda pair: -pair[0])
     lines = [
         f"{_bar(p, 'suwr-bar')}{escape(label)} {percent(p)}" for p, label in ranked[:MAX_CLASSES]

@@ -22,17 +22,25 @@ function roundedDigits(number, digits) {
   return read(number.toExponential(digits - 1));
 }
 
-/** Format a number like Python's 'g' format. */
+/** Separate the thousands of a number of at least five digits before the point. */
+function grouped(text) {
+  const [, sign, whole, rest] = text.match(/^(-?)(\d+)(.*)$/);
+  if (whole.length < 5) return text;
+  return sign + whole.replace(/\B(?=(\d{3})+$)/g, ",") + rest;
+}
+
+/** Format a number as suwr._utils.text.format_number does. */
 function significant(number, digits) {
   if (number === 0 || !Number.isFinite(number)) return String(number === 0 ? 0 : number);
   const [shown, power] = roundedDigits(Math.abs(number), digits);
   const sign = number < 0 ? "-" : "";
   const point = (place) => `${shown.slice(0, place)}.${shown.slice(place)}`.replace(/\.?0*$/, "");
-  if (power < -4 || power >= digits) {
+  if (power < -4 || power >= 15) {
     return `${sign}${point(1)}e${power < 0 ? "-" : "+"}${String(Math.abs(power)).padStart(2, "0")}`;
   }
   if (power < 0) return `${sign}0.${"0".repeat(-power - 1)}${shown}`.replace(/0+$/, "");
-  return sign + point(power + 1);
+  if (power >= digits) return sign + grouped(shown + "0".repeat(power + 1 - digits));
+  return sign + grouped(point(power + 1));
 }
 
 /** Format a probability; '0 %' and '100 %' are exact. */
@@ -58,7 +66,7 @@ function valueText(value) {
   if (value === OTHER) return "any other value";
   // Larger integers are not exact.
   if (typeof value === "number" && !Number.isSafeInteger(value)) return significant(value, 6);
-  return labelText(value);
+  return typeof value === "number" ? grouped(String(value)) : labelText(value);
 }
 
 /** Class numbers, most probable first. */
@@ -101,13 +109,38 @@ function readingText(data, units, cell) {
   return parts.join("; ");
 }
 
-function stepText(data, narrative, number) {
-  const step = narrative.steps[number - 1];
+/** The displayed predictions before and after a step. */
+function changeText(data, narrative, number) {
   const before = number === 1 ? narrative.start : narrative.steps[number - 2].prediction;
-  return (
-    `${readingText(data, step.units, narrative.cell)}. Prediction: ` +
-    `${predictionText(before, data.classes)} → ${predictionText(step.prediction, data.classes)}.`
-  );
+  return [before, narrative.steps[number - 1].prediction].map((p) => predictionText(p, data.classes));
+}
+
+function stepText(data, narrative, number) {
+  const reading = readingText(data, narrative.steps[number - 1].units, narrative.cell);
+  const [before, after] = changeText(data, narrative, number);
+  if (before === after) return `${reading}. This step changes nothing: prediction ${after}.`;
+  return `${reading}. Prediction: ${before} → ${after}.`;
+}
+
+/** One line per step; consecutive steps that change no displayed number share one. */
+function stepLines(data, narrative) {
+  const lines = [];
+  for (let first = 1; first <= narrative.steps.length; first += 1) {
+    let last = first;
+    const unchanged = (n) => n <= narrative.steps.length && new Set(changeText(data, narrative, n)).size === 1;
+    while (unchanged(first) && unchanged(last + 1)) last += 1;
+    if (last === first) {
+      lines.push(`${first}. ${stepText(data, narrative, first)}`);
+      continue;
+    }
+    const facts = narrative.steps.slice(first - 1, last).map((s) => readingText(data, s.units, narrative.cell));
+    const after = changeText(data, narrative, last)[1];
+    lines.push(
+      `${first}–${last}. ${facts.join("; ")}. These ${facts.length} steps change nothing: prediction ${after}.`
+    );
+    first = last;
+  }
+  return lines;
 }
 
 function startText(data, narrative) {
@@ -135,6 +168,5 @@ function stopText(data, ended, stop) {
 /** The narrative as text. */
 function narrativeText(data, narrative) {
   const lines = [`Row ${labelText(narrative.label)}. ${startText(data, narrative)}`];
-  narrative.steps.forEach((_, i) => lines.push(`${i + 1}. ${stepText(data, narrative, i + 1)}`));
-  return [...lines, ...endingText(data, narrative)].join("\n");
+  return [...lines, ...stepLines(data, narrative), ...endingText(data, narrative)].join("\n");
 }

@@ -1,0 +1,70 @@
+"""Sentences of narratives; format.js of the HTML page has the same wording."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from suwr._utils.text import format_label, format_number, format_revealed, percent
+
+__all__ = ["format_prediction", "step_lines"]
+
+# Classes that are named in a prediction.
+MAX_CLASSES = 3
+
+
+def format_prediction(prediction: Sequence[float], classes: Sequence[Any] | None) -> str:
+    """Format class probabilities, the most probable first, or a value.
+
+    Examples
+    --------
+    >>> format_prediction((0.1, 0.9), (0.0, 1.0)), format_prediction((412_345.6,), None)
+    ('1 90 %, 0 10 %', '412,300')
+    """
+    if classes is None:
+        return format_number(prediction[0], 4)
+    ranked = sorted(zip(prediction, classes, strict=True), key=lambda pair: -pair[0])
+    shown = ", ".join(f"{format_label(label)} {percent(p)}" for p, label in ranked[:MAX_CLASSES])
+    return shown if len(ranked) <= MAX_CLASSES else f"{shown}, …"
+
+
+def step_lines(steps: Sequence[Any], classes: Sequence[Any] | None) -> Iterator[str]:
+    """Yield one line per step; consecutive steps that change no displayed number share one.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+    classes : sequence or None
+        The class labels; None for regression.
+
+    Examples
+    --------
+    >>> from suwr.explanation import Step
+    >>> steps = [Step({c: {c: 1}}, 0.5, (2.0,), (p,)) for c, p in zip("abc", (2.0, 2.0, 3.0))]
+    >>> print(*step_lines(steps, None), sep="\\n")
+    1–2. a is 1; b is 1. These 2 steps change nothing: prediction 2.
+    3. c is 1. Prediction: 2 → 3.
+    """
+    unchanged: list[str] = []
+    for number, step in enumerate(steps, start=1):
+        before = format_prediction(step.prediction_before, classes)
+        after = format_prediction(step.prediction, classes)
+        if before == after:
+            unchanged.append(format_revealed(step.revealed))
+            if number == len(steps):
+                yield _unchanged_line(number, unchanged, after)
+            continue
+        if unchanged:
+            yield _unchanged_line(number - 1, unchanged, before)
+            unchanged = []
+        yield f"{number}. {format_revealed(step.revealed)}. Prediction: {before} → {after}."
+
+
+def _unchanged_line(last: int, revealed: list[str], prediction: str) -> str:
+    n = len(revealed)
+    if n == 1:
+        return f"{last}. {revealed[0]}. This step changes nothing: prediction {prediction}."
+    facts = "; ".join(revealed)
+    return (
+        f"{last - n + 1}–{last}. {facts}. These {n} steps change nothing: prediction {prediction}."
+    )

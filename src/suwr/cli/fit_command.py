@@ -1,0 +1,126 @@
+"""The options of ``suwr fit``; `suwr.cli.fit` is imported after they have been checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from suwr._utils.files import check_writable
+from suwr.cli.arguments import Decimal, Encoding, Seed, Sep, report_errors
+from suwr.cli.options import (
+    CsvFormat,
+    check_column,
+    check_table,
+    parse_number,
+    parse_pairs,
+    parse_sparsity_weight,
+    parse_task,
+)
+
+__all__ = ["fit"]
+
+
+@report_errors
+def fit(
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="CSV, TSV or Parquet file. For data larger than memory, a folder of Parquet "
+            "files or a quoted pattern: 'data/*.parquet'."
+        ),
+    ],
+    target: Annotated[str, typer.Option(help="Column to predict.")],
+    out: Annotated[Path, typer.Option(help="Model file to write.")],
+    task: Annotated[str, typer.Option(help="'classification', 'regression' or 'auto'.")] = "auto",
+    sparsity_weight: Annotated[
+        str,
+        typer.Option(
+            help="Penalty per unit of feature cost, in units of the loss; 'auto'; or a range "
+            "LOW:HIGH, to choose later with --mean-features."
+        ),
+    ] = "auto",
+    max_steps: Annotated[int | None, typer.Option(help="Maximum number of steps per row.")] = None,
+    max_epochs: Annotated[
+        int | None,
+        typer.Option(help="Epochs of policy training.", show_default="from the number of rows"),
+    ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns revealed together: NAME=column,column. Repeatable."),
+    ] = None,
+    cost: Annotated[
+        list[str] | None, typer.Option(help="Cost of a unit: NAME=number. Repeatable.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="File for checkpoints; an interrupted fit resumes from it."),
+    ] = None,
+    device: Annotated[str, typer.Option(help="'auto', 'cpu' or 'cuda'.")] = "auto",
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream", help="Read a single Parquet file in chunks, as folders and patterns are."
+        ),
+    ] = False,
+    scratch: Annotated[
+        Path | None,
+        typer.Option(help="Folder for temporary files when reading in chunks."),
+    ] = None,
+    test_size: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the rows, or number of rows, that is held out and scored at the end.",
+            show_default="none",
+        ),
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Column that is not used. Repeatable.")
+    ] = None,
+    drop_identifiers: Annotated[
+        bool,
+        typer.Option("--drop-identifiers", help="Do not use columns that look like identifiers."),
+    ] = False,
+    sep: Sep = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
+    seed: Seed = 0,
+) -> None:
+    """Train a model on a table; under torchrun, with all of its processes."""
+    form = CsvFormat(sep, encoding, decimal)
+    check_writable(out)
+    whole = not stream and not Path(data).is_dir() and not any(c in data for c in "*?[")
+    if whole:
+        check_table(Path(data))
+        for option, names in (("--target", [target]), ("--drop", drop or [])):
+            for name in names:
+                check_column(Path(data), name, option, form)
+    elif drop or drop_identifiers or test_size is not None or not form.is_default:
+        raise ValueError(
+            "--test-size, --drop, --drop-identifiers, --sep, --encoding and --decimal require a "
+            "single file that is read as a whole."
+        )
+    if test_size is not None and not (
+        0 < test_size < 1 or (test_size >= 1 and test_size.is_integer())
+    ):
+        raise ValueError(
+            f"--test-size must be between 0 and 1, or a whole number of rows. Got {test_size:g}."
+        )
+    params = {
+        "sparsity_weight": parse_sparsity_weight(sparsity_weight),
+        "groups": {n: [c.strip() for c in v.split(",")] for n, v in parse_pairs(group or [])},
+        "costs": {n: parse_number(v, f"--cost {n}") for n, v in parse_pairs(cost or [])},
+        "max_steps": max_steps,
+        "max_epochs": max_epochs or "auto",
+        "checkpoint": checkpoint,
+        "device": device,
+        "random_state": seed,
+    }
+    task = parse_task(task)
+    from suwr.cli.fit import FitInput, fit_table
+
+    source = FitInput(
+        data, target, whole, scratch, form, tuple(drop or ()), drop_identifiers, test_size
+    )
+    fit_table(source, out, task, params)

@@ -1,0 +1,203 @@
+"""Checks and parsing of options, without pandas and torch: mistakes are reported at once."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from suwr._utils.files import check_writable
+from suwr._utils.text import printable
+from suwr.exceptions import ModelFileError, TableError
+
+__all__ = [
+    "PARQUET", "SEPARATORS", "CsvFormat", "check_column", "check_model", "check_table",
+    "check_table_path", "encoding_error", "missing_column",
+    "parse_number", "parse_pairs", "parse_sparsity_weight", "parse_task",
+]  # fmt: skip
+
+#: Suffixes of text tables with the default separator of their columns.
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+PARQUET = (".parquet", ".pq")
+# Separators that a file may have instead of the expected one.
+_OTHER_SEPARATORS = (";", "\t", "|", ",")
+_SHOWN_COLUMNS = 12
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """How a CSV or TSV file is written.
+
+    Attributes
+    ----------
+    sep : str or None, default=None
+        Separator of columns; None is a comma for .csv and a tab for .tsv.
+    encoding : str or None, default=None
+        None is UTF-8.
+    decimal : {'.', ','}, default='.'
+        Decimal separator.
+    """
+
+    sep: str | None = None
+    encoding: str | None = None
+    decimal: str = "."
+
+    def __post_init__(self) -> None:
+        if self.sep is not None and len(self.sep.replace("\\t", "\t")) != 1:
+            raise ValueError(f"--sep must be a single character. Got {self.sep!r}.")
+        if self.decimal not in (".", ","):
+            raise ValueError(f"--decimal must be '.' or ','. Got {self.decimal!r}.")
+        if self.encoding is not None:
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError:
+                raise ValueError(
+                    f"--encoding must be a text encoding, such as utf-8 or latin-1. "
+                    f"Got {self.encoding!r}."
+                ) from None
+
+    def separator(self, path: Path) -> str:
+        """Return the separator of the columns of a file."""
+        default = SEPARATORS.get(path.suffix.lower(), ",")
+        return default if self.sep is None else self.sep.replace("\\t", "\t")
+
+    @property
+    def is_default(self) -> bool:
+        """Whether no option was given."""
+        return self == CsvFormat()
+
+
+def check_model(path: Path) -> None:
+    """Raise an error if a file does not exist or cannot be a model file."""
+    _check_exists(path)
+    with path.open("rb") as file:
+        start = file.read(9)
+    # A model file starts with the length of its JSON header.
+    if len(start) < 9 or start[8:] != b"{":
+        raise ModelFileError(f"{str(path)!r} is not a suwr model file.")
+
+
+def check_table(path: Path) -> None:
+    """Raise an error if a table does not exist or its format is unknown."""
+    _check_exists(path)
+    if path.suffix.lower() not in (*SEPARATORS, *PARQUET):
+        raise TableError(f"{str(path)!r} must end in .csv, .tsv, .parquet or .pq.")
+
+
+def check_table_path(path: Path) -> None:
+    """Raise an error if a table cannot be written to ``path``."""
+    if path.suffix.lower() not in (*SEPARATORS, *PARQUET):
+        raise TableError(f"{str(path)!r} must end in .csv, .tsv, .parquet or .pq.")
+    check_writable(path)
+
+
+def check_column(path: Path, name: str | None, option: str, form: CsvFormat | None = None) -> None:
+    """Raise an error if a CSV file lacks a column; Parquet files are checked when they are read.
+
+    Parameters
+    ----------
+    path : Path
+    name : str or None
+        The column; None checks nothing.
+    option : str
+        The option that names the column, for the message.
+    form : CsvFormat, optional
+    """
+    form = form or CsvFormat()
+    if name is None or path.suffix.lower() not in SEPARATORS:
+        return
+    columns = _read_header(path, form)
+    if columns and name not in columns:
+        raise missing_column(path, name, option, columns, form)
+
+
+def missing_column(
+    path: Path, name: str, option: str, columns: Sequence[Any], form: CsvFormat | None = None
+) -> TableError:
+    """Return the error for a column that a table lacks, with the likely reason."""
+    texts = [str(c) for c in columns]
+    known = ", ".join(printable(c) for c in texts[:_SHOWN_COLUMNS])
+    alike = difflib.get_close_matches(name, texts, n=1)
+    hint = f" Did you mean {printable(alike[0])!r}?" if alike else ""
+    sep = (form or CsvFormat()).separator(path)
+    if len(texts) == 1 and path.suffix.lower() in SEPARATORS:
+        found = [s for s in _OTHER_SEPARATORS if s != sep and s in texts[0]]
+        if found:
+            shown = "\\t" if found[0] == "\t" else found[0]
+            hint = f" The file has a single column; its separator may be --sep '{shown}'."
+    return TableError(
+        f"{option} must be a column of {printable(path.name)}: {known}. Got {name!r}.{hint}"
+    )
+
+
+def encoding_error(path: Path, form: CsvFormat, error: UnicodeDecodeError) -> TableError:
+    """Return the error for a file in another encoding, with a hint."""
+    given = form.encoding or "utf-8"
+    byte = error.object[error.start]
+    hint = (
+        "Many files of spreadsheets are Latin-1 or Windows-1252: try --encoding latin-1 or "
+        "--encoding cp1252."
+        if given.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig", "ascii")
+        else "Pass its encoding with --encoding."
+    )
+    return TableError(
+        f"{str(path)!r} cannot be read: the byte 0x{byte:02x} is not valid {given.upper()}. {hint}"
+    )
+
+
+def parse_task(text: str) -> str:
+    """Return the task if it is a known one."""
+    if text not in ("auto", "classification", "regression"):
+        raise ValueError(f"--task must be 'auto', 'classification' or 'regression'. Got {text!r}.")
+    return text
+
+
+def parse_pairs(texts: Sequence[str]) -> list[tuple[str, str]]:
+    """Parse NAME=VALUE."""
+    for text in texts:
+        if "=" not in text:
+            raise ValueError(f"--group and --cost must be NAME=VALUE. Got {text!r}.")
+    return [(t.split("=", 1)[0].strip(), t.split("=", 1)[1]) for t in texts]
+
+
+def parse_sparsity_weight(text: str) -> float | Literal["auto"] | tuple[float, float]:
+    """Parse a number, 'auto', or LOW:HIGH."""
+    if text == "auto":
+        return "auto"
+    if ":" not in text:
+        return parse_number(text, "--sparsity-weight")
+    low, _, high = text.partition(":")
+    return parse_number(low, "--sparsity-weight"), parse_number(high, "--sparsity-weight")
+
+
+def parse_number(text: str, name: str) -> float:
+    """Parse a number; ``name`` is the option, for the message."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{name} must be a number. Got {text!r}.") from None
+
+
+def _check_exists(path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder, not a file.")
+    if not path.is_file():
+        raise FileNotFoundError(f"The file {str(path)!r} does not exist.")
+
+
+def _read_header(path: Path, form: CsvFormat) -> list[str]:
+    """Return the names in the first line that is not blank; none if it cannot be parsed."""
+    try:
+        with path.open(encoding=form.encoding or "utf-8-sig", newline="") as file:
+            for record in csv.reader(file, delimiter=form.separator(path)):
+                if record:
+                    return record
+    except UnicodeDecodeError as error:
+        raise encoding_error(path, form, error) from error
+    except csv.Error:
+        pass
+    return []

@@ -1,0 +1,106 @@
+"""Revealed values that are unlike anything in the training data."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suwr._utils.text import format_number, format_value
+from suwr.data.encoding import ColumnCode, TableEncoder
+from suwr.data.tables import Table
+from suwr.exceptions import UnusualValueWarning
+
+__all__ = ["UnusualValue", "find_unusual", "warn_unusual"]
+
+# Values that a warning quotes.
+_MAX_QUOTED = 3
+
+
+@dataclass(frozen=True)
+class UnusualValue:
+    """A revealed value that the training data does not cover.
+
+    Attributes
+    ----------
+    row : int
+        Position of the row.
+    column : str
+    value : object
+    reason : str
+    """
+
+    row: int
+    column: str
+    value: Any
+    reason: str
+
+    def __str__(self) -> str:
+        return f"row {self.row}: {self.column} is {format_value(self.value)} ({self.reason})"
+
+
+def find_unusual(
+    encoder: TableEncoder, table: Table, mask: NDArray[np.bool_]
+) -> list[UnusualValue]:
+    """Return the revealed values that are far outside the training range, or unknown categories.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+    table : Table
+        Parsed by the encoder.
+    mask : ndarray of bool, shape (n_rows, n_columns)
+        The revealed cells; no other cell is read.
+    """
+    found = []
+    for number, (name, code) in enumerate(zip(encoder.names, encoder.codes, strict=True)):
+        for row in _unusual_rows(code, table.columns[number], np.flatnonzero(mask[:, number])):
+            found.append(UnusualValue(int(row), name, table.value(int(row), number), _reason(code)))
+    return sorted(found, key=lambda value: value.row)
+
+
+def warn_unusual(encoder: TableEncoder, table: Table, mask: NDArray[np.bool_], owner: str) -> None:
+    """Warn about the values that `find_unusual` returns.
+
+    Parameters
+    ----------
+    encoder, table, mask
+        As in `find_unusual`.
+    owner : str
+        The method that was called, for the message.
+    """
+    found = find_unusual(encoder, table, mask)
+    if found:
+        quoted = "; ".join(map(str, found[:_MAX_QUOTED]))
+        more = f"; and {len(found) - _MAX_QUOTED} more" if len(found) > _MAX_QUOTED else ""
+        warnings.warn(
+            f"{owner} used {len(found)} value(s) unlike the training data: {quoted}{more}.",
+            UnusualValueWarning,
+            stacklevel=4,
+        )
+
+
+def _unusual_rows(
+    code: ColumnCode, column: NDArray[Any], revealed: NDArray[np.intp]
+) -> Sequence[Any] | NDArray[np.intp]:
+    if code.categories is not None:
+        known = frozenset(code.categories)
+        return [r for r in revealed if column[r] is not None and column[r] not in known]
+    if code.summary is None:
+        return []
+    low, high = code.summary.usual_range
+    values = column[revealed]
+    # Comparisons with NaN, a missing value, are false.
+    return revealed[(values < low) | (values > high)]
+
+
+def _reason(code: ColumnCode) -> str:
+    if code.categories is not None:
+        return "not a category of the training data: treated as any other"
+    assert code.summary is not None
+    low, high = (format_number(v, 6) for v in (code.summary.low, code.summary.high))
+    return f"training values: {low} to {high}"

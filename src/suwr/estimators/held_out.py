@@ -1,0 +1,197 @@
+"""Evaluation of fitted estimators, and what model files say about training and held-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from suwr._utils.text import plain_repr
+from suwr._utils.validation import Interval, check_real
+from suwr.estimators.evaluation import Evaluation, Outcome, evaluate_outcome
+from suwr.nn.rollout import Policy, Trace
+from suwr.training.data import Rows
+
+if TYPE_CHECKING:
+    from suwr.data.tables import Table
+    from suwr.estimators.sequential import SequentialModel
+
+__all__ = ["evaluate_rows", "held_out_state", "record_held_out", "restore_held_out"]
+
+
+def evaluate_rows(
+    model: SequentialModel,
+    X: Any,
+    y: Any,
+    sample_weight: ArrayLike | None,
+    confidence: float,
+    policy: Policy,
+) -> Evaluation:
+    """Evaluate a model on a table; see `SequentialModel.evaluate`."""
+    check_real(confidence, "confidence", "evaluate", Interval(Real, 0, 1, closed="neither"))
+    table = model._read(X)
+    check_consistent_length(X, y)
+    target = _target(model, y)
+    weight = np.ones(len(target))
+    if sample_weight is not None:
+        weight = column_or_1d(np.asarray(sample_weight, dtype=np.float64))
+        check_consistent_length(X, weight)
+        if not (weight >= 0).all() or not np.isfinite(weight).all() or not weight.any():
+            raise ValueError("'sample_weight' must not be negative, and not zero for all rows.")
+    predictions, costs = [], []
+    for values, trace in model._rollouts(table, policy):
+        mask = torch.as_tensor(trace.mask, device=values.device)
+        predictions.append(policy.predict(values, mask).cpu().numpy())
+        order = trace.order.reshape(len(values), -1)
+        paid = np.where(order >= 0, model.units_.costs[np.maximum(order, 0)], 0.0)
+        costs.append(paid.sum(axis=1))
+    own = _outcome(model, np.concatenate(predictions), np.concatenate(costs))
+    return _evaluate(model, target, own, _all_features(model, table, policy), weight, confidence)
+
+
+def record_held_out(model: SequentialModel, rows: Rows) -> None:
+    """Set ``report_`` and ``feature_importances_`` from the validation rows of a fit."""
+    policy, values, costs, masked = model.policy_, [], [], []
+    effects = np.zeros(len(model.units_))
+    with torch.no_grad():
+        for _, part in rows.blocks():
+            trace = policy.rollout(part.values, record=True)
+            effects += _unit_effects(model, trace)
+            mask = torch.as_tensor(trace.mask, device=policy.device)
+            values.append(policy.predict(part.values, mask).cpu().numpy())
+            masked.append(policy.predict(part.values, torch.ones_like(mask)).cpu().numpy())
+            order = trace.order.reshape(len(part), -1)
+            paid = np.where(order >= 0, model.units_.costs[np.maximum(order, 0)], 0.0)
+            costs.append(paid.sum(axis=1))
+    truth = rows.targets.cpu().numpy()
+    target = truth.argmax(axis=1) if _is_classifier(model) else model._in_user_units(truth)[:, 0]
+    total = np.full(len(rows), float(model.units_.costs.sum()))
+    own = _outcome(model, np.concatenate(values), np.concatenate(costs))
+    everything = _outcome(model, np.concatenate(masked), total)
+    weight = rows.weight.cpu().numpy().astype(np.float64)
+    model.report_ = _evaluate(model, target, own, everything, weight, 0.95)
+    importances = np.zeros(model.n_features_in_)
+    for unit in np.flatnonzero(effects):
+        columns = model.units_.columns_of(int(unit))
+        importances[columns] += effects[unit] / len(columns)
+    total = importances.sum()
+    model.feature_importances_ = importances / total if total > 0 else importances
+
+
+def _unit_effects(model: SequentialModel, trace: Trace) -> NDArray[np.float64]:
+    """Return the summed changes of the predictions by the steps that reveal each unit."""
+    assert trace.prediction is not None
+    effects = np.zeros(len(model.units_))
+    for t in range(trace.order.shape[1]):
+        units = trace.order[:, t]
+        active = units >= 0
+        rows = np.flatnonzero(active.any(axis=1))
+        change = np.abs(trace.prediction[rows, t + 1] - trace.prediction[rows, t]).sum(axis=1)
+        # As in `suwr.usage`: units that are revealed together share the effect.
+        shared = (change / active[rows].sum(axis=1))[:, None] * active[rows]
+        np.add.at(effects, np.maximum(units[rows], 0), shared)
+    return effects
+
+
+def _is_classifier(model: SequentialModel) -> bool:
+    return model._class_labels() is not None
+
+
+def _outcome(
+    model: SequentialModel, prediction: NDArray[np.float32], cost: NDArray[np.float64]
+) -> Outcome:
+    shown = model._in_user_units(prediction)
+    if not _is_classifier(model):
+        return Outcome(shown[:, 0], cost)
+    return Outcome(shown / shown.sum(axis=1, keepdims=True), cost)
+
+
+def _all_features(model: SequentialModel, table: Table, policy: Policy) -> Outcome | None:
+    """Return the predictions from all cells; None if one of them is not valid."""
+    if table.invalid:
+        return None
+    parts = []
+    for rows in model._chunks(table):
+        values = model._encode(rows)
+        mask = torch.ones((len(values), model.n_features_in_), dtype=torch.bool)
+        parts.append(policy.predict(values, mask.to(values.device)).cpu().numpy())
+    total = np.full(table.n_rows, float(model.units_.costs.sum()))
+    return _outcome(model, np.concatenate(parts), total)
+
+
+def _evaluate(
+    model: SequentialModel,
+    target: NDArray[Any],
+    own: Outcome,
+    all_features: Outcome | None,
+    weight: NDArray[np.float64],
+    confidence: float,
+) -> Evaluation:
+    prior = model._constant_prediction()
+    if prior is None:
+        # An older model file: the prediction before anything is revealed.
+        values = torch.zeros((1, len(model.encoder_.column_of)), device=model.device_)
+        mask = torch.zeros((1, model.n_features_in_), dtype=torch.bool, device=model.device_)
+        prior = model._in_user_units(model.policy_.predict(values, mask).cpu().numpy())
+    repeated = np.repeat(np.atleast_2d(prior), len(target), axis=0)
+    constant = Outcome(repeated if _is_classifier(model) else repeated[:, 0], np.zeros(len(target)))
+    return evaluate_outcome(
+        target, model._class_labels(), own, constant, all_features, weight, confidence
+    )
+
+
+def _target(model: SequentialModel, y: Any) -> NDArray[Any]:
+    """Return the numbers of the classes, or the values of ``y``."""
+    labels = model._class_labels()
+    values = column_or_1d(y, warn=True)
+    if labels is None:
+        numbers = np.asarray(values, dtype=np.float64)
+        if not np.isfinite(numbers).all():
+            raise ValueError("y must be finite for every row.")
+        return numbers
+    index = {label: number for number, label in enumerate(labels)}
+    found = [index.get(v) for v in values.tolist()]
+    if None in found:
+        unknown = plain_repr(values[found.index(None)])
+        known = ", ".join(map(repr, labels[:8]))
+        raise ValueError(f"y must contain the classes of fit: {known}. Got {unknown} instead.")
+    return np.array(found, dtype=np.intp)
+
+
+def held_out_state(model: Any) -> dict[str, Any]:
+    """Return what a model file says about its target and held-out rows."""
+    state: dict[str, Any] = {
+        "target_name": model.target_name_,
+        "report": None if model.report_ is None else model.report_.to_dict(),
+        "importances": None,
+    }
+    if model.feature_importances_ is not None:
+        state["importances"] = model.feature_importances_.tolist()
+    if _is_classifier(model):
+        prior = model.class_prior_
+        state["class_prior"] = None if prior is None else prior.tolist()
+    return state
+
+
+def restore_held_out(model: Any, state: Mapping[str, Any]) -> None:
+    """Set the attributes of `held_out_state`; files of suwr 0.2.0 lack them."""
+    name, report = state.get("target_name"), state.get("report")
+    model.target_name_ = None if name is None else str(name)
+    model.report_ = None if report is None else Evaluation.from_dict(report)
+    stored = state.get("importances")
+    model.feature_importances_ = None if stored is None else np.array(stored, dtype=np.float64)
+    if stored is not None and model.feature_importances_.shape != (model.n_features_in_,):
+        raise ValueError("There must be one importance per column.")
+    labels = model._class_labels()
+    if labels is not None:
+        model.class_prior_ = None
+    if labels is not None and state.get("class_prior") is not None:
+        prior = np.array(state["class_prior"], dtype=np.float64)
+        if prior.shape != (len(labels),) or not (prior > 0).all() or abs(prior.sum() - 1) > 1e-6:
+            raise ValueError("The class frequencies must be positive and sum to one.")
+        model.class_prior_ = prior

@@ -1,0 +1,180 @@
+"""Options that are checked before anything is imported or read, and formats of CSV files."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import suwr
+from suwr.cli import app
+from suwr.cli.columns import column_notes, identifier_columns
+from suwr.cli.options import CsvFormat
+
+FAST = ["--max-epochs", "2"]
+
+
+def run(*words, **kwargs):
+    return CliRunner().invoke(app, [str(w) for w in words], **kwargs)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The same table as UTF-8 with points, and as Latin-1 with semicolons and decimal commas."""
+    path = tmp_path_factory.mktemp("options")
+    rng = np.random.RandomState(0)
+    frame = pd.DataFrame(
+        {"größe": rng.randn(60).round(3), "stadt": rng.choice(["Köln", "Bonn"], 60)}
+    )
+    frame["ziel"] = np.where(frame["größe"] > 0, "ja", "nein")
+    frame.to_csv(path / "data.csv", index=False)
+    frame.to_csv(path / "latin.csv", index=False, sep=";", decimal=",", encoding="latin-1")
+    for name in ("data", "latin"):
+        form = ["--sep", ";", "--encoding", "latin-1", "--decimal", ","] if name == "latin" else []
+        words = ["--target", "ziel", "--out", path / f"{name}.suwr", *FAST, *form]
+        done = run("fit", path / f"{name}.csv", *words)
+        assert done.exit_code == 0, done.output
+    return path
+
+
+FORM = ["--sep", ";", "--encoding", "latin-1", "--decimal", ","]
+
+
+def test_formats_give_the_same_model_and_predictions(folder):
+    assert (folder / "data.suwr").read_bytes() == (folder / "latin.suwr").read_bytes()
+    for name, form in (("data", []), ("latin", FORM)):
+        words = [folder / "data.suwr", folder / f"{name}.csv", "--out", folder / f"{name}.tsv"]
+        assert run("predict", *words, *form).exit_code == 0
+    assert (folder / "data.tsv").read_text() == (folder / "latin.tsv").read_text()
+    told = run("explain", folder / "data.suwr", folder / "data.csv", "--row", 3)
+    same = run("explain", folder / "data.suwr", folder / "latin.csv", "--row", 3, *FORM)
+    assert told.output == same.output
+    words = ["--target", "ziel", "--out", folder / "drawn"]
+    done = run("figures", folder / "data.suwr", folder / "latin.csv", *words, *FORM)
+    assert done.exit_code == 0, done.output
+    done = run("audit", folder / "latin.csv", "--model", folder / "data.suwr", *FORM[:4])
+    assert "must be a finite number" in done.output  # decimal commas are not converted
+
+
+def test_hidden_cells_with_commas_do_not_matter(folder):
+    """Decimal separators are replaced in each cell by itself."""
+    model = suwr.load(folder / "data.suwr")
+    frame = pd.read_csv(folder / "latin.csv", sep=";", encoding="latin-1", dtype=str)
+    hidden = ~model.select(pd.read_csv(folder / "data.csv").drop(columns="ziel"))
+    before = run("explain", folder / "data.suwr", folder / "latin.csv", "--row", 3, *FORM).output
+    frame.iloc[:, :2] = frame.iloc[:, :2].mask(hidden, "x,y")
+    frame.to_csv(folder / "poison.csv", index=False, sep=";", encoding="latin-1")
+    after = run("explain", folder / "data.suwr", folder / "poison.csv", "--row", 3, *FORM).output
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["fit", "{}/latin.csv", "--target", "ziel"], "the byte 0xf6 is not valid UTF-8"),
+        (["fit", "{}/latin.csv", "--target", "ziel"], "try --encoding latin-1"),
+        (
+            ["fit", "{}/latin.csv", "--target", "ziel", "--encoding", "latin-1"],
+            "The file has a single column; its separator may be --sep ';'",
+        ),
+        (["fit", "{}/data.csv", "--target", "zeil"], "Did you mean 'ziel'?"),
+        (["fit", "{}/data.csv", "--target", "ziel", "--drop", "stad"], "Did you mean 'stadt'?"),
+        (["fit", "{}/data.csv", "--target", "ziel", "--sep", "::"], "--sep must be a single"),
+        (["fit", "{}/data.csv", "--target", "ziel", "--encoding", "utf9"], "--encoding must be"),
+        (["fit", "{}/data.csv", "--target", "ziel", "--decimal", ";"], "--decimal must be"),
+        (["fit", "{}", "--target", "ziel", "--sep", ";"], "require a single file"),
+        (["predict", "{}/data.csv", "{}/data.csv"], "is not a suwr model file"),
+        (["predict", "{}/data.suwr", "{}/gone.csv"], "gone.csv' does not exist"),
+    ],
+)
+def test_mistakes(folder, words, message):
+    done = run(*(w.format(folder) for w in words), "--out", folder / "x.csv")
+    assert done.exit_code == 1
+    assert message in done.output
+    assert len(done.output.splitlines()) == 1
+    assert not (folder / "x.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        ["fit", "--help"],
+        ["fit", "data.csv", "--target", "zeil", "--out", "x.suwr"],
+        ["fit", "data.csv", "--target", "ziel", "--out", "x.suwr", "--task", "magic"],
+        ["fit", "data.csv", "--target", "ziel", "--out", "x.suwr", "--cost", "a=much"],
+        ["predict", "gone.suwr", "data.csv", "--out", "p.csv"],
+        ["explain", "data.suwr", "data.csv"],
+        ["audit", "data.csv"],
+        ["ask", "gone.suwr"],
+        ["figures", "data.suwr", "data.csv", "--target", "zeil"],
+    ],
+)
+def test_mistakes_are_reported_before_heavy_imports(folder, words):
+    code = (
+        "import sys; sys.argv = ['suwr', *sys.argv[1:]]\n"
+        "from suwr.cli import app\n"
+        "try: app()\n"
+        "except SystemExit: pass\n"
+        "print('heavy', {'torch', 'pandas', 'sklearn', 'scipy', 'matplotlib'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, cwd=folder, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "heavy set()"
+
+
+def test_columns_that_look_like_identifiers(rng):
+    n = 40
+    frame = pd.DataFrame(
+        {
+            "Unnamed: 0": np.arange(n),
+            "shuffled": rng.permutation(n) + 1000,
+            "patient_id": np.arange(n) * 7,
+            "name": [f"person {i}" for i in range(n)],
+            "income": np.arange(n) * 100 + 3,  # distinct integers, but no name of an identifier
+            "age": rng.randint(20, 60, n),
+            "weight": rng.randn(n),
+            "colour": rng.choice(["red", "blue"], n),
+            "day": [f"2024-01-{1 + i % 28:02d}" for i in range(n)],
+        }
+    )
+    found = identifier_columns(frame)
+    assert found == ["Unnamed: 0", "shuffled", "patient_id", "name"]
+    assert identifier_columns(frame[:10]) == []
+    notes = column_notes(frame, found)
+    assert len(notes) == 5
+    assert "'patient_id' looks like an identifier" in notes[2]
+    assert "'day' contains dates such as '2024-01-01'" in notes[4]
+
+
+def test_numbers_that_are_read_as_text():
+    frame = pd.DataFrame(
+        {"a": ["1", "2.5", "abc"] + ["7"] * 30, "b": ["1,5"] * 33, "c": ["1", "x", "y"] * 11}
+    )
+    first, second = column_notes(frame, [])
+    assert "1 of its 33 values are not numbers: row 2 is 'abc'" in first
+    assert "such as '1,5'" in second
+
+
+def test_identifiers_are_left_out_on_request(folder):
+    frame = pd.read_csv(folder / "data.csv").assign(case=np.arange(60), other=1)
+    frame.to_csv(folder / "ids.csv", index=False)
+    words = ["fit", folder / "ids.csv", "--target", "ziel", "--out", folder / "i.suwr", *FAST]
+    done = run(*words)
+    assert "Note: Column 'case' looks like an identifier" in done.output
+    assert "case" in suwr.load(folder / "i.suwr").feature_names_in_
+    done = run(*words, "--drop-identifiers", "--drop", "other")
+    assert "Not used, as identifiers: case." in done.output
+    assert suwr.load(folder / "i.suwr").feature_names_in_.tolist() == ["größe", "stadt"]
+
+
+def test_separators():
+    assert CsvFormat().is_default
+    assert not CsvFormat(sep=";").is_default
+    from pathlib import Path
+
+    assert CsvFormat().separator(Path("a.tsv")) == "\t"
+    assert CsvFormat(sep="\\t").separator(Path("a.csv")) == "\t"

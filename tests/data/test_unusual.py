@@ -1,0 +1,52 @@
+"""Revealed values unlike the training data, and the warnings about them."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import suwr
+from suwr.data.encoding import TableEncoder
+from suwr.data.tables import raw_columns, read_table
+from suwr.data.unusual import find_unusual
+from suwr.exceptions import UnusualValueWarning
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.RandomState(0)
+    return pd.DataFrame({"age": rng.randint(18, 80, 60), "city": rng.choice(["Oslo", "Rome"], 60)})
+
+
+def test_far_values_and_unknown_categories(frame):
+    encoder = TableEncoder.fit(read_table(frame), ["age", "city"])
+    rows = pd.DataFrame({"age": [200, 100, np.nan, 30], "city": ["Rome", "Paris", None, "Bern"]})
+    table = encoder.parse(raw_columns(rows))
+    found = find_unusual(encoder, table, np.ones((4, 2), bool))
+    assert [(u.row, u.column, u.value) for u in found] == [
+        (0, "age", 200), (1, "city", "Paris"), (3, "city", "Bern"),
+    ]  # fmt: skip
+    low, high = frame["age"].min(), frame["age"].max()
+    assert str(found[0]) == f"row 0: age is 200 (training values: {low} to {high})"
+    hidden = np.zeros((4, 2), bool)
+    assert find_unusual(encoder, table, hidden) == []
+
+
+def test_predict_and_explain_warn_about_revealed_values_only(frame):
+    y = frame["age"].to_numpy(dtype=float)
+    model = suwr.SUWRRegressor(
+        max_epochs=8, hidden_size=16, max_steps=1, sparsity_weight=0.0, random_state=0
+    ).fit(frame, y)
+    masks = model.select(frame[:6])
+    assert masks[:, 0].any()
+    assert not masks.all()
+    strange = frame[:6].astype(object)
+    hidden_only = strange.mask(~masks, pd.Series({"age": 10**6, "city": "Paris"}), axis=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (model.predict(hidden_only) == model.predict(frame[:6])).all()
+    strange["age"] = 10**6
+    for method in (model.predict, model.explain):
+        with pytest.warns(UnusualValueWarning, match="unlike the training data: row 0: age is 1,0"):
+            method(strange)

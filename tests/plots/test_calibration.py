@@ -1,0 +1,20 @@
+import pytest
+
+from suwr.estimators.evaluation import Evaluation
+from suwr.estimators.metrics import Calibration
+from suwr.plots import plot_calibration
+
+
+def test_points_and_intervals():
+    bins = Calibration((0.1, 0.8), (0.0, 0.75), (0.5, 0.5), (20, 20))
+    ax = plot_calibration(Evaluation(40, 0.95, {}, {}, None, bins))
+    line = ax.lines[1]
+    assert line.get_xydata().tolist() == [[0.1, 0.0], [0.8, 0.75]]
+    low, high = ax.collections[0].get_segments()[0]
+    assert low[1] == 0.0
+    assert high[1] == pytest.approx(0.161, abs=1e-3)  # Wilson, 0 of 20
+
+
+def test_regression_has_no_calibration():
+    with pytest.raises(ValueError, match="'evaluation' parameter of plot_calibration"):
+        plot_calibration(Evaluation(40, 0.95, {}, {}, None))
