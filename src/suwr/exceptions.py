@@ -5,6 +5,7 @@ Each class also derives from a built-in exception, so that handlers of ``ValueEr
 """
 
 __all__ = [
+    "CertificationWarning",
     "DataError",
     "MissingExtraError",
     "ModelFileError",
@@ -114,5 +115,16 @@ class UninformativeModelWarning(UserWarning):
     --------
     >>> from suwr.exceptions import UninformativeModelWarning
     >>> issubclass(UninformativeModelWarning, UserWarning)
+    True
+    """
+
+
+class CertificationWarning(UserWarning):
+    """No policy that leaves features unrevealed could be certified; see ``certify``.
+
+    Examples
+    --------
+    >>> from suwr.exceptions import CertificationWarning
+    >>> issubclass(CertificationWarning, UserWarning)
     True
     """

@@ -24,6 +24,7 @@ Prediction = tuple[float, ...]
 ENDINGS = {
     "decision": "Stopped by the stopping policy (stop probability {stop}).",
     "budget": "Stopped after the maximum number of steps.",
+    "abstained": "Abstained: not certain enough after the maximum number of steps.",
     "everything": "Stopped because all features are revealed.",
     "open": "Not stopped yet (stop probability {stop}).",
 }
@@ -90,13 +91,15 @@ class Narrative:
     start_stop_probability : float
         ζ_stop(∅).
     steps : tuple of Step
-    ended : {'decision', 'budget', 'everything', 'open'}
-        Why the rollout ended: by the stopping policy, by ``max_steps``, because all units are
-        revealed, or not yet (an acquisition session in progress).
+    ended : {'decision', 'budget', 'abstained', 'everything', 'open'}
+        Why the rollout ended: by the stopping policy, by ``max_steps`` (without an answer, if the
+        model may abstain), because all units are revealed, or not yet (a session in progress).
     classes : tuple or None
         Class labels; None for regression.
     n_units : int
         Number of units of the table.
+    certificate : str
+        The guarantee of a certified model in one sentence; '' without one.
 
     Examples
     --------
@@ -117,6 +120,7 @@ class Narrative:
     ended: str
     classes: tuple[Any, ...] | None
     n_units: int
+    certificate: str = ""
 
     @property
     def prediction(self) -> Prediction:
@@ -172,6 +176,8 @@ class Narrative:
         final = self._format(self.prediction) if self.classes is None else printable(self.label)
         lines.append(self.ending)
         lines.append(f"Predicted {final} from {self.n_used} of {self.n_units} features.")
+        if self.certificate and self.ended != "open":
+            lines.append(printable(self.certificate))
         return "\n".join(lines)
 
     def plot(self, ax: Any = None) -> Any:
@@ -207,14 +213,10 @@ class Narrative:
         )
         classes = state["classes"]
         return cls(
-            state["row"],
-            tuple(state["start"]),
-            float(state["start_stop_probability"]),
-            steps,
-            str(state["ended"]),
-            None if classes is None else tuple(classes),
-            int(state["n_units"]),
-        )
+            state["row"], tuple(state["start"]), float(state["start_stop_probability"]), steps,
+            str(state["ended"]), None if classes is None else tuple(classes), int(state["n_units"]),
+            str(state.get("certificate", "")),
+        )  # fmt: skip
 
 
 class Explanation(Sequence[Narrative]):
@@ -336,6 +338,7 @@ class Explanation(Sequence[Narrative]):
         frame.attrs["suwr"] = {
             "classes": None if classes is None else list(classes),
             "n_units": 0 if first is None else first.n_units,
+            "certificate": "" if first is None else first.certificate,
         }
         return frame
 
@@ -360,15 +363,12 @@ class Explanation(Sequence[Narrative]):
                 steps.append(Step(revealed, stop, *predictions[-2:]))
             narratives.append(
                 Narrative(
-                    row.item() if hasattr(row, "item") else row,
-                    predictions[0],
-                    float(start["stop_probability"].iloc[0]),
-                    tuple(steps),
-                    str(start["ended"].iloc[0]),
-                    classes,
-                    facts["n_units"],
+                    row.item() if hasattr(row, "item") else row, predictions[0],
+                    float(start["stop_probability"].iloc[0]), tuple(steps),
+                    str(start["ended"].iloc[0]), classes, facts["n_units"],
+                    facts.get("certificate", ""),
                 )
-            )
+            )  # fmt: skip
         return cls(narratives)
 
 

@@ -35,6 +35,7 @@ class Acquisition:
         self._policy = policy
         self._known: dict[str, Any] = {}
         self._steps: list[Step] = []
+        self._certificate = model._certificate_sentence()
         self._evaluate(0)
         self._start = self._state
 
@@ -122,6 +123,8 @@ class Acquisition:
         if spent or len(self._known) == len(self._model.encoder_.names):
             raise ValueError("No unit is left to request within 'max_steps'.")
         self._request(self._best)
+        # A certificate is for rows that stop where the policy does.
+        self._certificate = ""
         return self
 
     def narrative(self, row: int | str = "asked") -> Narrative:
@@ -135,13 +138,13 @@ class Acquisition:
         model = self._model
         if not self.done:
             ended = "open"
-        elif len(self._known) == len(model.encoder_.names):
+        elif self._complete:
             ended = "everything"
         else:
-            ended = "budget" if len(self._steps) == model.max_steps_ else "decision"
+            ended = model._budget_ending() if len(self._steps) == model.max_steps_ else "decision"
         return Narrative(
             row, self._start[1], self._start[0], tuple(self._steps), ended,
-            model._class_labels(), len(model.units_),
+            model._class_labels(), len(model.units_), self._certificate,
         )  # fmt: skip
 
     def _columns_of(self, unit: int) -> tuple[str, ...]:
@@ -179,6 +182,7 @@ class Acquisition:
             prediction = policy.predict(values, mask).cpu().numpy()
         probability = 1.0 if n_steps >= policy.max_steps else float(decision.stop_probability[0])
         shown = model._in_user_units(prediction)[0]
+        self._complete = bool(policy.complete(mask.cpu().numpy())[0])
         self._state = (probability, tuple(float(p) for p in shown))
         best = decision.best(policy.units_per_step)[0].tolist()
         self._best = [u for u in best if u >= 0]

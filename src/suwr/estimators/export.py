@@ -62,6 +62,7 @@ def export_model(model: SequentialModel, policy: Policy) -> PageModel:
         "bound": BOUND,
         "max_steps": policy.max_steps,
         "units_per_step": policy.units_per_step,
+        "budget_ending": model._budget_ending(),
         "selectable": _selectable(policy),
         "output": _output(model, policy.loss),
         **describe_network(policy, weights),

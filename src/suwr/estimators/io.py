@@ -24,6 +24,7 @@ from suwr._utils.files import write_atomic
 from suwr.data.encoding import MAX_CATEGORIES, TableEncoder
 from suwr.data.units import Patches, membership_bytes, resolve_units
 from suwr.estimators.base import DEFAULT_MAX_STEPS, BaseSUWR
+from suwr.estimators.certifiable import restore_guarantees, store_guarantees
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.container import Tensors, pack, read_file, unpack
 from suwr.estimators.regressor import SUWRRegressor
@@ -37,11 +38,8 @@ __all__ = ["from_bytes", "load", "save", "to_bytes"]
 
 # Incremented when an older suwr would misread a file. Files of all earlier formats must load: a
 # field that they lack needs a default with the meaning it had in the older version.
-FORMAT = 1
-KINDS: dict[str, type[BaseSUWR]] = {
-    "SUWRClassifier": SUWRClassifier,
-    "SUWRRegressor": SUWRRegressor,
-}
+FORMAT = 2
+KINDS: dict[str, type[BaseSUWR]] = {k.__name__: k for k in (SUWRClassifier, SUWRRegressor)}
 # Memory that groups of columns may take besides twice the size of the weights.
 _MAX_MEMBERSHIP = 2**26
 # Multiplications to predict one row, steps × rows of a block × weights: at most a minute, which
@@ -102,7 +100,7 @@ def to_bytes(model: BaseSUWR) -> bytes:
         raise ValueError(f"The model cannot be saved, since it could not be loaded. {problem}")
     named = hasattr(model, "feature_names_in_")
     state: dict[str, Any] = {
-        "format": FORMAT,
+        "format": 1,
         "version": suwr.__version__,
         "kind": type(model).__name__,
         "params": {
@@ -127,6 +125,7 @@ def to_bytes(model: BaseSUWR) -> bytes:
         state["classes"] = _encode_classes(model.classes_)
     else:
         state["target"] = [model.target_mean_, model.target_scale_]
+    state |= store_guarantees(model)
     return pack(json.dumps(state, sort_keys=True, ensure_ascii=False), tensors)
 
 
@@ -148,9 +147,8 @@ def from_bytes(data: bytes, name: str = "the model") -> Any:
         raise ModelFileError(f"{name} cannot be loaded. {error}") from error
     except MemoryError:
         raise
-    except (
-        Exception
-    ) as error:  # any other failure from here on is caused by the content of the file
+    # Any other failure from here on is caused by the content of the file.
+    except Exception as error:
         reason = f"{type(error).__name__}: {error}"[:300]
         raise ModelFileError(f"{name} is damaged: {reason}") from error
 
@@ -194,6 +192,7 @@ def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     selectable = _selectable_units(state.get("selectable_units"), len(units))
     model._install(encoder, units, device, network.to(device), selectable)
+    restore_guarantees(model, state)
     return model
 
 

@@ -58,9 +58,10 @@ def score_rows(model: SequentialModel, X: Any, rows: Sequence[Any] | None = None
         Labels of the rows, for errors.
     """
     outputs, masks, orders = [], [], []
-    for values, trace in model._rollouts(model._read(X, rows), model.policy_):
+    policy = model._policy_at()
+    for values, trace in model._rollouts(model._read(X, rows), policy):
         mask = torch.as_tensor(trace.mask, device=values.device)
-        outputs.append(model.policy_.predict(values, mask).cpu().numpy())
+        outputs.append(policy.predict(values, mask).cpu().numpy())
         masks.append(trace.mask)
         orders.append(trace.order)
     predictions = model._in_user_units(np.concatenate(outputs))
@@ -118,6 +119,8 @@ def explain_rows(
     names, units, n_steps = model.encoder_.names, model.units_, trace.n_steps
     columns_of = [units.columns_of(u) for u in range(len(units))]
     classes = model._class_labels()
+    # A certificate is for greedy decisions.
+    certificate = model._certificate_sentence() if generator is None else ""
     narratives = []
     for row in range(n):
         predictions = [tuple(float(p) for p in shown[row, t]) for t in range(n_steps[row] + 1)]
@@ -139,16 +142,16 @@ def explain_rows(
                 _stop_reason(model, trace, row, int(n_steps[row])),
                 classes,
                 len(units),
+                certificate,
             )
         )
     return Explanation(narratives, ModelSource(model, table, policy, generator is not None))
 
 
 def _stop_reason(model: SequentialModel, trace: Trace, row: int, n_steps: int) -> str:
-    mask = torch.as_tensor(trace.mask[row : row + 1], device=model.policy_.device)
-    if not model.policy_.inputs.available(mask).any():
+    if model.policy_.complete(trace.mask[row : row + 1])[0]:
         return "everything"
-    return "budget" if n_steps == model.max_steps_ else "decision"
+    return model._budget_ending() if n_steps == model.max_steps_ else "decision"
 
 
 def _join_traces(traces: Sequence[Trace]) -> Trace:

@@ -116,6 +116,11 @@ class Policy:
             block or self.block, condition,
         )  # fmt: skip
 
+    def complete(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which masks ``(n, d)`` have no unit left to reveal."""
+        available = self.inputs.available(torch.as_tensor(mask, device=self.device))
+        return ~available.any(dim=1).cpu().numpy()
+
     def _in_blocks(self, evaluate: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
         """Evaluate rows in blocks of one size; the last block is padded with zeros."""
         results = []

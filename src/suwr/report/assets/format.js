@@ -135,5 +135,6 @@ function stopText(data, ended, stop) {
 function narrativeText(data, narrative) {
   const lines = [`Row ${labelText(narrative.label)}. ${startText(data, narrative)}`];
   narrative.steps.forEach((_, i) => lines.push(`${i + 1}. ${stepText(data, narrative, i + 1)}`));
-  return [...lines, ...endingText(data, narrative)].join("\n");
+  const certificate = data.certificate && narrative.ended !== "open" ? [data.certificate] : [];
+  return [...lines, ...endingText(data, narrative), ...certificate].join("\n");
 }

@@ -156,7 +156,7 @@ function runPolicy(model, data, read) {
     const narrative = (rest) => ({ start: first.prediction, stop: first.stop, steps, cell, margin, ...rest });
     if (!budget && left.length > 0) margin = Math.min(margin, Math.abs(chance - 0.5));
     if (stop >= 0.5) {
-      const ended = left.length === 0 ? "everything" : budget ? "budget" : "decision";
+      const ended = left.length === 0 ? "everything" : budget ? model.budget_ending : "decision";
       return narrative({ ended, asking: null });
     }
     left.sort((a, b) => scores[b] - scores[a] || a - b);
