@@ -48,6 +48,7 @@ class CertifiableModel(SequentialModel):
         per: Literal["steps"] | None = None,
         abstain: bool = False,
         tolerance: float | None = None,
+        rule: Literal["auto", "confidence", "gain"] = "auto",
     ) -> Self:
         """Choose the cheapest stopping rule whose risk is provably at most a level.
 
@@ -78,14 +79,19 @@ class CertifiableModel(SequentialModel):
         groups : array-like of shape (n,), optional
             Labels of the calibration rows: the guarantee then holds in each group.
         per : {'steps'}, optional
-            'steps' gives the guarantee also among the rows that stop within t steps, for each t from
-            ``certificate_.steps`` on.
+            'steps' gives the guarantee also among the rows that stop within t steps, for each t
+            from ``certificate_.steps`` on. It sets a fifth of the calibration rows aside.
         abstain : bool, default=False
             Whether rows that use up ``max_steps`` abstain; see `answered`. The guarantee is then
-            for the answered rows.
+            for the answered rows. It sets a fifth of the calibration rows aside.
         tolerance : float, optional
             Difference of predicted values that does not count, in the units of ``y``; regression
             only.
+        rule : {'auto', 'confidence', 'gain'}, default='auto'
+            What the certified policy stops by: 'confidence' is the probability of the predicted
+            class, 'gain' the stopping policy of the model with another threshold. For a model of a
+            range of λ, the family of 'gain' also contains its λ. 'auto' is 'confidence' for the
+            risks 'disagreement' and 'error' of a classifier that has no range, 'gain' otherwise.
 
         Returns
         -------
@@ -102,7 +108,7 @@ class CertifiableModel(SequentialModel):
                 f"This {type(self).__name__} is certified already. Certify the model that it was "
                 "made from."
             )
-        request = Request(risk, level, confidence, per, abstain, tolerance)
+        request = Request(risk, level, confidence, per, abstain, tolerance, rule)
         certified: Self = certify(self, X_cal, y_cal, groups, request)  # type: ignore[arg-type]
         return certified
 
@@ -247,7 +253,7 @@ class CertifiableModel(SequentialModel):
         state = (
             *((tensor.data_ptr(), tensor._version) for tensor in tensors),
             id(self.encoder_), policy.max_steps, policy.units_per_step, policy.condition,
-            self.certificate_, *map(repr, self.get_params(deep=False).values()),
+            policy.stop_odds, self.certificate_, *map(repr, self.get_params(deep=False).values()),
         )  # fmt: skip
         if state != self._verified:
             if self._digest() != self.certificate_.digest:
@@ -307,6 +313,9 @@ def restore_guarantees(model: Any, state: dict[str, Any]) -> None:
         if weight is not None:
             model.policy_ = model._policy_at(weight)
             model.sparsity_weight_ = weight
+        if certificate.rule == "confidence" and not certificate.reveals_everything:
+            # No odds are at most 0: the policy never stops.
+            model.policy_.stop_odds = certificate.threshold or None
         if certificate.digest != policy_digest(model):
             raise ModelFileError("Its certificate belongs to another model.")
         model.certificate_ = certificate

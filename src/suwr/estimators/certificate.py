@@ -43,9 +43,12 @@ class Certificate:
         numbers of steps. 0 if everything is revealed, which has no risk by definition.
     mean_cost, full_cost : float
         Mean cost of the calibration rows, and the cost of revealing everything.
+    rule : {'confidence', 'gain'}
+        What the policy stops by.
     threshold : float
-        The policy stops where the expected gain of continuing is at most this, in units of the loss
-        of the best constant prediction.
+        'confidence': the policy stops where the odds of all other classes against the predicted one
+        are at most this. 'gain': where the expected gain of continuing is at most this, in units of
+        the loss of the best constant prediction.
     sparsity_weight : float or None
         λ, for a model that was fitted for a range.
     tolerance : float or None
@@ -67,7 +70,7 @@ class Certificate:
 
     Examples
     --------
-    >>> c = Certificate("disagreement", 0.05, 0.95, 500, 0.02, 0.001, 3.1, 30.0, 0.01)
+    >>> c = Certificate("disagreement", 0.05, 0.95, 500, 0.02, 0.001, 3.1, 30.0, "gain", 0.01)
     >>> print(c.sentence)
     Certified on 500 rows: with 95 % confidence, at most 5 % of new rows would be predicted otherwise if all features were revealed.
     """  # noqa: E501
@@ -80,6 +83,7 @@ class Certificate:
     p_value: float
     mean_cost: float
     full_cost: float
+    rule: str
     threshold: float
     sparsity_weight: float | None = None
     tolerance: float | None = None
@@ -115,7 +119,9 @@ class Certificate:
         by = "" if self.tolerance is None else f" by more than {self.tolerance:g}"
         if self.risk == "disagreement":
             how = "otherwise" if self.classes else f"differently{by}"
-            return f"at most {level} of {rows} would be predicted {how} if all features were revealed"
+            return (
+                f"at most {level} of {rows} would be predicted {how} if all features were revealed"
+            )
         if self.risk == "error":
             wrong = "wrongly" if self.classes else f"wrongly{by}"
             return (
@@ -166,6 +172,8 @@ class Certificate:
                 raise ValueError(f"The field {name!r} of the certificate is invalid.")
         groups = stored["groups"]
         found = cls(**{**stored, "groups": None if groups is None else tuple(groups)})
+        if found.rule not in ("confidence", "gain") or found.threshold != found.threshold:
+            raise ValueError("The stopping rule of the certificate is invalid.")
         if not (0 < found.level < 1 and 0 < found.confidence < 1 and found.n_rows > 0):
             raise ValueError("The level of the certificate is invalid.")
         return found
@@ -206,6 +214,7 @@ def policy_digest(model: BaseSUWR) -> str:
         "max_steps": [policy.max_steps, model._max_steps(int(model.selectable_units_.sum()))],
         "units_per_step": [policy.units_per_step, model._step_size()],
         "condition": policy.condition,
+        "stop_odds": policy.stop_odds,
         "output": [model._class_labels(), getattr(model, "target_mean_", None),
                    getattr(model, "target_scale_", None)],
     }  # fmt: skip

@@ -1,27 +1,22 @@
 """Certified stopping: choose the cheapest stopping rule whose risk is provably at most a level.
 
-A family of policies is ordered from 'reveal more' to 'reveal less', by the threshold of the stopping
-rule and, for a model of a range, by λ. It does not depend on the calibration rows. Fixed-sequence
-testing rejects the hypothesis 'the risk is at least the level' for policies until the first that
-fails. See ``docs/theory/guarantee.md``.
+Fixed-sequence testing rejects the hypothesis 'the risk is at least the level' for the policies of an
+ordered family until the first that fails. See ``docs/theory/guarantee.md``.
 """
 
 from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from suwr._utils.validation import Interval, check_choice, check_real, parameter_error
-from suwr.data.tables import Table
 from suwr.estimators.certificate import RISKS, Certificate, policy_digest
 from suwr.estimators.risk_control import (
     binomial_p_value,
@@ -30,32 +25,21 @@ from suwr.estimators.risk_control import (
     smallest_sample,
 )
 from suwr.estimators.risks import RiskFunction, losses_of
+from suwr.estimators.stopping_family import Calibration, Candidate, calibrate, ordered_family
 from suwr.exceptions import CertificationWarning
-from suwr.nn.paths import never_stopping, roll_out_paths, shift_stopping
+from suwr.nn.paths import NEVER, never_stopping
 from suwr.nn.rollout import Policy
 
 if TYPE_CHECKING:
     from suwr.estimators.base import BaseSUWR
 
-__all__ = ["Request", "certify", "thresholds"]
+__all__ = ["Request", "certify"]
 
 FloatArray = NDArray[np.float64]
-# Values of λ between the ends of a range.
-N_WEIGHTS = 33
 # Rows that design the strata of `per='steps'` and the first policy of `abstain=True`; not tested.
 DESIGN_FRACTION = 0.2
 # Strata of steps begin where this fraction of the design rows has stopped.
 STEPS_FRACTION = 0.2
-
-
-def thresholds() -> FloatArray:
-    """Return the stop thresholds of the family in increasing order, in units of the temperature.
-
-    The expected gain of continuing is compared with them: -inf never stops, and the original rule is
-    0. They are close to one another around 0 and have a constant ratio far from it.
-    """
-    half = 0.2 * np.sinh(np.linspace(0.0, 12.0, 241))
-    return np.concatenate([[-np.inf], -half[:0:-1], half])
 
 
 @dataclass(frozen=True)
@@ -68,6 +52,7 @@ class Request:
     per: str | None
     abstain: bool
     tolerance: float | None
+    rule: str = "auto"
 
     def __post_init__(self) -> None:
         unit = Interval(Real, 0, 1, closed="neither")
@@ -75,6 +60,7 @@ class Request:
         check_real(self.confidence, "confidence", "certify", unit)
         if not callable(self.risk):
             check_choice(self.risk, "risk", "certify", RISKS)
+        check_choice(self.rule, "rule", "certify", ("auto", "confidence", "gain"))
         if self.per is not None:
             check_choice(self.per, "per", "certify", ("steps",))
         if not isinstance(self.abstain, bool):
@@ -87,48 +73,22 @@ class Request:
         """The name of the risk."""
         return self.risk if isinstance(self.risk, str) else getattr(self.risk, "__name__", "risk")
 
+    def rule_of(self, model: BaseSUWR) -> str:
+        """What the certified policy stops by."""
+        classes = model._class_labels() is not None
+        if self.rule == "confidence" and not classes:
+            raise parameter_error("rule", "certify", "'auto' or 'gain' for a regressor", self.rule)
+        if self.rule != "auto":
+            return self.rule
+        by_class = classes and self.risk in ("disagreement", "error")
+        return "confidence" if by_class and model.weight_range_ is None else "gain"
+
     def p_value(self, losses: FloatArray) -> float:
         """The p-value of the hypothesis that the expected loss is at least the level."""
         # Whether the losses of a function are always 0 or 1 is not known.
         exact = self.risk in ("disagreement", "error")
         test = binomial_p_value if exact else hoeffding_bentkus_p_value
         return test(losses, self.level)
-
-
-class Candidate(NamedTuple):
-    """One policy of the family: a path and the threshold at which it stops."""
-
-    path: int
-    threshold: float
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """Paths of the calibration rows at one λ.
-
-    Attributes
-    ----------
-    sparsity_weight : float or None
-    policy : Policy
-    gain, loss, cost : ndarray of shape (n, n_steps + 1)
-        In every state of the path.
-    complete : ndarray of bool, shape (n,)
-    """
-
-    sparsity_weight: float | None
-    policy: Policy
-    gain: NDArray[np.float32]
-    loss: FloatArray
-    cost: FloatArray
-    complete: NDArray[np.bool_]
-
-    def stop_at(self, threshold: float) -> NDArray[np.intp]:
-        """Return the number of steps of each row."""
-        return np.argmax(self.gain <= np.float32(threshold), axis=1)
-
-    def answered(self, steps: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return which rows stop before the maximum number of steps or reveal everything."""
-        return (steps < self.gain.shape[1] - 1) | self.complete
 
 
 class Outcome(NamedTuple):
@@ -148,10 +108,10 @@ def certify(model: BaseSUWR, X: Any, y: Any, groups: ArrayLike | None, request: 
         raise ValueError("'X_cal' must have at least one row.")
     labels = _read_groups(groups, table.n_rows)
     loss_of = losses_of(model, request.risk, y, table.n_rows, request.tolerance)
-    paths, full_loss, values = _calibrate(model, table, loss_of)
+    paths, full_loss, values = calibrate(model, table, loss_of, request.rule_of(model))
     split = request.abstain or request.per is not None
     design, tested = _split(table.n_rows, split)
-    family = _family(paths)
+    family = ordered_family(paths)
     tests = _Tests(request, paths, labels, design, tested)
     if callable(request.risk):
         p_full = tests.p_of(full_loss, np.ones(table.n_rows, dtype=bool))
@@ -163,63 +123,22 @@ def certify(model: BaseSUWR, X: Any, y: Any, groups: ArrayLike | None, request: 
     start = tests.first(family) if request.abstain else 0
     outcomes: list[Outcome] = []
     for candidate in family[start:]:
-        outcomes.append(tests.outcome(candidate, paths[candidate.path].stop_at(candidate.threshold)))
+        outcomes.append(
+            tests.outcome(candidate, paths[candidate.path].stop_at(candidate.threshold))
+        )
         if outcomes[-1].p_value > 1 - request.confidence:
             break
     n_passed = fixed_sequence([o.p_value for o in outcomes], 1 - request.confidence)
     # All of them are certified at once, so the cheapest may be chosen on the same rows.
     for place in sorted(range(n_passed), key=lambda i: (outcomes[i].cost, i)):
         candidate = family[start + place]
-        policy = _shifted(paths[candidate.path].policy, candidate.threshold)
-        # Shifting the bias may round a gain to the other side of the threshold.
+        policy = paths[candidate.path].stopping_at(candidate.threshold)
+        # Rounding may move a row to the other side of the threshold.
         found = tests.outcome(candidate, policy.rollout(values).n_steps)
         if found.p_value <= 1 - request.confidence:
             return _finish(model, request, labels, tests, paths[candidate.path], candidate, policy,
                            found)  # fmt: skip
     return _reveal_everything(model, request, labels, tests, paths[0].policy, full_loss)
-
-
-def _calibrate(
-    model: BaseSUWR, table: Table, loss_of: Callable[[FloatArray, FloatArray], FloatArray]
-) -> tuple[list[Calibration], FloatArray, torch.Tensor]:
-    """Return the paths at every λ, the losses with everything revealed, and the encoded rows."""
-    shown = np.zeros(model.n_features_in_, dtype=bool)
-    for unit in np.flatnonzero(model.selectable_units_):
-        shown[model.units_.columns_of(unit)] = True
-    table.check_revealed(np.broadcast_to(shown, (table.n_rows, len(shown))))
-    values = model._encode(table)
-    mask = torch.as_tensor(shown, device=values.device).expand(len(values), -1)
-    full = model._in_user_units(model.policy_.predict(values, mask).cpu().numpy())
-    weights: list[float | None] = [None]
-    if model.weight_range_ is not None:
-        found = model.weight_range_
-        weights = np.geomspace(found.low, found.high, N_WEIGHTS).clip(found.low, found.high).tolist()
-    results = []
-    for weight in weights:
-        policy = model._policy_at(weight)
-        paths = roll_out_paths(policy, values)
-        n, states, _ = paths.prediction.shape
-        stopped = model._in_user_units(paths.prediction.reshape(n * states, -1))
-        stopped = stopped.reshape(n, states, -1)
-        loss = np.stack([loss_of(stopped[:, t], full) for t in range(states)], axis=1)
-        results.append(Calibration(weight, policy, paths.gain, loss, paths.cost, paths.complete))
-    return results, loss_of(full, full), values
-
-
-def _family(paths: list[Calibration]) -> list[Candidate]:
-    """Order the policies from 'reveal more' to 'reveal less'."""
-
-    def scaled(path: int) -> FloatArray:
-        policy = paths[path].policy
-        condition = None if policy.condition is None else torch.tensor(policy.condition)
-        return thresholds() * float(policy.network.temperature(condition))
-
-    last = len(paths) - 1
-    return [
-        *(Candidate(0, float(t)) for t in scaled(0) if t < 0),
-        *(Candidate(path, 0.0) for path in range(len(paths))),
-        *(Candidate(last, float(t)) for t in scaled(last) if t > 0),
-    ]
 
 
 class _Tests:
@@ -290,10 +209,6 @@ def _read_groups(groups: ArrayLike | None, n_rows: int) -> NDArray[Any] | None:
     return labels.astype(str)
 
 
-def _shifted(policy: Policy, threshold: float) -> Policy:
-    return never_stopping(policy) if threshold == -np.inf else shift_stopping(policy, threshold)
-
-
 def _certificate(
     model: BaseSUWR, request: Request, groups: NDArray[Any] | None, tests: _Tests
 ) -> Certificate:
@@ -307,6 +222,7 @@ def _certificate(
         p_value=0.0,
         mean_cost=0.0,
         full_cost=float(model.units_.costs[model.selectable_units_].sum()),
+        rule=tests.paths[0].rule,
         threshold=0.0,
         tolerance=None if request.tolerance is None else float(request.tolerance),
         groups=None if groups is None else tuple(np.unique(groups).tolist()),
@@ -335,8 +251,7 @@ def _finish(
         empirical_risk=found.risk,
         p_value=found.p_value,
         mean_cost=found.cost,
-        # Infinity has no JSON form.
-        threshold=max(candidate.threshold, -1e6),
+        threshold=_stored(path.rule, candidate.threshold),
         sparsity_weight=path.sparsity_weight,
         steps=found.first_step,
         answered=found.answered,
@@ -366,7 +281,7 @@ def _reveal_everything(
         blank,
         empirical_risk=float(full_loss.mean()),
         mean_cost=blank.full_cost,
-        threshold=-1e6,
+        threshold=_stored(blank.rule, -np.inf),
         sparsity_weight=weight,
         abstain=False,
         reveals_everything=True,
@@ -379,6 +294,11 @@ def _reveal_everything(
         reason = f" At least {needed} rows are needed; {where} {fewest}."
     warnings.warn(certificate.sentence + reason, CertificationWarning, stacklevel=4)
     return _attach(certified, certificate)
+
+
+def _stored(rule: str, threshold: float) -> float:
+    """Return the threshold as odds or as a gain; infinity has no JSON form."""
+    return float(np.exp(threshold)) if rule == "confidence" else max(threshold, -NEVER)
 
 
 def _attach(certified: BaseSUWR, certificate: Certificate) -> BaseSUWR:

@@ -91,7 +91,7 @@ def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:
     outputs of a network. The predictions of the ensemble members are averaged after the output
     function. If ``stop`` is not None it is a further network that computes the gain; its input is
     'uncertainty', the uncertainty features of the prediction (see
-    `suwr.nn.networks.uncertainty_features`).
+    `suwr.nn.networks.uncertainty_features`). ``stop_odds`` replaces the gain; see `Policy`.
     """
     network = policy.network
     known = _DESCRIPTIONS.get(type(network))
@@ -104,6 +104,7 @@ def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:
     condition = torch.tensor(policy.condition) if constants else None
     return {
         "stop_temperature": float(network.temperature(condition)),
+        "stop_odds": policy.stop_odds,
         **known(network, constants, weights),
     }
 

@@ -16,11 +16,13 @@ from torch import Tensor, nn
 
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
 from suwr.nn.networks import Network, SeparateNetwork, SharedNetwork, UncertaintyStopPolicy
-from suwr.nn.rollout import Policy
+from suwr.nn.rollout import Policy, confidence_parts
 from suwr.nn.step import reveal_units
 
-__all__ = ["Paths", "never_stopping", "roll_out_paths", "shift_stopping"]
+__all__ = ["Paths", "confident_stopping", "never_stopping", "roll_out_paths", "shift_stopping"]
 
+# Smallest positive number of single precision.
+SMALLEST = float(np.finfo(np.float32).tiny)
 # Added to the gain, it exceeds every gain: the policy never stops by itself.
 NEVER = 1e6
 
@@ -33,6 +35,9 @@ class Paths:
     ----------
     gain : ndarray of shape (n, n_steps + 1)
         Expected gain of continuing; -inf in states without a next step.
+    log_odds : ndarray of shape (n, n_steps + 1)
+        Logarithm of the odds of all other classes against the predicted one; -inf in states without
+        a next step.
     prediction : ndarray of shape (n, n_steps + 1, n_outputs)
         Constant from the last state of a row on.
     cost : ndarray of shape (n, n_steps + 1)
@@ -42,13 +47,10 @@ class Paths:
     """
 
     gain: NDArray[np.float32]
+    log_odds: NDArray[np.float32]
     prediction: NDArray[np.float32]
     cost: NDArray[np.float64]
     complete: NDArray[np.bool_]
-
-    def stop_at(self, threshold: float) -> NDArray[np.intp]:
-        """Return the number of steps of each row if it stops where the gain is at most this."""
-        return np.argmax(self.gain <= np.float32(threshold), axis=1)
 
 
 @torch.inference_mode()
@@ -64,13 +66,17 @@ def roll_out_paths(policy: Policy, values: Tensor) -> Paths:
     inputs, n = policy.inputs, len(values)
     mask = torch.zeros(n, inputs.n_columns, dtype=torch.bool, device=policy.device)
     cost = torch.zeros(n, dtype=torch.float64, device=policy.device)
-    gains, predictions, costs = [], [], []
+    gains, odds, predictions, costs = [], [], [], []
     for step in range(policy.max_steps + 1):
         decision = policy.decide(values, mask)
         going = decision.available.any(dim=1)
         last = step == policy.max_steps
+        prediction = policy.predict(values, mask)
+        first, others = confidence_parts(prediction)
+        doubt = others.clamp_min(SMALLEST).log() - first.log()
         gains.append(torch.where(going & (not last), decision.gain, -torch.inf))
-        predictions.append(policy.predict(values, mask))
+        odds.append(torch.where(going & (not last), doubt, -torch.inf))
+        predictions.append(prediction)
         costs.append(cost)
         if last:
             break
@@ -78,6 +84,7 @@ def roll_out_paths(policy: Policy, values: Tensor) -> Paths:
         mask, cost = revealed.mask, cost + revealed.cost.double()
     return Paths(
         torch.stack(gains, dim=1).cpu().numpy(),
+        torch.stack(odds, dim=1).cpu().numpy(),
         torch.stack(predictions, dim=1).cpu().numpy(),
         torch.stack(costs, dim=1).cpu().numpy(),
         (~inputs.available(mask).any(dim=1)).cpu().numpy(),
@@ -96,6 +103,14 @@ def shift_stopping(policy: Policy, threshold: float) -> Policy:
     return Policy(
         network, policy.inputs, policy.loss, policy.max_steps, policy.units_per_step,
         policy.block, policy.condition,
+    )  # fmt: skip
+
+
+def confident_stopping(policy: Policy, odds: float) -> Policy:
+    """Return a policy that stops where all other classes together have at most these odds."""
+    return Policy(
+        policy.network, policy.inputs, policy.loss, policy.max_steps, policy.units_per_step,
+        policy.block, policy.condition, odds,
     )  # fmt: skip
 
 
