@@ -1,13 +1,13 @@
 """Certified stopping: violations and cost over 200 re-splits, against two uncertified rules.
 
-    python benchmarks/guarantee/run.py fit [DATASET ...]   # fit, and cache the states of held-out rows
-    python benchmarks/guarantee/run.py measure             # 200 re-splits, record, page and figure
-    python benchmarks/guarantee/run.py --table             # page and figure from the record
+    python benchmarks/guarantee/run.py fit [DATASET ...]  # fit, and cache paths of held-out rows
+    python benchmarks/guarantee/run.py measure            # 200 re-splits, record, page and figure
+    python benchmarks/guarantee/run.py --table            # page and figure from the record
 
-One model per data set is fitted on some of the rows. Along the path of every held-out row, the cache
-has the prediction, the signals of the stopping rules and the cost. A re-split divides the held-out
-rows into calibration and test rows; the certified threshold follows from the calibration rows as in
-``certify``, which is checked on the first re-split.
+One model per data set is fitted on some of the rows. Along the path of every held-out row, the
+cache has the prediction, the signals of the stopping rules and the cost. A re-split divides the
+held-out rows into calibration and test rows; the certified threshold follows from the calibration
+rows as in ``certify``, which is checked on the first re-split.
 
 The rules stop on the same paths:
 
@@ -248,13 +248,13 @@ def table(record: dict[str, Any]) -> str:
     """The record as Markdown."""
     lines = [
         "# Certified stopping", "",
-        f"Risk 'disagreement' with confidence {CONFIDENCE:.0%}, {N_SPLITS} re-splits of the held-out "
-        "rows into equal numbers of calibration and test rows; see "
+        f"Risk 'disagreement' with confidence {CONFIDENCE:.0%}, {N_SPLITS} re-splits of the "
+        "held-out rows into equal numbers of calibration and test rows; see "
         "[the theory](../../docs/theory/guarantee.md). Violations: re-splits in which the chosen "
         "policy has a risk above the level on all held-out rows, which are the population that is "
         "drawn from; a certificate allows 5 %. In brackets: on the test rows alone, whose mean is "
-        "itself random. Cost: mean number of features of the test rows. The two uncertified rules do "
-        "not use calibration rows: they violate a level always or never.", "",
+        "itself random. Cost: mean number of features of the test rows. The two uncertified "
+        "rules do not use calibration rows: they violate a level always or never.", "",
         "![Cost and risk of the rules](results.png)", "",
     ]  # fmt: skip
     for data in record["datasets"]:
@@ -262,7 +262,8 @@ def table(record: dict[str, Any]) -> str:
             f"## {data['dataset']}", "",
             f"{data['train_rows']:,} training rows, {data['calibration_rows']:,} calibration rows, "
             f"{data['units']} features that the model can reveal.", "",
-            "| level | rule | risk | violations (test rows) | cost |", "| ---: | --- | ---: | ---: | ---: |",
+            "| level | rule | risk | violations (test rows) | cost |",
+            "| ---: | --- | ---: | ---: | ---: |",
             *(
                 f"| {c['level']:.0%} | {RULES[c['rule']]} | {c['risk']:.2%} "
                 f"| {c['violations']:.1%} ({c['test_violations']:.1%}) | {c['cost']:.2f} |"

@@ -245,7 +245,7 @@ def test_error_and_loss_by_hand(model, rows):
 
 
 def test_risk_functions(model, rows):
-    X, y = rows
+    X, _ = rows
 
     def distance(prediction, full, y):
         assert y is None
@@ -263,7 +263,7 @@ def test_risk_functions(model, rows):
 
 
 def test_guarantee_holds_in_every_group(model, rows):
-    X, y = rows
+    X, _ = rows
     groups = np.where(X.iloc[:, 0] > X.iloc[:, 0].median(), "large", "small")
     certified = model.certify(X, level=0.15, groups=groups)
     full = model.classes_[full_probability(model, X).argmax(axis=1)]

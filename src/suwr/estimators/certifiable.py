@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -109,7 +110,7 @@ class CertifiableModel(SequentialModel):
                 "made from."
             )
         request = Request(risk, level, confidence, per, abstain, tolerance, rule)
-        certified: Self = certify(self, X_cal, y_cal, groups, request)  # type: ignore[arg-type]
+        certified: Self = certify(self, X_cal, y_cal, groups, request)
         return certified
 
     def answered(self, X: Any) -> NDArray[np.bool_]:
@@ -171,7 +172,7 @@ class CertifiableModel(SequentialModel):
         chosen = check_choice(score, "score", "conformalize", ("auto", *known))
         chosen = known[0] if chosen == "auto" else chosen
         predicted = self._final_prediction(X_cal)
-        target = read_target(self, y_cal, len(predicted))  # type: ignore[arg-type]
+        target = read_target(self, y_cal, len(predicted))
         if chosen == "absolute":
             scores = np.abs(predicted[:, 0] - target)
         else:
@@ -230,7 +231,7 @@ class CertifiableModel(SequentialModel):
         return "abstained" if self._is_certified() and self.certificate_.abstain else "budget"
 
     def _digest(self) -> str:
-        return policy_digest(self)  # type: ignore[arg-type]
+        return policy_digest(self)
 
     def _policy_at(
         self, sparsity_weight: float | None = None, mean_features: float | None = None
@@ -279,9 +280,11 @@ class CertifiableModel(SequentialModel):
         changed: Self = super().set_params(**params)
         return changed
 
-    def _fit_aside(self) -> AbstractContextManager[Self]:
+    @contextmanager
+    def _fit_aside(self) -> Iterator[Self]:
         self._refuse("fit")
-        return super()._fit_aside()
+        with super()._fit_aside() as fresh:
+            yield fresh
 
     def _refuse(self, method: str) -> None:
         if self._is_certified():

@@ -1,7 +1,7 @@
 """Certified stopping: choose the cheapest stopping rule whose risk is provably at most a level.
 
-Fixed-sequence testing rejects the hypothesis 'the risk is at least the level' for the policies of an
-ordered family until the first that fails. See ``docs/theory/guarantee.md``.
+Fixed-sequence testing rejects the hypothesis 'the risk is at least the level' for the policies of
+an ordered family until the first that fails. See ``docs/theory/guarantee.md``.
 """
 
 from __future__ import annotations
@@ -302,6 +302,7 @@ def _stored(rule: str, threshold: float) -> float:
 
 
 def _attach(certified: BaseSUWR, certificate: Certificate) -> BaseSUWR:
-    vars(certified).pop("conformal_", None)
+    if hasattr(certified, "conformal_"):
+        del certified.conformal_
     certified.certificate_ = replace(certificate, digest=policy_digest(certified))
     return certified

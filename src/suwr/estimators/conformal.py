@@ -1,7 +1,7 @@
 """Split conformal prediction after adaptive stopping: prediction sets and intervals.
 
-The stopped policy is a fixed function of a row, like any other predictor: scores of calibration rows
-and of a new row are exchangeable, whatever the policy reveals of each.
+The stopped policy is a fixed function of a row, like any other predictor: scores of calibration
+rows and of a new row are exchangeable, whatever the policy reveals of each.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def conformal_quantile(scores: FloatArray, coverage: float) -> float:
 def scores_of_classes(probability: FloatArray, score: str) -> FloatArray:
     """Return the score of every class, small for a class that conforms.
 
-    'lac' is one minus the probability. 'aps' is the total probability of the class and of all classes
-    that are at least as probable.
+    'lac' is one minus the probability. 'aps' is the total probability of the class and of all
+    classes that are at least as probable.
 
     Examples
     --------

@@ -56,7 +56,8 @@ def losses_of(
         return _of_function(risk, classes, None if y is None else column_or_1d(y))
     of_row = _of_classes if classes else _of_values
     unit = model.constant_loss_ if tolerance is None else tolerance**2
-    return of_row(risk, target, unit, tolerance or 0.0)
+    # 'disagreement' does not read the target.
+    return of_row(risk, np.zeros(n_rows) if target is None else target, unit, tolerance or 0.0)
 
 
 def read_target(model: BaseSUWR, y: Any, n_rows: int) -> NDArray[Any]:
@@ -77,7 +78,7 @@ def read_target(model: BaseSUWR, y: Any, n_rows: int) -> NDArray[Any]:
 
 
 def _of_classes(
-    risk: str, target: NDArray[Any] | None, unit: float, tolerance: float
+    risk: str, target: NDArray[Any], unit: float, tolerance: float
 ) -> Callable[[FloatArray, FloatArray], FloatArray]:
     def disagreement(stopped: FloatArray, full: FloatArray) -> FloatArray:
         return (stopped.argmax(axis=1) != full.argmax(axis=1)).astype(np.float64)
@@ -95,7 +96,7 @@ def _of_classes(
 
 
 def _of_values(
-    risk: str, target: NDArray[Any] | None, unit: float, tolerance: float
+    risk: str, target: NDArray[Any], unit: float, tolerance: float
 ) -> Callable[[FloatArray, FloatArray], FloatArray]:
     def disagreement(stopped: FloatArray, full: FloatArray) -> FloatArray:
         return (np.abs(stopped - full)[:, 0] > tolerance).astype(np.float64)
