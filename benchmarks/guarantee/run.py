@@ -14,7 +14,8 @@ The rules stop on the same paths:
 - certified, by confidence or by expected gain: `SUWRClassifier.certify`, risk 'disagreement';
 - confidence, uncalibrated: stop where the predicted class has probability at least 1 - level;
 - MinDRel-like: stop where the prediction with all features would be the same with probability at
-  least 1 - level under a Gaussian model of the hidden columns, from 64 draws.
+  least 1 - level under a Gaussian model of the hidden columns, from 64 draws; also with a threshold
+  that is certified by the same test, to compare the signals at equal guarantee.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ RULES = {
     "certified, gain": "certified, by expected gain",
     "confidence": "confidence, uncalibrated",
     "mindrel": "MinDRel-like",
+    "certified, mindrel": "MinDRel-like, certified by the same test",
 }
 
 
@@ -206,6 +208,9 @@ def measure(name: str) -> dict[str, Any]:
     families = {
         "certified, confidence": results_at(stored["log_odds"], odds.astype(np.float32), stored),
         "certified, gain": results_at(stored["gain"], thresholds("gain") * scale, stored),
+        "certified, mindrel": results_at(
+            -stored["share"], np.array([-np.inf, *np.arange(-N_DRAWS, 1) / N_DRAWS]), stored
+        ),
     }
     fixed = {
         "confidence": results_at(
@@ -313,9 +318,7 @@ def figure(record: dict[str, Any]) -> None:
         for number, (rule, title) in enumerate(RULES.items()):
             cells = [c for c in data["cells"] if c["rule"] == rule]
             style = {"color": COLOURS[number], "marker": MARKERS[number], "label": title}
-            style["linestyle"] = (
-                "-" if rule in ("certified, confidence", "certified, gain") else "--"
-            )
+            style["linestyle"] = "-" if rule.startswith("certified") else "--"
             risk.plot(LEVELS, [c["risk"] for c in cells], **style)
             cost.plot(LEVELS, [c["cost"] for c in cells], **style)
         risk.set_title(data["dataset"])

@@ -7,12 +7,9 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from suwr._utils.text import printable
-
-if TYPE_CHECKING:
-    from suwr.estimators.base import BaseSUWR
 
 __all__ = ["RISKS", "Certificate", "policy_digest"]
 
@@ -198,7 +195,7 @@ def _is_a(value: Any, kind: str) -> bool:
     return isinstance(value, {"bool": bool, "str": str}[kind])
 
 
-def policy_digest(model: BaseSUWR) -> str:
+def policy_digest(model: Any) -> str:
     """Return the SHA-256 of all that determines decisions and predictions of a fitted model."""
     policy, units = model.policy_, model.units_
     facts = {

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, column_or_1d
 
 from suwr._utils.validation import parameter_error
-
-if TYPE_CHECKING:
-    from suwr.estimators.base import BaseSUWR
+from suwr.estimators.table_model import TableModel
 
 __all__ = ["RiskFunction", "losses_of"]
 
@@ -24,7 +22,7 @@ _SMALLEST = 1e-12
 
 
 def losses_of(
-    model: BaseSUWR, risk: str | RiskFunction, y: Any, n_rows: int, tolerance: float | None
+    model: TableModel, risk: str | RiskFunction, y: Any, n_rows: int, tolerance: float | None
 ) -> Callable[[FloatArray, FloatArray], FloatArray]:
     """Return the function that maps predictions and full predictions to the losses of all rows.
 
@@ -60,7 +58,7 @@ def losses_of(
     return of_row(risk, np.zeros(n_rows) if target is None else target, unit, tolerance or 0.0)
 
 
-def read_target(model: BaseSUWR, y: Any, n_rows: int) -> NDArray[Any]:
+def read_target(model: TableModel, y: Any, n_rows: int) -> NDArray[Any]:
     """Return labels as class numbers, or values as floats, of rows other than those of ``fit``."""
     given = column_or_1d(y, warn=True)
     check_consistent_length(given, np.empty(n_rows))
