@@ -99,7 +99,7 @@ def calibrate(
     """Return the paths at every λ, the losses with everything revealed, and the encoded rows."""
     shown = np.zeros(model.n_features_in_, dtype=bool)
     for unit in np.flatnonzero(model.selectable_units_):
-        shown[model.units_.columns_of(unit)] = True
+        shown[model.units_.columns_of(int(unit))] = True
     table.check_revealed(np.broadcast_to(shown, (table.n_rows, len(shown))))
     values = model._encode(table)
     mask = torch.as_tensor(shown, device=values.device).expand(len(values), -1)
