@@ -309,6 +309,21 @@ def summary(record: dict[str, Any]) -> list[str]:
             if valid and min(valid, key=lambda c: c["cost"])["rule"] == rule:
                 best += 1
         lines.append(f"| {title} | {len(kept)} of {len(own)} | {best} of {len(groups)} |")
+    return [*lines, "", *comparison(groups)]
+
+
+def comparison(groups: dict[tuple[str, float], list[dict[str, Any]]]) -> list[str]:
+    """The certified rule against each uncertified one, in words."""
+    lines = []
+    for other in ("confidence", "mindrel"):
+        pairs = [{c["rule"]: c for c in cells} for cells in groups.values()]
+        valid = [p for p in pairs if p[other]["violations"] <= 1 - CONFIDENCE]
+        fewer = sum(p["certified, confidence"]["cost"] < p[other]["cost"] for p in valid)
+        lines.append(
+            f"- Certified by confidence against '{RULES[other]}': fewer features in {fewer} of the "
+            f"{len(valid)} cases in which the latter keeps the level. The latter violates "
+            f"{len(pairs) - len(valid)} of {len(pairs)} levels."
+        )
     return lines
 
 
@@ -339,7 +354,8 @@ def figure(record: dict[str, Any]) -> None:
             open_frame(ax)
     axes[0, 0].set_ylabel("mean risk of the test rows")
     axes[1, 0].set_ylabel("mean number of features")
-    axes[0, 0].legend(frameon=False, fontsize="small")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    axes[0, 0].figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
     write_figure(axes[0, 0].figure, HERE / "results.png", dpi=110)
 
 
