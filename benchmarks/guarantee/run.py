@@ -270,8 +270,8 @@ def table(record: dict[str, Any]) -> str:
         "itself, and large where the calibration rows happen to have few losses, so that it may "
         "exceed 5 %.", "",
         "- How this was set up: confidence became the default rule after both signals had been "
-        "compared on held-out rows of syn4, breast-cancer, hmda and digits, with the same split "
-        "for breast-cancer, so that its costs here are slightly optimistic; violations do not "
+        "compared on held-out rows of syn4, breast-cancer and hmda, partly the same rows as here, "
+        "so that its costs may be slightly optimistic; the validity of the test does not "
         "depend on that choice. hmda was left out because revealing nothing already has a risk "
         "below 5 %. Scaling the confidence by the fraction of hidden features (exponents 0.5 to 2) "
         "was tried on these caches, had no consistent advantage and was not adopted.", "",
