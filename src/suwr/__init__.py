@@ -22,6 +22,7 @@ _EXPORTS = {
     "engine": "suwr.scale.engine",
     "fit_partitions": "suwr.scale.training",
     "load": "suwr.estimators.io",
+    "minimisation_report": "suwr.estimators.minimisation",
     "score_partitions": "suwr.scale.scoring",
     "sparsity_path": "suwr.estimators.sparsity_path",
     "verify": "suwr.estimators.verification",
@@ -54,6 +55,7 @@ __all__ = [
     "exceptions",
     "fit_partitions",
     "load",
+    "minimisation_report",
     "plots",
     "score_partitions",
     "sparsity_path",
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from suwr.data.units import Patches
     from suwr.estimators.classifier import SUWRClassifier
     from suwr.estimators.io import load
+    from suwr.estimators.minimisation import minimisation_report
     from suwr.estimators.regressor import SUWRRegressor
     from suwr.estimators.sparsity_path import sparsity_path
     from suwr.estimators.verification import verify

@@ -5,6 +5,7 @@ Each class also derives from a built-in exception, so that handlers of ``ValueEr
 """
 
 __all__ = [
+    "CertificationWarning",
     "DataError",
     "MissingExtraError",
     "ModelFileError",
@@ -168,5 +169,16 @@ class UnusualValueWarning(UserWarning):
     --------
     >>> from suwr.exceptions import UnusualValueWarning
     >>> issubclass(UnusualValueWarning, UserWarning)
+    True
+    """
+
+
+class CertificationWarning(UserWarning):
+    """No policy that leaves features unrevealed could be certified; see ``certify``.
+
+    Examples
+    --------
+    >>> from suwr.exceptions import CertificationWarning
+    >>> issubclass(CertificationWarning, UserWarning)
     True
     """

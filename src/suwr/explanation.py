@@ -25,6 +25,7 @@ Prediction = tuple[float, ...]
 ENDINGS = {
     "decision": "Stopped by the stopping policy (stop probability {stop}).",
     "budget": "Stopped after the maximum number of steps.",
+    "abstained": "Abstained: not certain enough after the maximum number of steps.",
     "everything": "Stopped because all features are revealed.",
     "open": "Not stopped yet (stop probability {stop}).",
 }
@@ -91,13 +92,15 @@ class Narrative:
     start_stop_probability : float
         ζ_stop(∅).
     steps : tuple of Step
-    ended : {'decision', 'budget', 'everything', 'open'}
-        Why the rollout ended: by the stopping policy, by ``max_steps``, because all units are
-        revealed, or not yet (an acquisition session in progress).
+    ended : {'decision', 'budget', 'abstained', 'everything', 'open'}
+        Why the rollout ended: by the stopping policy, by ``max_steps`` (without an answer, if the
+        model may abstain), because all units are revealed, or not yet (a session in progress).
     classes : tuple or None
         Class labels; None for regression.
     n_units : int
         Number of units of the table.
+    certificate : str
+        The guarantee of a certified model in one sentence; '' without one.
     origin : suwr.receipts.Origin or None
         What `receipt` states about the model; None for a narrative that was read from a file. Not
         part of comparisons, JSON and frames.
@@ -121,6 +124,7 @@ class Narrative:
     ended: str
     classes: tuple[Any, ...] | None
     n_units: int
+    certificate: str = ""
     origin: Any = field(default=None, compare=False, repr=False)
 
     @property
@@ -169,6 +173,8 @@ class Narrative:
         final = self._format(self.prediction) if self.classes is None else format_label(self.label)
         lines.append(self.ending)
         lines.append(f"Predicted {final} from {self.n_used} of {self.n_units} features.")
+        if self.certificate and self.ended != "open":
+            lines.append(printable(self.certificate))
         return "\n".join(lines)
 
     def receipt(self) -> Any:
@@ -219,14 +225,10 @@ class Narrative:
         )
         classes = state["classes"]
         return cls(
-            state["row"],
-            tuple(state["start"]),
-            float(state["start_stop_probability"]),
-            steps,
-            str(state["ended"]),
-            None if classes is None else tuple(classes),
-            int(state["n_units"]),
-        )
+            state["row"], tuple(state["start"]), float(state["start_stop_probability"]), steps,
+            str(state["ended"]), None if classes is None else tuple(classes), int(state["n_units"]),
+            str(state.get("certificate", "")),
+        )  # fmt: skip
 
 
 class Explanation(Sequence[Narrative]):

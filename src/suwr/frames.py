@@ -25,6 +25,7 @@ def explanation_frame(explanation: Explanation) -> Any:
     frame.attrs["suwr"] = {
         "classes": None if classes is None else list(classes),
         "n_units": 0 if first is None else first.n_units,
+        "certificate": "" if first is None else first.certificate,
     }
     return frame
 
@@ -56,6 +57,7 @@ def read_explanation_frame(frame: Any) -> list[Narrative]:
                 str(start["ended"].iloc[0]),
                 classes,
                 facts["n_units"],
+                facts.get("certificate", ""),
             )
         )
     return narratives

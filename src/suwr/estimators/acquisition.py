@@ -38,6 +38,7 @@ class Acquisition:
         self._known: dict[str, Any] = {}
         self._steps: list[Step] = []
         self._margins: list[float] = []
+        self._certificate = model._certificate_sentence()
         self._evaluate(0)
         self._start = self._state
 
@@ -125,6 +126,8 @@ class Acquisition:
         if spent or self._exhausted:
             raise ValueError("No unit is left to request within 'max_steps'.")
         self._request(self._best)
+        # A certificate is for rows that stop where the policy does.
+        self._certificate = ""
         return self
 
     def narrative(self, row: int | str = "asked") -> Narrative:
@@ -141,10 +144,10 @@ class Acquisition:
         elif self._exhausted:
             ended = "everything"
         else:
-            ended = "budget" if len(self._steps) == model.max_steps_ else "decision"
+            ended = model._budget_ending() if len(self._steps) == model.max_steps_ else "decision"
         return Narrative(
             row, self._start[1], self._start[0], tuple(self._steps), ended,
-            model._class_labels(), len(model.units_),
+            model._class_labels(), len(model.units_), self._certificate,
             Origin(ModelIssuer(model, self._policy), tuple(self._margins)),
         )  # fmt: skip
 

@@ -17,10 +17,11 @@ from suwr._utils.progress import report_choices, training_progress
 from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.data.encoding import TableEncoder
 from suwr.data.units import Patches, Units
+from suwr.estimators.certifiable import CertifiableModel
 from suwr.estimators.checkpoint import FileCheckpoint, fingerprint
 from suwr.estimators.external import check_predictor, fixed_predictor_trainer
 from suwr.estimators.held_out import record_held_out
-from suwr.estimators.sequential import PolicyKind, SequentialModel
+from suwr.estimators.sequential import PolicyKind
 from suwr.estimators.table_model import TABLE_CONSTRAINTS, TrainingData, image_shape, seeded
 from suwr.estimators.weight_range import WeightRange, check_range, check_sparsity_weight
 from suwr.nn.distributed import ProcessGroup
@@ -52,7 +53,7 @@ class FitPlan(NamedTuple):
     choices: dict[str, str]
 
 
-class BaseSUWR(SequentialModel):
+class BaseSUWR(CertifiableModel):
     """Sequential unmasking without reversion (SUWR) as a scikit-learn estimator."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -375,7 +376,7 @@ class BaseSUWR(SequentialModel):
         self, sparsity_weight: float | None = None, mean_features: float | None = None
     ) -> Policy:
         check_is_fitted(self, "policy_")
-        if self.weight_range_ is None:
+        if self.weight_range_ is None or self._is_certified():
             return super()._policy_at(sparsity_weight, mean_features)
         return self.policy_.at(self.weight_range_.condition(sparsity_weight, mean_features))
 

@@ -121,6 +121,10 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         reveals.
     constant_loss_ : float
         Cross-entropy of the best constant prediction; with soft targets, the entropy of their mean.
+    certificate_ : Certificate
+        The guarantee, of estimators that `certify` returned.
+    conformal_ : Conformal
+        The calibration of `predict_set`, of estimators that `conformalize` returned.
     history_ : list of dict
         One record per epoch: ``epoch`` (counted from 1 over all phases), ``phase``,
         ``training_loss``, ``validation_objective`` (loss + λ · cost on the validation rows, in

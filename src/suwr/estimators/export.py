@@ -63,6 +63,7 @@ def export_model(model: SequentialModel, policy: Policy) -> PageModel:
         "bound": BOUND,
         "max_steps": policy.max_steps,
         "units_per_step": policy.units_per_step,
+        "budget_ending": model._budget_ending(),
         "selectable": _selectable(policy),
         "output": _output(model, policy.loss),
         **describe_network(policy, weights),
@@ -109,7 +110,7 @@ def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:
     outputs of a network. The predictions of the ensemble members are averaged after the output
     function. If ``stop`` is not None it is a further network that computes the gain; its input is
     'uncertainty', the uncertainty features of the prediction (see
-    `suwr.nn.networks.uncertainty_features`).
+    `suwr.nn.networks.uncertainty_features`). ``stop_odds`` replaces the gain; see `Policy`.
     """
     network = policy.network
     known = _DESCRIPTIONS.get(type(network))
@@ -122,6 +123,7 @@ def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:
     condition = torch.tensor(policy.condition) if constants else None
     return {
         "stop_temperature": float(network.temperature(condition)),
+        "stop_odds": policy.stop_odds,
         **known(network, constants, weights),
     }
 

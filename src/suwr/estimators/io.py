@@ -24,12 +24,13 @@ from suwr._utils.files import write_atomic
 from suwr.data.encoding import MAX_CATEGORIES, TableEncoder
 from suwr.data.units import Patches, membership_bytes, resolve_units
 from suwr.estimators.base import DEFAULT_MAX_STEPS, BaseSUWR
+from suwr.estimators.certifiable import restore_guarantees, store_guarantees
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.container import Tensors, pack, read_file, unpack
 from suwr.estimators.held_out import held_out_state, restore_held_out
 from suwr.estimators.identity import remember_file
 from suwr.estimators.regressor import SUWRRegressor
-from suwr.estimators.weight_range import WeightRange, check_range
+from suwr.estimators.weight_range import restore_range
 from suwr.exceptions import ModelFileError
 from suwr.nn.networks import Architecture, Network, build
 from suwr.nn.rollout import block_size
@@ -39,7 +40,7 @@ __all__ = ["from_bytes", "load", "save", "to_bytes"]
 
 # Incremented when an older suwr would misread a file. Files of all earlier formats must load: a
 # field that they lack needs a default with the meaning it had in the older version.
-FORMAT = 1
+FORMAT = 2
 KINDS: dict[str, type[BaseSUWR]] = {k.__name__: k for k in (SUWRClassifier, SUWRRegressor)}
 # Memory that groups of columns may take besides twice the size of the weights.
 _MAX_MEMBERSHIP = 2**26
@@ -103,7 +104,7 @@ def to_bytes(model: BaseSUWR) -> bytes:
         raise ValueError(f"The model cannot be saved, since it could not be loaded. {problem}")
     named = hasattr(model, "feature_names_in_")
     state: dict[str, Any] = {
-        "format": FORMAT,
+        "format": 1,
         "version": suwr.__version__,
         "kind": type(model).__name__,
         "params": {
@@ -129,6 +130,7 @@ def to_bytes(model: BaseSUWR) -> bytes:
         state["classes"] = _encode_classes(model.classes_)
     else:
         state["target"] = [model.target_mean_, model.target_scale_]
+    state |= store_guarantees(model)
     return pack(json.dumps(state, sort_keys=True, ensure_ascii=False), tensors)
 
 
@@ -174,7 +176,9 @@ def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
     model.choices_ = {str(k): str(v) for k, v in dict(state.get("choices", {})).items()}
     _restore_target(model, state)
     restore_held_out(model, state)
-    model.weight_range_ = _restore_range(state.get("weight_range"), model)
+    model.weight_range_ = restore_range(
+        state.get("weight_range"), model.sparsity_weight, type(model).__name__
+    )
     a = _make_architecture(state["architecture"], tensors, version)
     declared = (len(encoder.column_of), len(encoder.names), model._n_outputs())
     if (
@@ -196,6 +200,7 @@ def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     selectable = _selectable_units(state.get("selectable_units"), len(units))
     model._install(encoder, units, device, network.to(device), selectable)
+    restore_guarantees(model, state)
     return model
 
 
@@ -213,18 +218,6 @@ def _restore_target(model: BaseSUWR, state: dict[str, Any]) -> None:
             raise ModelFileError("The mean of its target is not finite.")
     if not all(math.isfinite(value) and value > 0 for value in statistics):
         raise ModelFileError("The scale of its target is not a positive number.")
-
-
-def _restore_range(stored: Any, model: BaseSUWR) -> WeightRange | None:
-    weight = model.sparsity_weight
-    if stored is None or not isinstance(weight, tuple | list):
-        if stored is not None or isinstance(weight, tuple | list):
-            raise ModelFileError("Its range of 'sparsity_weight' is inconsistent.")
-        return None
-    found = WeightRange.from_dict(stored)
-    if (found.low, found.high) != check_range(weight, type(model).__name__):
-        raise ModelFileError("Its range of 'sparsity_weight' is inconsistent.")
-    return found
 
 
 def _selectable_units(stored: Any, n_units: int) -> NDArray[np.bool_] | None:

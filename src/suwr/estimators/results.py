@@ -64,9 +64,10 @@ def score_rows(model: SequentialModel, X: Any, rows: Sequence[Any] | None = None
         Labels of the rows, for errors.
     """
     outputs, masks, orders = [], [], []
-    for values, trace in model._rollouts(model._read(X, rows), model.policy_):
+    policy = model._policy_at()
+    for values, trace in model._rollouts(model._read(X, rows), policy):
         mask = torch.as_tensor(trace.mask, device=values.device)
-        outputs.append(model.policy_.predict(values, mask).cpu().numpy())
+        outputs.append(policy.predict(values, mask).cpu().numpy())
         masks.append(trace.mask)
         orders.append(trace.order)
     predictions = model._in_user_units(np.concatenate(outputs))
@@ -127,6 +128,8 @@ def explain_rows(
     columns_of = [units.columns_of(u) for u in range(len(units))]
     classes, endings = model._class_labels(), stop_reasons(model, trace)
     issuer, sampled = ModelIssuer(model, policy), generator is not None
+    # A certificate is for greedy decisions.
+    certificate = model._certificate_sentence() if generator is None else ""
     narratives = []
     for row in range(n):
         predictions = [tuple(float(p) for p in shown[row, t]) for t in range(n_steps[row] + 1)]
@@ -148,6 +151,7 @@ def explain_rows(
                 endings[row],
                 classes,
                 len(units),
+                certificate,
                 Origin(issuer, tuple(trace.margin[row, : n_steps[row] + 1].tolist()), sampled),
             )
         )
@@ -156,10 +160,10 @@ def explain_rows(
 
 def stop_reasons(model: SequentialModel, trace: Trace) -> list[str]:
     """Return why each rollout ended; see `Narrative.ended`."""
-    mask = torch.as_tensor(trace.mask, device=model.policy_.device)
-    left = model.policy_.inputs.available(mask).any(dim=1).cpu().numpy()
-    spent = np.where(trace.n_steps == model.max_steps_, "budget", "decision")
-    return [str(reason) for reason in np.where(left, spent, "everything")]
+    spent = np.where(trace.n_steps == model.max_steps_, model._budget_ending(), "decision")
+    return [
+        str(reason) for reason in np.where(model.policy_.complete(trace.mask), "everything", spent)
+    ]
 
 
 def join_traces(traces: Sequence[Trace]) -> Trace:

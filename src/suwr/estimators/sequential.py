@@ -54,6 +54,14 @@ class SequentialModel(TableModel):
                 )
         return self.policy_
 
+    def _certificate_sentence(self) -> str:
+        """Return the guarantee of the model in one sentence; '' if it has none."""
+        return ""
+
+    def _budget_ending(self) -> str:
+        """Return how a narrative ends after the maximum number of steps; see `Narrative.ended`."""
+        return "budget"
+
     def _rollouts(
         self,
         table: Table,

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suwr._utils.validation import Interval, Options, parameter_error
+from suwr.exceptions import ModelFileError
 from suwr.nn.rollout import Policy
 from suwr.training.data import BLOCK_ROWS, Rows
 from suwr.training.registry import TRAINERS
 from suwr.training.sparsity import condition_of
 
-__all__ = ["WeightRange", "check_range", "check_sparsity_weight"]
+__all__ = ["WeightRange", "check_range", "check_sparsity_weight", "restore_range"]
 
 # Number of λ values, equally spaced on a logarithmic scale, at which the units are counted.
 GRID = 33
@@ -118,3 +119,14 @@ class WeightRange:
         if (np.diff(counts) > 0).any():
             raise ValueError("n_units must not increase.")
         return cls(float(stored["low"]), float(stored["high"]), counts)
+
+
+def restore_range(stored: Any, weight: Any, owner: str) -> WeightRange | None:
+    """Restore the range of a model file, after comparing it with the ``sparsity_weight``."""
+    if stored is None and not isinstance(weight, tuple | list):
+        return None
+    if stored is not None and isinstance(weight, tuple | list):
+        found = WeightRange.from_dict(stored)
+        if (found.low, found.high) == check_range(weight, owner):
+            return found
+    raise ModelFileError("Its range of 'sparsity_weight' is inconsistent.")

@@ -8,7 +8,7 @@ every batch.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -22,8 +22,8 @@ from suwr.nn.networks import Architecture, Network, PolicyOutputs, SeparateNetwo
 from suwr.nn.step import Decision, Revealed, best_units, decide, reveal_units
 
 __all__ = [
-    "BLOCK", "Decision", "Policy", "Revealed", "Trace", "best_units", "block_size", "decide",
-    "reveal_units", "rollout_together",
+    "BLOCK", "Decision", "Policy", "Revealed", "Trace", "best_units", "block_size",
+    "confidence_parts", "decide", "reveal_units", "rollout_together",
 ]  # fmt: skip
 
 # Rows per network evaluation at inference. Smaller blocks for CPU convolutions: same throughput,
@@ -63,6 +63,15 @@ class Trace:
         return (self.order[:, :, 0] >= 0).sum(axis=1)
 
 
+def confidence_parts(probability: Tensor) -> tuple[Tensor, Tensor]:
+    """The probability of the most probable class, and that of all others together.
+
+    The others are summed, since one minus the first cancels for confident predictions.
+    """
+    first, place = probability.max(dim=-1)
+    return first, probability.scatter(-1, place.unsqueeze(-1), 0.0).sum(dim=-1)
+
+
 def block_size(architecture: Architecture, device: torch.device) -> int:
     """Return the number of rows per network evaluation, a constant of the network."""
     slow = architecture.image_shape is not None and device.type == "cpu"
@@ -87,6 +96,9 @@ class Policy:
     condition : float, optional
         Position of λ in its range, for a network trained for a range; see
         `suwr.training.sparsity.condition_of`.
+    stop_odds : float, optional
+        Stop by confidence instead of the expected gain: where the odds of all other classes against
+        the predicted one are at most this. Classification only.
     """
 
     def __init__(
@@ -98,8 +110,10 @@ class Policy:
         units_per_step: int = 1,
         block: int | None = None,
         condition: float | None = None,
+        stop_odds: float | None = None,
     ) -> None:
         self.network = network
+        self.stop_odds = stop_odds
         self.block = block or block_size(network.architecture, inputs.device)
         self.condition = condition
         self.inputs = inputs
@@ -116,8 +130,13 @@ class Policy:
         """The same policy at another λ of its range, optionally with another block size."""
         return Policy(
             self.network, self.inputs, self.loss, self.max_steps, self.units_per_step,
-            block or self.block, condition,
+            block or self.block, condition, self.stop_odds,
         )  # fmt: skip
+
+    def complete(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which masks ``(n, d)`` have no unit left to reveal."""
+        available = self.inputs.available(torch.as_tensor(mask, device=self.device))
+        return ~available.any(dim=1).cpu().numpy()
 
     def _in_blocks(self, evaluate: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
         """Evaluate rows in blocks of one size; the last block is padded with zeros."""
@@ -153,7 +172,13 @@ class Policy:
         if condition is None and self.condition is not None:
             condition = torch.full((len(values),), self.condition, device=self.device)
         seen = self.inputs.reveal(values, mask)
-        return decide(self._heads, self.inputs, seen, mask, condition)
+        decision = decide(self._heads, self.inputs, seen, mask, condition)
+        if self.stop_odds is None:
+            return decision
+        first, others = confidence_parts(self.predict(values, mask))
+        stop = self.stop_odds * first / (self.stop_odds * first + others)
+        stop = torch.where(decision.available.any(dim=-1), stop, 1.0)
+        return replace(decision, stop_probability=stop)
 
     @torch.inference_mode()
     def predict(self, values: Tensor, mask: Tensor) -> Tensor:

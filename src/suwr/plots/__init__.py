@@ -16,6 +16,7 @@ from suwr.plots.images import (
     plot_image_usage,
     plot_prediction,
 )
+from suwr.plots.minimisation import plot_minimisation
 from suwr.plots.narrative import plot_narrative
 from suwr.plots.rows import plot_flow, plot_lengths, plot_usage
 from suwr.plots.tradeoff import budget_curve, plot_budget, plot_fronts, plot_path
@@ -37,6 +38,7 @@ __all__ = [
     "plot_image_step",
     "plot_image_usage",
     "plot_lengths",
+    "plot_minimisation",
     "plot_narrative",
     "plot_path",
     "plot_prediction",

@@ -106,6 +106,7 @@ def page_data(
         "n_units": first.n_units,
         "classes": None if first.classes is None else [_label(c) for c in first.classes],
         "endings": ENDINGS,
+        "certificate": printable(first.certificate),
         "image": None if layout.image is None else list(layout.image),
         "hidden_values": cells is not None,
         "sampled": explanation.source is not None and explanation.source.sampled,

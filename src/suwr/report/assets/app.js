@@ -257,6 +257,7 @@ function fillFooter() {
   const listed = contents.length > 1 ? `${contents.slice(0, -1).join(", ")} and ${contents.at(-1)}` : contents[0];
   byId("footer").append(
     el("p", {}, `This file contains ${listed}. It makes no network requests. ${data.without_model}`),
+    ...(data.certificate ? [el("p", { id: "certificate" }, data.certificate)] : []),
     el("p", { id: "check", role: "status" }),
     el("p", {}, "Keys: ← and → move through the steps, ↑ and ↓ through the rows. ",
       `Created by suwr ${data.version}.`)

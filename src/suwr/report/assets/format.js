@@ -168,5 +168,7 @@ function stopText(data, ended, stop) {
 /** The narrative as text. */
 function narrativeText(data, narrative) {
   const lines = [`Row ${labelText(narrative.label)}. ${startText(data, narrative)}`];
-  return [...lines, ...stepLines(data, narrative), ...endingText(data, narrative)].join("\n");
+  const certificate = data.certificate && narrative.ended !== "open" ? [data.certificate] : [];
+  const ending = [...endingText(data, narrative), ...certificate];
+  return [...lines, ...stepLines(data, narrative), ...ending].join("\n");
 }

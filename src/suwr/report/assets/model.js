@@ -107,6 +107,13 @@ function uncertaintyFeatures(probabilities, mask) {
   return [entropy / Math.log(probabilities.length), first, second, left, shown];
 }
 
+/** The stop probability of a policy that stops by confidence: one half where the others have these odds. */
+function confidence(probabilities, odds) {
+  const place = ranking(probabilities)[0];
+  const others = probabilities.reduce((sum, p, i) => (i === place ? sum : sum + p), 0);
+  return (odds * probabilities[place]) / (odds * probabilities[place] + others);
+}
+
 /** Stop probability, selection scores and prediction, given the revealed values. */
 function evaluate(model, known) {
   const parts = { values: [], mask: [] };
@@ -129,7 +136,9 @@ function evaluate(model, known) {
   const gain = model.stop
     ? forward(model.stop, { [model.stop.inputs[0]]: uncertaintyFeatures(prediction, parts.mask) })[0]
     : part(model.gain)[0];
-  const stop = 1 / (1 + Math.exp(gain / model.stop_temperature));
+  const stop = model.stop_odds === null
+    ? 1 / (1 + Math.exp(gain / model.stop_temperature))
+    : confidence(prediction, model.stop_odds);
   return { stop, scores: part(model.select), prediction };
 }
 
@@ -156,7 +165,7 @@ function runPolicy(model, data, read) {
     const narrative = (rest) => ({ start: first.prediction, stop: first.stop, steps, cell, margin, ...rest });
     if (!budget && left.length > 0) margin = Math.min(margin, Math.abs(chance - 0.5));
     if (stop >= 0.5) {
-      const ended = left.length === 0 ? "everything" : budget ? "budget" : "decision";
+      const ended = left.length === 0 ? "everything" : budget ? model.budget_ending : "decision";
       return narrative({ ended, asking: null });
     }
     left.sort((a, b) => scores[b] - scores[a] || a - b);

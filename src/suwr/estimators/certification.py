@@ -1,0 +1,308 @@
+"""Certified stopping: choose the cheapest stopping rule whose risk is provably at most a level.
+
+Fixed-sequence testing rejects the hypothesis 'the risk is at least the level' for the policies of
+an ordered family until the first that fails. See ``docs/theory/guarantee.md``.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_consistent_length, column_or_1d
+
+from suwr._utils.validation import Interval, check_choice, check_real, parameter_error
+from suwr.estimators.certificate import RISKS, Certificate, policy_digest
+from suwr.estimators.risk_control import (
+    binomial_p_value,
+    fixed_sequence,
+    hoeffding_bentkus_p_value,
+    smallest_sample,
+)
+from suwr.estimators.risks import RiskFunction, losses_of
+from suwr.estimators.stopping_family import Calibration, Candidate, calibrate, ordered_family
+from suwr.exceptions import CertificationWarning
+from suwr.nn.paths import NEVER, never_stopping
+from suwr.nn.rollout import Policy
+
+if TYPE_CHECKING:
+    from suwr.estimators.base import BaseSUWR
+
+__all__ = ["Request", "certify"]
+
+FloatArray = NDArray[np.float64]
+# Rows that design the strata of `per='steps'` and the first policy of `abstain=True`; not tested.
+DESIGN_FRACTION = 0.2
+# Strata of steps begin where this fraction of the design rows has stopped.
+STEPS_FRACTION = 0.2
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of ``certify`` except for the calibration rows, validated."""
+
+    risk: str | RiskFunction
+    level: float
+    confidence: float
+    per: str | None
+    abstain: bool
+    tolerance: float | None
+    rule: str = "auto"
+
+    def __post_init__(self) -> None:
+        unit = Interval(Real, 0, 1, closed="neither")
+        check_real(self.level, "level", "certify", unit)
+        check_real(self.confidence, "confidence", "certify", unit)
+        if not callable(self.risk):
+            check_choice(self.risk, "risk", "certify", RISKS)
+        check_choice(self.rule, "rule", "certify", ("auto", "confidence", "gain"))
+        if self.per is not None:
+            check_choice(self.per, "per", "certify", ("steps",))
+        if not isinstance(self.abstain, bool):
+            raise parameter_error("abstain", "certify", "a bool", self.abstain)
+        if self.tolerance is not None:
+            check_real(self.tolerance, "tolerance", "certify", Interval(Real, 0, closed="neither"))
+
+    @property
+    def name(self) -> str:
+        """The name of the risk."""
+        return self.risk if isinstance(self.risk, str) else getattr(self.risk, "__name__", "risk")
+
+    def rule_of(self, model: BaseSUWR) -> str:
+        """What the certified policy stops by."""
+        classes = model._class_labels() is not None
+        if self.rule == "confidence" and not classes:
+            raise parameter_error("rule", "certify", "'auto' or 'gain' for a regressor", self.rule)
+        if self.rule != "auto":
+            return self.rule
+        by_class = classes and self.risk in ("disagreement", "error")
+        return "confidence" if by_class and model.weight_range_ is None else "gain"
+
+    def p_value(self, losses: FloatArray) -> float:
+        """The p-value of the hypothesis that the expected loss is at least the level."""
+        # Whether the losses of a function are always 0 or 1 is not known.
+        exact = self.risk in ("disagreement", "error")
+        test = binomial_p_value if exact else hoeffding_bentkus_p_value
+        return test(losses, self.level)
+
+
+class Outcome(NamedTuple):
+    """The risk of one policy on the calibration rows."""
+
+    p_value: float
+    risk: float
+    cost: float
+    answered: float
+    first_step: int | None
+
+
+def certify(model: BaseSUWR, X: Any, y: Any, groups: ArrayLike | None, request: Request) -> Any:
+    """Return a certified copy of a fitted model; see `CertifiableModel.certify`."""
+    table = model._read(X)
+    if table.n_rows == 0:
+        raise ValueError("'X_cal' must have at least one row.")
+    labels = _read_groups(groups, table.n_rows)
+    loss_of = losses_of(model, request.risk, y, table.n_rows, request.tolerance)
+    paths, full_loss, values = calibrate(model, table, loss_of, request.rule_of(model))
+    split = request.abstain or request.per is not None
+    design, tested = _split(table.n_rows, split)
+    family = ordered_family(paths)
+    tests = _Tests(request, paths, labels, design, tested)
+    if callable(request.risk):
+        p_full = tests.p_of(full_loss, np.ones(table.n_rows, dtype=bool))
+        if p_full > 1 - request.confidence:
+            raise ValueError(
+                f"The risk {request.name!r} cannot be certified: with all features revealed it is "
+                f"{full_loss.mean():.3g} on the calibration rows, and its p-value is {p_full:.3g}."
+            )
+    start = tests.first(family) if request.abstain else 0
+    outcomes: list[Outcome] = []
+    for candidate in family[start:]:
+        outcomes.append(
+            tests.outcome(candidate, paths[candidate.path].stop_at(candidate.threshold))
+        )
+        if outcomes[-1].p_value > 1 - request.confidence:
+            break
+    n_passed = fixed_sequence([o.p_value for o in outcomes], 1 - request.confidence)
+    # All of them are certified at once, so the cheapest may be chosen on the same rows.
+    for place in sorted(range(n_passed), key=lambda i: (outcomes[i].cost, i)):
+        candidate = family[start + place]
+        policy = paths[candidate.path].stopping_at(candidate.threshold)
+        # Rounding may move a row to the other side of the threshold.
+        found = tests.outcome(candidate, policy.rollout(values).n_steps)
+        if found.p_value <= 1 - request.confidence:
+            return _finish(model, request, labels, tests, paths[candidate.path], candidate, policy,
+                           found)  # fmt: skip
+    return _reveal_everything(model, request, labels, tests, paths[0].policy, full_loss)
+
+
+class _Tests:
+    """The tests of a policy: of all rows, of every group and of every number of steps."""
+
+    def __init__(
+        self,
+        request: Request,
+        paths: list[Calibration],
+        groups: NDArray[Any] | None,
+        design: NDArray[np.intp],
+        tested: NDArray[np.intp],
+    ) -> None:
+        self.request, self.paths = request, paths
+        self.design, self.tested = design, tested
+        self.strata = [tested]
+        if groups is not None:
+            self.strata = [tested[groups[tested] == g] for g in np.unique(groups)]
+
+    def p_of(self, loss: FloatArray, answered: NDArray[np.bool_]) -> float:
+        """The largest p-value of a stratum, each conditional on the rows being answered."""
+        return max(self.request.p_value(loss[rows[answered[rows]]]) for rows in self.strata)
+
+    def outcome(self, candidate: Candidate, steps: NDArray[np.intp]) -> Outcome:
+        """Test a policy by the number of steps of each row."""
+        path, row = self.paths[candidate.path], np.arange(len(steps))
+        loss, cost = path.loss[row, steps], path.cost[row, steps]
+        answered = path.answered(steps) if self.request.abstain else np.ones(len(steps), dtype=bool)
+        p, first_step = self.p_of(loss, answered), None
+        if self.request.per == "steps":
+            # The strata follow from the design rows alone.
+            first_step = int(np.quantile(steps[self.design], STEPS_FRACTION, method="higher"))
+            for last_step in range(first_step, int(steps.max()) + 1):
+                p = max(p, self.p_of(loss, answered & (steps <= last_step)))
+        used = self.tested[answered[self.tested]]
+        risk = float(loss[used].mean()) if len(used) else 0.0
+        return Outcome(p, risk, float(cost.mean()), float(answered.mean()), first_step)
+
+    def first(self, family: list[Candidate]) -> int:
+        """Return the first policy that answers enough of the design rows to be tested."""
+        needed = smallest_sample(self.request.level, 1 - self.request.confidence)
+        for number, candidate in enumerate(family):
+            path = self.paths[candidate.path]
+            answered = path.answered(path.stop_at(candidate.threshold))[self.design]
+            if answered.mean() * len(self.tested) >= 2 * needed:
+                return number
+        return len(family)
+
+
+def _split(n_rows: int, needed: bool) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Divide the rows into those that design the tests and those that are tested."""
+    if not needed:
+        return np.arange(0), np.arange(n_rows)
+    # The rows may be sorted. The seed is fixed, since a user must not be able to choose the split.
+    order = np.random.RandomState(0).permutation(n_rows)
+    n_design = max(1, round(DESIGN_FRACTION * n_rows))
+    return np.sort(order[:n_design]), np.sort(order[n_design:])
+
+
+def _read_groups(groups: ArrayLike | None, n_rows: int) -> NDArray[Any] | None:
+    if groups is None:
+        return None
+    labels = column_or_1d(np.asarray(groups))
+    check_consistent_length(labels, np.empty(n_rows))
+    missing = [value for value in labels.tolist() if value is None or value != value]
+    if missing:
+        raise parameter_error("groups", "certify", "a label for every row", missing[0])
+    return labels.astype(str)
+
+
+def _certificate(
+    model: BaseSUWR, request: Request, groups: NDArray[Any] | None, tests: _Tests
+) -> Certificate:
+    """Return a certificate without its results."""
+    return Certificate(
+        risk=request.name,
+        level=float(request.level),
+        confidence=float(request.confidence),
+        n_rows=len(tests.tested),
+        empirical_risk=0.0,
+        p_value=0.0,
+        mean_cost=0.0,
+        full_cost=float(model.units_.costs[model.selectable_units_].sum()),
+        rule=tests.paths[0].rule,
+        threshold=0.0,
+        tolerance=None if request.tolerance is None else float(request.tolerance),
+        groups=None if groups is None else tuple(np.unique(groups).tolist()),
+        abstain=request.abstain,
+        classes=model._class_labels() is not None,
+    )
+
+
+def _finish(
+    model: BaseSUWR,
+    request: Request,
+    groups: NDArray[Any] | None,
+    tests: _Tests,
+    path: Calibration,
+    candidate: Candidate,
+    policy: Policy,
+    found: Outcome,
+) -> Any:
+    """Return a copy of the model with the certified policy."""
+    certified = copy.copy(model)
+    certified.policy_ = policy
+    if path.sparsity_weight is not None:
+        certified.sparsity_weight_ = path.sparsity_weight
+    certificate = replace(
+        _certificate(model, request, groups, tests),
+        empirical_risk=found.risk,
+        p_value=found.p_value,
+        mean_cost=found.cost,
+        threshold=_stored(path.rule, candidate.threshold),
+        sparsity_weight=path.sparsity_weight,
+        steps=found.first_step,
+        answered=found.answered,
+    )
+    return _attach(certified, certificate)
+
+
+def _reveal_everything(
+    model: BaseSUWR,
+    request: Request,
+    groups: NDArray[Any] | None,
+    tests: _Tests,
+    policy: Policy,
+    full_loss: FloatArray,
+) -> Any:
+    """Return a copy of the model that reveals everything, with a warning."""
+    certified = copy.copy(model)
+    certified.max_steps = int(model.selectable_units_.sum())
+    certified.max_steps_ = certified._max_steps(certified.max_steps)
+    certified.policy_ = never_stopping(policy)
+    certified.policy_.max_steps = certified.max_steps_
+    weight = tests.paths[0].sparsity_weight
+    if weight is not None:
+        certified.sparsity_weight_ = weight
+    blank = _certificate(model, request, groups, tests)
+    certificate = replace(
+        blank,
+        empirical_risk=float(full_loss.mean()),
+        mean_cost=blank.full_cost,
+        threshold=_stored(blank.rule, -np.inf),
+        sparsity_weight=weight,
+        abstain=False,
+        reveals_everything=True,
+    )
+    needed = smallest_sample(request.level, 1 - request.confidence)
+    fewest = min(len(rows) for rows in tests.strata)
+    reason = ""
+    if fewest < needed:
+        where = "there are only" if groups is None else "the smallest group has only"
+        reason = f" At least {needed} rows are needed; {where} {fewest}."
+    warnings.warn(certificate.sentence + reason, CertificationWarning, stacklevel=4)
+    return _attach(certified, certificate)
+
+
+def _stored(rule: str, threshold: float) -> float:
+    """Return the threshold as odds or as a gain; infinity has no JSON form."""
+    return float(np.exp(threshold)) if rule == "confidence" else max(threshold, -NEVER)
+
+
+def _attach(certified: BaseSUWR, certificate: Certificate) -> BaseSUWR:
+    if hasattr(certified, "conformal_"):
+        del certified.conformal_
+    certified.certificate_ = replace(certificate, digest=policy_digest(certified))
+    return certified

@@ -1,0 +1,379 @@
+"""Certified stopping: the guarantee, its stronger forms, and the certified estimator everywhere."""
+
+import copy
+import json
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from typer.testing import CliRunner
+
+import suwr
+from suwr import Explanation, SUWRClassifier
+from suwr.cli import app
+from suwr.estimators.certificate import Certificate
+from suwr.estimators.poison import poison_check
+from suwr.estimators.risk_control import binomial_p_value, hoeffding_bentkus_p_value
+from suwr.estimators.stopping_family import thresholds
+from suwr.exceptions import CertificationWarning, ModelFileError
+
+SMALL = {"max_epochs": 1, "hidden_size": 16, "n_layers": 1, "n_predictors": 2, "random_state": 0}
+
+
+# The guarantee does not matter here, so that models may be certified on their training rows.
+
+
+@pytest.fixture(scope="module")
+def rows(cancer, classifier):
+    X, y = cancer
+    return X[list(classifier.feature_names_in_)], y.to_numpy()
+
+
+@pytest.fixture(scope="module")
+def model(classifier):
+    return classifier
+
+
+@pytest.fixture(scope="module")
+def certified(model, rows):
+    return model.certify(rows[0], level=0.03)
+
+
+@pytest.fixture(scope="module")
+def budgeted(model):
+    """The same policy with at most two steps."""
+    changed = copy.copy(model)
+    changed.max_steps = changed.max_steps_ = 2
+    changed.policy_ = copy.copy(model.policy_)
+    changed.policy_.max_steps = 2
+    return changed
+
+
+@pytest.fixture(scope="module")
+def regression(diabetes, regressor):
+    return regressor, *diabetes
+
+
+def full_probability(model, X):
+    return model.predict_masked(X, np.ones(X.shape, dtype=bool))
+
+
+def test_certificate_describes_the_certified_policy(certified, model, rows):
+    X, _ = rows
+    c = certified.certificate_
+    full = model.classes_[full_probability(model, X).argmax(axis=1)]
+    losses = certified.predict(X) != full
+    assert c.empirical_risk == pytest.approx(losses.mean())
+    assert c.p_value == pytest.approx(binomial_p_value(losses, 0.03))
+    assert c.p_value <= 0.05
+    assert c.mean_cost == pytest.approx(certified.cost(X).mean())
+    assert c.mean_cost < c.full_cost == 10
+    assert (c.n_rows, c.risk, c.rule) == (len(X), "disagreement", "confidence")
+    with pytest.raises(FrozenInstanceError):
+        c.level = 0.5
+
+
+def test_next_policy_of_the_family_fails_or_costs_as_much(certified, model, rows):
+    X, _ = rows
+    odds = np.exp(thresholds("confidence"))
+    full = model.classes_[full_probability(model, X).argmax(axis=1)]
+    place = int(np.searchsorted(odds, certified.certificate_.threshold))
+    other, outcomes = copy.copy(model), []
+    other.policy_ = copy.copy(model.policy_)
+    for threshold in odds[place : place + 15]:
+        other.policy_.stop_odds = float(threshold)
+        losses = other.predict(X) != full
+        outcomes.append((binomial_p_value(losses, 0.03) <= 0.05, other.cost(X).mean()))
+    n_passed = [passed for passed, _ in outcomes].index(False)
+    costs = [cost for _, cost in outcomes[:n_passed]]
+    assert certified.certificate_.mean_cost == pytest.approx(min(costs))
+
+
+def test_original_model_is_left_alone(model, rows):
+    before = model.predict_proba(rows[0])
+    for rule in ("confidence", "gain"):
+        other = model.certify(rows[0], level=0.1, rule=rule)
+        assert (other.select(rows[0]) != model.select(rows[0])).any()
+    assert not hasattr(model, "certificate_")
+    np.testing.assert_array_equal(model.predict_proba(rows[0]), before)
+
+
+def test_hidden_cells_do_not_influence_a_certified_model(certified, rows):
+    report = poison_check(certified, rows[0][:60], random_state=0)
+    assert report.passed
+    assert report.n_cells > 500
+
+
+def test_acquisition_follows_the_certified_policy(certified, model, rows):
+    X, _ = rows
+    explanation = certified.explain(X[:25])
+    assert [n.n_used for n in explanation] != [n.n_used for n in model.explain(X[:25])]
+    for (_, row), narrative in zip(X[:25].iterrows(), explanation, strict=True):
+        session = certified.acquire()
+        while not session.done:
+            session.observe({name: row[name] for name in session.next_columns})
+        assert session.narrative(narrative.row) == narrative
+    assert session.narrative().text().endswith(certified.certificate_.sentence)
+    if len(session.known) < 10:
+        assert session.go_on().narrative().certificate == ""
+
+
+def test_text_and_records_have_the_sentence(certified, model, rows):
+    explanation = certified.explain(rows[0][:3])
+    sentence = certified.certificate_.sentence
+    assert sentence == (
+        "Certified on 569 rows: with 95 % confidence, at most 3 % of new rows would be predicted "
+        "otherwise if all features were revealed."
+    )
+    assert explanation[0].text().splitlines()[-1] == sentence
+    assert Explanation.from_json(explanation.to_json()) == explanation
+    assert Explanation.from_frame(explanation.to_frame()) == explanation
+    assert sentence not in model.explain(rows[0][:3]).text()
+    # The certificate is for greedy decisions.
+    sampled = certified.explain(rows[0][:3], policy="sampled", random_state=0)
+    assert sentence not in sampled.text()
+
+
+@pytest.mark.parametrize("rule", ["confidence", "gain"])
+def test_saved_model_is_the_same(rule, model, rows, tmp_path):
+    certified = model.certify(rows[0], level=0.15, rule=rule)
+    assert certified.certificate_.rule == rule
+    certified.save(tmp_path / "m.suwr")
+    again = suwr.load(tmp_path / "m.suwr")
+    assert again.certificate_ == certified.certificate_
+    np.testing.assert_array_equal(again.predict_proba(rows[0]), certified.predict_proba(rows[0]))
+    np.testing.assert_array_equal(again.select(rows[0]), certified.select(rows[0]))
+    again.save(tmp_path / "again.suwr")
+    assert (tmp_path / "again.suwr").read_bytes() == (tmp_path / "m.suwr").read_bytes()
+
+
+def test_command_line_shows_the_certificate(certified, rows, tmp_path):
+    certified.save(tmp_path / "m.suwr")
+    answers = "".join(f"{value}\n" for value in ["unknown"] * 10) + "\n"
+    words = ["ask", str(tmp_path / "m.suwr"), "--record", str(tmp_path / "r.json")]
+    done = CliRunner().invoke(app, words, input=answers)
+    assert done.exit_code == 0, done.output
+    assert "with 95 % confidence" in " ".join(done.output.split())
+    assert json.loads((tmp_path / "r.json").read_text())["narratives"][0]["certificate"]
+
+
+def test_changes_are_refused(certified, rows):
+    with pytest.raises(ValueError, match="set_params would change a certified SUWRClassifier"):
+        certified.set_params(max_steps=2)
+    with pytest.raises(ValueError, match="fit would change a certified"):
+        certified.fit(*rows)
+    with pytest.raises(ValueError, match="certified already"):
+        certified.certify(rows[0])
+    with pytest.raises(ValueError, match="'sparsity_weight' parameter cannot be chosen"):
+        certified.predict(rows[0], sparsity_weight=0.1)
+    assert not hasattr(clone(certified), "certificate_")
+
+
+@pytest.mark.parametrize("change", ["weights", "attribute", "odds", "certificate"])
+def test_changed_models_are_detected(change, certified, rows, tmp_path):
+    changed = copy.deepcopy(certified)
+    changed.predict(rows[0][:3])
+    if change == "weights":
+        next(changed.policy_.network.parameters()).data.mul_(1.001)
+        changed._verified = None
+    elif change == "attribute":
+        changed.max_steps = 2
+    elif change == "odds":
+        changed.policy_.stop_odds = 0.5
+    else:
+        changed.certificate_ = Certificate.from_dict(
+            certified.certificate_.to_dict() | {"digest": "0"}
+        )
+    for use in (changed.predict, changed.select, changed.explain):
+        with pytest.raises(ValueError, match="changed after it was certified"):
+            use(rows[0][:3])
+    with pytest.raises(ValueError, match="changed after it was certified"):
+        changed.save(tmp_path / "m.suwr")
+
+
+def test_forged_certificates_are_refused(certified, model):
+    from suwr.estimators.container import pack, unpack
+    from suwr.estimators.io import from_bytes, to_bytes
+
+    text, tensors = unpack(to_bytes(certified), "m")
+    state = json.loads(text)
+    assert state["format"] == 2
+    assert json.loads(unpack(to_bytes(model), "m")[0])["format"] == 1
+    for change in (
+        {"level": 2.0}, {"threshold": 0.5}, {"digest": "00"}, {"level": "0.1"}, {"n_rows": 0},
+        {"rule": "other"}, {"abstain": 1}, {"sparsity_weight": 0.1}, {"more": 1},
+    ):  # fmt: skip
+        forged = {**state, "certificate": state["certificate"] | change}
+        with pytest.raises(ModelFileError):
+            from_bytes(pack(json.dumps(forged), dict(tensors)))
+
+
+def test_everything_is_revealed_if_nothing_else_passes(budgeted, rows, tmp_path):
+    X, _ = rows
+    with pytest.warns(CertificationWarning, match="At least 59 rows are needed; there are only 30"):
+        certified = budgeted.certify(X[:30])
+    c = certified.certificate_
+    assert c.reveals_everything
+    assert (c.empirical_risk, c.mean_cost) == (0.0, 10.0)
+    # More steps than the original model may take.
+    assert certified.select(X).all()
+    full = full_probability(budgeted, X)
+    np.testing.assert_array_equal(certified.predict(X), budgeted.classes_[full.argmax(axis=1)])
+    assert "all features are revealed" in certified.explain(X[:1]).text()
+    certified.save(tmp_path / "m.suwr")
+    assert suwr.load(tmp_path / "m.suwr").select(X).all()
+
+
+def test_error_and_loss_by_hand(model, rows):
+    X, y = rows
+    stopped = model.certify(X, y, risk="error", level=0.1)
+    full = full_probability(model, X)
+    wrong = (stopped.predict(X) != y) & (model.classes_[full.argmax(axis=1)] == y)
+    assert stopped.certificate_.empirical_risk == pytest.approx(wrong.mean())
+
+    stopped = model.certify(X, y, risk="loss", level=0.2)
+    assert stopped.certificate_.rule == "gain"
+    row, number = np.arange(len(y)), np.searchsorted(model.classes_, y)
+    final = stopped.predict_masked(X, stopped.select(X))
+    excess = np.log(full[row, number]) - np.log(final[row, number])
+    losses = np.clip(excess / model.constant_loss_, 0, 1)
+    assert stopped.certificate_.empirical_risk == pytest.approx(losses.mean(), abs=1e-6)
+    assert stopped.certificate_.p_value == pytest.approx(
+        hoeffding_bentkus_p_value(losses, 0.2), rel=1e-3
+    )
+
+
+def test_risk_functions(model, rows):
+    X, _ = rows
+
+    def distance(prediction, full, y):
+        assert y is None
+        return np.abs(prediction - full).sum(axis=1) / 2
+
+    certified = model.certify(X, risk=distance, level=0.2)
+    assert certified.certificate_.risk == "distance"
+    assert "the expected risk (distance) of a new row is at most 20 %" in str(
+        certified.certificate_
+    )
+    with pytest.raises(ValueError, match=r"must return one number in \[0, 1\] per row"):
+        model.certify(X, risk=lambda prediction, full, y: 2 * np.ones(len(X)))
+    with pytest.raises(ValueError, match="with all features revealed it is 1"):
+        model.certify(X, risk=lambda prediction, full, y: np.ones(len(X)))
+
+
+def test_guarantee_holds_in_every_group(model, rows):
+    X, _ = rows
+    groups = np.where(X.iloc[:, 0] > X.iloc[:, 0].median(), "large", "small")
+    certified = model.certify(X, level=0.15, groups=groups)
+    full = model.classes_[full_probability(model, X).argmax(axis=1)]
+    losses = certified.predict(X) != full
+    p_values = [binomial_p_value(losses[groups == g], 0.15) for g in ("large", "small")]
+    assert certified.certificate_.p_value == pytest.approx(max(p_values))
+    assert max(p_values) <= 0.05
+    assert certified.certificate_.groups == ("large", "small")
+    assert "in each group (large, small)" in certified.certificate_.sentence
+    rare = np.where(np.arange(len(X)) < 5, "rare", "usual")
+    with pytest.warns(CertificationWarning, match="the smallest group has only 5"):
+        assert model.certify(X, groups=rare).certificate_.reveals_everything
+
+
+def test_guarantee_holds_per_number_of_steps(model, rows):
+    X, _ = rows
+    certified = model.certify(X, level=0.15, per="steps")
+    c = certified.certificate_
+    order = np.random.RandomState(0).permutation(len(X))
+    tested = np.sort(order[round(0.2 * len(X)) :])
+    assert c.n_rows == len(tested)
+    steps = certified.cost(X)[tested]
+    full = model.classes_[full_probability(model, X).argmax(axis=1)]
+    losses = (certified.predict(X) != full)[tested]
+    found = [binomial_p_value(losses[steps <= t], 0.15) for t in range(c.steps, 11)]
+    assert c.p_value == pytest.approx(max(found))
+    assert max(found) <= 0.05
+    assert f"for every t ≥ {c.steps}" in c.sentence
+
+
+def test_abstention(budgeted, rows, tmp_path):
+    X, _ = rows
+    certified = budgeted.certify(X, level=0.2, abstain=True)
+    answered = certified.answered(X)
+    c = certified.certificate_
+    assert answered.mean() == pytest.approx(c.answered)
+    assert 0 < c.answered < 1
+    full = budgeted.classes_[full_probability(budgeted, X).argmax(axis=1)]
+    tested = np.sort(np.random.RandomState(0).permutation(len(X))[round(0.2 * len(X)) :])
+    losses = (certified.predict(X) != full)[tested][answered[tested]]
+    assert c.p_value == pytest.approx(binomial_p_value(losses, 0.2))
+    endings = np.array([n.ended for n in certified.explain(X)])
+    np.testing.assert_array_equal(endings == "abstained", ~answered)
+    refused = certified.explain(X)[int(np.argmin(answered))]
+    assert "Abstained: not certain enough" in refused.text()
+    assert "of answered rows" in c.sentence
+    row = X.iloc[int(np.argmin(answered))]
+    session = certified.acquire()
+    while not session.done:
+        session.observe({name: row[name] for name in session.next_columns})
+    assert session.narrative().ended == "abstained"
+    assert budgeted.answered(X).all()
+
+
+def test_regression_with_a_tolerance(regression):
+    model, X, y = regression
+    full = full_probability(model, X)
+    certified = model.certify(X, level=0.2, tolerance=20.0)
+    away = np.abs(certified.predict(X) - full) > 20
+    assert certified.certificate_.empirical_risk == pytest.approx(away.mean())
+    assert "differently by more than 20" in certified.certificate_.sentence
+    certified = model.certify(X, y, risk="error", level=0.2, tolerance=60.0)
+    wrong = (np.abs(certified.predict(X) - y) > 60) & (np.abs(full - y) <= 60)
+    assert certified.certificate_.empirical_risk == pytest.approx(wrong.mean())
+    certified = model.certify(X, y, risk="loss", level=0.3, tolerance=60.0)
+    excess = (certified.predict(X) - y) ** 2 - (full - y) ** 2
+    losses = np.clip(excess / 3600, 0, 1)
+    assert certified.certificate_.empirical_risk == pytest.approx(losses.mean(), abs=1e-6)
+
+
+def test_range_model_is_certified_at_one_weight(rows, tmp_path):
+    X, y = rows[0].iloc[:, :4], rows[1]
+    model = SUWRClassifier(**SMALL, sparsity_weight=(0.005, 0.5)).fit(X[:200], y[:200])
+    X_cal = X[200:]
+    certified = model.certify(X_cal, level=0.2)
+    weight = certified.certificate_.sparsity_weight
+    assert certified.certificate_.rule == "gain"
+    assert 0.005 <= weight <= 0.5
+    assert certified.sparsity_weight_ == weight
+    certified.save(tmp_path / "m.suwr")
+    again = suwr.load(tmp_path / "m.suwr")
+    np.testing.assert_array_equal(again.select(X_cal), certified.select(X_cal))
+    with pytest.raises(ValueError, match="certified for one policy"):
+        again.cost(X_cal, mean_features=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"level": 0}, r"'level' parameter of certify must be a float in the range \(0, 1\)"),
+        ({"confidence": 1.0}, "'confidence' parameter of certify"),
+        ({"risk": "other"}, "'risk' parameter of certify must be one of 'disagreement'"),
+        ({"per": "rows"}, "'per' parameter of certify"),
+        ({"abstain": 1}, "'abstain' parameter of certify must be a bool"),
+        ({"tolerance": 1.0}, "'tolerance' parameter of certify must be None for a classifier"),
+        ({"risk": "error"}, "'y_cal' parameter of certify is required if risk='error'"),
+        ({"y_cal": ["unknown"] * 569}, "only classes that the model was fitted with"),
+        ({"groups": [1, 2]}, "inconsistent numbers of samples"),
+        ({"groups": [None] * 569}, "a label for every row"),
+        ({"rule": "other"}, "'rule' parameter of certify"),
+    ],
+)
+def test_bad_arguments(arguments, message, model, rows):
+    with pytest.raises(ValueError, match=message):
+        model.certify(rows[0], **arguments)
+
+
+def test_bad_arguments_of_a_regression(regression):
+    model, X, _ = regression
+    with pytest.raises(ValueError, match="'tolerance' parameter of certify must be a float"):
+        model.certify(X)
+    with pytest.raises(ValueError, match="'auto' or 'gain' for a regressor"):
+        model.certify(X, tolerance=1.0, rule="confidence")
