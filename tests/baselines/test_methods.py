@@ -55,7 +55,7 @@ def test_l2x_selects_per_row():
     rng = np.random.RandomState(0)
     X = rng.randn(1000, 3)
     y = (np.where(X[:, 0] > 0, X[:, 1], X[:, 2]) > 0).astype(int)
-    model = fit("L2XClassifier", X, y, max_steps=1, max_epochs=25)
+    model = fit("L2XClassifier", X, y, max_steps=1, max_epochs=40)
     masks = model.select(X)
     assert model.score(X, y) > 0.85
     relevant = np.where(X[:, 0] > 0, 1, 2)

@@ -1,6 +1,8 @@
 """The embedded model computes the same narratives as Python, in a real browser."""
 
 import base64
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import page_data
@@ -35,6 +37,19 @@ def numbers(narrative):
     return [stop for stop, _ in states], [prediction for _, prediction in states]
 
 
+def python_text(narrative, found):
+    """Python's wording of the numbers of the page, which may round to another percentage."""
+    stops, predictions = found["stops"], [tuple(p) for p in found["predictions"]]
+    steps = tuple(
+        replace(step, stop_probability=stop, prediction_before=before, prediction=after)
+        for step, stop, (before, after) in zip(
+            narrative.steps, stops[1:], pairwise(predictions), strict=True
+        )
+    )
+    start, stop = predictions[0], stops[0]
+    return replace(narrative, start=start, start_stop_probability=stop, steps=steps).text()
+
+
 @pytest.mark.parametrize("name", ["cancer", "mixed", "digits", "informed", "diabetes", "shared"])
 def test_every_narrative_agrees_with_python(name, pages, open_page, record_property):
     path, explanation = pages(name)
@@ -55,7 +70,7 @@ def test_every_narrative_agrees_with_python(name, pages, open_page, record_prope
         worst = max(worst, np.abs(np.subtract(stops, found["stops"])).max())
         difference = np.abs(np.subtract(predictions, found["predictions"])).max() / scale
         worst = max(worst, difference)
-        assert found["text"] == narrative.text()
+        assert found["text"] == python_text(narrative, found)
     record_property("near_ties", near_ties)
     record_property("largest_difference", float(worst))
     assert worst < TOLERANCE
@@ -92,7 +107,7 @@ def test_range_model_agrees_at_the_chosen_sparsity_weight(trainer, weight, open_
     computed = open_page(path).evaluate(COMPUTE)
     assert np.mean([len(found["units"]) for found in computed]) > 1
     for narrative, found in zip(explanation, computed, strict=True):
-        assert found["text"] == narrative.text()
+        assert found["text"] == python_text(narrative, found)
         for ours, theirs in zip(
             numbers(narrative), (found["stops"], found["predictions"]), strict=True
         ):
