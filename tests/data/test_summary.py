@@ -22,14 +22,6 @@ def test_distinct_values_of_discrete_columns():
     assert ColumnSummary.of(np.arange(MAX_VALUES + 1.0)).values is None
 
 
-@pytest.mark.parametrize("kind", ["continuous", "discrete"])
-def test_share_below_by_counting(rng, kind):
-    present = rng.randn(2000) if kind == "continuous" else rng.randint(0, 4, 2000).astype(float)
-    summary = ColumnSummary.of(present)
-    for value in [*present[:50], -9.0, 9.0]:
-        assert summary.share_below(value) == pytest.approx((present < value).mean(), abs=0.05)
-
-
 def test_far_outside():
     summary = ColumnSummary.of(np.arange(18.0, 80.0))
     assert not summary.is_far(79)

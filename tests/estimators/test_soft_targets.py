@@ -53,7 +53,7 @@ def test_weights_count_in_the_mean(problem):
 
 def test_probabilities_are_learned(problem):
     X, P = problem
-    model = SUWRClassifier(**{**SMALL, "max_epochs": 15, "hidden_size": 16}).fit(X, P)
+    model = SUWRClassifier(**{**SMALL, "max_epochs": 30, "hidden_size": 16}).fit(X, P)
     everything = np.ones(X.shape, dtype=bool)
     error = abs(model.predict_masked(X, everything) - P).mean()
     # Labels would be learned as 0 and 1, at a mean distance of 0.2 from P.

@@ -4,6 +4,7 @@ import copy
 import hashlib
 import json
 import pickle
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -262,18 +263,16 @@ def test_sessions_give_the_receipts_of_explain(fitted):
 
 
 def test_certificate_must_be_that_of_the_model(fitted):
-    class Certificate:
-        def to_dict(self):
-            return {"risk": "disagreement", "level": np.float64(0.05).item(), "groups": ("a",)}
-
     model, X, receipts = fitted("mixed")
-    certified = copy.copy(model)
-    certified.certificate_ = Certificate()
+    certified = model.certify(X, level=0.4, confidence=0.6)
     receipt = certified.explain(X[:1])[0].receipt()
-    assert receipt.certificate == {"risk": "disagreement", "level": 0.05, "groups": ["a"]}
+    assert receipt.certificate == json.loads(json.dumps(certified.certificate_.to_dict()))
     assert verify(receipt.to_json(), certified)
-    assert "certificate" in verify(receipt, model).reason
-    assert "certificate" in verify(receipts[0], certified).reason
+    forged = replace(receipt, certificate={**receipt.certificate, "level": 0.01})
+    assert "certificate" in verify(forged, certified).reason
+    # The certificate is part of the model file, whose digest a receipt contains.
+    assert "digests" in verify(receipt, model).reason
+    assert "digests" in verify(receipts[0], certified).reason
 
 
 def test_other_models_are_refused(fitted):

@@ -7,7 +7,6 @@ answers to expect; model files contain them.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -81,26 +80,6 @@ class ColumnSummary:
         """Whether a value is outside the `usual_range`."""
         low, high = self.usual_range
         return not low <= value <= high
-
-    def share_below(self, value: float) -> float:
-        """Return the share of training values below ``value``, to within 5 %.
-
-        Examples
-        --------
-        >>> summary = ColumnSummary.of(np.arange(1.0, 101.0))
-        >>> [summary.share_below(v) for v in (0, 25, 62.5, 200)]
-        [0.0, 0.25, 0.625, 1.0]
-        """
-        left, right = bisect_left(self.quantiles, value), bisect_right(self.quantiles, value)
-        if left in (0, len(self.quantiles)):
-            return float(left > 0)
-        if right > left + 1:
-            # A value of many rows: those below it end somewhere before the first quantile.
-            position = left - 0.5
-        else:
-            below, above = self.quantiles[left - 1], self.quantiles[left]
-            position = left - 1 + (value - below) / (above - below)
-        return position / (N_QUANTILES - 1)
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> ColumnSummary:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from suwr._utils.text import percent, printable
+from suwr._utils.text import format_label, percent
 from suwr.explanation import Narrative, Prediction
 
 __all__ = ["ModelNarrative"]
@@ -47,10 +47,10 @@ class ModelNarrative(Narrative):
     def comparison(self) -> str:
         """The output of the model beside that of the revealed features, as a sentence."""
         if self.classes is None:
-            says, alone = f"{self.model_output[0]:.4g}", f"{self.prediction[0]:.4g}"
+            says, alone = self._format(self.model_output), self._format(self.prediction)
         else:
             place = self.model_output.index(max(self.model_output))
-            label = printable(self.classes[place])
+            label = format_label(self.classes[place])
             says = f"{label} {percent(self.model_output[place])}"
             alone = f"{label} {percent(self.prediction[place])}"
         return f"The model says {says}; from these features alone: {alone}."

@@ -259,9 +259,11 @@ def _fidelity(subject: Subject) -> Any:
 
 
 def _calibration(subject: Subject) -> Any:
-    if not set(subject.y.tolist()) <= set(subject.classes or ()):
+    """Draw the calibration of an estimator; a `suwr.SUWRExplainer` has no labels."""
+    evaluate = getattr(subject.model, "evaluate", None)
+    if evaluate is None or not set(subject.y.tolist()) <= set(subject.classes or ()):
         return None
-    return plot_calibration(subject.model.evaluate(subject.X, subject.y))
+    return plot_calibration(evaluate(subject.X, subject.y))
 
 
 def _masks(subject: Subject) -> Any:
