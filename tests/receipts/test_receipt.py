@@ -25,7 +25,8 @@ def lending(ended="decision", margins=(0.1, 0.2, 1e-7), **origin):
     panel = Step({"panel": {"7": 1.5, "1": None}, "late": {"late": True}}, 0.25, start, middle)
     town = Step({"town": {"town": 'Öl "x"\n'}}, 0.75, middle, end)
     source = Origin(origin.pop("issuer", StubIssuer()), margins, **origin)
-    return Narrative("A-1", start, 0.125, (panel, town), ended, ("paid", "late"), 5, source)
+    steps, classes = (panel, town), ("paid", "late")
+    return Narrative("A-1", start, 0.125, steps, ended, classes, 5, origin=source)
 
 
 RECEIPT = lending().receipt()
