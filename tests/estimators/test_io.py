@@ -254,6 +254,14 @@ def test_unknown_fields_are_named(part):
         from_bytes(forged(state, tensors))
 
 
+def test_categories_of_mixed_types_are_refused():
+    state, tensors = take_apart(subject("classifier")[0].read_bytes())
+    code = next(c for c in state["encoder"]["codes"] if c["categories"] is not None)
+    code["categories"][-1] = True if isinstance(code["categories"][0], str) else "x"
+    with pytest.raises(ModelFileError, match="has categories of mixed types"):
+        from_bytes(forged(state, tensors))
+
+
 @pytest.mark.parametrize("family", list(ACCIDENTS))
 def test_accidental_damage_is_refused_or_harmless(family):
     data = subject("classifier")[0].read_bytes()

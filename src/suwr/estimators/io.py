@@ -312,6 +312,9 @@ def _check_encoder(encoder: TableEncoder) -> None:
             if len(code.categories) > MAX_CATEGORIES:
                 raise ModelFileError(f"Its column {name[:40]!r} has too many categories.")
             _check_scalars(code.categories, f"The categories of its column {name[:40]!r}")
+            # The type of the column is that of its first category.
+            if len({(isinstance(c, str), isinstance(c, bool)) for c in code.categories}) > 1:
+                raise ModelFileError(f"Its column {name[:40]!r} has categories of mixed types.")
 
 
 def _check_scalars(values: Any, what: str) -> None:
