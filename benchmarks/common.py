@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import platform
+import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -15,9 +16,10 @@ import suwr
 
 
 def machine() -> dict[str, Any]:
-    """Date, hardware, versions and command of a run."""
+    """Date, commit, hardware, versions and command of a run."""
     return {
         "date": datetime.date.today().isoformat(),
+        "commit": _commit(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
         **_gpu(),
@@ -25,6 +27,13 @@ def machine() -> dict[str, Any]:
         | {"suwr": suwr.__version__},
         "command": " ".join(["python", *sys.argv]),
     }
+
+
+def _commit() -> str:
+    """The commit of the working tree, marked if it has changes."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "unknown"
 
 
 def _gpu() -> dict[str, str]:
