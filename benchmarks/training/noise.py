@@ -22,7 +22,6 @@ from joblib import Parallel, delayed
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from common import machine, write_json
-
 from suwr import SUWRClassifier, SUWRRegressor
 from suwr.exceptions import UninformativeModelWarning
 
@@ -66,8 +65,8 @@ def table(result: dict[str, Any]) -> str:
     lines = [
         "# Fits to pure noise",
         "",
-        f"{N_ROWS} rows of {N_COLUMNS} columns that are independent of the target; default settings; "
-        f"losses on {N_TEST:,} further rows ({about['machine']}, {about['date']}, commit "
+        f"{N_ROWS} rows of {N_COLUMNS} columns that are independent of the target; default "
+        f"settings; losses on {N_TEST:,} further rows ({about['machine']}, {about['date']}, commit "
         f"{about['commit']}).",
         "",
         "| | fits | select features | lose a standard error or more | warned | largest excess loss "
