@@ -40,10 +40,11 @@ CONTEXT_UNITS = 3
 def informative(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: Folds) -> Tensor:
     """Test whether features are informative, or whether the predictors have only memorised rows.
 
-    The cross-fitted loss without features is compared with the losses with all features and with
-    every single unit, by one-sided paired t-tests with Bonferroni correction. Features are taken to
-    be uninformative if no test is significant although all features reduce the loss of the
-    predictors' own training rows.
+    Features are taken to be uninformative if all of them together reduce the loss of the predictors'
+    own training rows, but not the cross-fitted loss, and no single unit reduces that significantly
+    (one-sided paired t-tests with Bonferroni correction). All features need not be significant:
+    predictors that have memorised noise are much worse than a constant on other rows, while an
+    interaction that they have begun to learn makes them slightly better.
 
     Parameters
     ----------
@@ -67,19 +68,19 @@ def informative(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, fold
         return to_models(loss.of_prediction(prediction, rows.targets) * rows.weight)
 
     units = torch.arange(inputs.n_units, device=rows.device)
-    masks = [~nothing, *(inputs.add(nothing, unit) for unit in units)]
     baseline = losses(nothing)
-    gains = torch.stack([baseline - losses(mask) for mask in masks])
+    gains = torch.stack([baseline - losses(inputs.add(nothing, unit)) for unit in units])
+    together = (baseline - losses(~nothing)).mean(dim=-1) > 0
     in_fold = losses(nothing, network.in_fold) - losses(~nothing, network.in_fold)
     memorised = in_fold.mean(dim=-1) > MIN_TRAINING_GAIN
     network.train()
     n = gains.shape[-1]
     if n < 2:
-        return ~memorised
+        return together | ~memorised
     error = gains.std(dim=-1) / n**0.5
     statistic = gains.mean(dim=-1) / error.clamp_min(torch.finfo(error.dtype).tiny)
-    threshold = float(student.isf(LEVEL / len(masks), n - 1))
-    return (statistic > threshold).any(dim=0) | ~memorised
+    threshold = float(student.isf(LEVEL / inputs.n_units, n - 1))
+    return (statistic > threshold).any(dim=0) | together | ~memorised
 
 
 @torch.no_grad()
