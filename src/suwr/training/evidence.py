@@ -40,11 +40,11 @@ CONTEXT_UNITS = 3
 def informative(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: Folds) -> Tensor:
     """Test whether features are informative, or whether the predictors have only memorised rows.
 
-    Features are taken to be uninformative if all of them together reduce the loss of the predictors'
-    own training rows, but not the cross-fitted loss, and no single unit reduces that significantly
-    (one-sided paired t-tests with Bonferroni correction). All features need not be significant:
-    predictors that have memorised noise are much worse than a constant on other rows, while an
-    interaction that they have begun to learn makes them slightly better.
+    Features are taken to be uninformative if all of them together reduce the loss on the training
+    rows of the predictors, but not the cross-fitted loss, and no single unit reduces the latter
+    significantly (one-sided paired t-tests with Bonferroni correction). For all features together,
+    any reduction suffices: predictors that have memorised noise are much worse than a constant on
+    other rows, while an interaction that they have begun to learn makes them slightly better.
 
     Parameters
     ----------
