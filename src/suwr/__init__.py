@@ -11,6 +11,7 @@ __version__ = "0.2.0"
 
 # Public name → module. Imported on first use: `import suwr` stays fast and does not import torch.
 _EXPORTS = {
+    "Column": "suwr.data.columns",
     "Explanation": "suwr.explanation",
     "Narrative": "suwr.explanation",
     "Patches": "suwr.data.units",
@@ -40,6 +41,7 @@ _DEPRECATED = {
 }
 
 __all__ = [
+    "Column",
     "Explanation",
     "Narrative",
     "Patches",
@@ -64,6 +66,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from suwr import audit, baselines, exact, exceptions, plots
+    from suwr.data.columns import Column
     from suwr.data.units import Patches
     from suwr.estimators.classifier import SUWRClassifier
     from suwr.estimators.io import load

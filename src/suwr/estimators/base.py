@@ -68,6 +68,7 @@ class BaseSUWR(CertifiableModel):
         "training": [None, TrainingConfig, Mapping],
         "checkpoint": [None, str, os.PathLike],
         "predictor": None,
+        "columns": [None, Mapping],
     }
 
     weight_range_: WeightRange | None
@@ -95,6 +96,7 @@ class BaseSUWR(CertifiableModel):
         predictor: Any = None,
         training: TrainingConfig | Mapping[str, Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        columns: Mapping[str, Any] | None = None,
         device: str = "auto",
         random_state: Any = None,
         verbose: int = 0,
@@ -115,6 +117,7 @@ class BaseSUWR(CertifiableModel):
         self.predictor = predictor
         self.training = training
         self.checkpoint = checkpoint
+        self.columns = columns
         self.device = device
         self.random_state = random_state
         self.verbose = verbose

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suwr._utils.optional import require
-from suwr._utils.text import format_number, format_value
+from suwr._utils.text import format_number
 from suwr.plots._style import (
     COLOURS,
     GREY,
@@ -67,7 +67,9 @@ def plot_narrative(narrative: Narrative, ax: Any = None) -> Any:
     else:
         low, high = _draw_classes(ax, values, narrative.classes, place)
     _draw_stops(ax, narrative.stop_probabilities, place, low, high)
-    lines = [f"{t}. {_step_label(step)}" for t, step in enumerate(narrative.steps, start=1)]
+    lines = [
+        f"{t}. {_step_label(narrative, step)}" for t, step in enumerate(narrative.steps, start=1)
+    ]
     ax.set_yticks(place, ["nothing revealed", *lines])
     ax.set_ylim(n_states - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
@@ -85,12 +87,14 @@ def _title(narrative: Narrative) -> str:
     return f"Row {plain(narrative.row)}: {plain(narrative.label)} ({probability}), from {used}"
 
 
-def _step_label(step: Step) -> str:
+def _step_label(narrative: Narrative, step: Step) -> str:
     """Return the revealed columns and values; names are truncated before values are."""
+    words = narrative.description
     if len(step.values) > _MAX_VALUES:
-        return plain(step.unit)
+        return plain(words.step_label(step))
     return ", ".join(
-        f"{plain(c, 28)} = {plain(format_value(v), 14)}" for c, v in step.values.items()
+        f"{plain(words.column_text(c), 28)} = {plain(words.column(c).value_text(v), 14)}"
+        for c, v in step.values.items()
     )
 
 

@@ -8,7 +8,7 @@ const state = { row: 0, step: 0, history: [], showHidden: false, brush: range?.h
 let unpacked = null;
 let visible = [];
 
-/** The data of the page. Names are shown, never compared with anything else, so they are made printable here. */
+/** The data of the page, with the display names of columns and units, made printable. */
 function readData(text) {
   const read = JSON.parse(text);
   if (read.receipts) {
@@ -16,8 +16,13 @@ function readData(text) {
     read.receipts.columns = [...read.columns];
     read.receipts.units = read.units.map((unit) => unit.name);
   }
-  read.columns = read.columns.map(printable);
-  read.units.forEach((unit) => { unit.name = printable(unit.name); });
+  for (const unit of read.units) {
+    unit.alone = unit.columns.length === 1 && read.columns[unit.columns[0]] === unit.name;
+    unit.patch = unit.label !== undefined;
+    const label = unit.alone ? read.descriptions[unit.columns[0]]?.label : unit.label;
+    unit.name = printable(label ?? unit.name);
+  }
+  read.columns = read.columns.map((name, c) => printable(read.descriptions[c]?.label ?? name));
   return read;
 }
 

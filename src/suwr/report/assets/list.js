@@ -5,7 +5,7 @@ const ROWS_AT_ONCE = 100;
 /** The searchable text of a row, in lower case. */
 function searchText(data, row) {
   const narrative = recordedNarrative(row);
-  const facts = narrative.steps.map((step) => readingText(data, step.units, narrative.cell));
+  const facts = narrative.steps.map((step) => readingText(data, step.units, narrative.cell, false));
   const { prediction } = lastState(narrative);
   const truth = row.truth === undefined ? "" : labelText(row.truth);
   return [row.label, outcomeText(prediction, data.classes), truth, ...facts].join("\n").toLowerCase();
