@@ -26,6 +26,7 @@ _EXPORTS = {
     "minimisation_report": "suwr.estimators.minimisation",
     "score_partitions": "suwr.scale.scoring",
     "sparsity_path": "suwr.estimators.sparsity_path",
+    "stability": "suwr.estimators.stability",
     "verify": "suwr.estimators.verification",
 }
 
@@ -61,6 +62,7 @@ __all__ = [
     "plots",
     "score_partitions",
     "sparsity_path",
+    "stability",
     "verify",
 ]
 
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
     from suwr.estimators.minimisation import minimisation_report
     from suwr.estimators.regressor import SUWRRegressor
     from suwr.estimators.sparsity_path import sparsity_path
+    from suwr.estimators.stability import stability
     from suwr.estimators.verification import verify
     from suwr.explainer.explainer import SUWRExplainer
     from suwr.explanation import Explanation, Narrative
