@@ -140,6 +140,9 @@ def test_changed_number_gives_the_narrative_of_python(pages, open_page):
     field.fill("many")
     field.press("Enter")
     assert field.get_attribute("aria-invalid") == "true"
+    cell = page.locator(".cell", has=field)
+    assert cell.get_by_role("alert").text_content().startswith("Please enter a number")
+    assert cell.get_by_role("alert").is_visible()
     assert text_of(page) == expected.text()
     field.fill("")
     field.press("Enter")

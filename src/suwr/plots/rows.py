@@ -156,7 +156,8 @@ def plot_usage(
             for unit in units
         ]
     ).reshape(len(units), len(columns))
-    ax = new_axes(ax, (3.0 + 0.85 * len(columns), 1.2 + 0.36 * max(len(units), 1)))
+    width = 0.085 * max(10, *(len(line) for head, _ in columns for line in head.split("\n")))
+    ax = new_axes(ax, (3.0 + width * len(columns), 1.2 + 0.36 * max(len(units), 1)))
     if not units:
         ax.set_axis_off()
         ax.text(0.5, 0.5, "No row reveals a feature.", ha="center", transform=ax.transAxes)

@@ -28,7 +28,7 @@ FORMAT = 3
 MAX_WEIGHT_BYTES = 3 * 2**20
 # Concatenated in this order into one script.
 SCRIPTS = ("format.js", "words.js", "parse.js", "model.js", "check.js", "dom.js", "charts.js",
-           "image.js", "list.js", "narrative.js", "receipt.js", "app.js")  # fmt: skip
+           "image.js", "list.js", "narrative.js", "summary.js", "receipt.js", "app.js")  # fmt: skip
 STYLES = ("page.css", "parts.css")
 # From here on, integers are not exact in JavaScript.
 _INEXACT = 2**53
@@ -103,6 +103,8 @@ def page_data(
             if narrative.classes is not None:
                 row["truth"] = _label(truth[i])
                 row["correct"] = bool(narrative.label == truth[i])
+                # Labels may be equal although their texts differ, as 1 and 1.0.
+                row["truth_class"] = _position(narrative.classes, truth[i])
         rows.append(row)
     return {
         "format": FORMAT,
@@ -219,6 +221,10 @@ def _prediction(prediction: Sequence[float]) -> list[float | None]:
 def _rounded(number: float) -> float | None:
     """Round to seven significant digits, the precision of float32."""
     return float(f"{number:.7g}") if math.isfinite(number) else None
+
+
+def _position(classes: Sequence[Any], label: Any) -> int | None:
+    return next((number for number, known in enumerate(classes) if known == label), None)
 
 
 def _label(value: Any) -> Any:

@@ -56,7 +56,6 @@ function numberField(name, code, value, attributes) {
   const read = () => {
     const number = readNumber(code, input.value);
     input.setAttribute("aria-invalid", String(number === undefined));
-    input.title = number === undefined ? "Enter a number, or leave empty if it is missing." : "";
     return number;
   };
   return { node: input, read };

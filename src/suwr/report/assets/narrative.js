@@ -1,6 +1,7 @@
 // The parts of the panel that shows one narrative.
 
 const MAX_OPEN_FIELDS = 4;
+const ENTER_NUMBER = "Please enter a number, or leave empty if it is missing.";
 
 /** Input fields for the columns of a unit; without a model, their values as text. */
 function unitFields(data, model, narrative, unit, onEdit, original) {
@@ -18,9 +19,11 @@ function unitFields(data, model, narrative, unit, onEdit, original) {
       "data-key": key,
       onchange: () => {
         const read = field.read();
+        problem.textContent = read === undefined ? ENTER_NUMBER : "";
         if (read !== undefined) onEdit(new Map([[column, read]]), key);
       },
     });
+    const problem = el("small", { class: "error", role: "alert" });
     const was = original?.(column);
     const changed = was !== undefined && was !== value;
     return el(
@@ -29,6 +32,7 @@ function unitFields(data, model, narrative, unit, onEdit, original) {
       alone ? null : el("span", { class: "column", "aria-hidden": "true" }, label),
       field.node,
       unitLabel(data, column),
+      problem,
       changed ? el("small", {}, `was ${cellText(data, column, was)}`) : null,
       about
     );
@@ -99,7 +103,7 @@ function questionForm(data, model, narrative, actions) {
     if (open >= 0) {
       hint.textContent = fields[open].node.matches("select")
         ? "Please choose a value, or 'missing'."
-        : "Please enter a number, or leave empty if it is missing.";
+        : ENTER_NUMBER;
       fields[open].node.focus();
       return;
     }
