@@ -122,6 +122,9 @@ class BaseSUWR(CertifiableModel):
         self.random_state = random_state
         self.verbose = verbose
 
+    # Errors about arguments begin with this name, for all subclasses.
+    __init__.__qualname__ = "SUWR.__init__"
+
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
         """Train the policy and the predictor.
 

@@ -64,10 +64,11 @@ class SparsityPath:
         -------
         SUWRClassifier or SUWRRegressor
         """
-        check_choice(rule, "rule", "SparsityPath.best", ("1se", "score"))
-        return self.estimators[self._best_index(rule)]
+        return self.estimators[self.best_index(rule)]
 
-    def _best_index(self, rule: str) -> int:
+    def best_index(self, rule: str = "1se") -> int:
+        """Return the position of the estimator that `best` returns."""
+        check_choice(rule, "rule", "SparsityPath.best", ("1se", "score"))
         highest = int(np.argmax(self.score))
         if rule == "score" or self.score_error is None:
             return highest
