@@ -217,7 +217,8 @@ def _fit_seed(
     estimator: BaseSUWR, seed: int, parts: tuple[Any, ...]
 ) -> tuple[BaseSUWR, Scores, float, float]:
     X_train, X_test, y_train, y_test = parts
-    model = clone(estimator).set_params(random_state=seed).fit(X_train, y_train)
+    # Fits that run in parallel cannot share a checkpoint.
+    model = clone(estimator).set_params(random_state=seed, checkpoint=None).fit(X_train, y_train)
     score = float(model.score(X_test, y_test))
     return model, score_rows(model, X_test), score, float(model.cost(X_test).mean())
 
