@@ -133,7 +133,7 @@ function drawTicks(chart, names, x, y, width) {
   names.forEach((name, i) => {
     if (i % every !== 0) return;
     const short = name.length > 16 ? `${name.slice(0, 15)}…` : name;
-    const place = slanted && i > 0
+    const place = i > 0 && name !== String(i)
       ? { transform: `translate(${x(i) + 4} ${y - 3}) rotate(-38)`, "text-anchor": "end" }
       : { x: x(i), y, "text-anchor": "middle" };
     chart.append(svg("text", { class: "tick", ...place }, short, svg("title", {}, name)));
