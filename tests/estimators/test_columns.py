@@ -96,6 +96,17 @@ def test_files_without_descriptions_have_no_such_parameter(model):
     assert "columns" not in json.loads(text)["params"]
 
 
+def test_checkpoints_do_not_depend_on_descriptions(frame, tmp_path):
+    columns = {"age": {"categories": {18: "young", "79": "old"}}}
+    model = suwr.SUWRRegressor(
+        columns=columns, checkpoint=tmp_path / "c", max_epochs=1, hidden_size=4, random_state=0
+    )
+    data = model._prepare(frame, frame["age"], None)
+    written = model._checkpoint(data, True)
+    model.set_params(columns=None)
+    assert model._checkpoint(data, True).identity == written.identity
+
+
 def test_command_line(frame, tmp_path):
     table, columns, out = (tmp_path / n for n in ("t.csv", "c.json", "m.suwr"))
     frame.assign(y=frame["age"]).to_csv(table, index=False)

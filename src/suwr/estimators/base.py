@@ -271,7 +271,7 @@ class BaseSUWR(CertifiableModel):
         if group is not None:
             self._check_seed("Distributed training", "all processes draw the same numbers")
             group.check_equal(
-                bytes.fromhex(self._identity(data, "checkpoint", "device", "verbose")),
+                bytes.fromhex(self._identity(data, "checkpoint", "columns", "device", "verbose")),
                 "Every process must call fit with the same data and parameters.",
             )
         return group
@@ -339,7 +339,7 @@ class BaseSUWR(CertifiableModel):
     def _checkpoint(self, data: TrainingData, writes: bool) -> FileCheckpoint | None:
         if self.checkpoint is None:
             return None
-        identity = self._identity(data, "checkpoint", "verbose")
+        identity = self._identity(data, "checkpoint", "columns", "verbose")
         return FileCheckpoint(self.checkpoint, identity, writes=writes)
 
     def _identity(self, data: TrainingData, *ignored: str) -> str:
