@@ -14,6 +14,7 @@ from typing import Any, Literal
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.narration import format_prediction, step_lines
 from suwr._utils.text import format_label, percent, printable
+from suwr.given import Given
 from suwr.usage import usage_frame
 
 __all__ = ["Explanation", "Narrative", "Step"]
@@ -27,6 +28,8 @@ ENDINGS = {
     "budget": "Stopped after the maximum number of steps.",
     "abstained": "Abstained: not certain enough after the maximum number of steps.",
     "everything": "Stopped because all features are revealed.",
+    "cost": "Stopped because no further feature fits the budget.",
+    "unavailable": "Stopped because no further feature is available.",
     "open": "Not stopped yet (stop probability {stop}).",
 }
 
@@ -88,13 +91,14 @@ class Narrative:
     row : int or str
         Position or name of the row.
     start : tuple of float
-        The prediction before any unit is revealed.
+        The prediction before any unit is revealed, except for known values.
     start_stop_probability : float
         ζ_stop(∅).
     steps : tuple of Step
-    ended : {'decision', 'budget', 'abstained', 'everything', 'open'}
+    ended : {'decision', 'budget', 'abstained', 'everything', 'cost', 'unavailable', 'open'}
         Why the rollout ended: by the stopping policy, by ``max_steps`` (without an answer, if the
-        model may abstain), because all units are revealed, or not yet (a session in progress).
+        model may abstain), because all units are revealed, because no further unit is affordable or
+        available, or not yet (a session in progress).
     classes : tuple or None
         Class labels; None for regression.
     n_units : int
@@ -104,6 +108,8 @@ class Narrative:
     origin : suwr.receipts.Origin or None
         What `receipt` states about the model; None for a narrative that was read from a file. Not
         part of comparisons, JSON and frames.
+    given : Given or None
+        Known values, unavailable units and the budget; None without any of them.
 
     Examples
     --------
@@ -126,6 +132,7 @@ class Narrative:
     n_units: int
     certificate: str = ""
     origin: Any = field(default=None, compare=False, repr=False)
+    given: Given | None = None
 
     @property
     def prediction(self) -> Prediction:
@@ -168,11 +175,19 @@ class Narrative:
     def text(self) -> str:
         """Return the narrative as plain text; control characters are shown as escapes."""
         start = self._format(self.start)
-        lines = [f"Row {printable(self.row)}. Before anything is revealed: {start}."]
+        given = self.given or Given()
+        before = (
+            "Before anything else is revealed" if given.known else "Before anything is revealed"
+        )
+        lines = [
+            " ".join([f"Row {printable(self.row)}.", *given.sentences(), f"{before}: {start}."])
+        ]
         lines += step_lines(self.steps, self.classes)
         final = self._format(self.prediction) if self.classes is None else format_label(self.label)
         lines.append(self.ending)
-        lines.append(f"Predicted {final} from {self.n_used} of {self.n_units} features.")
+        used = f"{self.n_used} of {self.n_units} features"
+        used += f" and {len(given.known)} known in advance" if given.known else ""
+        lines.append(f"Predicted {final} from {used}.")
         if self.certificate and self.ended != "open":
             lines.append(printable(self.certificate))
         return "\n".join(lines)
@@ -208,8 +223,8 @@ class Narrative:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can represent."""
         state = asdict(replace(self, origin=None))
-        del state["origin"]
-        return state
+        del state["origin"], state["given"]
+        return state if self.given is None else state | {"given": self.given.to_dict()}
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Narrative:
@@ -228,6 +243,7 @@ class Narrative:
             state["row"], tuple(state["start"]), float(state["start_stop_probability"]), steps,
             str(state["ended"]), None if classes is None else tuple(classes), int(state["n_units"]),
             str(state.get("certificate", "")),
+            given=Given.from_dict(state["given"]) if "given" in state else None,
         )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from suwr._utils.optional import require
 from suwr.explanation import Explanation, Narrative, Prediction, Step
+from suwr.given import Given
 
 __all__ = ["explanation_frame", "read_explanation_frame"]
 
@@ -27,6 +28,8 @@ def explanation_frame(explanation: Explanation) -> Any:
         "n_units": 0 if first is None else first.n_units,
         "certificate": "" if first is None else first.certificate,
     }
+    if any(n.given is not None for n in explanation):
+        frame.attrs["suwr"]["given"] = [n.given and n.given.to_dict() for n in explanation]
     return frame
 
 
@@ -34,8 +37,10 @@ def read_explanation_frame(frame: Any) -> list[Narrative]:
     """Return the narratives of a frame; see `Explanation.from_frame`."""
     facts = frame.attrs["suwr"]
     classes = None if facts["classes"] is None else tuple(facts["classes"])
-    narratives = []
+    narratives: list[Narrative] = []
+    given = facts.get("given")
     for row, lines in frame.groupby("row", sort=False):
+        start_of = None if given is None else given[len(narratives)]
         (_, start), *parts = lines.groupby("step", sort=True)
         predictions = [_prediction(start, classes)]
         steps = []
@@ -58,6 +63,7 @@ def read_explanation_frame(frame: Any) -> list[Narrative]:
                 classes,
                 facts["n_units"],
                 facts.get("certificate", ""),
+                given=None if start_of is None else Given.from_dict(start_of),
             )
         )
     return narratives

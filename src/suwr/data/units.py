@@ -200,6 +200,17 @@ class Units:
         """Return the column indices of one unit."""
         return np.flatnonzero(self.membership[unit])
 
+    def cost_of(self, order: NDArray[np.intp]) -> FloatArray:
+        """Return the cost of the units that each row acquired.
+
+        Parameters
+        ----------
+        order : ndarray of int, shape (n, n_steps, units_per_step)
+            Units in the order of acquisition; -1 is none.
+        """
+        units = order.reshape(len(order), math.prod(order.shape[1:]))
+        return np.where(units >= 0, self.costs[np.maximum(units, 0)], 0.0).sum(axis=1)
+
 
 def _identity(n: int) -> BoolArray:
     """Return the identity matrix as a view of 2 n − 1 elements: tables have up to 10⁵ columns."""

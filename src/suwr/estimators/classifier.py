@@ -184,6 +184,10 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         *,
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
+        known: Any = None,
+        available: Any = None,
+        max_cost: Any = None,
+        exactly: Any = None,
     ) -> NDArray[np.float64]:
         """Predict class probabilities from the selected features.
 
@@ -192,12 +196,24 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         X : array-like or data frame of shape (n, d)
         sparsity_weight, mean_features : float, optional
             As in `select`.
+        known, available, max_cost, exactly
+            As in `select`.
 
         Returns
         -------
         ndarray of shape (n, n_classes)
         """
-        return normalize_probabilities(self._predict_final(X, sparsity_weight, mean_features))
+        return normalize_probabilities(
+            self._predict_final(
+                X,
+                sparsity_weight,
+                mean_features,
+                known=known,
+                available=available,
+                max_cost=max_cost,
+                exactly=exactly,
+            )
+        )
 
     def predict_log_proba(
         self,
@@ -205,6 +221,10 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         *,
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
+        known: Any = None,
+        available: Any = None,
+        max_cost: Any = None,
+        exactly: Any = None,
     ) -> NDArray[np.float64]:
         """Return the logarithms of the class probabilities; see `predict_proba`.
 
@@ -213,13 +233,21 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         X : array-like or data frame of shape (n, d)
         sparsity_weight, mean_features : float, optional
             As in `select`.
+        known, available, max_cost, exactly
+            As in `select`.
 
         Returns
         -------
         ndarray of shape (n, n_classes)
         """
         probability = self.predict_proba(
-            X, sparsity_weight=sparsity_weight, mean_features=mean_features
+            X,
+            sparsity_weight=sparsity_weight,
+            mean_features=mean_features,
+            known=known,
+            available=available,
+            max_cost=max_cost,
+            exactly=exactly,
         )
         # Single precision may round a probability to zero.
         return np.log(np.maximum(probability, np.finfo(np.float64).tiny))
@@ -230,6 +258,10 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         *,
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
+        known: Any = None,
+        available: Any = None,
+        max_cost: Any = None,
+        exactly: Any = None,
     ) -> NDArray[Any]:
         """Predict the most probable class of each row from the selected features.
 
@@ -238,12 +270,22 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         X : array-like or data frame of shape (n, d)
         sparsity_weight, mean_features : float, optional
             As in `select`.
+        known, available, max_cost, exactly
+            As in `select`.
 
         Returns
         -------
         ndarray of shape (n,)
         """
-        probability = self._predict_final(X, sparsity_weight, mean_features)
+        probability = self._predict_final(
+            X,
+            sparsity_weight,
+            mean_features,
+            known=known,
+            available=available,
+            max_cost=max_cost,
+            exactly=exactly,
+        )
         return self.classes_[probability.argmax(axis=1)]
 
     def score(

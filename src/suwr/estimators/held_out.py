@@ -47,9 +47,7 @@ def evaluate_rows(
     for values, trace in model._rollouts(table, policy):
         mask = torch.as_tensor(trace.mask, device=values.device)
         predictions.append(policy.predict(values, mask).cpu().numpy())
-        order = trace.order.reshape(len(values), -1)
-        paid = np.where(order >= 0, model.units_.costs[np.maximum(order, 0)], 0.0)
-        costs.append(paid.sum(axis=1))
+        costs.append(model.units_.cost_of(trace.order))
     own = _outcome(model, np.concatenate(predictions), np.concatenate(costs))
     return _evaluate(model, target, own, _all_features(model, table, policy), weight, confidence)
 
@@ -65,9 +63,7 @@ def record_held_out(model: SequentialModel, rows: Rows) -> None:
             mask = torch.as_tensor(trace.mask, device=policy.device)
             values.append(policy.predict(part.values, mask).cpu().numpy())
             masked.append(policy.predict(part.values, torch.ones_like(mask)).cpu().numpy())
-            order = trace.order.reshape(len(part), -1)
-            paid = np.where(order >= 0, model.units_.costs[np.maximum(order, 0)], 0.0)
-            costs.append(paid.sum(axis=1))
+            costs.append(model.units_.cost_of(trace.order))
     truth = rows.targets.cpu().numpy()
     target = truth.argmax(axis=1) if _is_classifier(model) else model._in_user_units(truth)[:, 0]
     total = np.full(len(rows), float(model.units_.costs.sum()))

@@ -20,7 +20,13 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from suwr._utils.text import check_unicode
-from suwr._utils.validation import Interval, Options, check_parameters, parameter_error
+from suwr._utils.validation import (
+    Interval,
+    Options,
+    check_choice,
+    check_parameters,
+    parameter_error,
+)
 from suwr.data.encoding import TableEncoder
 from suwr.data.input import name_columns, read_fit_table, read_predict_table
 from suwr.data.stored import StoredTable
@@ -337,3 +343,19 @@ def read_masks(
             f"Got {len(given)} instead."
         )
     return np.broadcast_to(given.astype(bool), (n_rows, *given.shape[1:])).copy()
+
+
+def make_generator(policy: str, random_state: Any, owner: str) -> torch.Generator | None:
+    """Return the generator of the sampled policy; None for the greedy one."""
+    if check_choice(policy, "policy", owner, ("greedy", "sampled")) == "greedy":
+        return None
+    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    return torch.Generator().manual_seed(int(seed))
+
+
+def row_labels(X: Any, n_rows: int) -> list[Any]:
+    """Return the index of a pandas frame in types that JSON can represent, or positions."""
+    if not hasattr(X, "iloc"):
+        return list(range(n_rows))
+    labels = [i.item() if isinstance(i, np.generic) else i for i in X.index]
+    return [label if isinstance(label, int | str) else str(label) for label in labels]

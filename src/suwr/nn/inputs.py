@@ -132,10 +132,11 @@ class MaskedInputs:
 
     def available(self, mask: Tensor) -> Tensor:
         """Units that may be revealed and would reveal a column, ``(..., n_units)``."""
-        informative = self._informative(mask)
+        informative = self.informative(mask)
         return informative if self.selectable is None else informative & self.selectable
 
-    def _informative(self, mask: Tensor) -> Tensor:
+    def informative(self, mask: Tensor) -> Tensor:
+        """Units that would reveal a column, ``(..., n_units)``."""
         if self.single:
             return ~mask
         if self.members is not None:
@@ -147,6 +148,21 @@ class MaskedInputs:
             return hidden.T.contiguous().unflatten(0, mask.shape[:-1])
         hidden = (~mask).to(torch.float32)
         return hidden @ self.membership.to(torch.float32).T > 0
+
+    def unit_costs(self, mask: Tensor, known: Tensor | None = None) -> Tensor:
+        """Cost of acquiring each unit in a state, ``(n_units,)`` or ``(..., n_units)``.
+
+        Parameters
+        ----------
+        mask : Tensor of bool, shape (..., n_columns)
+        known : Tensor of bool, shape (..., n_columns), optional
+            Columns that were known at the start and not acquired.
+        """
+        return self.costs
+
+    def cost_of(self, units: Tensor, mask: Tensor, known: Tensor | None = None) -> Tensor:
+        """Cost of acquiring one unit per row, ``(...)``; see `unit_costs`."""
+        return self.costs[units]
 
     def add(self, mask: Tensor, units: Tensor) -> Tensor:
         """Masks after revealing one more unit per row."""
