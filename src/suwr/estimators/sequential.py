@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ from suwr.data.tables import Table
 from suwr.data.unusual import warn_unusual
 from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.evaluation import Evaluation
+from suwr.estimators.session_input import make_given
 from suwr.estimators.starts import read_starts, start_distance, warn_distance
 from suwr.estimators.table_model import TableModel, make_generator, read_masks, row_labels
 from suwr.explanation import Explanation
@@ -351,9 +352,7 @@ class SequentialModel(TableModel):
         ----------
         X : array-like or data frame of shape (n, d)
             Only known cells are read.
-        known : bool array of shape (n, d) or (d,), or list of column names
-            As in `select`.
-        sparsity_weight, mean_features : float, optional
+        known, sparsity_weight, mean_features
             As in `select`.
 
         Returns
@@ -370,17 +369,32 @@ class SequentialModel(TableModel):
         return start_distance(policy, self._encode(table), starts.known).cpu().numpy()
 
     def acquire(
-        self, *, sparsity_weight: float | None = None, mean_features: float | None = None
+        self,
+        *,
+        known: Mapping[str, Any] | None = None,
+        unavailable: Sequence[str] = (),
+        max_cost: float | None = None,
+        exactly: float | None = None,
+        sparsity_weight: float | None = None,
+        mean_features: float | None = None,
     ) -> Acquisition:
         """Start a session that requests the features of a new row one unit at a time.
 
         Parameters
         ----------
-        sparsity_weight, mean_features : float, optional
+        known : mapping, optional
+            Values by column that are revealed at no cost before the first decision.
+        unavailable : list of str, optional
+            Units that cannot be acquired.
+        max_cost, exactly, sparsity_weight, mean_features : float, optional
             As in `select`.
 
         Returns
         -------
         Acquisition
         """
-        return Acquisition(self, self._policy_at(sparsity_weight, mean_features))
+        policy = self._policy_at(sparsity_weight, mean_features)
+        given = make_given(self, known, unavailable, max_cost, exactly)
+        session = Acquisition(self, policy, given)
+        warn_distance(self, policy, session._encoded()[0], session._starts, "acquire")
+        return session

@@ -14,7 +14,10 @@ from suwr.exceptions import ReceiptError
 from suwr.explanation import ENDINGS, Narrative, Prediction, Step
 from suwr.given import Given
 
-__all__ = ["FORMAT", "PLAIN_FORMAT", "TOLERANCE", "parse_receipt", "read_fields", "read_given"]
+__all__ = [
+    "FORMAT", "PLAIN_FORMAT", "TOLERANCE", "check_scalar", "parse_receipt", "read_fields",
+    "read_given",
+]  # fmt: skip
 
 # Incremented when an older suwr would misread a receipt. Format 2 has the field 'given'; rows that
 # start from nothing, without limits, still have receipts of format 1.
@@ -104,7 +107,7 @@ def _read_narrative(state: dict[str, Any]) -> Narrative:
         if type(classes) is not list or len(classes) < 2:
             _refuse("'classes' must list two or more, or be null.")
         for label in classes:
-            _check_scalar(label, "'classes'")
+            check_scalar(label, "'classes'")
         classes = tuple(classes)
     if type(n_units) is not int or n_units < 1:
         _refuse("'n_units' must be a positive integer.")
@@ -143,7 +146,7 @@ def read_given(state: Any) -> Given:
         _refuse("'known' must be an object and 'unavailable' a list.")
     for value in known.values():
         if value is not None:
-            _check_scalar(value, "'known'")
+            check_scalar(value, "'known'")
     if not all(type(unit) is str for unit in unavailable):
         _refuse("'unavailable' must list texts.")
     if len(set(unavailable)) < len(unavailable):
@@ -176,7 +179,7 @@ def _read_reveals(given: Any) -> dict[str, dict[str, Any]]:
             _refuse("'columns' must be texts.")
         for value in values:
             if value is not None:
-                _check_scalar(value, "'values'")
+                check_scalar(value, "'values'")
         revealed[unit] = dict(zip(columns, values, strict=True))
         if len(revealed[unit]) < len(columns):
             _refuse("a unit has a column twice.")
@@ -200,7 +203,8 @@ def _read_probability(given: Any) -> float:
     return float(given)
 
 
-def _check_scalar(value: Any, name: str) -> None:
+def check_scalar(value: Any, name: str) -> None:
+    """Refuse anything but finite numbers of at most 64 bits, texts and booleans."""
     kind = type(value)
     if kind is float:
         if not math.isfinite(value):
