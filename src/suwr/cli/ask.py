@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +14,7 @@ from suwr import __version__
 from suwr._utils.files import write_atomic
 from suwr._utils.text import printable
 from suwr.cli.terminal import Terminal
-from suwr.data.encoding import ColumnCode
+from suwr.data.encoding import ColumnCode, TableEncoder
 from suwr.data.parsing import INVALID
 from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.io import load
@@ -21,13 +22,14 @@ from suwr.explanation import Explanation
 
 __all__ = [
     "Answer", "Interview", "UnseenError", "ask_questions", "default_record", "describe",
-    "read_answer",
+    "read_answer", "read_known",
 ]  # fmt: skip
 
 UNKNOWN = ("", "?", "unknown", "missing")
 UNDO = ("undo",)
+UNAVAILABLE = ("unavailable",)
 # With a leading colon, a command is recognised even if a category has the same name.
-COMMANDS = {":unknown": "unknown", ":undo": "undo"}
+COMMANDS = {":unknown": "unknown", ":undo": "undo", ":unavailable": "unavailable"}
 # Categories listed in a question or an error message.
 MAX_CATEGORIES = 12
 
@@ -56,10 +58,13 @@ class Answer:
         The value; None for 'unknown'.
     undo : bool
         Whether the previous answer is to be taken back instead.
+    unavailable : bool
+        Whether the feature cannot be had, so that the model has to do without it.
     """
 
     value: Any = None
     undo: bool = False
+    unavailable: bool = False
 
 
 def read_answer(text: str, code: ColumnCode) -> Answer:
@@ -81,8 +86,8 @@ def read_answer(text: str, code: ColumnCode) -> Answer:
 
     Examples
     --------
-    >>> read_answer("4.5", ColumnCode()), read_answer("unknown", ColumnCode())
-    (Answer(value=4.5, undo=False), Answer(value=None, undo=False))
+    >>> read_answer("4.5", ColumnCode()).value, read_answer("unknown", ColumnCode()).value
+    (4.5, None)
     >>> read_answer("Red", ColumnCode(categories=("blue", "red"))).value
     'red'
     """
@@ -94,6 +99,8 @@ def read_answer(text: str, code: ColumnCode) -> Answer:
     word = COMMANDS.get(text.lower(), text.lower())
     if word in UNDO:
         return Answer(undo=True)
+    if word in UNAVAILABLE:
+        return Answer(unavailable=True)
     if word in UNKNOWN:
         return Answer(None)
     value = code.parse(text)
@@ -120,8 +127,41 @@ def describe(code: ColumnCode) -> str:
     return f"a {'whole ' if whole else ''}number, usually {low:.3g} to {high:.3g}"
 
 
+def read_known(pairs: Sequence[str], encoder: TableEncoder) -> dict[str, Any]:
+    """Return the values of ``column=value`` pairs by column.
+
+    Examples
+    --------
+    >>> read_known(["age=41"], TableEncoder(["age"], [ColumnCode()]))
+    {'age': 41.0}
+    """
+    known: dict[str, Any] = {}
+    for pair in pairs:
+        name, sign, text = pair.partition("=")
+        if not sign or name not in encoder.names:
+            expected = "COLUMN=VALUE, with a column of the model"
+            raise ValueError(f"--known must be {expected}. Got {pair!r}.")
+        if name in known:
+            raise ValueError(f"--known has two values for {name!r}.")
+        try:
+            answer = read_answer(text, encoder.codes[encoder.names.index(name)])
+        except UnseenError as error:
+            answer = Answer(error.value)
+        except ValueError as error:
+            raise ValueError(f"--known {name}: {error}") from None
+        if answer.undo or answer.unavailable:
+            raise ValueError(f"--known {name} must be a value. Got {text!r}.")
+        known[name] = answer.value
+    return known
+
+
 def ask_questions(
-    model_path: Path, record: Path | None, mean_features: float | None = None
+    model_path: Path,
+    record: Path | None,
+    mean_features: float | None = None,
+    known: Sequence[str] = (),
+    unavailable: Sequence[str] = (),
+    max_cost: float | None = None,
 ) -> None:
     """Ask until the policy stops, then print the narrative and write the record.
 
@@ -132,14 +172,24 @@ def ask_questions(
         JSON file for the questions and answers; None writes no file.
     mean_features : float, optional
         Mean number of features per row, for a model that was fitted for a range.
+    known : sequence of str
+        Values known in advance, as ``column=value``.
+    unavailable : sequence of str
+        Units that cannot be had.
+    max_cost : float, optional
+        Largest cost of the questions.
     """
-    interview = Interview(load(model_path), Terminal(), mean_features)
+    model = load(model_path)
+    session = model.acquire(
+        known=read_known(known, model.encoder_), unavailable=unavailable, max_cost=max_cost,
+        mean_features=mean_features,
+    )  # fmt: skip
+    interview = Interview(model, Terminal(), session)
     began = datetime.now()
     try:
         interview.run()
     except (EOFError, KeyboardInterrupt):
         interview.terminal.print()
-    session = interview.session
     if session.known:
         interview.terminal.print()
         interview.terminal.print(session.narrative().text())
@@ -164,26 +214,26 @@ class Interview:
     model : estimator
         A fitted model with ``acquire``.
     terminal : Terminal
-    mean_features : float, optional
-        As in `SUWRClassifier.acquire`.
+    session : Acquisition
 
     Attributes
     ----------
-    session : Acquisition
     log : list of dict
         Every answer that was used, including those that were taken back later.
     """
 
-    def __init__(self, model: Any, terminal: Terminal, mean_features: float | None = None) -> None:
+    def __init__(self, model: Any, terminal: Terminal, session: Acquisition) -> None:
         self.model = model
         self.terminal = terminal
-        self.session: Acquisition = model.acquire(mean_features=mean_features)
+        self.session = session
         self.log: list[dict[str, Any]] = []
 
     def run(self) -> None:
         """Ask until the policy stops and the last answer is confirmed."""
         self.terminal.print(
-            "Answer each question. 'unknown' if you do not know, 'undo' to go back.", style="dim"
+            "Answer each question. 'unknown' if the value is missing, 'unavailable' if it cannot "
+            "be had, 'undo' to go back.",
+            style="dim",
         )
         while True:
             while not self.session.done:
@@ -199,6 +249,9 @@ class Interview:
         while len(values) < len(columns):
             name = columns[len(values)]
             answer = self._ask(name)
+            if answer.unavailable:
+                self._leave_out(name)
+                return
             if not answer.undo:
                 values.append(answer.value)
                 self.log.append({"column": name, "value": answer.value})
@@ -230,9 +283,21 @@ class Interview:
                 hint = str(error)
             self.terminal.print(hint, style="yellow")
 
+    def _leave_out(self, column: str) -> None:
+        """Go on without the requested unit of a column."""
+        units, number = self.model.units_, self.model.encoder_.names.index(column)
+        unit = next(
+            name
+            for name in self.session.next_units
+            if units.membership[units.names.index(name), number]
+        )
+        self.session.unavailable(unit)
+        self.log.append({"unavailable": unit})
+        self.terminal.print(f"  without {printable(unit)}", style="cyan")
+
     def _wants_undo(self) -> bool:
         """Offer to take back the last answer; the end of the input means no."""
-        if not self.session.known:
+        if not self.session.steps:
             return False
         question = "The model has stopped asking. Enter to finish, 'undo' to go back: "
         try:
@@ -241,10 +306,10 @@ class Interview:
             return False
 
     def _undo(self) -> None:
-        if not self.session.known:
+        if not self.session.steps:
             self.terminal.print("There is no answer to take back.", style="yellow")
             return
-        last = self.session.narrative().steps[-1]
+        last = self.session.steps[-1]
         self.session.undo()
         self.log.append({"undo": last.unit})
         self.terminal.print(f"  ← {printable(last.unit)}", style="cyan")

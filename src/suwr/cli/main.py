@@ -285,6 +285,15 @@ def ask(
         ),
     ] = None,
     no_record: Annotated[bool, typer.Option("--no-record", help="Write no record.")] = False,
+    known: Annotated[
+        list[str] | None, typer.Option(help="Value known in advance, COLUMN=VALUE. Repeatable.")
+    ] = None,
+    unavailable: Annotated[
+        list[str] | None, typer.Option(help="Feature that cannot be had. Repeatable.")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(help="Largest total cost of the questions.")
+    ] = None,
     mean_features: MeanFeatures = None,
 ) -> None:
     """Answer questions about one feature at a time until the model stops asking."""
@@ -296,7 +305,7 @@ def ask(
     from suwr.cli.ask import ask_questions, default_record
 
     path = None if no_record else record or default_record(model)
-    ask_questions(model, path, mean_features)
+    ask_questions(model, path, mean_features, known or (), unavailable or (), max_cost)
 
 
 @app.command()

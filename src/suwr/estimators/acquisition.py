@@ -43,6 +43,8 @@ class Acquisition:
     ----------
     next_unit : str or None
         The unit to acquire next; None if the policy has stopped.
+    next_units : tuple of str
+        The requested units; several if the model has ``units_per_step > 1``.
     next_columns : tuple of str
         The columns that the next call of `observe` must provide.
     given : Given
@@ -88,6 +90,11 @@ class Acquisition:
         """The values by column: those known at the start, and the observed ones."""
         answers = (answer.items() for answer in self._answers)
         return {**self.given.known, **{name: value for part in answers for name, value in part}}
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps so far."""
+        return tuple(self._steps)
 
     @property
     def cost(self) -> float:
@@ -361,7 +368,8 @@ class Acquisition:
 
     def _request(self, units: list[int]) -> None:
         self._requested, known = units, self.known
-        self.next_unit = " + ".join(self._model.units_.names[u] for u in units) or None
+        self.next_units = tuple(self._model.units_.names[u] for u in units)
+        self.next_unit = " + ".join(self.next_units) or None
         self.next_columns = tuple(
             dict.fromkeys(name for u in units for name in self._columns_of(u) if name not in known)
         )
