@@ -158,7 +158,7 @@ def test_distance_of_a_start_from_training(binary):
     assert model.start_distance(rows[:1], path[1:2]).tolist() == [1]
     (*_, other) = [name for name in model.units_.names if name not in path[:2]]
     assert model.start_distance(rows[:1], [path[0], other]).tolist() == [1]
-    with pytest.warns(StartWarning, match=r"would not have revealed 1\.0 of the known units"):
+    with pytest.warns(StartWarning, match=r"than training: 1\.0 units"):
         model.predict(rows[:1], known=path[1:2])
     with warnings.catch_warnings():
         warnings.simplefilter("error", StartWarning)

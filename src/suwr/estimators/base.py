@@ -68,6 +68,8 @@ class BaseSUWR(CertifiableModel):
         "training": [None, TrainingConfig, Mapping],
         "checkpoint": [None, str, os.PathLike],
         "predictor": None,
+        "known_at_start": None,
+        "missing": [Options("value", "unrecorded")],
     }
 
     weight_range_: WeightRange | None
@@ -84,6 +86,8 @@ class BaseSUWR(CertifiableModel):
         groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
         costs: Mapping[str, float] | ArrayLike | None = None,
         units_per_step: int = 1,
+        known_at_start: Sequence[str] | Mapping[str, float] | None = None,
+        missing: Literal["value", "unrecorded"] = "value",
         hidden_size: int = 128,
         n_layers: int = 3,
         n_predictors: int | Literal["auto"] = "auto",
@@ -104,6 +108,8 @@ class BaseSUWR(CertifiableModel):
         self.groups = groups
         self.costs = costs
         self.units_per_step = units_per_step
+        self.known_at_start = known_at_start
+        self.missing = missing
         self.hidden_size = hidden_size
         self.n_layers = n_layers
         self.n_predictors = n_predictors

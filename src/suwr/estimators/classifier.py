@@ -43,6 +43,14 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         Cost of each unit in the penalty λ · cost; 1 unless given.
     units_per_step : int, default=1
         Number of units that one step reveals.
+    known_at_start : None, list of str or mapping of str to float, default=None
+        Columns that every row knows at the start, at no cost, or the probability that each is
+        known. The policy is trained to start from there. Columns that are always known need not
+        be named in ``known`` when the model is used on tables.
+    missing : {'value', 'unrecorded'}, default='value'
+        'value': missing is a value that a feature can have. 'unrecorded': the cell was not
+        recorded, but could be acquired. Training does not reveal it in that row, and the policy may
+        ask for it; a cell that turns out to be missing then reveals nothing.
     hidden_size, n_layers : int, default=128, 3
         Width and number of the hidden layers of each network.
     n_predictors : int or 'auto', default='auto'

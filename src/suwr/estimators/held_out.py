@@ -15,6 +15,7 @@ from suwr._utils.text import plain_repr
 from suwr._utils.validation import Interval, check_real
 from suwr.estimators.evaluation import Evaluation, Outcome, evaluate_outcome
 from suwr.nn.rollout import Policy, Trace
+from suwr.nn.starts import training_starts
 from suwr.training.data import Rows
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def record_held_out(model: SequentialModel, rows: Rows) -> None:
     effects = np.zeros(len(model.units_))
     with torch.no_grad():
         for _, part in rows.blocks():
-            trace = policy.rollout(part.values, record=True)
+            starts = training_starts(policy.inputs, part.values)
+            trace = policy.rollout(part.values, record=True, starts=starts)
             effects += _unit_effects(model, trace)
             mask = torch.as_tensor(trace.mask, device=policy.device)
             values.append(policy.predict(part.values, mask).cpu().numpy())

@@ -188,6 +188,7 @@ def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
         or (a.informed and a.n_outputs < 2)
         # Before the patches are enumerated: a forged shape may have 10¹² of them.
         or (isinstance(model.groups, Patches) and model.groups.n_columns != a.n_columns)
+        or encoder.unrecorded != (model.missing == "unrecorded")
     ):
         raise ModelFileError("Its parts are inconsistent.")
     network = _make_network(a, tensors)

@@ -80,7 +80,7 @@ class SequentialModel(TableModel):
         A cell that could not be parsed is an error if the rollout has revealed it. Its row stops
         there, since no probability is at least one half or less if the inputs are NaN.
         """
-        first = 0
+        starts, first = starts or Starts.usual(policy.inputs, table.n_rows), 0
         for rows in self._chunks(table):
             values = self._encode(rows)
             here = None if starts is None else starts[first : first + rows.n_rows]

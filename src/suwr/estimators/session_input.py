@@ -11,6 +11,7 @@ from numbers import Real
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+import torch
 
 import suwr
 from suwr._utils.text import plain_repr
@@ -20,6 +21,7 @@ from suwr.estimators.identity import model_digest
 from suwr.estimators.starts import read_starts
 from suwr.exceptions import SessionError
 from suwr.given import Given
+from suwr.nn.starts import Starts
 from suwr.receipts.reading import check_scalar, parse_receipt, read_given
 
 __all__ = [
@@ -144,6 +146,14 @@ def make_given(
         raise parameter_error("known", "acquire", expected, known)
     for name in known or ():
         _check_column(model, name)
+    usual = Starts.usual(model.policy_.inputs, 1)
+    if known is None and usual is not None and usual.known is not None:
+        columns = torch.nonzero(usual.known[0])[:, 0].tolist()
+        names = [model.encoder_.names[c] for c in columns]
+        raise ValueError(
+            f"The 'known' parameter of acquire must have the values of {names}, which the model "
+            "was trained to know at the start. Pass {} to start from nothing."
+        )
     if isinstance(unavailable, str):
         raise parameter_error("unavailable", "acquire", "a list of units", unavailable)
     for unit in unavailable:
@@ -155,7 +165,7 @@ def make_given(
         if value is not None and not isinstance(value, Real):
             raise parameter_error(name, "acquire", "a number of at least 0", value)
     # The same checks as for tables.
-    flags = np.isin(model.encoder_.names, list(known or ())) if known else None
+    flags = None if known is None else np.isin(model.encoder_.names, list(known))
     read_starts(model, "acquire", 1, flags, None, max_cost, exactly)
     limit = max_cost if exactly is None else exactly
     return Given(

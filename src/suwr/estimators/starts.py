@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from suwr._utils.validation import parameter_error
+from suwr._utils.validation import Interval, parameter_error
 from suwr.data.tables import Table
 from suwr.exceptions import StartWarning
 from suwr.given import Given
@@ -19,7 +20,8 @@ from suwr.nn.rollout import Policy, Trace
 from suwr.nn.starts import Starts
 
 __all__ = [
-    "describe_start", "read_starts", "start_distance", "starts_of", "stop_reasons", "warn_distance",
+    "describe_start", "read_starts", "start_distance", "start_probability", "starts_of",
+    "stop_reasons", "warn_distance",
 ]  # fmt: skip
 
 BoolArray = NDArray[np.bool_]
@@ -49,7 +51,7 @@ def read_starts(
         As in `SequentialModel.select`.
     """
     if known is available is max_cost is exactly is None:
-        return None
+        return Starts.usual(model.policy_.inputs, n_rows)
     if model._certificate_sentence():
         raise ValueError(
             f"{owner} cannot take 'known', 'available', 'max_cost' or 'exactly', because the model "
@@ -63,18 +65,48 @@ def read_starts(
         if unknown:
             raise parameter_error("known", owner, "a mask, or names of columns", unknown[0])
         known = np.isin(names, list(known))
+    usual = Starts.usual(model.policy_.inputs, n_rows) if known is None else None
     name = "max_cost" if exactly is None else "exactly"
     budget = _read_budget(max_cost if exactly is None else exactly, name, owner, n_rows)
     if exactly is not None and budget is not None:
         _check_reachable(model, owner, float(budget.max(initial=0.0)))
     shown = _read_flags(known, "known", owner, n_rows, len(names), "column")
     open_units = _read_flags(available, "available", owner, n_rows, n_units, "unit")
+    first = None if shown is None else torch.as_tensor(shown, device=device)
     return Starts(
-        None if shown is None else torch.as_tensor(shown, device=device),
+        first if usual is None else usual.known,
         None if open_units is None else torch.as_tensor(open_units, device=device),
         None if budget is None else torch.as_tensor(budget, device=device),
         exactly is not None,
     )
+
+
+def start_probability(
+    known_at_start: Any, names: Sequence[str], owner: str
+) -> NDArray[np.float64] | None:
+    """Return the probability that each column is known at the start; None if none is.
+
+    Parameters
+    ----------
+    known_at_start : sequence of str, mapping of str to float, or None
+        Columns that are always known, or the probability that each is.
+    names : sequence of str
+        Column names.
+    owner : str
+        Class with this parameter, for error messages.
+    """
+    if known_at_start is None:
+        return None
+    expected = "None, a list of columns, or a mapping of columns to probabilities"
+    if isinstance(known_at_start, str) or not isinstance(known_at_start, Mapping | Sequence):
+        raise parameter_error("known_at_start", owner, expected, known_at_start)
+    items = known_at_start
+    chance = dict(items) if isinstance(items, Mapping) else dict.fromkeys(items, 1.0)
+    for name, p in chance.items():
+        if name not in names or p not in Interval(Real, 0, 1, closed="both"):
+            raise parameter_error("known_at_start", owner, expected, known_at_start)
+    probability = np.array([float(chance.get(name, 0.0)) for name in names])
+    return probability if probability.any() else None
 
 
 def starts_of(model: Any, given: Sequence[Given]) -> Starts:
@@ -138,9 +170,10 @@ def stop_reasons(
 def start_distance(policy: Policy, values: Tensor, known: Tensor) -> Tensor:
     """The number of known units that the policy would not have revealed by itself, ``(n,)``.
 
-    The known units are revealed one after another: the one that the policy reveals next if it is
-    known, and otherwise, which counts, the known one of largest logit. A unit of which only some
-    columns are known counts as well. Only known values are read.
+    Starting from what training may know, the known units are revealed one after another: the one
+    that the policy reveals next if it is known, and otherwise, which counts, the known one of
+    largest logit. A unit of which only some columns are known counts as well. Only known values are
+    read.
 
     Parameters
     ----------
@@ -153,8 +186,12 @@ def start_distance(policy: Policy, values: Tensor, known: Tensor) -> Tensor:
     mask = torch.zeros_like(known)
     inside = ~inputs.informative(known)
     distance = torch.zeros(n, dtype=torch.long, device=known.device)
+    if inputs.known is not None:
+        # Training starts with any of the columns that it may know, and all that it always knows.
+        mask = known & (inputs.known > 0)
+        distance += (~known & (inputs.known == 1)).sum(dim=1)
     if not inputs.single:
-        touched = known.float() @ inputs.membership.float().T > 0
+        touched = (known & ~mask).float() @ inputs.membership.float().T > 0
         distance += (touched & ~inside).sum(dim=1)
     for _ in range(int(inside.sum(dim=1).max()) if n else 0):
         decision = policy.decide(values, mask)
@@ -175,16 +212,16 @@ def warn_distance(
     model: Any, policy: Policy, values: Tensor, starts: Starts | None, owner: str
 ) -> None:
     """Warn if known columns start the rows in states that training has not visited."""
-    if starts is None or starts.known is None or not bool(starts.known.any()):
+    if starts is None or starts.known is None:
         return
     known = starts.known[:MAX_ROWS]
     distance = start_distance(policy, values[:MAX_ROWS], known).double()
     if bool((distance > 0).any()):
         warnings.warn(
-            f"{owner} starts from known values, for which the model was not trained: the policy "
-            f"would not have revealed {float(distance.mean()):.1f} of the known units by itself "
-            f"(mean over rows; at most {int(distance.max())}). Fit with 'known_at_start' to train "
-            "for it.",
+            f"{owner} starts from other known values than training: "
+            f"{float(distance.mean()):.1f} units (mean over rows; at most {int(distance.max())}) "
+            "are known that the policy would not have revealed by itself, or are not known though "
+            "training always knew them. Fit with 'known_at_start' to train for this start.",
             StartWarning,
             stacklevel=4,
         )

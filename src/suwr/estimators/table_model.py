@@ -32,6 +32,7 @@ from suwr.data.input import name_columns, read_fit_table, read_predict_table
 from suwr.data.stored import StoredTable
 from suwr.data.tables import Table
 from suwr.data.units import Patches, Units, resolve_units
+from suwr.estimators.starts import start_probability
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.training.data import Rows
@@ -41,7 +42,9 @@ __all__ = [
     "TableModel",
     "TrainingData",
     "image_shape",
+    "make_generator",
     "read_masks",
+    "row_labels",
     "seeded",
 ]
 
@@ -179,6 +182,8 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
             encoder = table.fit_encoder(joint=joint)
         else:
             encoder = TableEncoder.fit(table, names, joint=joint)
+        if getattr(self, "missing", "value") == "unrecorded":
+            encoder = encoder.as_unrecorded()
         _check_names(encoder, units, self._class_labels())
 
         rng = check_random_state(self.random_state)
@@ -205,7 +210,11 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         return TrainingData(rows, validation_part, inputs, loss, seed, train, validation)
 
     def _parts(self, selectable: NDArray[np.bool_] | None = None) -> tuple[MaskedInputs, Loss]:
-        inputs = MaskedInputs.build(self.units_, self.encoder_.column_of, self.device_, selectable)
+        encoder, owner = self.encoder_, type(self).__name__
+        known = start_probability(getattr(self, "known_at_start", None), encoder.names, owner)
+        inputs = MaskedInputs.build(
+            self.units_, encoder.column_of, self.device_, selectable, known, encoder.unrecorded
+        )
         return inputs, self._make_loss()
 
     def _resolve_weight(self, value: float | str) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -37,6 +37,10 @@ class MaskedInputs:
         device is a CPU.
     selectable : Tensor of bool, shape (n_units,), or None
         Units that may be revealed; None is all of them.
+    known : Tensor of float, shape (n_columns,), or None
+        Probability that training knows each column at the start of a row; None is no column.
+    unrecorded : bool
+        Whether encoded values that are NaN were not recorded. They stay hidden if revealed.
     """
 
     costs: Tensor
@@ -45,6 +49,8 @@ class MaskedInputs:
     groups: Tensor | None
     members: Tensor | None
     selectable: Tensor | None = None
+    known: Tensor | None = None
+    unrecorded: bool = False
 
     @classmethod
     def build(
@@ -53,6 +59,8 @@ class MaskedInputs:
         column_of: NDArray[np.intp],
         device: torch.device | str,
         selectable: NDArray[np.bool_] | None = None,
+        known: NDArray[np.float64] | None = None,
+        unrecorded: bool = False,
     ) -> MaskedInputs:
         """Put units and encoding on a device."""
         allowed = None if selectable is None else torch.tensor(selectable, device=device)
@@ -60,12 +68,14 @@ class MaskedInputs:
         if not units.single:
             # The matrix may be large: share its memory.
             groups = torch.from_numpy(np.require(units.membership, requirements="W")).to(device)
-        return cls._of(
+        inputs = cls._of(
             groups,
             torch.tensor(units.costs, dtype=torch.float32, device=device),
             torch.tensor(column_of, dtype=torch.long, device=device),
             allowed,
         )
+        chance = None if known is None else torch.tensor(known, dtype=torch.float32, device=device)
+        return replace(inputs, known=chance, unrecorded=unrecorded)
 
     @classmethod
     def _of(
@@ -96,7 +106,9 @@ class MaskedInputs:
         """
         position = torch.searchsorted(columns, self.column_of[values])
         groups = None if self.groups is None else self.groups[units][:, columns]
-        return MaskedInputs._of(groups, self.costs[units], position)
+        inputs = MaskedInputs._of(groups, self.costs[units], position)
+        known = None if self.known is None else self.known[columns]
+        return replace(inputs, known=known, unrecorded=self.unrecorded)
 
     @property
     def single(self) -> bool:
@@ -127,8 +139,33 @@ class MaskedInputs:
 
     def reveal(self, values: Tensor, mask: Tensor) -> Tensor:
         """``[x ⊙ h, h]``. Hidden values are replaced, not multiplied by 0: NaN · 0 is NaN."""
+        mask = mask & self.recorded(values) if self.unrecorded else mask
         shown = mask if self.plain else mask[..., self.column_of]
         return torch.cat([torch.where(shown, values, 0.0), mask.to(values.dtype)], dim=-1)
+
+    def recorded(self, values: Tensor) -> Tensor:
+        """Columns of encoded rows that are not NaN, ``(..., n_columns)``."""
+        if self.plain:
+            return ~values.isnan()
+        # Every column has at least one value; those of one column are all NaN or none is.
+        columns = torch.arange(self.n_columns, device=self.device)
+        return ~values[..., torch.searchsorted(self.column_of, columns)].isnan()
+
+    def recorded_units(self, values: Tensor) -> Tensor | None:
+        """Units of which every column is recorded, ``(..., n_units)``; None is all of them."""
+        if not self.unrecorded:
+            return None
+        recorded = self.recorded(values)
+        if self.single:
+            return recorded
+        return (~recorded).to(torch.float32) @ self.membership.to(torch.float32).T == 0
+
+    def first_masks(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor | None:
+        """Columns that training knows at the start of rows; None if it knows none."""
+        if self.known is None:
+            return None
+        noise = torch.rand((*shape, self.n_columns), generator=generator, device=generator.device)
+        return noise.to(self.device) < self.known
 
     def available(self, mask: Tensor) -> Tensor:
         """Units that may be revealed and would reveal a column, ``(..., n_units)``."""
@@ -186,9 +223,9 @@ class MaskedInputs:
             ordered = noise.sort(dim=-1).values
             ordered = torch.cat([ordered, torch.ones_like(noise[..., :1])], dim=-1)
             chosen = noise < ordered.gather(-1, size)
-        if self.single:
-            return chosen
-        return chosen.to(torch.float32) @ self.membership.to(torch.float32) > 0
+        if not self.single:
+            chosen = chosen.to(torch.float32) @ self.membership.to(torch.float32) > 0
+        return chosen if self.known is None else chosen | (self.known == 1)
 
 
 def _members(membership: Tensor) -> Tensor | None:
@@ -230,5 +267,8 @@ def soft_reveal(inputs: MaskedInputs, values: Tensor, weight: Tensor) -> Tensor:
     values : Tensor of shape (..., n_values)
     weight : Tensor of shape (..., n_columns)
     """
+    if inputs.unrecorded:
+        weight = weight * inputs.recorded(values)
+        values = values.nan_to_num(nan=0.0)
     shown = weight if inputs.plain else weight[..., inputs.column_of]
     return torch.cat([values * shown, weight], dim=-1)

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Architecture, Network, PolicyOutputs, SeparateNetwork
-from suwr.nn.starts import Starts, acquire_units
+from suwr.nn.starts import Starts, acquire_units, training_starts
 from suwr.nn.step import Decision, Revealed, best_units, decide, reveal_units
 
 __all__ = [
@@ -349,13 +349,15 @@ def rollout_together(
     cost : Tensor of shape (n_models, n)
     """
     shape = values.shape[:2]
-    mask = torch.zeros(*shape, inputs.n_columns, dtype=torch.bool, device=values.device)
+    starts = training_starts(inputs, values.flatten(0, 1)) or Starts()
+    mask = starts.first_masks(shape.numel(), inputs).unflatten(0, shape)
+    allowed = inputs.recorded_units(values)
     cost = torch.zeros(shape, device=values.device)
     going = torch.ones(shape, dtype=torch.bool, device=values.device)
     for _ in range(max_steps):
         seen = inputs.reveal(values, mask)
         prediction = network.consensus(seen, loss) if network.architecture.informed else None
-        decision = decide(network.decide, inputs, seen, mask, condition, prediction)
+        decision = decide(network.decide, inputs, seen, mask, condition, prediction, allowed)
         going = going & (decision.stop_probability < 0.5)
         mask, paid = reveal_units(inputs, mask, decision.best(units_per_step), going)
         cost = cost + paid

@@ -14,7 +14,7 @@ from torch import Tensor
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.step import Decision, Revealed, reveal_units
 
-__all__ = ["Starts", "acquire_units"]
+__all__ = ["Starts", "acquire_units", "training_starts"]
 
 # Relative tolerance of budgets: costs have single precision, and their sum is rounded.
 TOLERANCE = 1e-6
@@ -41,6 +41,13 @@ class Starts:
     available: Tensor | None = None
     budget: Tensor | None = None
     spend_all: bool = False
+
+    @classmethod
+    def usual(cls, inputs: MaskedInputs, n: int) -> Starts | None:
+        """The starts of rows unless given: with the columns that training always knew."""
+        if inputs.known is None or not bool((inputs.known == 1).any()):
+            return None
+        return cls(known=(inputs.known == 1).expand(n, -1))
 
     def __getitem__(self, rows: Tensor | slice) -> Starts:
         """The starts of some of the rows."""
@@ -72,6 +79,19 @@ class Starts:
         total = spent.unsqueeze(-1) + inputs.unit_costs(mask, self.known).double()
         affordable = total <= self.budget.unsqueeze(-1) * (1 + TOLERANCE)
         return affordable if self.available is None else affordable & self.available
+
+
+def training_starts(inputs: MaskedInputs, values: Tensor) -> Starts | None:
+    """The starts of encoded rows during training; None if they start from nothing.
+
+    Columns are known at random, equally in every call, and units that were not recorded are not
+    available. Which cells were recorded must not be used otherwise: it may depend on their values.
+    """
+    known = inputs.first_masks((len(values),), torch.Generator().manual_seed(0))
+    available = inputs.recorded_units(values)
+    if known is None and available is None:
+        return None
+    return Starts(known, available)
 
 
 def acquire_units(

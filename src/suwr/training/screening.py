@@ -191,6 +191,8 @@ class Screening:
         target = _classes(targets) if targets.shape[1] > 1 else _bins(targets[:, 0])
         of_value = inputs.membership[:, inputs.column_of].cpu().numpy()
         values = sample.values.cpu().numpy().astype(np.float64)
+        # Values that were not recorded are a level of their own.
+        values = np.nan_to_num(values, nan=-1e30)
         kept = relevant_units(values, np.asarray(target, dtype=np.intp), of_value)
         if kept.all():
             return None
