@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_policies import NETWORKS, UNITS, make_policy
 
+from suwr.data.units import resolve_units
+from suwr.nn.inputs import MaskedInputs
 from suwr.nn.starts import Starts
 
 N = 12
@@ -18,8 +20,16 @@ def make_case(seed, groups="columns", width=1, network="separate", spend_all=Fal
     """Return a policy with random costs, rows and random starts."""
     policy = make_policy(seed, UNITS[groups], units_per_step=width, network=network)
     rng = np.random.RandomState(seed)
-    costs = torch.tensor(rng.choice([0.0, 0.5, 1.0, 2.0], policy.inputs.n_units))
-    policy.inputs = replace(policy.inputs, costs=costs.float())
+    names = [f"x{i}" for i in range(6)]
+    units = resolve_units(UNITS[groups], None, names)
+    costs = rng.choice([0.0, 0.5, 1.0, 2.0], len(units))
+    setups = None
+    if groups != "patches" and seed % 2:
+        chosen = rng.permutation(units.names).tolist()
+        setups = {"a": (1.0, chosen[:2]), "b": (0.5, chosen[2:3])}
+    units = resolve_units(UNITS[groups], costs, names, setup_costs=setups)
+    policy.inputs = MaskedInputs.build(units, np.arange(6), "cpu")
+    policy.units = units
     starts = Starts(
         torch.from_numpy(rng.rand(N, 6) < 0.3),
         torch.from_numpy(rng.rand(N, policy.inputs.n_units) < 0.7),
@@ -33,23 +43,32 @@ def make_case(seed, groups="columns", width=1, network="separate", spend_all=Fal
 def reference(policy, row, known, available, budget, spend_all):
     """Algorithm 1 for one row in plain Python, without `Starts`."""
     columns = [set(np.flatnonzero(c).tolist()) for c in policy.inputs.membership.numpy()]
-    costs = policy.inputs.costs.tolist()
-    shown, order, left = set(known), [], budget
+    setups = policy.units.setups
+    shown, order, left, paid = set(known), [], budget, set()
+
+    def cost(unit):
+        """What a unit costs now: a set-up is paid once, and known values pay for none."""
+        setup = -1 if setups is None else int(setups.of_unit[unit])
+        extra = 0.0 if setup < 0 or setup in paid else float(setups.costs[setup])
+        return float(policy.units.costs[unit]) + extra
+
     for _ in range(policy.max_steps):
         mask = torch.tensor([[c in shown for c in range(6)]])
         decision = policy.decide(row.unsqueeze(0), mask)
         scores = decision.raw_logits[0].tolist()
         ranked = sorted(range(len(columns)), key=lambda u: -scores[u])
         useful = [u for u in ranked if available[u] and not columns[u] <= shown]
-        if not any(costs[u] <= left for u in useful):
+        if not any(cost(u) <= left for u in useful):
             break
         if not spend_all and float(decision.stop_probability[0]) >= 0.5:
             break
         taken = []
         for u in useful:
-            if len(taken) < policy.units_per_step and costs[u] <= left:
-                left -= costs[u]
+            if len(taken) < policy.units_per_step and cost(u) <= left:
+                left -= cost(u)
                 taken.append(u)
+                if setups is not None:
+                    paid.add(int(setups.of_unit[u]))
         order.append(taken)
         shown = shown.union(*(columns[u] for u in taken))
     return order, shown
@@ -78,8 +97,7 @@ def test_rollouts_equal_a_reference_in_plain_python(seed, groups, width, spend_a
         found = [[u for u in step if u >= 0] for step in trace.order[i].tolist()]
         assert [step for step in found if step] == order
         assert set(np.flatnonzero(trace.mask[i]).tolist()) == shown
-        paid = sum(float(policy.inputs.costs[u]) for step in order for u in step)
-        assert trace.cost[i] == pytest.approx(paid)
+        assert trace.cost[i] == pytest.approx(policy.units.cost_of(trace.order)[i])
         assert trace.cost[i] <= float(starts.budget[i]) * (1 + 1e-6)
 
 
@@ -129,7 +147,7 @@ def test_starts_without_limits_change_nothing():
 
 
 def test_sums_of_rounded_costs_fit_the_budget():
-    policy, values, _ = make_case(7)
+    policy, values, _ = make_case(6)
     policy.inputs = replace(policy.inputs, costs=torch.full((6,), 0.1))
     for k in range(7):
         starts = Starts(budget=torch.full((N,), 0.1 * k, dtype=torch.float64), spend_all=True)

@@ -69,6 +69,7 @@ class BaseSUWR(CertifiableModel):
         "checkpoint": [None, str, os.PathLike],
         "predictor": None,
         "known_at_start": None,
+        "setup_costs": None,
         "missing": [Options("value", "unrecorded")],
     }
 
@@ -85,6 +86,7 @@ class BaseSUWR(CertifiableModel):
         max_steps: int | None = None,
         groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
         costs: Mapping[str, float] | ArrayLike | None = None,
+        setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None,
         units_per_step: int = 1,
         known_at_start: Sequence[str] | Mapping[str, float] | None = None,
         missing: Literal["value", "unrecorded"] = "value",
@@ -107,6 +109,7 @@ class BaseSUWR(CertifiableModel):
         self.max_steps = max_steps
         self.groups = groups
         self.costs = costs
+        self.setup_costs = setup_costs
         self.units_per_step = units_per_step
         self.known_at_start = known_at_start
         self.missing = missing
@@ -246,10 +249,9 @@ class BaseSUWR(CertifiableModel):
         check_sparsity_weight(self.sparsity_weight, self.trainer, type(self).__name__)
         check_predictor(self)
         self._training_config()
-        if self.n_predictors != "auto" and self.n_predictors % 2:
-            raise parameter_error(
-                "n_predictors", type(self).__name__, "an even number", self.n_predictors
-            )
+        owner, n = type(self).__name__, self.n_predictors
+        if n != "auto" and n % 2:
+            raise parameter_error("n_predictors", owner, "an even number", n)
         image_shape(self.network, self.groups)
 
     def _training_config(self) -> TrainingConfig:
@@ -284,10 +286,9 @@ class BaseSUWR(CertifiableModel):
             raise FloatingPointError(
                 "Training diverged: the weights of the networks are not finite."
             )
-        device = torch.device(self.device_)
         self.history_, self.choices_ = history, plan.choices
         selectable = None if plan.screening is None else plan.screening.kept.cpu().numpy()
-        self._install(self.encoder_, self.units_, device, network, selectable)
+        self._install(self.encoder_, self.units_, torch.device(self.device_), network, selectable)
         weight, unit = self.sparsity_weight_ / self.constant_loss_, self.constant_loss_
         comparison = compare_held_out(
             self.policy_, data.loss, data.rows, data.validation, weight, unit

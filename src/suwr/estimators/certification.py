@@ -223,7 +223,7 @@ def _certificate(
         empirical_risk=0.0,
         p_value=0.0,
         mean_cost=0.0,
-        full_cost=float(model.units_.costs[model.selectable_units_].sum()),
+        full_cost=model.units_.total_cost(model.selectable_units_),
         rule=tests.paths[0].rule,
         threshold=0.0,
         tolerance=None if request.tolerance is None else float(request.tolerance),

@@ -41,6 +41,9 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         column that is in no group is a unit of its own.
     costs : None, mapping or array-like, default=None
         Cost of each unit in the penalty λ · cost; 1 unless given.
+    setup_costs : None or mapping, default=None
+        Costs that the first of several units has in addition, such as a blood draw:
+        ``{"draw": (5.0, ["glucose", "insulin"])}``. Not with `Patches`.
     units_per_step : int, default=1
         Number of units that one step reveals.
     known_at_start : None, list of str or mapping of str to float, default=None

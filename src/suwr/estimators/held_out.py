@@ -68,7 +68,7 @@ def record_held_out(model: SequentialModel, rows: Rows) -> None:
             costs.append(model.units_.cost_of(trace.order))
     truth = rows.targets.cpu().numpy()
     target = truth.argmax(axis=1) if _is_classifier(model) else model._in_user_units(truth)[:, 0]
-    total = np.full(len(rows), float(model.units_.costs.sum()))
+    total = np.full(len(rows), model.units_.total_cost())
     own = _outcome(model, np.concatenate(values), np.concatenate(costs))
     everything = _outcome(model, np.concatenate(masked), total)
     weight = rows.weight.cpu().numpy().astype(np.float64)
@@ -118,7 +118,7 @@ def _all_features(model: SequentialModel, table: Table, policy: Policy) -> Outco
         values = model._encode(rows)
         mask = torch.ones((len(values), model.n_features_in_), dtype=torch.bool)
         parts.append(policy.predict(values, mask.to(values.device)).cpu().numpy())
-    total = np.full(table.n_rows, float(model.units_.costs.sum()))
+    total = np.full(table.n_rows, model.units_.total_cost())
     return _outcome(model, np.concatenate(parts), total)
 
 

@@ -195,7 +195,8 @@ def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
     problem = _too_large(model, a)
     if problem is not None:
         raise ModelFileError(problem)
-    units = resolve_units(model.groups, model.costs, encoder.names, type(model).__name__)
+    owner, setups = type(model).__name__, model.setup_costs
+    units = resolve_units(model.groups, model.costs, encoder.names, owner, setups)
     if len(units) != a.n_units:
         raise ModelFileError("Its parts are inconsistent.")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

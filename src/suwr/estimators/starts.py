@@ -265,6 +265,7 @@ def _check_reachable(model: Any, owner: str, amount: float) -> None:
     costs = model.units_.costs if selectable is None else model.units_.costs[selectable.cpu()]
     costs = np.sort(costs)[::-1]
     most = float(costs[: model.max_steps_ * model.policy_.units_per_step].sum())
+    most += 0.0 if model.units_.setups is None else float(model.units_.setups.costs.sum())
     if amount > most * (1 + 1e-9):
         expected = f"at most {most:g}, the largest cost of a row within 'max_steps'"
         raise parameter_error("exactly", owner, expected, amount)

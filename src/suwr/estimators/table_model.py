@@ -176,7 +176,8 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         used = np.flatnonzero(weight > 0)
         names = name_columns(self)
         check_unicode(names, "Column names")
-        units = resolve_units(self.groups, self.costs, names, type(self).__name__)
+        setups = getattr(self, "setup_costs", None)
+        units = resolve_units(self.groups, self.costs, names, type(self).__name__, setups)
         joint = isinstance(self.groups, Patches)
         if isinstance(table, StoredTable):
             encoder = table.fit_encoder(joint=joint)

@@ -11,12 +11,55 @@ from torch import Tensor
 
 from suwr.data.units import Units
 
-__all__ = ["MaskedInputs", "gumbel", "soft_columns", "soft_reveal"]
+__all__ = ["MaskedInputs", "SetupCosts", "gumbel", "soft_columns", "soft_reveal"]
 
 # Above this number of units, random masks have their size only in expectation.
 MANY_UNITS = 64
 # Units are small if each has at most this fraction of the columns.
 SMALL_UNIT_FRACTION = 1 / 8
+
+
+@dataclass(frozen=True)
+class SetupCosts:
+    """Set-up costs on a device; see `suwr.data.setups.Setups`.
+
+    Attributes
+    ----------
+    costs : Tensor of float, shape (n_setups + 1,)
+        The last one, which is 0, is that of units without a set-up.
+    of_unit : Tensor of int, shape (n_units,)
+    columns : Tensor of float, shape (n_columns, n_setups + 1)
+        1 for the columns of the units that need each set-up.
+    """
+
+    costs: Tensor
+    of_unit: Tensor
+    columns: Tensor
+
+    @classmethod
+    def build(cls, units: Units, device: torch.device | str) -> SetupCosts:
+        """Put the set-up costs of units on a device."""
+        assert units.setups is not None
+        n = len(units.setups.costs)
+        of_unit = np.where(units.setups.of_unit < 0, n, units.setups.of_unit)
+        columns = np.stack(
+            [units.membership[of_unit == i].any(axis=0) for i in range(n + 1)], axis=1
+        )
+        costs = torch.tensor([*units.setups.costs, 0.0], dtype=torch.float32, device=device)
+        return cls(
+            costs,
+            torch.tensor(of_unit, dtype=torch.long, device=device),
+            torch.tensor(columns, dtype=torch.float32, device=device),
+        )
+
+    def subset(self, units: Tensor, columns: Tensor) -> SetupCosts:
+        """The set-up costs of some units and their columns."""
+        return SetupCosts(self.costs, self.of_unit[units], self.columns[columns])
+
+    def unpaid(self, acquired: Tensor) -> Tensor:
+        """What each unit costs in addition, given the acquired columns, ``(..., n_units)``."""
+        paid = acquired.to(torch.float32) @ self.columns > 0
+        return torch.where(paid, 0.0, self.costs)[..., self.of_unit]
 
 
 @dataclass(frozen=True)
@@ -41,6 +84,7 @@ class MaskedInputs:
         Probability that training knows each column at the start of a row; None is no column.
     unrecorded : bool
         Whether encoded values that are NaN were not recorded. They stay hidden if revealed.
+    setups : SetupCosts or None
     """
 
     costs: Tensor
@@ -51,6 +95,7 @@ class MaskedInputs:
     selectable: Tensor | None = None
     known: Tensor | None = None
     unrecorded: bool = False
+    setups: SetupCosts | None = None
 
     @classmethod
     def build(
@@ -75,7 +120,8 @@ class MaskedInputs:
             allowed,
         )
         chance = None if known is None else torch.tensor(known, dtype=torch.float32, device=device)
-        return replace(inputs, known=chance, unrecorded=unrecorded)
+        setups = None if units.setups is None else SetupCosts.build(units, device)
+        return replace(inputs, known=chance, unrecorded=unrecorded, setups=setups)
 
     @classmethod
     def _of(
@@ -108,7 +154,8 @@ class MaskedInputs:
         groups = None if self.groups is None else self.groups[units][:, columns]
         inputs = MaskedInputs._of(groups, self.costs[units], position)
         known = None if self.known is None else self.known[columns]
-        return replace(inputs, known=known, unrecorded=self.unrecorded)
+        setups = None if self.setups is None else self.setups.subset(units, columns)
+        return replace(inputs, known=known, unrecorded=self.unrecorded, setups=setups)
 
     @property
     def single(self) -> bool:
@@ -195,11 +242,17 @@ class MaskedInputs:
         known : Tensor of bool, shape (..., n_columns), optional
             Columns that were known at the start and not acquired.
         """
-        return self.costs
+        if self.setups is None:
+            return self.costs
+        acquired = mask if known is None else mask & ~known
+        return self.costs + self.setups.unpaid(acquired)
 
     def cost_of(self, units: Tensor, mask: Tensor, known: Tensor | None = None) -> Tensor:
         """Cost of acquiring one unit per row, ``(...)``; see `unit_costs`."""
-        return self.costs[units]
+        if self.setups is None:
+            return self.costs[units]
+        costs = self.unit_costs(mask, known)
+        return costs.gather(-1, units.expand(mask.shape[:-1]).unsqueeze(-1))[..., 0]
 
     def add(self, mask: Tensor, units: Tensor) -> Tensor:
         """Masks after revealing one more unit per row."""

@@ -65,7 +65,7 @@ def roll_out_paths(policy: Policy, values: Tensor) -> Paths:
         Encoded rows; a value is read only after its column was revealed.
     """
     inputs, n = policy.inputs, len(values)
-    mask = (Starts.usual(inputs, n) or Starts()).first_masks(n, inputs)
+    mask = known = (Starts.usual(inputs, n) or Starts()).first_masks(n, inputs)
     cost = torch.zeros(n, dtype=torch.float64, device=policy.device)
     gains, odds, predictions, costs = [], [], [], []
     for step in range(policy.max_steps + 1):
@@ -81,7 +81,8 @@ def roll_out_paths(policy: Policy, values: Tensor) -> Paths:
         costs.append(cost)
         if last:
             break
-        revealed = reveal_units(inputs, mask, decision.best(policy.units_per_step), going)
+        units = decision.best(policy.units_per_step)
+        revealed = reveal_units(inputs, mask, units, going, known=known)
         mask, cost = revealed.mask, cost + revealed.cost.double()
     return Paths(
         torch.stack(gains, dim=1).cpu().numpy(),

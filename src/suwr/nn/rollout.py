@@ -351,6 +351,7 @@ def rollout_together(
     shape = values.shape[:2]
     starts = training_starts(inputs, values.flatten(0, 1)) or Starts()
     mask = starts.first_masks(shape.numel(), inputs).unflatten(0, shape)
+    known = None if starts.known is None else mask
     allowed = inputs.recorded_units(values)
     cost = torch.zeros(shape, device=values.device)
     going = torch.ones(shape, dtype=torch.bool, device=values.device)
@@ -359,7 +360,8 @@ def rollout_together(
         prediction = network.consensus(seen, loss) if network.architecture.informed else None
         decision = decide(network.decide, inputs, seen, mask, condition, prediction, allowed)
         going = going & (decision.stop_probability < 0.5)
-        mask, paid = reveal_units(inputs, mask, decision.best(units_per_step), going)
+        units = decision.best(units_per_step)
+        mask, paid = reveal_units(inputs, mask, units, going, known=known)
         cost = cost + paid
     return Revealed(mask, cost)
 

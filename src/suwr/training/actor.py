@@ -245,6 +245,7 @@ def _explore(
             values, weight = values[:, going], weight[:, going]
             condition = None if condition is None else condition[:, going]
             allowed = None if allowed is None else allowed[:, going]
+            first = None if first is None else first[:, going]
             last = None if last is None else last[:, going]
         probability = decision.finite_logits.softmax(dim=-1)
         entropy = -(probability * probability.clamp_min(1e-9).log()).sum(dim=-1)
@@ -253,7 +254,7 @@ def _explore(
             active, None if last is None else partial(_guided, interaction[model, last]),
         )  # fmt: skip
         last = sample.units[..., -1].clamp_min(0)
-        mask, cost = reveal_units(inputs, mask, sample.units, weight=weight)
+        mask, cost = reveal_units(inputs, mask, sample.units, weight=weight, known=first)
         log_prob = sample.behaviour_log_prob
         steps.append(_Step(row, active, mask, cost, stop, decision.gain, log_prob, entropy))
     return steps

@@ -151,7 +151,7 @@ class LookaheadPhase(PolicyPhase):
             noise = gumbel((*shape, inputs.n_units), self.folds.generator)
             units = decision.best(self.settings.units_per_step, noise)
             open_row = decision.available.any(dim=-1)
-            after, cost = reveal_units(inputs, mask, units, open_row, weight)
+            after, cost = reveal_units(inputs, mask, units, open_row, weight, first)
             revealed_at.masked_fill_(after & ~mask, number)
             costs.append(cost)
         network.train()

@@ -153,7 +153,7 @@ def _sampled_loss(
         sample = decision.sample(
             partial(_selection, decision.raw_logits), settings.units_per_step, epsilon, generator
         )
-        mask, paid = reveal_units(inputs, mask, sample.units)
+        mask, paid = reveal_units(inputs, mask, sample.units, known=first)
         cost = cost + paid
         log_probs.append(sample.log_prob)
     total = torch.stack(terms)
