@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from common import machine, write_json
-
 from suwr import SUWRClassifier
 
 HERE = Path(__file__).parent
@@ -70,8 +69,8 @@ def page(records: list[dict[str, Any]]) -> str:
     lines = [
         "# Training cells that were not recorded",
         "",
-        f"Log loss and mean number of revealed features on {N_TEST:,} complete rows, after training "
-        f"on {N_ROWS} rows of which 30 % of the cells were removed (mean and range of {SEEDS} "
+        f"Log loss and mean number of revealed features on {N_TEST:,} complete rows, after "
+        f"training on {N_ROWS} rows of which 30 % of the cells were removed (mean and range of {SEEDS} "
         "seeds). 'not at random' removes positive values five times as often as negative ones.",
         "",
         "| cells removed | `missing` | log loss | features |",

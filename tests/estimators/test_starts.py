@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from raw_cells import OBJECTS, mixed_table, poisoned_cells
 
-from suwr import Explanation, Receipt, SUWRClassifier, verify
+from suwr import Acquisition, Explanation, Receipt, SUWRClassifier, verify
 from suwr.exact import FiniteProblem, PolicyTable, cube, leakage, solve
 from suwr.exceptions import StartWarning, UnsupportedModelError
 from suwr.given import Given
@@ -260,6 +260,14 @@ def test_certified_models_take_no_limits(binary):
     certified = model.certify(np.repeat(rows, 5, axis=0), level=0.2)
     with pytest.raises(ValueError, match="certified for one policy"):
         certified.predict(rows, max_cost=1)
+    with pytest.raises(ValueError, match="certified for one policy"):
+        certified.acquire(known={"x0": 1})
+    session = certified.acquire()
+    assert session.narrative().certificate
+    restored = Acquisition.from_json(session.to_json(), certified)
+    assert restored.narrative() == session.narrative()
+    # Without the unit, it is another policy.
+    assert not session.unavailable("x0").narrative().certificate
 
 
 def test_pages_show_what_was_given(binary, tmp_path):

@@ -181,7 +181,7 @@ def ask_questions(
     """
     model = load(model_path)
     session = model.acquire(
-        known=read_known(known, model.encoder_), unavailable=unavailable, max_cost=max_cost,
+        known=read_known(known, model.encoder_) or None, unavailable=unavailable, max_cost=max_cost,
         mean_features=mean_features,
     )  # fmt: skip
     interview = Interview(model, Terminal(), session)

@@ -165,7 +165,7 @@ def make_given(
         if value is not None and not isinstance(value, Real):
             raise parameter_error(name, "acquire", "a number of at least 0", value)
     # The same checks as for tables.
-    flags = None if known is None else np.isin(model.encoder_.names, list(known))
+    flags = np.isin(model.encoder_.names, list(known)) if known else None
     read_starts(model, "acquire", 1, flags, None, max_cost, exactly)
     limit = max_cost if exactly is None else exactly
     return Given(
