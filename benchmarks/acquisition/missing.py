@@ -70,8 +70,9 @@ def page(records: list[dict[str, Any]]) -> str:
         "# Training cells that were not recorded",
         "",
         f"Log loss and mean number of revealed features on {N_TEST:,} complete rows, after "
-        f"training on {N_ROWS} rows of which 30 % of the cells were removed (mean and range of {SEEDS} "
-        "seeds). 'not at random' removes positive values five times as often as negative ones.",
+        f"training on {N_ROWS} rows of which 30 % of the cells were removed (mean and range of "
+        f"{SEEDS} seeds). 'not at random' removes positive values five times as often as negative "
+        "ones.",
         "",
         "| cells removed | `missing` | log loss | features |",
         "| --- | --- | --- | --- |",

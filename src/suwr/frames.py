@@ -29,7 +29,8 @@ def explanation_frame(explanation: Explanation) -> Any:
         "certificate": "" if first is None else first.certificate,
     }
     if any(n.given is not None for n in explanation):
-        frame.attrs["suwr"]["given"] = [n.given and n.given.to_dict() for n in explanation]
+        given = {n.row: n.given.to_dict() for n in explanation if n.given is not None}
+        frame.attrs["suwr"]["given"] = given
     return frame
 
 
@@ -37,10 +38,9 @@ def read_explanation_frame(frame: Any) -> list[Narrative]:
     """Return the narratives of a frame; see `Explanation.from_frame`."""
     facts = frame.attrs["suwr"]
     classes = None if facts["classes"] is None else tuple(facts["classes"])
-    narratives: list[Narrative] = []
-    given = facts.get("given")
+    narratives = []
     for row, lines in frame.groupby("row", sort=False):
-        start_of = None if given is None else given[len(narratives)]
+        given = facts.get("given", {}).get(row)
         (_, start), *parts = lines.groupby("step", sort=True)
         predictions = [_prediction(start, classes)]
         steps = []
@@ -63,7 +63,7 @@ def read_explanation_frame(frame: Any) -> list[Narrative]:
                 classes,
                 facts["n_units"],
                 facts.get("certificate", ""),
-                given=None if start_of is None else Given.from_dict(start_of),
+                given=None if given is None else Given.from_dict(given),
             )
         )
     return narratives
