@@ -261,9 +261,8 @@ def _read_budget(given: Any, name: str, owner: str, n_rows: int) -> NDArray[np.f
 
 
 def _check_reachable(model: Any, owner: str, amount: float) -> None:
-    selectable = model.policy_.inputs.selectable
-    costs = model.units_.costs if selectable is None else model.units_.costs[selectable.cpu()]
-    costs = np.sort(costs)[::-1]
+    selectable, costs = model.policy_.inputs.selectable, model.units_.costs
+    costs = np.sort(costs if selectable is None else costs[selectable.cpu().numpy()])[::-1]
     most = float(costs[: model.max_steps_ * model.policy_.units_per_step].sum())
     most += 0.0 if model.units_.setups is None else float(model.units_.setups.costs.sum())
     if amount > most * (1 + 1e-9):
