@@ -63,8 +63,8 @@ def page(records: list[dict[str, Any]]) -> str:
         "# Hard budgets",
         "",
         f"Log loss on held-out rows of the breast cancer table, mean of {SPLITS} splits with 70 % "
-        f"training rows, {EPOCHS} epochs. SUWR is one model with λ = 0.001, cut off at each budget; "
-        "it is not trained for budgets. GDFS is trained for all of them.",
+        f"training rows, {EPOCHS} epochs. SUWR is one model with λ = 0.001, cut off at each "
+        "budget; it is not trained for budgets. GDFS is trained for all of them.",
         "",
         f"| units | {' | '.join(methods)} |",
         f"| --- |{' --- |' * len(methods)}",

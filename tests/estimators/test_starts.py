@@ -4,6 +4,7 @@ import json
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from raw_cells import OBJECTS, mixed_table, poisoned_cells
 
@@ -253,6 +254,20 @@ def test_invalid_limits(binary, arguments, message):
     model, rows = binary
     with pytest.raises(ValueError, match=message):
         model.select(rows, **arguments)
+
+
+def test_frames_of_masks_are_matched_by_name(mixed_model):
+    X = mixed_table(seed=1)[0]
+    names = list(X.columns)[::-1]
+    given = limits(len(X), X.shape[1], 0)
+    frames = {
+        key: pd.DataFrame(given[key], columns=X.columns)[names] for key in ("known", "available")
+    }
+    expected = mixed_model.select(X, **given)
+    found = mixed_model.select(X[names], max_cost=given["max_cost"], **frames)
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="one column per column of the model"):
+        mixed_model.select(X, known=frames["known"].drop(columns="age"))
 
 
 def test_certified_models_take_no_limits(binary):

@@ -17,7 +17,7 @@ import suwr
 from suwr._utils.text import plain_repr
 from suwr._utils.validation import parameter_error
 from suwr.data.parsing import EXPECTED, INVALID, describe_cell
-from suwr.estimators.identity import model_digest
+from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.starts import read_starts
 from suwr.exceptions import SessionError
 from suwr.given import Given
@@ -206,7 +206,7 @@ def read_session(text: str | bytes, model: Any) -> StoredSession:
     try:
         state = parse_receipt(text if isinstance(text, str) else text.decode())
         stored = _read_fields(state)
-        found = model_digest(model)
+        found = ModelIssuer(model, model.policy_).model
         if stored.model != found:
             _refuse(
                 f"it is of the model {stored.model[:12]}…, not of {found[:12]}…, by the digests of "

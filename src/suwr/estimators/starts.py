@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from suwr._utils.validation import Interval, parameter_error
-from suwr.data.tables import Table
+from suwr.data.tables import Table, column_names, is_frame, select_columns
 from suwr.exceptions import StartWarning
 from suwr.given import Given
 from suwr.nn.rollout import Policy, Trace
@@ -59,7 +59,7 @@ def read_starts(
         )
     if max_cost is not None and exactly is not None:
         raise ValueError("Pass either 'max_cost' or 'exactly', not both.")
-    device, names, n_units = model.device_, model.encoder_.names, len(model.units_)
+    device, names = model.device_, model.encoder_.names
     if isinstance(known, Sequence) and all(isinstance(name, str) for name in known):
         unknown = [name for name in known if name not in names]
         if unknown:
@@ -70,8 +70,8 @@ def read_starts(
     budget = _read_budget(max_cost if exactly is None else exactly, name, owner, n_rows)
     if exactly is not None and budget is not None:
         _check_reachable(model, owner, float(budget.max(initial=0.0)))
-    shown = _read_flags(known, "known", owner, n_rows, len(names), "column")
-    open_units = _read_flags(available, "available", owner, n_rows, n_units, "unit")
+    shown = _read_flags(known, "known", owner, n_rows, names)
+    open_units = _read_flags(available, "available", owner, n_rows, model.units_.names)
     first = None if shown is None else torch.as_tensor(shown, device=device)
     return Starts(
         first if usual is None else usual.known,
@@ -228,10 +228,22 @@ def warn_distance(
 
 
 def _read_flags(
-    given: Any, name: str, owner: str, n_rows: int, width: int, what: str
+    given: Any, name: str, owner: str, n_rows: int, names: Sequence[str]
 ) -> BoolArray | None:
+    """Read a mask over columns or units; the columns of a frame are matched by name."""
     if given is None:
         return None
+    width, what = len(names), "column" if name == "known" else "unit"
+    if is_frame(given):
+        found = column_names(given) or []
+        if set(found) != set(names):
+            differing = sorted(set(map(str, found)) ^ set(names))[0]
+            expected = f"a frame with one column per {what} of the model"
+            raise ValueError(
+                f"The {name!r} parameter of {owner} must be {expected}. Got {differing!r} in only "
+                "one of them."
+            )
+        given = select_columns(given, list(names))
     try:
         flags = np.asarray(given)
     except ValueError:
