@@ -93,7 +93,8 @@ def test_files_pages_and_certificates(model, tmp_path):
 @pytest.mark.parametrize("trainer", ["lookahead", "reinforce"])
 def test_every_trainer_starts_from_the_known_columns(trainer):
     X = np.repeat(CUBE, 4, axis=0)
-    model = SUWRClassifier(known_at_start=["x1"], trainer=trainer, **SMALL).fit(X, X[:, 1])
+    settings = {**SMALL, "max_epochs": 1, "hidden_size": 8}
+    model = SUWRClassifier(known_at_start=["x1"], trainer=trainer, **settings).fit(X, X[:, 1])
     assert model.select(CUBE)[:, 1].all()
     assert poison_check(model, CUBE, random_state=0).passed
 
