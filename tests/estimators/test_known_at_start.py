@@ -23,7 +23,7 @@ def model():
     """y = x0 + x1, where x0 is known, and x2 in half of the rows."""
     X = np.repeat(CUBE, 10, axis=0)
     chance = {"x0": 1.0, "x2": 0.5}
-    model = SUWRRegressor(known_at_start=chance, **SMALL | {"max_epochs": 12})
+    model = SUWRRegressor(known_at_start=chance, **SMALL)
     return model.fit(X, X[:, 0] + X[:, 1])
 
 
@@ -102,6 +102,24 @@ def test_every_trainer_starts_from_the_known_columns(trainer):
 def test_known_columns_are_drawn_with_their_probability(model):
     drawn = model.policy_.inputs.first_masks((4000,), torch.Generator().manual_seed(0))
     np.testing.assert_allclose(drawn.double().mean(dim=0), [1, 0, 0.5, 0], atol=0.03)
+
+
+def test_masks_to_draw_from(tmp_path):
+    masks = np.array([[True, True, True, False], [True, False, False, False]])
+    X = np.repeat(CUBE, 4, axis=0)
+    settings = {**SMALL, "max_epochs": 1, "hidden_size": 8}
+    model = SUWRClassifier(known_at_start=masks, **settings).fit(X, X[:, 1])
+    drawn = model.policy_.inputs.first_masks((3000,), torch.Generator().manual_seed(0))
+    found, counts = np.unique(drawn.numpy(), axis=0, return_counts=True)
+    np.testing.assert_array_equal(found, masks[::-1])
+    assert abs(counts[0] / 3000 - 0.5) < 0.05
+    assert model.select(CUBE)[:, 0].all()
+    model.save(tmp_path / "m.suwr")
+    loaded = suwr.load(tmp_path / "m.suwr")
+    np.testing.assert_array_equal(loaded.policy_.inputs.known_masks, masks)
+    np.testing.assert_array_equal(loaded.select(CUBE), model.select(CUBE))
+    with pytest.raises(ValueError, match=r"masks of shape \(n_masks, 4\). Got 'shape \(2, 3\)'"):
+        SUWRClassifier(known_at_start=masks[:, :3], **settings).fit(X, X[:, 1])
 
 
 @pytest.mark.parametrize("value", ["x0", ["x9"], {"x0": 2}, {"x0": "often"}, 3, [1]])

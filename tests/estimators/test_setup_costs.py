@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import suwr
-from suwr import SUWRClassifier, verify
+from suwr import SUWRClassifier
 from suwr.estimators.poison import poison_check
+from suwr.estimators.verification import Verifier
 
 SMALL = {"max_epochs": 5, "hidden_size": 16, "n_predictors": 2, "random_state": 0}
 CUBE = np.array(list(product([0.0, 1.0], repeat=4)))
@@ -34,7 +35,8 @@ def test_costs_of_rows(model):
         for cost, narrative in zip(costs, narratives, strict=True):
             acquired = {c for step in narrative.steps for c in step.columns}
             assert cost == cost_of(acquired)
-            assert verify(narrative.receipt(), model)
+        receipts = [narrative.receipt() for narrative in narratives]
+        assert all(Verifier(model).verify(receipts))
     assert model.cost(CUBE, max_cost=3).max() <= 3
     assert model.cost(CUBE, exactly=6).min() == 6
     assert poison_check(model, CUBE, random_state=0).passed

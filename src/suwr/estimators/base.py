@@ -88,7 +88,7 @@ class BaseSUWR(CertifiableModel):
         costs: Mapping[str, float] | ArrayLike | None = None,
         setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None,
         units_per_step: int = 1,
-        known_at_start: Sequence[str] | Mapping[str, float] | None = None,
+        known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None,
         missing: Literal["value", "unrecorded"] = "value",
         hidden_size: int = 128,
         n_layers: int = 3,

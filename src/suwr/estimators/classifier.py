@@ -46,10 +46,11 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         ``{"draw": (5.0, ["glucose", "insulin"])}``. Not with `Patches`.
     units_per_step : int, default=1
         Number of units that one step reveals.
-    known_at_start : None, list of str or mapping of str to float, default=None
-        Columns that every row knows at the start, at no cost, or the probability that each is
-        known. The policy is trained to start from there. Columns that are always known need not
-        be named in ``known`` when the model is used on tables.
+    known_at_start : None, list of str, mapping of str to float or bool array, default=None
+        Columns that every row knows at the start, at no cost; the probability that each is known,
+        independently of the others; or masks (n_masks, d), one of which is drawn for each row. The
+        policy is trained to start from there. Columns that are always known need not be named in
+        ``known`` when the model is used on tables.
     missing : {'value', 'unrecorded'}, default='value'
         'value': missing is a value that a feature can have. 'unrecorded': the cell was not
         recorded, but could be acquired. Training does not reveal it in that row, and the policy may

@@ -88,16 +88,29 @@ def start_probability(
 
     Parameters
     ----------
-    known_at_start : sequence of str, mapping of str to float, or None
-        Columns that are always known, or the probability that each is.
+    known_at_start : sequence of str, mapping of str to float, bool array, or None
+        Columns that are always known, the probability that each is, or masks to draw from.
     names : sequence of str
         Column names.
     owner : str
         Class with this parameter, for error messages.
+
+    Returns
+    -------
+    ndarray of shape (d,) or (n_masks, d), or None
+        Masks are returned as they are.
     """
     if known_at_start is None:
         return None
-    expected = "None, a list of columns, or a mapping of columns to probabilities"
+    expected = (
+        "None, a list of columns, a mapping of columns to probabilities, or a boolean array of "
+        f"masks of shape (n_masks, {len(names)})"
+    )
+    masks = _as_masks(known_at_start)
+    if masks is not None:
+        if masks.shape[1] != len(names) or len(masks) == 0:
+            raise parameter_error("known_at_start", owner, expected, f"shape {masks.shape}")
+        return masks.astype(np.float64) if masks.any() else None
     if isinstance(known_at_start, str) or not isinstance(known_at_start, Mapping | Sequence):
         raise parameter_error("known_at_start", owner, expected, known_at_start)
     items = known_at_start
@@ -107,6 +120,17 @@ def start_probability(
             raise parameter_error("known_at_start", owner, expected, known_at_start)
     probability = np.array([float(chance.get(name, 0.0)) for name in names])
     return probability if probability.any() else None
+
+
+def _as_masks(given: Any) -> BoolArray | None:
+    """Return a two-dimensional array of booleans, or None if it is not one."""
+    if isinstance(given, str | Mapping):
+        return None
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        return None
+    return array if array.ndim == 2 and array.dtype.kind == "b" else None
 
 
 def starts_of(model: Any, given: Sequence[Given]) -> Starts:

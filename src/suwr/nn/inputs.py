@@ -82,6 +82,8 @@ class MaskedInputs:
         Units that may be revealed; None is all of them.
     known : Tensor of float, shape (n_columns,), or None
         Probability that training knows each column at the start of a row; None is no column.
+    known_masks : Tensor of bool, shape (n_masks, n_columns), or None
+        Masks that training draws from; None if columns are known independently of one another.
     unrecorded : bool
         Whether encoded values that are NaN were not recorded. They stay hidden if revealed.
     setups : SetupCosts or None
@@ -94,6 +96,7 @@ class MaskedInputs:
     members: Tensor | None
     selectable: Tensor | None = None
     known: Tensor | None = None
+    known_masks: Tensor | None = None
     unrecorded: bool = False
     setups: SetupCosts | None = None
 
@@ -119,9 +122,14 @@ class MaskedInputs:
             torch.tensor(column_of, dtype=torch.long, device=device),
             allowed,
         )
-        chance = None if known is None else torch.tensor(known, dtype=torch.float32, device=device)
         setups = None if units.setups is None else SetupCosts.build(units, device)
-        return replace(inputs, known=chance, unrecorded=unrecorded, setups=setups)
+        inputs = replace(inputs, unrecorded=unrecorded, setups=setups)
+        if known is None:
+            return inputs
+        chance = torch.tensor(known, dtype=torch.float32, device=device)
+        if chance.dim() == 1:
+            return replace(inputs, known=chance)
+        return replace(inputs, known=chance.mean(dim=0), known_masks=chance > 0)
 
     @classmethod
     def _of(
@@ -153,9 +161,13 @@ class MaskedInputs:
         position = torch.searchsorted(columns, self.column_of[values])
         groups = None if self.groups is None else self.groups[units][:, columns]
         inputs = MaskedInputs._of(groups, self.costs[units], position)
-        known = None if self.known is None else self.known[columns]
-        setups = None if self.setups is None else self.setups.subset(units, columns)
-        return replace(inputs, known=known, unrecorded=self.unrecorded, setups=setups)
+        return replace(
+            inputs,
+            known=None if self.known is None else self.known[columns],
+            known_masks=None if self.known_masks is None else self.known_masks[:, columns],
+            unrecorded=self.unrecorded,
+            setups=None if self.setups is None else self.setups.subset(units, columns),
+        )
 
     @property
     def single(self) -> bool:
@@ -211,6 +223,10 @@ class MaskedInputs:
         """Columns that training knows at the start of rows; None if it knows none."""
         if self.known is None:
             return None
+        if self.known_masks is not None:
+            n, device = len(self.known_masks), generator.device
+            drawn = torch.randint(n, shape, generator=generator, device=device)
+            return self.known_masks[drawn.to(self.device)]
         noise = torch.rand((*shape, self.n_columns), generator=generator, device=generator.device)
         return noise.to(self.device) < self.known
 
