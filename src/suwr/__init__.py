@@ -12,6 +12,7 @@ __version__ = "0.2.0"
 # Public name → module. Imported on first use: `import suwr` stays fast and does not import torch.
 _EXPORTS = {
     "Acquisition": "suwr.estimators.acquisition",
+    "Column": "suwr.data.columns",
     "Explanation": "suwr.explanation",
     "Narrative": "suwr.explanation",
     "Patches": "suwr.data.units",
@@ -26,6 +27,7 @@ _EXPORTS = {
     "minimisation_report": "suwr.estimators.minimisation",
     "score_partitions": "suwr.scale.scoring",
     "sparsity_path": "suwr.estimators.sparsity_path",
+    "stability": "suwr.estimators.stability",
     "verify": "suwr.estimators.verification",
 }
 
@@ -42,6 +44,7 @@ _DEPRECATED = {
 
 __all__ = [
     "Acquisition",
+    "Column",
     "Explanation",
     "Narrative",
     "Patches",
@@ -61,11 +64,13 @@ __all__ = [
     "plots",
     "score_partitions",
     "sparsity_path",
+    "stability",
     "verify",
 ]
 
 if TYPE_CHECKING:
     from suwr import audit, baselines, exact, exceptions, plots
+    from suwr.data.columns import Column
     from suwr.data.units import Patches
     from suwr.estimators.acquisition import Acquisition
     from suwr.estimators.classifier import SUWRClassifier
@@ -73,6 +78,7 @@ if TYPE_CHECKING:
     from suwr.estimators.minimisation import minimisation_report
     from suwr.estimators.regressor import SUWRRegressor
     from suwr.estimators.sparsity_path import sparsity_path
+    from suwr.estimators.stability import stability
     from suwr.estimators.verification import verify
     from suwr.explainer.explainer import SUWRExplainer
     from suwr.explanation import Explanation, Narrative

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from suwr._utils.optional import require
+from suwr.data.descriptions import NO_DESCRIPTION, TableDescription
 from suwr.explanation import Explanation, Narrative, Prediction, Step
 from suwr.given import Given
 
@@ -27,6 +28,7 @@ def explanation_frame(explanation: Explanation) -> Any:
         "classes": None if classes is None else list(classes),
         "n_units": 0 if first is None else first.n_units,
         "certificate": "" if first is None else first.certificate,
+        "description": explanation.description.restrict(explanation).to_dict(),
     }
     if any(n.given is not None for n in explanation):
         given = {n.row: n.given.to_dict() for n in explanation if n.given is not None}
@@ -38,6 +40,9 @@ def read_explanation_frame(frame: Any) -> list[Narrative]:
     """Return the narratives of a frame; see `Explanation.from_frame`."""
     facts = frame.attrs["suwr"]
     classes = None if facts["classes"] is None else tuple(facts["classes"])
+    description = NO_DESCRIPTION
+    if "description" in facts:
+        description = TableDescription.from_dict(facts["description"])
     narratives = []
     for row, lines in frame.groupby("row", sort=False):
         given = facts.get("given", {}).get(row)
@@ -63,6 +68,7 @@ def read_explanation_frame(frame: Any) -> list[Narrative]:
                 classes,
                 facts["n_units"],
                 facts.get("certificate", ""),
+                description=description,
                 given=None if given is None else Given.from_dict(given),
             )
         )

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from suwr._utils.text import format_number, format_revealed, printable
+from suwr._utils.text import format_number, printable
+from suwr.data.descriptions import NO_DESCRIPTION
 
 __all__ = ["Given"]
 
@@ -50,7 +51,7 @@ class Given:
         """Return what was given, one sentence each."""
         lines = []
         if self.known:
-            facts = format_revealed({name: {name: value} for name, value in self.known.items()})
+            facts = NO_DESCRIPTION.revealed_text({n: {n: value} for n, value in self.known.items()})
             lines.append(f"Known at the start: {facts}.")
         if self.unavailable:
             lines.append(f"Not available: {', '.join(map(printable, self.unavailable))}.")

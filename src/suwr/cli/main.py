@@ -15,6 +15,7 @@ import typer
 from suwr import __version__
 from suwr._utils.files import check_writable
 from suwr.cli.arguments import (
+    Context,
     Data,
     Decimal,
     Encoding,
@@ -187,6 +188,7 @@ def explain(
             help="Embed values that were not revealed in the page too.",
         ),
     ] = False,
+    context: Context = True,
     mean_features: MeanFeatures = None,
     sep: Sep = None,
     encoding: Encoding = None,
@@ -209,7 +211,7 @@ def explain(
             check_writable(path)
     from suwr.cli.predict import PageOptions, explain_rows
 
-    options = PageOptions(target, page_model, hidden_values)
+    options = PageOptions(target, page_model, hidden_values, context)
     explain_rows(model, data, row or [], json, html, options, mean_features, receipts, form)
 
 
@@ -295,6 +297,7 @@ def ask(
         float | None, typer.Option(help="Largest total cost of the questions.")
     ] = None,
     mean_features: MeanFeatures = None,
+    context: Context = True,
 ) -> None:
     """Answer questions about one feature at a time until the model stops asking."""
     if record is not None and no_record:
@@ -305,7 +308,8 @@ def ask(
     from suwr.cli.ask import ask_questions, default_record
 
     path = None if no_record else record or default_record(model)
-    ask_questions(model, path, mean_features, known or (), unavailable or (), max_cost)
+    limits = (known or (), unavailable or (), max_cost)
+    ask_questions(model, path, mean_features, *limits, context=context)
 
 
 @app.command()

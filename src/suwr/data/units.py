@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suwr._utils.validation import parameter_error
-from suwr.data.setups import Setups, resolve_setups
+from suwr.data.costs import Setups, resolve_costs, resolve_setups
 
 __all__ = ["Patches", "Units", "membership_bytes", "resolve_units"]
 
@@ -72,6 +72,10 @@ def _pair(value: Any, name: str) -> tuple[int, int]:
             f"Got {value!r} instead."
         )
     return int(pair[0]), int(pair[1])
+
+
+def _span_text(name: str, first: int, end: int) -> str:
+    return f"{name} {first}" if end - first == 1 else f"{name}s {first}–{end - 1}"
 
 
 def _spans(length: int, size: int, stride: int) -> list[tuple[int, int, int]]:
@@ -141,6 +145,21 @@ class Patches:
         """One name per patch, with the row and column of its centre."""
         kind = "pixel" if _pair(self.size, "size") == (1, 1) else "patch"
         return tuple(f"{kind} ({r[0]}, {c[0]})" for r, c in self._grid())
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The pixels of each patch in words, for narratives.
+
+        Examples
+        --------
+        >>> Patches((4, 4), size=(1, 2), stride=(1, 2)).labels[:2]
+        ('patch at row 0, columns 0–1', 'patch at row 0, columns 2–3')
+        """
+        kind = "pixel" if _pair(self.size, "size") == (1, 1) else "patch"
+        return tuple(
+            f"{kind} at {_span_text('row', *rows[1:])}, {_span_text('column', *columns[1:])}"
+            for rows, columns in self._grid()
+        )
 
     def membership(self) -> BoolArray:
         """Return the columns of each patch as a boolean array of shape (n_units, n_columns)."""
@@ -256,7 +275,7 @@ def resolve_units(
     owner : str
         Class or function with these parameters, for error messages.
     setup_costs : mapping or None
-        See `suwr.data.setups.resolve_setups`.
+        See `suwr.data.costs.resolve_setups`.
 
     Returns
     -------
@@ -274,7 +293,7 @@ def resolve_units(
     if setup_costs is not None and isinstance(groups, Patches):
         raise parameter_error("setup_costs", owner, "None with Patches", setup_costs)
     setups = resolve_setups(setup_costs, names, owner)
-    return Units(names, membership, _resolve_costs(costs, names, owner), single, setups)
+    return Units(names, membership, resolve_costs(costs, names, owner), single, setups)
 
 
 def _members(groups: Any, columns: list[str], owner: str) -> tuple[tuple[str, ...], BoolArray]:
@@ -355,44 +374,3 @@ def _named_groups(groups: Any, columns: list[str], owner: str) -> dict[str, list
             raise ValueError(f"{expected} Got a column twice in the group {name!r} instead.")
         named[str(name)] = numbers
     return named
-
-
-def _resolve_costs(costs: Any, names: tuple[str, ...], owner: str) -> FloatArray:
-    if costs is None:
-        return np.ones(len(names))
-    if isinstance(costs, Mapping):
-        known = set(names)
-        unknown = [name for name in costs if name not in known]
-        if unknown:
-            raise ValueError(
-                f"The 'costs' parameter of {owner} must name units. "
-                f"Got {unknown[0]!r} instead; units are {_shorten(names)}."
-            )
-        values = [costs.get(name, 1.0) for name in names]
-    else:
-        values = costs
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"The 'costs' parameter of {owner} must hold numbers. Got {costs!r} instead."
-        ) from None
-    if array.shape != (len(names),):
-        raise ValueError(
-            f"The 'costs' parameter of {owner} must hold one cost per unit, {len(names)} in all. "
-            f"Got shape {array.shape} instead."
-        )
-    bad = ~(np.isfinite(array) & (array >= 0))
-    if bad.any():
-        first = int(np.flatnonzero(bad)[0])
-        raise ValueError(
-            f"The 'costs' parameter of {owner} must hold finite numbers of at least 0. "
-            f"Got {array[first]} for {names[first]!r} instead."
-        )
-    return array
-
-
-def _shorten(names: Sequence[str], most: int = 8) -> str:
-    """List the first few names."""
-    shown = ", ".join(repr(n) for n in names[:most])
-    return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"

@@ -49,6 +49,8 @@ class Acquisition:
         The columns that the next call of `observe` must provide.
     given : Given
         Values known at the start, units that cannot be had, and the budget.
+    description : suwr.data.descriptions.TableDescription
+        How columns, units and values are worded.
 
     Examples
     --------
@@ -77,6 +79,7 @@ class Acquisition:
         self._steps: list[Step] = []
         self._margins: list[float] = []
         self._spent: list[float] = [0.0]  # before each step
+        self.description = model._description()
         self._evaluate()
         self._start = self._state
 
@@ -246,7 +249,7 @@ class Acquisition:
             row, self._start[1], self._start[0], tuple(self._steps),
             self._ending() if self.done else "open",
             model._class_labels(), len(model.units_), model._certificate_sentence() if free else "",
-            Origin(self._issuer, tuple(self._margins)), given,
+            Origin(self._issuer, tuple(self._margins)), self.description, given,
         )  # fmt: skip
 
     def to_json(self) -> str:

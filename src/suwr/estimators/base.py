@@ -71,6 +71,7 @@ class BaseSUWR(CertifiableModel):
         "known_at_start": None,
         "setup_costs": None,
         "missing": [Options("value", "unrecorded")],
+        "columns": [None, Mapping],
     }
 
     weight_range_: WeightRange | None
@@ -101,6 +102,7 @@ class BaseSUWR(CertifiableModel):
         predictor: Any = None,
         training: TrainingConfig | Mapping[str, Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        columns: Mapping[str, Any] | None = None,
         device: str = "auto",
         random_state: Any = None,
         verbose: int = 0,
@@ -124,9 +126,13 @@ class BaseSUWR(CertifiableModel):
         self.predictor = predictor
         self.training = training
         self.checkpoint = checkpoint
+        self.columns = columns
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
+
+    # Errors about arguments begin with this name, for all subclasses.
+    __init__.__qualname__ = "SUWR.__init__"
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
         """Train the policy and the predictor.
@@ -249,9 +255,8 @@ class BaseSUWR(CertifiableModel):
         check_sparsity_weight(self.sparsity_weight, self.trainer, type(self).__name__)
         check_predictor(self)
         self._training_config()
-        owner, n = type(self).__name__, self.n_predictors
-        if n != "auto" and n % 2:
-            raise parameter_error("n_predictors", owner, "an even number", n)
+        if (n := self.n_predictors) != "auto" and n % 2:
+            raise parameter_error("n_predictors", type(self).__name__, "an even number", n)
         image_shape(self.network, self.groups)
 
     def _training_config(self) -> TrainingConfig:
@@ -273,7 +278,7 @@ class BaseSUWR(CertifiableModel):
         if group is not None:
             self._check_seed("Distributed training", "all processes draw the same numbers")
             group.check_equal(
-                bytes.fromhex(self._identity(data, "checkpoint", "device", "verbose")),
+                bytes.fromhex(self._identity(data, "checkpoint", "columns", "device", "verbose")),
                 "Every process must call fit with the same data and parameters.",
             )
         return group
@@ -283,9 +288,7 @@ class BaseSUWR(CertifiableModel):
     ) -> None:
         """Store the result of training."""
         if not all(bool(torch.isfinite(weight).all()) for weight in network.state_dict().values()):
-            raise FloatingPointError(
-                "Training diverged: the weights of the networks are not finite."
-            )
+            raise FloatingPointError("Training diverged: the weights are not finite.")
         self.history_, self.choices_ = history, plan.choices
         selectable = None if plan.screening is None else plan.screening.kept.cpu().numpy()
         self._install(self.encoder_, self.units_, torch.device(self.device_), network, selectable)
@@ -307,11 +310,9 @@ class BaseSUWR(CertifiableModel):
     def _settings(self, data: TrainingData, trainer: Trainer, n_units: int) -> Settings:
         """Return the settings of this fit; λ is in units of the best constant prediction's loss."""
         unit, given = self.constant_loss_, self.sparsity_weight
-        weight = (
-            (given[0] / unit, given[1] / unit)
-            if isinstance(given, tuple | list)
-            else self.sparsity_weight_ / unit
-        )
+        weight: float | tuple[float, float] = self.sparsity_weight_ / unit
+        if isinstance(given, tuple | list):
+            weight = (given[0] / unit, given[1] / unit)
         return trainer.configure(
             self._training_config(),
             sparsity_weight=weight,
@@ -340,14 +341,13 @@ class BaseSUWR(CertifiableModel):
     def _checkpoint(self, data: TrainingData, writes: bool) -> FileCheckpoint | None:
         if self.checkpoint is None:
             return None
-        identity = self._identity(data, "checkpoint", "verbose")
+        identity = self._identity(data, "checkpoint", "columns", "verbose")
         return FileCheckpoint(self.checkpoint, identity, writes=writes)
 
     def _identity(self, data: TrainingData, *ignored: str) -> str:
         """Return a digest of the rows and of all parameters except the ``ignored`` ones."""
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in ignored}
-        rows = [*vars(data.rows).values(), *vars(data.validation).values()]
-        return fingerprint(parameters, rows)
+        return fingerprint(parameters, [*vars(data.rows).values(), *vars(data.validation).values()])
 
     def _install(
         self,

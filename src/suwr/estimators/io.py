@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 import suwr
 from suwr._utils.files import write_atomic
+from suwr.data.columns import Column, resolve_columns
 from suwr.data.encoding import MAX_CATEGORIES, TableEncoder
 from suwr.data.units import Patches, membership_bytes, resolve_units
 from suwr.estimators.base import DEFAULT_MAX_STEPS, BaseSUWR
@@ -110,7 +111,7 @@ def to_bytes(model: BaseSUWR) -> bytes:
         "params": {
             k: _encode_param(v)
             for k, v in model.get_params(deep=False).items()
-            if k not in ("checkpoint", "predictor")
+            if k not in ("checkpoint", "predictor") and (k != "columns" or v is not None)
         },
         "names": model.feature_names_in_.tolist() if named else None,
         "n_features": int(model.n_features_in_),
@@ -166,6 +167,7 @@ def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
     model = _make_model(KINDS[state["kind"]], state["params"], version)
     names, encoder = state["names"], TableEncoder.from_dict(state["encoder"])
     _check_encoder(encoder)
+    resolve_columns(model.columns, encoder, type(model).__name__)
     model.n_features_in_ = len(encoder.names)
     if names is not None:
         if names != encoder.names:
@@ -192,11 +194,10 @@ def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
     ):
         raise ModelFileError("Its parts are inconsistent.")
     network = _make_network(a, tensors)
-    problem = _too_large(model, a)
-    if problem is not None:
+    if (problem := _too_large(model, a)) is not None:
         raise ModelFileError(problem)
-    owner, setups = type(model).__name__, model.setup_costs
-    units = resolve_units(model.groups, model.costs, encoder.names, owner, setups)
+    setups, kind = model.setup_costs, state["kind"]
+    units = resolve_units(model.groups, model.costs, encoder.names, kind, setups)
     if len(units) != a.n_units:
         raise ModelFileError("Its parts are inconsistent.")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -371,6 +372,8 @@ def _encode_param(value: Any) -> Any:
     """Convert a constructor parameter to JSON types; objects of suwr are marked."""
     if isinstance(value, Patches):
         return {"__patches__": [list(value.shape), value.size, value.stride]}
+    if isinstance(value, Column):
+        return value.to_dict()
     if isinstance(value, TrainingConfig):
         return {"__training__": value.to_dict()}
     if hasattr(value, "__array__"):

@@ -21,7 +21,7 @@ SMALL_UNIT_FRACTION = 1 / 8
 
 @dataclass(frozen=True)
 class SetupCosts:
-    """Set-up costs on a device; see `suwr.data.setups.Setups`.
+    """Set-up costs on a device; see `suwr.data.costs.Setups`.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Set-up costs: what the first unit of a set of units costs in addition.
+"""Costs of units, and set-up costs: what the first of several units costs in addition.
 
 A blood draw is paid for once; every test of the same sample costs only its own analysis.
 """
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from suwr._utils.validation import Interval, parameter_error
 
-__all__ = ["Setups", "resolve_setups"]
+__all__ = ["Setups", "resolve_costs", "resolve_setups"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Setups:
 
     Examples
     --------
-    >>> from suwr.data.setups import resolve_setups
+    >>> from suwr.data.costs import resolve_setups
     >>> setups = resolve_setups({"draw": (5, ["s1", "s2"])}, ("age", "s1", "s2"), "SUWRClassifier")
     >>> setups.of_unit.tolist()
     [-1, 0, 0]
@@ -88,3 +88,45 @@ def resolve_setups(setup_costs: Any, names: Sequence[str], owner: str) -> Setups
     if not costs:
         return None
     return Setups(tuple(map(str, setup_costs)), np.array(costs), of_unit)
+
+
+def resolve_costs(costs: Any, names: tuple[str, ...], owner: str) -> NDArray[np.float64]:
+    """Resolve the ``costs`` parameter of an estimator; see `suwr.data.units.resolve_units`."""
+    if costs is None:
+        return np.ones(len(names))
+    if isinstance(costs, Mapping):
+        known = set(names)
+        unknown = [name for name in costs if name not in known]
+        if unknown:
+            raise ValueError(
+                f"The 'costs' parameter of {owner} must name units. "
+                f"Got {unknown[0]!r} instead; units are {_shorten(names)}."
+            )
+        values = [costs.get(name, 1.0) for name in names]
+    else:
+        values = costs
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"The 'costs' parameter of {owner} must hold numbers. Got {costs!r} instead."
+        ) from None
+    if array.shape != (len(names),):
+        raise ValueError(
+            f"The 'costs' parameter of {owner} must hold one cost per unit, {len(names)} in all. "
+            f"Got shape {array.shape} instead."
+        )
+    bad = ~(np.isfinite(array) & (array >= 0))
+    if bad.any():
+        first = int(np.flatnonzero(bad)[0])
+        raise ValueError(
+            f"The 'costs' parameter of {owner} must hold finite numbers of at least 0. "
+            f"Got {array[first]} for {names[first]!r} instead."
+        )
+    return array
+
+
+def _shorten(names: Sequence[str], most: int = 8) -> str:
+    """List the first few names."""
+    shown = ", ".join(repr(n) for n in names[:most])
+    return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from suwr import Patches
-from suwr.data.setups import resolve_setups
+from suwr.data.costs import resolve_setups
 from suwr.data.units import resolve_units
 
 NAMES = ("age", "s1", "s2", "s3")
