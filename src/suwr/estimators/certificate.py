@@ -215,6 +215,13 @@ def policy_digest(model: Any) -> str:
         "output": [model._class_labels(), getattr(model, "target_mean_", None),
                    getattr(model, "target_scale_", None)],
     }  # fmt: skip
+    # Digests of certificates from before these existed stay valid.
+    if units.setups is not None:
+        facts["setups"] = [units.setups.costs.tolist(), units.setups.of_unit.tolist()]
+    if policy.inputs.known is not None:
+        facts["known"] = policy.inputs.known.tolist()
+    if model.encoder_.unrecorded:
+        facts["unrecorded"] = True
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode())
     for name, tensor in sorted(policy.network.state_dict().items()):
         digest.update(name.encode())

@@ -41,8 +41,20 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         column that is in no group is a unit of its own.
     costs : None, mapping or array-like, default=None
         Cost of each unit in the penalty λ · cost; 1 unless given.
+    setup_costs : None or mapping, default=None
+        Costs that the first of several units has in addition, such as a blood draw:
+        ``{"draw": (5.0, ["glucose", "insulin"])}``. Not with `Patches`.
     units_per_step : int, default=1
         Number of units that one step reveals.
+    known_at_start : None, list of str, mapping of str to float or bool array, default=None
+        Columns that every row knows at the start, at no cost; the probability that each is known,
+        independently of the others; or masks (n_masks, d), one of which is drawn for each row. The
+        policy is trained to start from there. Columns that are always known need not be named in
+        ``known`` when the model is used on tables.
+    missing : {'value', 'unrecorded'}, default='value'
+        'value': missing is a value that a feature can have. 'unrecorded': the cell was not
+        recorded, but could be acquired. Training does not reveal it in that row, and the policy may
+        ask for it; a cell that turns out to be missing then reveals nothing.
     hidden_size, n_layers : int, default=128, 3
         Width and number of the hidden layers of each network.
     n_predictors : int or 'auto', default='auto'
@@ -189,6 +201,10 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         *,
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
+        known: Any = None,
+        available: Any = None,
+        max_cost: Any = None,
+        exactly: Any = None,
     ) -> NDArray[np.float64]:
         """Predict class probabilities from the selected features.
 
@@ -197,12 +213,24 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         X : array-like or data frame of shape (n, d)
         sparsity_weight, mean_features : float, optional
             As in `select`.
+        known, available, max_cost, exactly
+            As in `select`.
 
         Returns
         -------
         ndarray of shape (n, n_classes)
         """
-        return normalize_probabilities(self._predict_final(X, sparsity_weight, mean_features))
+        return normalize_probabilities(
+            self._predict_final(
+                X,
+                sparsity_weight,
+                mean_features,
+                known=known,
+                available=available,
+                max_cost=max_cost,
+                exactly=exactly,
+            )
+        )
 
     def predict_log_proba(
         self,
@@ -210,6 +238,10 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         *,
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
+        known: Any = None,
+        available: Any = None,
+        max_cost: Any = None,
+        exactly: Any = None,
     ) -> NDArray[np.float64]:
         """Return the logarithms of the class probabilities; see `predict_proba`.
 
@@ -218,13 +250,21 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         X : array-like or data frame of shape (n, d)
         sparsity_weight, mean_features : float, optional
             As in `select`.
+        known, available, max_cost, exactly
+            As in `select`.
 
         Returns
         -------
         ndarray of shape (n, n_classes)
         """
         probability = self.predict_proba(
-            X, sparsity_weight=sparsity_weight, mean_features=mean_features
+            X,
+            sparsity_weight=sparsity_weight,
+            mean_features=mean_features,
+            known=known,
+            available=available,
+            max_cost=max_cost,
+            exactly=exactly,
         )
         # Single precision may round a probability to zero.
         return np.log(np.maximum(probability, np.finfo(np.float64).tiny))
@@ -235,6 +275,10 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         *,
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
+        known: Any = None,
+        available: Any = None,
+        max_cost: Any = None,
+        exactly: Any = None,
     ) -> NDArray[Any]:
         """Predict the most probable class of each row from the selected features.
 
@@ -243,12 +287,22 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         X : array-like or data frame of shape (n, d)
         sparsity_weight, mean_features : float, optional
             As in `select`.
+        known, available, max_cost, exactly
+            As in `select`.
 
         Returns
         -------
         ndarray of shape (n,)
         """
-        probability = self._predict_final(X, sparsity_weight, mean_features)
+        probability = self._predict_final(
+            X,
+            sparsity_weight,
+            mean_features,
+            known=known,
+            available=available,
+            max_cost=max_cost,
+            exactly=exactly,
+        )
         return self.classes_[probability.argmax(axis=1)]
 
     def score(

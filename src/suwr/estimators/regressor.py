@@ -61,6 +61,10 @@ class SUWRRegressor(RegressionTarget, BaseSUWR):
         *,
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
+        known: Any = None,
+        available: Any = None,
+        max_cost: Any = None,
+        exactly: Any = None,
     ) -> NDArray[np.float64]:
         """Predict the target of each row from the selected features.
 
@@ -69,12 +73,22 @@ class SUWRRegressor(RegressionTarget, BaseSUWR):
         X : array-like or data frame of shape (n, d)
         sparsity_weight, mean_features : float, optional
             As in `select`.
+        known, available, max_cost, exactly
+            As in `select`.
 
         Returns
         -------
         ndarray of shape (n,)
         """
-        return self._predict_final(X, sparsity_weight, mean_features)[:, 0]
+        return self._predict_final(
+            X,
+            sparsity_weight,
+            mean_features,
+            known=known,
+            available=available,
+            max_cost=max_cost,
+            exactly=exactly,
+        )[:, 0]
 
     def score(
         self,
