@@ -32,6 +32,7 @@ from suwr.cli.options import (
     check_table,
     check_table_path,
 )
+from suwr.cli.serve import serve
 
 __all__ = ["app"]
 
@@ -72,6 +73,7 @@ def demo(
 
 
 app.command()(fit)
+app.command()(serve)
 
 
 @app.command()

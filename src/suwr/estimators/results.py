@@ -101,6 +101,8 @@ def explain_rows(
     labels: Sequence[Any],
     policy: Policy,
     generator: torch.Generator | None = None,
+    *,
+    warn: bool = True,
 ) -> Explanation:
     """Return one narrative per row.
 
@@ -115,10 +117,13 @@ def explain_rows(
     policy : Policy
     generator : torch.Generator, optional
         Draws the decisions of the sampled policy; None is the greedy policy.
+    warn : bool, default=True
+        Whether to warn about revealed values unlike the training data; the warning quotes them.
     """
     rollouts = model._rollouts(table, policy, generator=generator, record=True)
     trace = join_traces([trace for _, trace in rollouts])
-    warn_unusual(model.encoder_, table, trace.mask, "explain")
+    if warn:
+        warn_unusual(model.encoder_, table, trace.mask, "explain")
     assert trace.stop_probability is not None
     assert trace.prediction is not None
     assert trace.margin is not None
