@@ -19,6 +19,16 @@ class Client:
 
         return asyncio.run(send())
 
+    def post_all(self, path, bodies):
+        """Send requests at the same time; return their responses in order."""
+
+        async def send():
+            transport = httpx.ASGITransport(self.app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+                return await asyncio.gather(*(client.post(path, json=body) for body in bodies))
+
+        return asyncio.run(send())
+
     def get(self, path, **options):
         return self.request("GET", path, **options)
 

@@ -226,14 +226,14 @@ def test_no_value_is_logged(grouped, rows, caplog, capfd, monkeypatch):
     caplog.set_level(logging.DEBUG)
     # The client of this test logs the addresses of its requests.
     monkeypatch.setattr(logging.getLogger("httpx"), "disabled", True)
-    service_next = Service.next
+    read_next = Service.read_next
 
-    def next_or_fail(self, request):
+    def read_or_fail(self, request):
         if "fail" in request:
             raise RuntimeError(f"{MARKER} {NUMBER} {request}")
-        return service_next(self, request)
+        return read_next(self, request)
 
-    monkeypatch.setattr(Service, "next", next_or_fail)
+    monkeypatch.setattr(Service, "read_next", read_or_fail)
     client = Client(create_app(grouped[0]))
     secret = {name: NUMBER if name in ("age", "size") else MARKER for name in rows[0]}
     ask_everything(client, rows[0] | {"city": MARKER, "code": MARKER, "age": NUMBER})
@@ -270,6 +270,39 @@ def test_limits(grouped, rows, monkeypatch):
     monkeypatch.setattr(Service, "predict", lambda *_: time.sleep(0.5))
     client = Client(create_app(grouped[0], limits=Limits(seconds=0.1)))
     assert "0.1 seconds" in error(client.post("/predict", json={"rows": []}), 504)["message"]
+
+
+def test_sessions_that_wait_are_answered_together(grouped, rows, monkeypatch):
+    model, X = grouped
+    app, sizes, replay = create_app(model), [], Service.replay
+
+    def slow_replay(self, sessions):
+        sizes.append(len(sessions))
+        if any("fail" in s.values for s in sessions):
+            raise RuntimeError
+        time.sleep(0.05)
+        return replay(self, sessions)
+
+    monkeypatch.setattr(Service, "replay", slow_replay)
+    narratives = model.explain(X)
+    bodies = [
+        {"answers": {c: row[c] for step in narrative.steps for c in step.columns}}
+        for row, narrative in zip(rows, narratives, strict=True)
+    ]
+    found = Client(app).post_all("/next", [{"answers": {"nothing": 1}}, *bodies])
+    assert [r.status_code for r in found] == [422] + [200] * len(bodies)
+    assert max(sizes) > 10
+    for response, narrative in zip(found[1:], narratives, strict=True):
+        assert tuple(response.json()["answer"]["probabilities"]) == narrative.prediction
+    # A session that cannot be computed does not fail the others.
+    found = Client(app).post_all("/next", [*bodies[:5], {"answers": {"fail": 1}}, *bodies[5:9]])
+    assert [r.status_code for r in found] == [200] * 5 + [500] + [200] * 4
+
+
+def test_too_many_waiting_requests_are_refused(grouped):
+    client = Client(create_app(grouped[0], limits=Limits(waiting=2)))
+    statuses = [r.status_code for r in client.post_all("/next", [{}] * 6)]
+    assert set(statuses) == {200, 503}
 
 
 def test_limits_are_validated():

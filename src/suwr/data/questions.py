@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from suwr.data.encoding import ColumnCode
-from suwr.data.parsing import EXPECTED, INVALID, ColumnType
+from suwr.data.parsing import EXPECTED, ColumnType
 
 __all__ = ["Question"]
 
@@ -65,18 +65,7 @@ class Question:
         """Whether a value that is none of the categories is valid."""
         return self.type in ("text", "numeric category")
 
-    def read(self, code: ColumnCode, value: Any) -> Any:
-        """Parse an answer by the type of the column.
-
-        Raises
-        ------
-        ValueError
-            The message names the column, but not the value.
-        """
-        read = code.parse(value)
-        if read is INVALID:
-            raise ValueError(
-                f"The value of {self.name!r} must be {EXPECTED[self.type]}, or null if it is "
-                "not available."
-            )
-        return read
+    @property
+    def expected(self) -> str:
+        """What a value must be, in words."""
+        return EXPECTED[self.type]

@@ -124,6 +124,31 @@ def explain_rows(
     trace = join_traces([trace for _, trace in rollouts])
     if warn:
         warn_unusual(model.encoder_, table, trace.mask, "explain")
+    sampled = generator is not None
+    narratives = narrate(model, table, labels, policy, trace, sampled=sampled)
+    return Explanation(narratives, ModelSource(model, table, policy, sampled))
+
+
+def narrate(
+    model: SequentialModel,
+    table: Table,
+    labels: Sequence[Any],
+    policy: Policy,
+    trace: Trace,
+    *,
+    sampled: bool = False,
+) -> list[Narrative]:
+    """Return the narratives of recorded rollouts.
+
+    Parameters
+    ----------
+    model, table, labels, policy
+        As in `explain_rows`.
+    trace : Trace
+        Recorded.
+    sampled : bool, default=False
+        Whether decisions were drawn at random.
+    """
     assert trace.stop_probability is not None
     assert trace.prediction is not None
     assert trace.margin is not None
@@ -132,9 +157,9 @@ def explain_rows(
     names, units, n_steps = model.encoder_.names, model.units_, trace.n_steps
     columns_of = [units.columns_of(u) for u in range(len(units))]
     classes, endings = model._class_labels(), stop_reasons(model, trace)
-    issuer, sampled = ModelIssuer(model, policy), generator is not None
+    issuer = ModelIssuer(model, policy)
     # A certificate is for greedy decisions.
-    certificate = model._certificate_sentence() if generator is None else ""
+    certificate = "" if sampled else model._certificate_sentence()
     narratives = []
     for row in range(n):
         predictions = [tuple(float(p) for p in shown[row, t]) for t in range(n_steps[row] + 1)]
@@ -160,7 +185,7 @@ def explain_rows(
                 Origin(issuer, tuple(trace.margin[row, : n_steps[row] + 1].tolist()), sampled),
             )
         )
-    return Explanation(narratives, ModelSource(model, table, policy, sampled))
+    return narratives
 
 
 def stop_reasons(model: SequentialModel, trace: Trace) -> list[str]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from suwr.serve.documentation import OPERATIONS, description
 from suwr.serve.limits import Guard, Limits
 from suwr.serve.messages import RequestError, read_json
 from suwr.serve.service import Service
+from suwr.serve.worker import Worker
 
 __all__ = ["create_app", "create_app_from_environment", "run_server"]
 
@@ -62,7 +61,7 @@ def create_app(
     limits = limits or Limits()
     service = Service(model, mean_features, limits.max_rows)
     counters = metrics.Metrics(service.digest, suwr.__version__)
-    work = _Workers(limits)
+    worker = Worker(service, limits.waiting)
     # The interactive documentation of FastAPI would load scripts from another host.
     app = fastapi.FastAPI(
         title="suwr", version=suwr.__version__, description=description(service),
@@ -74,47 +73,55 @@ def create_app(
         text = json.dumps(content, allow_nan=False)
         return responses.Response(text, status, media_type=kind)
 
-    def answer(compute: Callable[[Any], Any]) -> Callable[..., Any]:
-        """Return an endpoint that parses the body and computes the answer in a thread."""
+    def endpoint(compute: Callable[[bytes], Any], failed: Any, kind: str) -> Callable[..., Any]:
+        """Return an endpoint that sends what ``compute`` returns for the body of a request."""
 
-        async def endpoint(request: Any) -> Any:
-            body = await request.body()
+        async def respond(request: Any) -> Any:
             try:
-                return reply(await work.run(lambda: compute(read_json(body))))
+                return reply(await compute(await request.body()), kind=kind)
             except RequestError as error:
-                return reply({"error": {"field": error.field, "message": error.message}},
-                             error.status)  # fmt: skip
+                return reply(failed(error), error.status, kind)
 
-        return _typed(endpoint, fastapi.Request)
+        # FastAPI passes the request to a parameter of this type.
+        respond.__annotations__ = {"request": fastapi.Request}
+        return respond
 
-    def count_next(request: Any) -> Any:
-        found = service.next(request)
+    def in_thread(compute: Callable[[Any], Any]) -> Callable[..., Any]:
+        """Return an endpoint that computes in the thread."""
+
+        async def run(body: bytes) -> Any:
+            return await worker.run(lambda: compute(read_json(body)))
+
+        return endpoint(run, _error, "application/json")
+
+    async def next(body: bytes) -> Any:
+        answers = service.read_next(read_json(body))
+        found = await worker.replay(answers, service.next)
         counters.count("answers" if found["done"] else "questions")
         return found
 
-    async def next_question(request: Any) -> Any:
-        body = await request.body()
-        status, content = 200, None
-        try:
-            content = await work.run(lambda: fhir.next_question(service, read_json(body)))
-        except RequestError as error:
-            status, content = error.status, fhir.operation_outcome(error)
-        return reply(content, status, fhir.CONTENT_TYPE)
+    async def next_question(body: bytes) -> Any:
+        request = read_json(body)
+        answers = fhir.read_response(service, request)
+        return await worker.replay(
+            answers, lambda replay: fhir.next_question(service, request, replay)
+        )
 
     def add(path: str, endpoint: Any, method: str = "POST", **options: Any) -> None:
         app.add_api_route(path, endpoint, methods=[method], response_model=None,
                           **OPERATIONS[path], **options)  # fmt: skip
 
-    add("/next", answer(count_next))
-    add("/predict", answer(service.predict))
-    add("/explain", answer(service.explain))
-    add("/Questionnaire/$next-question", _typed(next_question, fastapi.Request))
+    add("/next", endpoint(next, _error, "application/json"))
+    add("/predict", in_thread(service.predict))
+    add("/explain", in_thread(service.explain))
+    add("/Questionnaire/$next-question",
+        endpoint(next_question, fhir.operation_outcome, fhir.CONTENT_TYPE))  # fmt: skip
 
     async def whole_questionnaire() -> Any:
         return reply(fhir.questionnaire(service), kind=fhir.CONTENT_TYPE)
 
     async def page() -> Any:
-        return responses.HTMLResponse(await work.run(lambda: service.page))
+        return responses.HTMLResponse(await worker.run(lambda: service.page))
 
     async def columns() -> Any:
         return reply(service.describe())
@@ -125,38 +132,18 @@ def create_app(
     async def counted() -> Any:
         return responses.Response(counters.text(), media_type=metrics.CONTENT_TYPE)
 
-    for path, endpoint in {
+    for path, respond in {
         "/": page, "/model": columns, "/healthz": health, "/metrics": counted,
         "/Questionnaire": whole_questionnaire,
     }.items():  # fmt: skip
-        add(path, endpoint, "GET")
+        add(path, respond, "GET")
     paths = frozenset([*OPERATIONS, "/openapi.json"])
     app.add_middleware(Guard, limits=limits, metrics=counters, paths=paths)
     return app
 
 
-class _Workers:
-    """Threads that compute answers; further requests wait, up to a limit."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._threads = ThreadPoolExecutor(limits.threads, thread_name_prefix="suwr-serve")
-        self._most = limits.threads + limits.waiting
-        self._n = 0
-
-    async def run(self, compute: Callable[[], Any]) -> Any:
-        if self._n >= self._most:
-            raise RequestError("Too many requests are waiting. Try again later.", status=503)
-        self._n += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, compute)
-        finally:
-            self._n -= 1
-
-
-def _typed(endpoint: Callable[..., Any], kind: type) -> Callable[..., Any]:
-    """Declare the parameter of an endpoint, by which FastAPI passes the request itself."""
-    endpoint.__annotations__ = {"request": kind}
-    return endpoint
+def _error(error: RequestError) -> dict[str, Any]:
+    return {"error": {"field": error.field, "message": error.message}}
 
 
 def create_app_from_environment() -> Any:

@@ -13,9 +13,15 @@ from typing import Any
 from suwr._utils.text import format_label, printable
 from suwr.data.questions import Question
 from suwr.serve.messages import Fields, RequestError, check_fields
-from suwr.serve.service import Service
+from suwr.serve.service import Answers, Replay, Service
 
-__all__ = ["CONTENT_TYPE", "next_question", "operation_outcome", "questionnaire"]
+__all__ = [
+    "CONTENT_TYPE",
+    "next_question",
+    "operation_outcome",
+    "questionnaire",
+    "read_response",
+]
 
 CONTENT_TYPE = "application/fhir+json"
 CANONICAL = "urn:sha256:"
@@ -29,27 +35,31 @@ def questionnaire(service: Service) -> dict[str, Any]:
     return _questionnaire(service, "suwr", [_item(service, number) for number in numbers])
 
 
-def next_question(service: Service, request: Fields) -> dict[str, Any]:
-    """Answer the operation.
+def read_response(service: Service, request: Fields) -> Answers:
+    """Read a QuestionnaireResponse, or Parameters with one named 'questionnaire-response'."""
+    given = _resource(request)
+    if not isinstance(given, Fields) or given.get("resourceType") != "QuestionnaireResponse":
+        raise RequestError("The resource must be a QuestionnaireResponse.", "resourceType")
+    if not isinstance(given.get("contained", []), list):
+        raise RequestError("'contained' must be a list.", "QuestionnaireResponse.contained")
+    return Answers(_answers(service, given.get("item", [])))
+
+
+def next_question(service: Service, request: Fields, replay: Replay) -> dict[str, Any]:
+    """Return the updated resource; in Parameters if the request was.
 
     Parameters
     ----------
     service : Service
     request : Fields
-        A QuestionnaireResponse, or Parameters with one named 'questionnaire-response'.
-
-    Returns
-    -------
-    dict
-        The updated resource; in Parameters if the request was.
+    replay : Replay
+        Of the answers that `read_response` returns.
     """
-    if request.get("resourceType") == "Parameters":
-        response = _update(service, _parameter(request))
-        return {
-            "resourceType": "Parameters",
-            "parameter": [{"name": "return", "resource": response}],
-        }
-    return _update(service, request)
+    response = _update(service, _resource(request), replay)
+    if request.get("resourceType") != "Parameters":
+        return response
+    parameter = {"name": "return", "resource": response}
+    return {"resourceType": "Parameters", "parameter": [parameter]}
 
 
 def operation_outcome(error: RequestError) -> dict[str, Any]:
@@ -60,7 +70,9 @@ def operation_outcome(error: RequestError) -> dict[str, Any]:
     return {"resourceType": "OperationOutcome", "issue": [issue]}
 
 
-def _parameter(request: Fields) -> Any:
+def _resource(request: Fields) -> Any:
+    if request.get("resourceType") != "Parameters":
+        return request
     parameters = request.get("parameter")
     for parameter in parameters if isinstance(parameters, list) else []:
         if isinstance(parameter, dict) and parameter.get("name") == "questionnaire-response":
@@ -70,21 +82,16 @@ def _parameter(request: Fields) -> Any:
     )
 
 
-def _update(service: Service, given: Any) -> dict[str, Any]:
-    if not isinstance(given, Fields) or given.get("resourceType") != "QuestionnaireResponse":
-        raise RequestError("The resource must be a QuestionnaireResponse.", "resourceType")
-    replay = service.replay(_answers(service, given.get("item", [])))
-    session = replay.session
+def _update(service: Service, given: Fields, replay: Replay) -> dict[str, Any]:
     numbers = {name: number for number, name in enumerate(service.questions)}
-    observed = [name for step in session.narrative().steps for name in step.columns]
-    known = session.known | replay.partial
-    answered = [*observed, *replay.partial]
-    asked = [*observed, *session.next_columns]
+    observed = {k: v for step in replay.narrative.steps for k, v in step.values.items()}
+    known = observed | replay.partial
+    asked = [*known, *replay.next_columns]
     shown = [_item(service, numbers[name]) for name in asked]
     items = [_response_item(numbers[name], service.questions[name], known[name])
-             for name in answered]  # fmt: skip
-    if session.done:
-        final = service.final(session.narrative("answers"))
+             for name in known]  # fmt: skip
+    if replay.done:
+        final = service.final(replay.narrative)
         prediction = final["prediction"]
         number = service.model._class_labels() is None
         results = {
@@ -109,7 +116,7 @@ def _update(service: Service, given: Any) -> dict[str, Any]:
         **{k: v for k, v in given.items() if k != "item"},
         "contained": [*others, contained],
         "questionnaire": f"#{identifier}",
-        "status": "completed" if session.done else "in-progress",
+        "status": "completed" if replay.done else "in-progress",
     }
     return response | ({"item": items} if items else {})
 

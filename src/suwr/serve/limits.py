@@ -34,11 +34,9 @@ class Limits:
     max_rows : int, default=1000
         Rows per request.
     seconds : float, default=30
-        Time until a request is answered, including its transfer and the wait for a thread.
-    threads : int, default=1
-        Requests that are computed at a time.
+        Time until a request is answered, including its transfer and waiting.
     waiting : int, default=1000
-        Requests that may wait for a thread; more are refused with status 503.
+        Requests that may wait; more are refused with status 503.
 
     Examples
     --------
@@ -50,13 +48,12 @@ class Limits:
     max_bytes: int = 1_000_000
     max_rows: int = 1000
     seconds: float = 30.0
-    threads: int = 1
     waiting: int = 1000
 
     def __post_init__(self) -> None:
         whole = [Interval(Integral, 1)]
         constraints = {
-            "max_bytes": whole, "max_rows": whole, "threads": whole, "waiting": whole,
+            "max_bytes": whole, "max_rows": whole, "waiting": whole,
             "seconds": [Interval(Real, 0, None, closed="neither")],
         }  # fmt: skip
         check_parameters("Limits", constraints, vars(self))

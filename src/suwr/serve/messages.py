@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from suwr.data.parsing import InvalidCell
 from suwr.data.tables import Table
 from suwr.exceptions import TableError
 
-__all__ = ["RequestError", "check_fields", "read_json", "read_rows"]
+__all__ = ["RequestError", "check_fields", "parse_rows", "read_json", "read_rows"]
 
 # Integers of more digits are kept as text: converting them takes quadratic time.
 MAX_DIGITS = 400
@@ -123,6 +124,11 @@ def read_rows(encoder: Any, rows: Any, most: int) -> Table:
         twice = [name for name in row.repeated if name in encoder.names]
         if twice:
             raise RequestError(f"{twice[0]!r} is given twice in row {number}.", twice[0])
+    return parse_rows(encoder, rows)
+
+
+def parse_rows(encoder: Any, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Parse rows of which any cell may be absent; absent cells are invalid."""
     columns: list[NDArray[Any]] = []
     for name in encoder.names:
         column = np.empty(len(rows), dtype=object)

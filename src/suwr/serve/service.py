@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,34 +13,68 @@ import numpy as np
 import suwr
 from suwr._utils.text import check_unicode
 from suwr.data.questions import Question
+from suwr.data.tables import Table
 from suwr.data.unusual import find_unusual
-from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.identity import ModelIssuer
-from suwr.estimators.results import explain_rows
+from suwr.estimators.results import explain_rows, narrate
 from suwr.exceptions import TableError
 from suwr.explanation import Explanation, Narrative
 from suwr.report import page_html
-from suwr.serve.messages import Fields, RequestError, check_fields, read_rows
+from suwr.serve.messages import (
+    Fields,
+    RequestError,
+    check_fields,
+    parse_rows,
+    read_rows,
+)
 
-__all__ = ["Replay", "Service"]
+__all__ = ["Answers", "Replay", "Service"]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """All answers of a session so far.
+
+    Attributes
+    ----------
+    values : mapping
+        From column to value, in any order.
+    drop : bool
+        Whether to leave out answers that the policy does not ask for, instead of refusing them.
+    """
+
+    values: Mapping[str, Any]
+    drop: bool = False
 
 
 @dataclass(frozen=True)
 class Replay:
-    """A session that was rebuilt from the answers of a request.
+    """A session that was rebuilt from its answers.
 
     Attributes
     ----------
-    session : Acquisition
+    narrative : Narrative
+        The complete steps; ``ended`` is 'open' while the policy asks for more.
+    next_unit : str or None
+        The unit that is asked for; None if the policy has stopped.
+    next_columns : tuple of str
+        The columns of that unit without an answer.
     partial : dict
-        Answers to some columns of the unit that is asked for.
+        Answers to its other columns.
     dropped : tuple of str
         Columns that were answered, but not asked for.
     """
 
-    session: Acquisition
+    narrative: Narrative
+    next_unit: str | None
+    next_columns: tuple[str, ...]
     partial: dict[str, Any]
     dropped: tuple[str, ...]
+
+    @property
+    def done(self) -> bool:
+        """Whether the policy has stopped."""
+        return self.next_unit is None
 
 
 class Service:
@@ -80,59 +114,93 @@ class Service:
         explanation = explain_rows(self.model, table, ["typical values"], self.policy)
         return page_html(explanation, title="A model, step by step")
 
-    def next(self, request: Fields) -> dict[str, Any]:
-        """Return the next question, or the final answer."""
+    def read_next(self, request: Fields) -> Answers:
+        """Read the body of a request for the next question."""
         check_fields(request, "body", {"answers", "unasked", "model"})
         self._check_model(request)
         unasked = request.get("unasked", "error")
         if unasked not in ("error", "drop"):
             raise RequestError("'unasked' must be 'error' or 'drop'.", "unasked")
         answers = check_fields(request.get("answers", Fields([])), "answers")
-        replay = self.replay(answers, drop=unasked == "drop")
-        session = replay.session
-        state = {"model": self.digest, "done": session.done, "dropped": list(replay.dropped)}
-        if session.done:
-            return state | {"answer": self.final(session.narrative("answers"))}
-        asked = [name for name in session.next_columns if name not in replay.partial]
+        return Answers(answers, drop=unasked == "drop")
+
+    def next(self, replay: Replay) -> dict[str, Any]:
+        """Return the next question, or the final answer."""
+        state = {"model": self.digest, "done": replay.done, "dropped": list(replay.dropped)}
+        narrative = replay.narrative
+        if replay.done:
+            return state | {"answer": self.final(narrative)}
+        stop = narrative.stop_probabilities[-1]
         return state | {
             "question": {
-                "unit": session.next_unit,
-                "columns": [self.questions[name].to_dict() for name in asked],
-                "expected_gain": self.policy.expected_gain(session.stop_probability),
-                "stop_probability": session.stop_probability,
+                "unit": replay.next_unit,
+                "columns": [self.questions[name].to_dict() for name in replay.next_columns],
+                "expected_gain": self.policy.expected_gain(stop),
+                "stop_probability": stop,
             },
-            "prediction": self._prediction(session.narrative("answers")),
+            "prediction": self._prediction(narrative),
         }
 
-    def replay(self, answers: Mapping[str, Any], *, drop: bool = False) -> Replay:
-        """Rebuild a session from all answers so far, in whatever order they are given.
+    def replay(self, sessions: Sequence[Answers]) -> list[Replay | RequestError]:
+        """Rebuild sessions from their answers, all in one rollout.
 
-        Only answers to what the policy asks for are read. Without ``drop``, any other answer is an
-        error.
+        The answers of a session are a row whose other cells are invalid. The rollout of a row ends
+        where it reveals an invalid cell, which is the next question. As in any rollout, only
+        answers to what the policy asks for are read, and rows do not influence each other.
         """
-        unknown = [name for name in answers if name not in self.questions]
+        model = self.model
+        table = parse_rows(model.encoder_, [session.values for session in sessions])
+        trace = self.policy.rollout(model._encode(table), record=True)
+        order, found = trace.order.copy(), []
+        for row, n_steps in enumerate(trace.n_steps):
+            last = [int(u) for u in order[row, n_steps - 1] if u >= 0] if n_steps else []
+            columns = dict.fromkeys(int(c) for u in last for c in model.units_.columns_of(u))
+            invalid = [c for c in columns if _is_invalid(table, row, c)]
+            if invalid:
+                order[row, n_steps - 1] = -1
+            found.append((last, list(columns), invalid))
+        shorter = replace(trace, order=order)
+        labels = ["answers"] * len(sessions)
+        narratives = narrate(model, table, labels, self.policy, shorter)
+        replays: list[Replay | RequestError] = []
+        for row, (session, narrative) in enumerate(zip(sessions, narratives, strict=True)):
+            try:
+                replays.append(self._replay(table, row, session, narrative, *found[row]))
+            except RequestError as error:
+                replays.append(error)
+        return replays
+
+    def _replay(
+        self, table: Table, row: int, session: Answers, narrative: Narrative, units: list[int],
+        columns: list[int], invalid: list[int],
+    ) -> Replay:  # fmt: skip
+        names, given = self.model.encoder_.names, session.values
+        unknown = [name for name in given if name not in self.questions]
         if unknown:
+            name = unknown[0][:80]
+            raise RequestError(f"The model has no column {name!r}.", name)
+        wrong = [names[c] for c in invalid if names[c] in given]
+        if wrong:
+            expected = self.questions[wrong[0]].expected
             raise RequestError(
-                f"The model has no column {unknown[0][:80]!r}.", unknown[0][:80], status=422
+                f"The value of {wrong[0]!r} must be {expected}, or null if it is not available.",
+                wrong[0],
             )
-        session: Acquisition = self.model.acquire(mean_features=self.mean_features)
-        left = dict(answers)
+        used = {name for step in narrative.steps for name in step.columns}
         partial: dict[str, Any] = {}
-        while not session.done:
-            given = {name: left.pop(name) for name in session.next_columns if name in left}
-            read = {name: self._read(name, value) for name, value in given.items()}
-            if len(read) < len(session.next_columns):
-                partial = read
-                break
-            session.observe(read)
-        if left and not drop:
-            name = next(iter(left))
+        if invalid:
+            narrative = replace(narrative, ended="open")
+            new = [c for c in columns if c not in invalid and names[c] not in used]
+            partial = {names[c]: table.value(row, c) for c in new}
+        left = tuple(name for name in given if name not in used and name not in partial)
+        if left and not session.drop:
             raise RequestError(
-                f"{name!r} is answered, but the model does not ask for it after the other "
+                f"{left[0]!r} is answered, but the model does not ask for it after the other "
                 'answers. Leave it out, or pass "unasked": "drop".',
-                name,
+                left[0],
             )
-        return Replay(session, partial, tuple(left))
+        unit = " + ".join(self.model.units_.names[u] for u in units) if invalid else None
+        return Replay(narrative, unit, tuple(names[c] for c in invalid), partial, left)
 
     def final(self, narrative: Narrative) -> dict[str, Any]:
         """Return the final answer of a narrative with all that belongs to it."""
@@ -212,11 +280,10 @@ class Service:
                 409,
             )
 
-    def _read(self, name: str, value: Any) -> Any:
-        try:
-            return self.questions[name].read(self.codes[name], value)
-        except ValueError as error:
-            raise RequestError(str(error), name) from None
+
+def _is_invalid(table: Table, row: int, column: int) -> bool:
+    cells = table.invalid.get(column)
+    return cells is not None and cells[row] is not None
 
 
 def _check_text(name: str, value: Any) -> None:
