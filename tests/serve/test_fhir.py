@@ -67,7 +67,7 @@ def test_whole_questionnaire_is_valid(client, grouped):
     Questionnaire.model_validate_json(response.text)
     items = {item["text"]: item for item in response.json()["item"]}
     assert {name: item["type"] for name, item in items.items()} == {
-        "age": "integer", "member": "boolean", "code": "open-choice", "city": "open-choice",
+        "age": "decimal", "member": "boolean", "code": "open-choice", "city": "open-choice",
         "level": "choice", "size": "decimal",
     }  # fmt: skip
     assert items["city"]["answerOption"] == [{"valueString": "Oslo"}, {"valueString": "Rome"}]

@@ -25,6 +25,7 @@ from suwr.cli.arguments import (
     report_errors,
 )  # fmt: skip
 from suwr.cli.fit_command import fit
+from suwr.cli.form import form
 from suwr.cli.options import (
     CsvFormat,
     check_column,
@@ -74,6 +75,7 @@ def demo(
 
 app.command()(fit)
 app.command()(serve)
+app.command()(form)
 
 
 @app.command()

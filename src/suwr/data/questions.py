@@ -25,7 +25,9 @@ class Question:
     low, high : float or None
         The central 90 % of the training values of a number.
     whole : bool
-        Whether all training values of a number are integers, as far as known.
+        Whether the quantiles of the training values of a number are integers.
+    discrete : bool
+        Whether the column has so few distinct numbers that all of them are known.
 
     Examples
     --------
@@ -39,6 +41,7 @@ class Question:
     low: float | None = None
     high: float | None = None
     whole: bool = False
+    discrete: bool = False
 
     @classmethod
     def of(cls, name: str, code: ColumnCode) -> Question:
@@ -49,7 +52,8 @@ class Question:
             return cls(name, code.type)
         quantiles = code.summary.quantiles
         whole = all(abs(q) < 2**53 and q == int(q) for q in quantiles)
-        return cls(name, code.type, None, quantiles[1], quantiles[-2], whole)
+        discrete = code.summary.values is not None
+        return cls(name, code.type, None, quantiles[1], quantiles[-2], whole, discrete)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can represent."""
@@ -64,6 +68,11 @@ class Question:
     def open(self) -> bool:
         """Whether a value that is none of the categories is valid."""
         return self.type in ("text", "numeric category")
+
+    @property
+    def integer(self) -> bool:
+        """Whether every training value of a number is known to be an integer."""
+        return self.whole and self.discrete
 
     @property
     def expected(self) -> str:

@@ -151,7 +151,7 @@ def _item(service: Service, number: int) -> dict[str, Any]:
     question = list(service.questions.values())[number]
     item: dict[str, Any] = {"linkId": _link(number), "text": _text(question.name)}
     if question.values is None:
-        return item | {"type": "integer" if question.whole else "decimal"}
+        return item | {"type": "integer" if question.integer else "decimal"}
     if question.type == "boolean":
         return item | {"type": "boolean"}
     whole = all(isinstance(v, int) and abs(v) < 2**31 for v in question.values)
@@ -169,7 +169,7 @@ def _response_item(number: int, question: Question, value: Any) -> dict[str, Any
         return item
     if isinstance(value, bool):
         answer: dict[str, Any] = {"valueBoolean": value}
-    elif isinstance(value, int) and question.whole and abs(value) < 2**31:
+    elif isinstance(value, int) and question.integer and abs(value) < 2**31:
         answer = {"valueInteger": value}
     elif isinstance(value, int | float) and question.values is None:
         answer = {"valueDecimal": value}
