@@ -98,6 +98,18 @@ class Form:
         Class labels; None for regression.
     target : str
         Name of what is predicted.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from suwr import SUWRClassifier
+    >>> from suwr.forms import ModelPolicy, make_form
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> clf = SUWRClassifier(max_epochs=1, random_state=0).fit(X, y)
+    >>> form = make_form(ModelPolicy(clf))
+    >>> walk = form.walk(X.iloc[0].get)
+    >>> set(walk.columns) <= set(X.columns)
+    True
     """
 
     pages: tuple[Page, ...]
