@@ -25,7 +25,7 @@ NAME = '"x" ${q1} <b>{q1}</b>\n'
 
 @pytest.fixture(scope="module")
 def model():
-    """Numbers with gaps, integers, categories, booleans; a name that would break a careless file."""
+    """Columns of all types; one has a name that would break a careless file."""
     rng = np.random.RandomState(0)
     n = 240
     X = pd.DataFrame(

@@ -111,7 +111,7 @@ class Service:
             column[0] = code.center if code.categories is None else (code.categories or (None,))[0]
             cells.append(column)
         table = self.model.encoder_.parse(cells)
-        explanation = explain_rows(self.model, table, ["typical values"], self.policy)
+        explanation = explain_rows(self.model, table, ["typical values"], self.policy, warn=False)
         return page_html(explanation, title="A model, step by step")
 
     def read_next(self, request: Fields) -> Answers:
