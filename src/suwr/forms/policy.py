@@ -96,7 +96,7 @@ class ModelPolicy:
         self.costs: Sequence[float] = model.units_.costs.tolist()
         self.classes: tuple[Any, ...] | None = model._class_labels()
         self.max_steps = self._policy.max_steps
-        self.resolution = 0.25 * getattr(model, "target_scale_", 1.0)
+        self.resolution = 0.5 * getattr(model, "target_scale_", 1.0)
 
     def decide(self, answers: Sequence[Mapping[str, Any]]) -> list[State]:
         """See `FormPolicy`."""

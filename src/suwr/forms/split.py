@@ -1,4 +1,4 @@
-"""The answers to a question, divided where the next decision of the policy changes."""
+"""The answers to a question, divided where the policy decides or predicts differently."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ __all__ = ["Answer", "split_answers", "typical_value"]
 
 # Up to this many categories, or distinct numbers, each is an answer of its own.
 MAX_CATEGORIES, MAX_NUMBERS = 8, 4
+# Predictions above and below this probability are distinguished.
+CONFIDENT = 0.9
 # Numbers between two quantiles at which a change of decision is located.
 N_REFINED = 32
 # Assumed shares of answers that are not available, and of unknown categories.
@@ -134,12 +136,14 @@ def typical_value(code: ColumnCode) -> Any:
 
 
 def _signature(policy: FormPolicy, state: State) -> tuple[Any, ...]:
-    """Return what the form does next: the units that it asks for, or its prediction."""
-    if state.units:
-        return state.units
+    """Return what numbers of one answer have in common: the next decision, and the prediction.
+
+    Without the prediction, an answer that changes it but not the next question would be lost.
+    """
     if policy.classes is None:
-        return ("stop", math.floor(state.prediction[0] / policy.resolution))
-    return ("stop", int(np.argmax(state.prediction)))
+        return state.units, math.floor(state.prediction[0] / policy.resolution)
+    best = int(np.argmax(state.prediction))
+    return state.units, best, state.prediction[best] > CONFIDENT
 
 
 def _split_categories(
