@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from raw_cells import mixed_table
 
 import suwr
 from suwr.exceptions import MissingExtraError
@@ -60,6 +61,16 @@ def test_questions_are_those_of_the_narrative(client, grouped, rows):
         assert answer["certificate"] is None
         asked.add(tuple(order))
     assert len(asked) > 2
+
+
+@pytest.mark.filterwarnings("ignore::suwr.exceptions.CertificationWarning")
+def test_certificate_is_part_of_the_answer(grouped, rows):
+    certified = grouped[0].certify(mixed_table(160)[0], level=0.3)
+    client = Client(create_app(certified))
+    answer = ask_everything(client, rows[0])[0]["answer"]
+    assert answer["certificate"] == json.loads(json.dumps(certified.certificate_.to_dict()))
+    assert certified._certificate_sentence() in answer["narrative"]
+    assert client.get("/model").json()["certificate"] == certified._certificate_sentence()
 
 
 def test_question_describes_its_columns(client, grouped):

@@ -162,9 +162,9 @@ class _Draft:
 def make_form(policy: FormPolicy, *, max_pages: int = 50, target: str | None = None) -> Form:
     """Make a form that follows a policy.
 
-    Numbers are divided where the next decision of the policy or its prediction changes, and after an
-    answer the form continues as the policy does for a representative value. Pages that more rows are estimated to
-    reach are made first, until there are ``max_pages``.
+    Numbers are divided where the next decision of the policy or its prediction changes, and after
+    an answer the form continues as the policy does for a representative value. Pages that more rows
+    are estimated to reach are made first, until there are ``max_pages``.
 
     Parameters
     ----------
