@@ -8,7 +8,7 @@ LIBRARY := $(VENV)/.library
 DEV     := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test docs lint types hashes minimal reproduce audit format clean
+.PHONY: help setup demo test docs lint types hashes minimal wheel reproduce audit format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -48,6 +48,9 @@ hashes: $(DEV)  ## digests of the pinned versions; needs network access
 
 minimal: $(DEV)  ## smoke test with the oldest supported versions and no extras
 	$(BIN)/python benchmarks/reliability/minimal.py
+
+wheel: $(DEV)  ## build the wheel, check its files, and run the demo from it alone
+	$(BIN)/python benchmarks/reliability/wheel.py
 
 reproduce: $(DEV)  ## list the commands that reproduce the paper's experiments
 	@$(BIN)/python -m suwr_experiments --help

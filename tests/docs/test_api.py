@@ -23,6 +23,7 @@ MODULES = {
     "audit.md": ["suwr.audit", "suwr.audit.adapters"],
     "plots.md": ["suwr.plots"],
     "baselines.md": ["suwr.baselines"],
+    "deployment.md": ["suwr.serve", "suwr.integrations.mlflow", "suwr.forms"],
     "exceptions.md": ["suwr.exceptions"],
 }
 # Packages that the examples of these names require.
@@ -31,6 +32,8 @@ NEEDS = {
     "from_lime": "lime.lime_tabular",
     "from_shap": "shap",
     "from_tabnet": "pytorch_tabnet.tab_model",
+    "log_model": "mlflow",
+    "save_model": "mlflow",
     "TabNetClassifier": "pytorch_tabnet",
     "TabNetRegressor": "pytorch_tabnet",
 }

@@ -39,14 +39,19 @@ def mixed_table(n=160, seed=0):
 def fit_random_policy(X, y):
     """Return a model with random weights that reveals every column in some rows, few in each."""
     model = SUWRClassifier(max_epochs=1, hidden_size=16, max_steps=3, random_state=0).fit(X, y)
+    return randomize(model, lambda: model.select(X).any(axis=0).all())
+
+
+def randomize(model, accept):
+    """Draw the weights of a fitted model until a condition holds; return the model."""
     for seed in range(100):
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for parameter in model.policy_.network.parameters():
                 parameter.normal_(0, 0.6, generator=generator)
-        if model.select(X).any(axis=0).all():
+        if accept():
             return model
-    raise AssertionError("No seed gives a policy that reveals every column.")
+    raise AssertionError("No seed gives weights that satisfy the condition.")
 
 
 def poisoned_cells(X, mask, cells, seed=0):

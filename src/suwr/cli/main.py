@@ -26,6 +26,7 @@ from suwr.cli.arguments import (
     report_errors,
 )  # fmt: skip
 from suwr.cli.fit_command import fit
+from suwr.cli.form import form
 from suwr.cli.options import (
     CsvFormat,
     check_column,
@@ -33,6 +34,7 @@ from suwr.cli.options import (
     check_table,
     check_table_path,
 )
+from suwr.cli.serve import serve
 
 __all__ = ["app"]
 
@@ -73,6 +75,8 @@ def demo(
 
 
 app.command()(fit)
+app.command()(serve)
+app.command()(form)
 
 
 @app.command()

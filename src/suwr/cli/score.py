@@ -6,6 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from suwr.cli.options import CsvFormat, missing_column
 from suwr.cli.tables import model_columns, read_frame
 from suwr.cli.terminal import Terminal
@@ -13,7 +16,7 @@ from suwr.estimators.evaluation import Evaluation
 from suwr.estimators.io import load
 from suwr.exceptions import TableError
 
-__all__ = ["evaluate_table", "score_table"]
+__all__ = ["evaluate_table", "read_labels", "score_table"]
 
 
 def score_table(
@@ -55,6 +58,27 @@ def evaluate_table(
     mean_features : float or None
     form : CsvFormat or None
     """
+    y, present = read_labels(model, data, target, form)
+    return model.evaluate(X[present], y, mean_features=mean_features)
+
+
+def read_labels(
+    model: Any, data: Path, target: str, form: CsvFormat | None
+) -> tuple[Any, NDArray[np.bool_]]:
+    """Read the targets of a file, with the labels of the model.
+
+    Parameters
+    ----------
+    model, data, target, form
+        As in `evaluate_table`.
+
+    Returns
+    -------
+    y : sequence
+        The targets that are not missing.
+    present : ndarray of bool, shape (n_rows,)
+        Their rows.
+    """
     column = read_frame(data, infer_types=True, columns=[target], form=form)[target]
     present = column.notna().to_numpy()
     if not present.any():
@@ -68,4 +92,4 @@ def evaluate_table(
         y = [v if v in values else known.get(str(v), v) for v in y.tolist()]
     elif y.dtype.kind not in "biuf":
         raise TableError(f"The target column {target!r} must be numeric, as in fit.")
-    return model.evaluate(X[present], y, mean_features=mean_features)
+    return y, present

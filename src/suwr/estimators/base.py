@@ -17,13 +17,13 @@ from suwr._utils.progress import report_choices, training_progress
 from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.data.encoding import TableEncoder
 from suwr.data.units import Patches, Units
-from suwr.estimators.certifiable import CertifiableModel
 from suwr.estimators.checkpoint import FileCheckpoint, fingerprint
 from suwr.estimators.external import check_predictor, fixed_predictor_trainer
 from suwr.estimators.held_out import record_held_out
 from suwr.estimators.sequential import PolicyKind
 from suwr.estimators.table_model import TABLE_CONSTRAINTS, TrainingData, image_shape, seeded
 from suwr.estimators.weight_range import WeightRange, check_range, check_sparsity_weight
+from suwr.estimators.writable import WritableModel
 from suwr.nn.distributed import ProcessGroup
 from suwr.nn.networks import Architecture, Network
 from suwr.nn.rollout import Policy
@@ -53,7 +53,7 @@ class FitPlan(NamedTuple):
     choices: dict[str, str]
 
 
-class BaseSUWR(CertifiableModel):
+class BaseSUWR(WritableModel):
     """Sequential unmasking without reversion (SUWR) as a scikit-learn estimator."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -386,15 +386,3 @@ class BaseSUWR(CertifiableModel):
         if self.weight_range_ is None or self._is_certified():
             return super()._policy_at(sparsity_weight, mean_features)
         return self.policy_.at(self.weight_range_.condition(sparsity_weight, mean_features))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file of tensors and JSON, to be read by `suwr.load`.
-
-        Parameters
-        ----------
-        path : path
-        """
-        from suwr.estimators.io import save
-
-        check_is_fitted(self, "policy_")
-        save(self, path)

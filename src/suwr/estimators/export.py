@@ -1,7 +1,8 @@
-"""Export of a fitted model as data, so that an HTML page can run Algorithm 1 without Python.
+"""Export of a fitted model as data, so that Algorithm 1 can run without Python.
 
-`describe_network` supports exactly the networks that it knows. Any other network is refused: a page
-must compute what the model computes, not an approximation of it.
+HTML pages and ONNX files are made from it. `describe_network` supports exactly the networks that it
+knows. Any other network is refused: a page must compute what the model computes, not an
+approximation of it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from suwr.report.source import PageModel
 if TYPE_CHECKING:
     from suwr.estimators.sequential import SequentialModel
 
-__all__ = ["describe_network", "export_model"]
+__all__ = ["describe_network", "describe_output", "export_model"]
 
 FORMAT = 2
 # Rows for which a page compares its predictions with those of Python.
@@ -58,7 +59,7 @@ def export_model(model: SequentialModel, policy: Policy) -> PageModel:
     """
     if policy.inputs.known is not None or policy.inputs.unrecorded:
         raise UnsupportedModelError(
-            "A page cannot run models with 'known_at_start' or missing='unrecorded'."
+            "Models with 'known_at_start' or missing='unrecorded' cannot be exported."
         )
     weights: Weights = []
     description = {
@@ -69,7 +70,7 @@ def export_model(model: SequentialModel, policy: Policy) -> PageModel:
         "units_per_step": policy.units_per_step,
         "budget_ending": model._budget_ending(),
         "selectable": _selectable(policy),
-        "output": _output(model, policy.loss),
+        "output": describe_output(model, policy.loss),
         **describe_network(policy, weights),
         "references": _references(model, policy),
     }
@@ -120,7 +121,7 @@ def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:
     known = _DESCRIPTIONS.get(type(network))
     if known is None:
         raise UnsupportedModelError(
-            f"Only {', '.join(k.__name__ for k in _DESCRIPTIONS)} can be exported to a page. "
+            f"Only {', '.join(k.__name__ for k in _DESCRIPTIONS)} can be exported. "
             f"Got {type(network).__name__} instead."
         )
     constants = [] if policy.condition is None else [policy.condition]
@@ -176,7 +177,7 @@ def _networks(
     dense = ensemble.dense if type(ensemble) is EnsembleConv else ensemble
     if type(dense) is not EnsembleMLP:
         raise UnsupportedModelError(
-            "Only multilayer perceptrons and convolutional networks can be exported to a page. "
+            "Only multilayer perceptrons and convolutional networks can be exported. "
             f"Got {type(ensemble).__name__} instead."
         )
     described = []
@@ -189,8 +190,8 @@ def _networks(
             layers.append({"kind": "append", "values": constants})
         if dense.weights[0].shape[1] != width + len(constants):
             raise UnsupportedModelError(
-                "Only networks with the values, the mask and λ as inputs can be exported to a "
-                f"page. Got a network with {dense.weights[0].shape[1]} inputs instead."
+                "Only networks with the values, the mask and λ as inputs can be exported. "
+                f"Got a network with {dense.weights[0].shape[1]} inputs instead."
             )
         layers += _dense(dense, member, weights)
         described.append({"inputs": ["values", "mask"], "layers": layers})
@@ -240,9 +241,7 @@ def _convolutions(
         elif isinstance(part, nn.Hardswish):
             layers[-1]["activation"] = "hardswish"
         elif not isinstance(part, nn.Flatten):
-            raise UnsupportedModelError(
-                f"The layer {type(part).__name__} cannot be exported to a page."
-            )
+            raise UnsupportedModelError(f"The layer {type(part).__name__} cannot be exported.")
     return layers, math.prod(image)
 
 
@@ -284,13 +283,11 @@ def _reference_cells(code: ColumnCode) -> list[Any]:
     return [float(f"{number:.6g}") for number in numbers if math.isfinite(number)] + [None]
 
 
-def _output(model: SequentialModel, loss: Loss) -> dict[str, Any]:
+def describe_output(model: SequentialModel, loss: Loss) -> dict[str, Any]:
     """Describe the transformation from predictor outputs to predictions."""
     if isinstance(loss, CrossEntropy):
         return {"kind": "probabilities"}
     if isinstance(loss, SquaredError):
         low, high = model._in_user_units(np.array([[0.0], [1.0]], dtype=np.float32))[:, 0]
         return {"kind": "value", "scale": float(high - low), "mean": float(low)}
-    raise UnsupportedModelError(
-        f"Models with the loss {type(loss).__name__} cannot be exported to a page."
-    )
+    raise UnsupportedModelError(f"Models with the loss {type(loss).__name__} cannot be exported.")

@@ -104,6 +104,8 @@ def explain_rows(
     policy: Policy,
     generator: torch.Generator | None = None,
     starts: Starts | None = None,
+    *,
+    warn: bool = True,
 ) -> Explanation:
     """Return one narrative per row.
 
@@ -119,12 +121,43 @@ def explain_rows(
     generator : torch.Generator, optional
         Draws the decisions of the sampled policy; None is the greedy policy.
     starts : Starts, optional
+    warn : bool, default=True
+        Whether to warn about revealed values unlike the training data; the warning quotes them.
     """
     rollouts = model._rollouts(
         table, policy, generator=generator, record=True, starts=starts, owner="explain"
     )
     trace = join_traces([trace for _, trace in rollouts])
-    warn_unusual(model.encoder_, table, trace.mask, "explain")
+    if warn:
+        warn_unusual(model.encoder_, table, trace.mask, "explain")
+    sampled = generator is not None
+    narratives = narrate(model, table, labels, policy, trace, starts, sampled=sampled)
+    free = all(narrative.given is None for narrative in narratives)
+    return Explanation(narratives, ModelSource(model, table, policy, sampled, free))
+
+
+def narrate(
+    model: SequentialModel,
+    table: Table,
+    labels: Sequence[Any],
+    policy: Policy,
+    trace: Trace,
+    starts: Starts | None = None,
+    *,
+    sampled: bool = False,
+) -> list[Narrative]:
+    """Return the narratives of recorded rollouts.
+
+    Parameters
+    ----------
+    model, table, labels, policy
+        As in `explain_rows`.
+    trace : Trace
+        Recorded.
+    starts : Starts, optional
+    sampled : bool, default=False
+        Whether decisions were drawn at random.
+    """
     assert trace.stop_probability is not None
     assert trace.prediction is not None
     assert trace.margin is not None
@@ -133,9 +166,9 @@ def explain_rows(
     names, units, n_steps = model.encoder_.names, model.units_, trace.n_steps
     columns_of = [units.columns_of(u) for u in range(len(units))]
     classes, endings = model._class_labels(), stop_reasons(model, policy, trace, starts)
-    issuer, sampled = ModelIssuer(model, policy), generator is not None
+    issuer = ModelIssuer(model, policy)
     # A certificate is for greedy decisions.
-    certificate = model._certificate_sentence() if generator is None else ""
+    certificate = "" if sampled else model._certificate_sentence()
     description = model._description()
     narratives = []
     for row in range(n):
@@ -164,8 +197,7 @@ def explain_rows(
                 describe_start(model, table, starts, row),
             )
         )
-    free = all(narrative.given is None for narrative in narratives)
-    return Explanation(narratives, ModelSource(model, table, policy, sampled, free))
+    return narratives
 
 
 def join_traces(traces: Sequence[Trace]) -> Trace:

@@ -7,6 +7,7 @@ every batch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -136,6 +137,20 @@ class Policy:
             self.network, self.inputs, self.loss, self.max_steps, self.units_per_step,
             block or self.block, condition, self.stop_odds,
         )  # fmt: skip
+
+    def expected_gain(self, stop_probability: float) -> float | None:
+        """Expected gain of continuing, from which a stop probability follows.
+
+        The expected reduction of the loss, less the costs, in units of the loss of the best
+        constant prediction. None for a policy without such an estimate: one that stops by
+        confidence, or the shared network, whose stop head is trained by REINFORCE.
+        """
+        if self.stop_odds is not None or self.network.architecture.shared:
+            return None
+        stop = min(max(stop_probability, 1e-7), 1 - 1e-7)
+        condition = None if self.condition is None else torch.tensor(self.condition)
+        temperature = float(self.network.temperature(condition))
+        return temperature * math.log((1 - stop) / stop)
 
     def complete(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which masks ``(n, d)`` have no unit left to reveal."""

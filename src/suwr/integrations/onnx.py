@@ -1,0 +1,281 @@
+"""Export to ONNX: one step of Algorithm 1 as a graph, with the encoding as metadata.
+
+The graph is made from the description that HTML pages run (`suwr.estimators.export`), so a model
+that a page cannot run is refused here too. Hidden values are replaced inside the graph: whatever a
+caller passes for them has no influence.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import suwr
+from suwr._utils.files import check_writable, write_atomic
+from suwr._utils.optional import require
+from suwr.data.encoding import BOUND
+from suwr.estimators.export import describe_network, describe_output
+from suwr.estimators.identity import ModelIssuer
+
+__all__ = ["METADATA_KEY", "OPSET", "export_onnx", "onnx_metadata"]
+
+#: Key of the JSON text in the metadata of the file.
+METADATA_KEY = "suwr"
+#: Version of the ONNX operators; ONNX Runtime 1.18 and later run it.
+OPSET = 18
+IR_VERSION = 10
+FORMAT = 1
+
+
+def export_onnx(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    sparsity_weight: float | None = None,
+    mean_features: float | None = None,
+) -> None:
+    """Write one step of a fitted model; see `suwr.SUWRClassifier.to_onnx`."""
+    onnx = require("onnx", "onnx", "Exporting to ONNX")
+    check_writable(path)
+    policy = model._policy_at(sparsity_weight, mean_features)
+    graph = _step_graph(onnx, model, policy)
+    file = onnx.helper.make_model(
+        graph,
+        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="suwr",
+        producer_version=suwr.__version__,
+    )
+    text = json.dumps(onnx_metadata(model, policy), ensure_ascii=False, allow_nan=False)
+    onnx.helper.set_model_props(file, {METADATA_KEY: text})
+    write_atomic(path, file.SerializeToString())
+
+
+def onnx_metadata(model: Any, policy: Any) -> dict[str, Any]:
+    """Return what a caller needs besides the graph, as JSON types.
+
+    Parameters
+    ----------
+    model : SequentialModel
+        Fitted.
+    policy : Policy
+        At one λ.
+    """
+    try:
+        digest = ModelIssuer(model, policy).model
+    except ValueError:
+        # A model that cannot be saved has no file.
+        digest = None
+    codes = zip(model.encoder_.names, model.encoder_.codes, strict=True)
+    columns = []
+    for name, code in codes:
+        facts = {"name": name, "type": code.type, "has_missing": code.has_missing}
+        if code.categories is None:
+            facts |= {"center": code.center, "scale": code.scale}
+        else:
+            facts |= {"categories": list(code.categories)}
+        columns.append(facts)
+    units = model.units_
+    return {
+        "format": FORMAT,
+        "version": suwr.__version__,
+        "model": digest,
+        "columns": columns,
+        "bound": BOUND,
+        "units": [
+            {
+                "name": name,
+                "columns": [int(c) for c in units.columns_of(number)],
+                "cost": float(units.costs[number]),
+            }
+            for number, name in enumerate(units.names)
+        ],
+        "max_steps": policy.max_steps,
+        "units_per_step": policy.units_per_step,
+        "classes": model._class_labels(),
+        "target": model.target_name_,
+        "certificate": model._certificate_sentence(),
+    }
+
+
+def _step_graph(onnx: Any, model: Any, policy: Any) -> Any:
+    """Return the graph from (values, mask) to (stop_probability, logits, prediction)."""
+    weights: list[NDArray[np.float32]] = []
+    description = describe_network(policy, weights)
+    output = describe_output(model, policy.loss)
+    graph = _Graph(onnx)
+    inputs = policy.inputs
+    shown = "mask"
+    if not inputs.plain:
+        shown = graph.add("Gather", "mask", graph.constant(inputs.column_of.cpu().numpy()), axis=1)
+    # Hidden values are replaced, not multiplied by 0: NaN · 0 is NaN.
+    values = graph.add("Where", shown, "values", graph.number(0))
+    numbers = graph.cast("mask", "FLOAT")
+    seen = graph.add("Concat", values, numbers, axis=1)
+    parameters = iter(weights)
+    outputs = [graph.network(net["layers"], seen, parameters) for net in description["networks"]]
+    members = [graph.part(outputs, place) for place in description["predict"]]
+    prediction = graph.ensemble(members, softmax=output["kind"] == "probabilities")
+    available = _available(graph, inputs)
+    if description["stop_odds"] is not None:
+        stop = graph.confidence_stop(prediction, description["stop_odds"])
+    else:
+        if description["stop"] is None:
+            gain = graph.part(outputs, description["gain"])
+        else:
+            features = graph.uncertainty(prediction, numbers, model._n_outputs())
+            gain = graph.network(description["stop"]["layers"], features, parameters)
+        factor = graph.number(-1.0 / description["stop_temperature"])
+        stop = graph.add("Sigmoid", graph.add("Mul", gain, factor))
+    any_left = graph.add("Greater", graph.reduce("Max", graph.cast(available, "FLOAT")),
+                         graph.number(0))  # fmt: skip
+    stop = graph.add("Where", any_left, stop, graph.number(1))
+    graph.add("Reshape", stop, graph.constant(np.array([-1])), output="stop_probability")
+    logits = graph.part(outputs, description["select"])
+    graph.add("Where", available, logits, graph.number(-np.inf), output="logits")
+    in_user_units = graph.cast(prediction, "DOUBLE")
+    if output["kind"] == "value":
+        scale, mean = np.float64(output["scale"]), np.float64(output["mean"])
+        in_user_units = graph.add("Mul", in_user_units, graph.constant(scale))
+        in_user_units = graph.add("Add", in_user_units, graph.constant(mean))
+    graph.add("Identity", in_user_units, output="prediction")
+    widths = (len(inputs.column_of), inputs.n_columns, inputs.n_units, model._n_outputs())
+    return graph.build(*widths)
+
+
+def _available(graph: _Graph, inputs: Any) -> str:
+    """Return the units that may be revealed and would reveal a column."""
+    hidden = graph.add("Not", "mask")
+    if not inputs.single:
+        members = graph.constant(inputs.membership.cpu().numpy().T.astype(np.float32))
+        counts = graph.add("MatMul", graph.cast(hidden, "FLOAT"), members)
+        hidden = graph.add("Greater", counts, graph.number(0))
+    if inputs.selectable is None:
+        return hidden
+    return graph.add("And", hidden, graph.constant(inputs.selectable.cpu().numpy()))
+
+
+class _Graph:
+    """Nodes and constants of a graph under construction; values are referred to by name."""
+
+    def __init__(self, onnx: Any) -> None:
+        self.onnx = onnx
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def add(self, operator: str, *inputs: str, output: str | None = None, **options: Any) -> str:
+        """Add a node; return the name of its first output."""
+        name = output or f"{operator.lower()}_{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(operator, list(inputs), [name], **options))
+        return name
+
+    def constant(self, array: Any) -> str:
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def number(self, value: float) -> str:
+        return self.constant(np.float32(value))
+
+    def cast(self, name: str, type: str) -> str:
+        return self.add("Cast", name, to=getattr(self.onnx.TensorProto, type))
+
+    def reduce(self, operator: str, name: str) -> str:
+        """Reduce the second dimension to one entry."""
+        return self.add(f"Reduce{operator}", name, self.constant(np.array([1])))
+
+    def columns(self, name: str, start: int, stop: int) -> str:
+        bounds = [self.constant(np.array([place])) for place in (start, stop, 1)]
+        return self.add("Slice", name, *bounds)
+
+    def part(self, outputs: Sequence[str], place: Sequence[int]) -> str:
+        """Return the slice ``[network, start, stop]`` of the outputs of the networks."""
+        number, start, stop = place
+        return self.columns(outputs[number], start, stop)
+
+    def network(self, layers: Sequence[dict[str, Any]], name: str, parameters: Any) -> str:
+        """Add the layers of a network, in the terms of `suwr.estimators.export`."""
+        extra: NDArray[np.float32] = np.zeros(0, dtype=np.float32)
+        flat = True
+        for layer in layers:
+            if layer["kind"] == "append":
+                extra = np.array(layer["values"], dtype=np.float32)
+                continue
+            weight, bias = next(parameters), next(parameters)
+            if layer["kind"] == "conv":
+                if flat:
+                    shape = self.constant(np.array([-1, *layer["image"]]))
+                    name, flat = self.add("Reshape", name, shape), False
+                name = self.add(
+                    "Conv", name, self.constant(weight), self.constant(bias),
+                    strides=[layer["stride"]] * 2, pads=[layer["padding"]] * 4,
+                )  # fmt: skip
+            else:
+                if not flat:
+                    name, flat = self.add("Flatten", name), True
+                # Constant inputs are part of the bias.
+                n = len(weight) - len(extra)
+                shift = bias.reshape(-1) + extra @ weight[n:]
+                name = self.add("Gemm", name, self.constant(weight[:n]), self.constant(shift))
+                extra = extra[:0]
+            if layer["activation"] == "hardswish":
+                name = self.add("HardSwish", name)
+        return name
+
+    def ensemble(self, members: Sequence[str], *, softmax: bool) -> str:
+        """Return the mean prediction of the members."""
+        if softmax:
+            members = [self.add("Softmax", member, axis=1) for member in members]
+        return self.add("Mean", *members)
+
+    def others(self, probability: str) -> str:
+        """Return the probability of all classes but the most probable one."""
+        place = self.add("ArgMax", probability, axis=1)
+        nothing = self.cast(self.add("Sub", place, place), "FLOAT")
+        rest = self.add("ScatterElements", probability, place, nothing, axis=1)
+        return self.reduce("Sum", rest)
+
+    def confidence_stop(self, probability: str, odds: float) -> str:
+        """Return ζ_stop of a policy that stops by confidence; see `suwr.nn.rollout.Policy`."""
+        first = self.add("Mul", self.reduce("Max", probability), self.number(odds))
+        return self.add("Div", first, self.add("Add", first, self.others(probability)))
+
+    def uncertainty(self, probability: str, mask: str, n_classes: int) -> str:
+        """Return `suwr.nn.networks.uncertainty_features`."""
+
+        def log(name: str, least: float) -> str:
+            return self.add("Log", self.add("Max", name, self.number(least)))
+
+        product = self.add("Mul", probability, log(probability, 1e-9))
+        entropy = self.add("Div", self.reduce("Sum", product), self.number(-np.log(n_classes)))
+        two, places = f"top_{len(self.nodes)}", f"places_{len(self.nodes)}"
+        self.nodes.append(
+            self.onnx.helper.make_node(
+                "TopK", [probability, self.constant(np.array([2]))], [two, places], axis=1
+            )
+        )
+        left = self.add("Div", log(self.others(probability), 1e-4), self.number(np.log(1e-4)))
+        return self.add("Concat", entropy, two, left, self.reduce("Mean", mask), axis=1)
+
+    def build(self, n_values: int, n_columns: int, n_units: int, n_outputs: int) -> Any:
+        """Return the graph with its inputs and outputs."""
+        types, info = self.onnx.TensorProto, self.onnx.helper.make_tensor_value_info
+        return self.onnx.helper.make_graph(
+            self.nodes,
+            "suwr_step",
+            [
+                info("values", types.FLOAT, ["n", n_values]),
+                info("mask", types.BOOL, ["n", n_columns]),
+            ],
+            [
+                info("stop_probability", types.FLOAT, ["n"]),
+                info("logits", types.FLOAT, ["n", n_units]),
+                info("prediction", types.DOUBLE, ["n", n_outputs]),
+            ],
+            self.constants,
+        )

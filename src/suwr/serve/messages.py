@@ -1,0 +1,143 @@
+"""Bodies of requests: JSON that no cell can break, and errors that name a field but no value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suwr.data.parsing import InvalidCell
+from suwr.data.tables import Table
+from suwr.exceptions import TableError
+
+__all__ = ["RequestError", "check_fields", "parse_rows", "read_json", "read_rows"]
+
+# Integers of more digits are kept as text: converting them takes quadratic time.
+MAX_DIGITS = 400
+
+
+class RequestError(Exception):
+    """A request that cannot be answered.
+
+    Parameters
+    ----------
+    message : str
+        Names no value of the request.
+    field : str or None
+        The field that is wrong.
+    status : int
+        The HTTP status.
+    """
+
+    def __init__(self, message: str, field: str | None = None, status: int = 422) -> None:
+        super().__init__(message)
+        self.message, self.field, self.status = message, field, status
+
+
+class Fields(dict[str, Any]):
+    """A JSON object that remembers the names that occur twice."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.repeated: list[str] = []
+        if len(self) < len(pairs):
+            names = [name for name, _ in pairs]
+            self.repeated = sorted({name for name in names if names.count(name) > 1})
+
+
+def read_json(body: bytes) -> Fields:
+    """Parse the body of a request, which must be an object.
+
+    What a nested value contains is not checked: a cell of a row may be anything that JSON can
+    represent, and matters only if the model asks for it.
+    """
+    try:
+        content = json.loads(body, object_pairs_hook=Fields, parse_int=_integer)
+    except (ValueError, RecursionError):
+        # The message of the parser may quote the body.
+        raise RequestError("The body must be a JSON object.", status=400) from None
+    if not isinstance(content, Fields):
+        raise RequestError("The body must be a JSON object.", status=400)
+    return content
+
+
+def _integer(text: str) -> int | str:
+    return int(text) if len(text) <= MAX_DIGITS else text
+
+
+def check_fields(content: Any, what: str, allowed: set[str] | None = None) -> Fields:
+    """Return an object whose names are unique and, if ``allowed`` is given, among these."""
+    if not isinstance(content, Fields):
+        raise RequestError(f"{what!r} must be an object.", what)
+    if content.repeated:
+        name = content.repeated[0]
+        raise RequestError(f"{name!r} is given twice in {what!r}.", name)
+    unknown = [name for name in content if allowed is not None and name not in allowed]
+    if unknown:
+        raise RequestError(
+            f"Unknown field {unknown[0]!r} of {what!r}. "
+            f"Known fields: {', '.join(sorted(allowed or ()))}.",
+            unknown[0],
+        )
+    return content
+
+
+@dataclass(frozen=True)
+class _UnquotedCell(InvalidCell):
+    """An invalid cell whose error does not contain its value."""
+
+    def error(self, quote: bool) -> TableError:
+        """See `InvalidCell`."""
+        if self.value is _ABSENT:
+            return TableError(f"Row {self.row} lacks column {self.column!r}, which is needed.")
+        return super().error(False)
+
+
+_ABSENT = type("Absent", (), {})()
+
+
+def read_rows(encoder: Any, rows: Any, most: int) -> Table:
+    """Parse rows, given as a list of objects.
+
+    A cell that the model does not ask for may be anything or absent, and other fields are ignored.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+    rows : list of Fields
+    most : int
+        Maximum number of rows.
+    """
+    if not isinstance(rows, list) or not rows:
+        raise RequestError("'rows' must be a list of at least one object.", "rows")
+    if len(rows) > most:
+        raise RequestError(
+            f"'rows' must have at most {most} objects. Got {len(rows)}.", "rows", 413
+        )
+    for number, row in enumerate(rows):
+        if not isinstance(row, Fields):
+            raise RequestError(f"Row {number} must be an object.", "rows")
+        twice = [name for name in row.repeated if name in encoder.names]
+        if twice:
+            raise RequestError(f"{twice[0]!r} is given twice in row {number}.", twice[0])
+    return parse_rows(encoder, rows)
+
+
+def parse_rows(encoder: Any, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Parse rows of which any cell may be absent; absent cells are invalid."""
+    columns: list[NDArray[Any]] = []
+    for name in encoder.names:
+        column = np.empty(len(rows), dtype=object)
+        for number, row in enumerate(rows):
+            column[number] = row.get(name, _ABSENT)
+        columns.append(column)
+    table: Table = encoder.parse(columns)
+    for cells in table.invalid.values():
+        for number, cell in enumerate(cells):
+            if cell is not None:
+                cells[number] = _UnquotedCell(cell.row, cell.column, cell.type, cell.value)
+    return table

@@ -1,0 +1,294 @@
+"""What the service answers, without HTTP: every answer follows from the request and the model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import suwr
+from suwr._utils.text import check_unicode
+from suwr.data.questions import Question
+from suwr.data.tables import Table
+from suwr.data.unusual import find_unusual
+from suwr.estimators.identity import ModelIssuer
+from suwr.estimators.results import explain_rows, narrate
+from suwr.exceptions import TableError
+from suwr.explanation import Explanation, Narrative
+from suwr.report import page_html
+from suwr.serve.messages import (
+    Fields,
+    RequestError,
+    check_fields,
+    parse_rows,
+    read_rows,
+)
+
+__all__ = ["Answers", "Replay", "Service"]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """All answers of a session so far.
+
+    Attributes
+    ----------
+    values : mapping
+        From column to value, in any order.
+    drop : bool
+        Whether to leave out answers that the policy does not ask for, instead of refusing them.
+    """
+
+    values: Mapping[str, Any]
+    drop: bool = False
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A session that was rebuilt from its answers.
+
+    Attributes
+    ----------
+    narrative : Narrative
+        The complete steps; ``ended`` is 'open' while the policy asks for more.
+    next_unit : str or None
+        The unit that is asked for; None if the policy has stopped.
+    next_columns : tuple of str
+        The columns of that unit without an answer.
+    partial : dict
+        Answers to its other columns.
+    dropped : tuple of str
+        Columns that were answered, but not asked for.
+    """
+
+    narrative: Narrative
+    next_unit: str | None
+    next_columns: tuple[str, ...]
+    partial: dict[str, Any]
+    dropped: tuple[str, ...]
+
+    @property
+    def done(self) -> bool:
+        """Whether the policy has stopped."""
+        return self.next_unit is None
+
+
+class Service:
+    """Answers requests about one fitted model. It remembers nothing between requests.
+
+    Parameters
+    ----------
+    model : SUWRClassifier or SUWRRegressor
+        Fitted.
+    mean_features : float, optional
+        As in ``acquire``, for a model that was fitted for a range.
+    max_rows : int, default=1000
+        Rows per request.
+    """
+
+    def __init__(
+        self, model: Any, mean_features: float | None = None, max_rows: int = 1000
+    ) -> None:
+        self.model = model
+        self.mean_features = mean_features
+        self.max_rows = max_rows
+        self.policy = model._policy_at(None, mean_features)
+        self.digest = ModelIssuer(model, self.policy).model
+        names, codes = model.encoder_.names, model.encoder_.codes
+        self.codes = dict(zip(names, codes, strict=True))
+        self.questions = {name: Question.of(name, code) for name, code in self.codes.items()}
+
+    @cached_property
+    def page(self) -> str:
+        """The HTML page with the model and one row of typical values."""
+        cells = []
+        for code in self.codes.values():
+            column = np.empty(1, dtype=object)
+            column[0] = code.center if code.categories is None else (code.categories or (None,))[0]
+            cells.append(column)
+        table = self.model.encoder_.parse(cells)
+        explanation = explain_rows(self.model, table, ["typical values"], self.policy, warn=False)
+        return page_html(explanation, title="A model, step by step")
+
+    def read_next(self, request: Fields) -> Answers:
+        """Read the body of a request for the next question."""
+        check_fields(request, "body", {"answers", "unasked", "model"})
+        self._check_model(request)
+        unasked = request.get("unasked", "error")
+        if unasked not in ("error", "drop"):
+            raise RequestError("'unasked' must be 'error' or 'drop'.", "unasked")
+        answers = check_fields(request.get("answers", Fields([])), "answers")
+        return Answers(answers, drop=unasked == "drop")
+
+    def next(self, replay: Replay) -> dict[str, Any]:
+        """Return the next question, or the final answer."""
+        state = {"model": self.digest, "done": replay.done, "dropped": list(replay.dropped)}
+        narrative = replay.narrative
+        if replay.done:
+            return state | {"answer": self.final(narrative)}
+        stop = narrative.stop_probabilities[-1]
+        return state | {
+            "question": {
+                "unit": replay.next_unit,
+                "columns": [self.questions[name].to_dict() for name in replay.next_columns],
+                "expected_gain": self.policy.expected_gain(stop),
+                "stop_probability": stop,
+            },
+            "prediction": self._prediction(narrative),
+        }
+
+    def replay(self, sessions: Sequence[Answers]) -> list[Replay | RequestError]:
+        """Rebuild sessions from their answers, all in one rollout.
+
+        The answers of a session are a row whose other cells are invalid. The rollout of a row ends
+        where it reveals an invalid cell, which is the next question. As in any rollout, only
+        answers to what the policy asks for are read, and rows do not influence each other.
+        """
+        model = self.model
+        table = parse_rows(model.encoder_, [session.values for session in sessions])
+        trace = self.policy.rollout(model._encode(table), record=True)
+        order, found = trace.order.copy(), []
+        for row, n_steps in enumerate(trace.n_steps):
+            last = [int(u) for u in order[row, n_steps - 1] if u >= 0] if n_steps else []
+            columns = dict.fromkeys(int(c) for u in last for c in model.units_.columns_of(u))
+            invalid = [c for c in columns if _is_invalid(table, row, c)]
+            if invalid:
+                order[row, n_steps - 1] = -1
+            found.append((last, list(columns), invalid))
+        shorter = replace(trace, order=order)
+        labels = ["answers"] * len(sessions)
+        narratives = narrate(model, table, labels, self.policy, shorter)
+        replays: list[Replay | RequestError] = []
+        for row, (session, narrative) in enumerate(zip(sessions, narratives, strict=True)):
+            try:
+                replays.append(self._replay(table, row, session, narrative, *found[row]))
+            except RequestError as error:
+                replays.append(error)
+        return replays
+
+    def _replay(
+        self, table: Table, row: int, session: Answers, narrative: Narrative, units: list[int],
+        columns: list[int], invalid: list[int],
+    ) -> Replay:  # fmt: skip
+        names, given = self.model.encoder_.names, session.values
+        unknown = [name for name in given if name not in self.questions]
+        if unknown:
+            name = unknown[0][:80]
+            raise RequestError(f"The model has no column {name!r}.", name)
+        wrong = [names[c] for c in invalid if names[c] in given]
+        if wrong:
+            expected = self.questions[wrong[0]].expected
+            raise RequestError(
+                f"The value of {wrong[0]!r} must be {expected}, or null if it is not available.",
+                wrong[0],
+            )
+        used = {name for step in narrative.steps for name in step.columns}
+        partial: dict[str, Any] = {}
+        if invalid:
+            narrative = replace(narrative, ended="open")
+            new = [c for c in columns if c not in invalid and names[c] not in used]
+            partial = {names[c]: table.value(row, c) for c in new}
+        left = tuple(name for name in given if name not in used and name not in partial)
+        if left and not session.drop:
+            raise RequestError(
+                f"{left[0]!r} is answered, but the model does not ask for it after the other "
+                'answers. Leave it out, or pass "unasked": "drop".',
+                left[0],
+            )
+        unit = " + ".join(self.model.units_.names[u] for u in units) if invalid else None
+        return Replay(narrative, unit, tuple(names[c] for c in invalid), partial, left)
+
+    def final(self, narrative: Narrative) -> dict[str, Any]:
+        """Return the final answer of a narrative with all that belongs to it."""
+        for step in narrative.steps:
+            for name, value in step.values.items():
+                _check_text(name, value)
+        receipt = narrative.receipt()
+        return {
+            **self._prediction(narrative),
+            "narrative": narrative.text(),
+            "receipt": json.loads(receipt.to_json()),
+            "certificate": receipt.certificate,
+        }
+
+    def predict(self, request: Fields) -> dict[str, Any]:
+        """Predict rows."""
+        explanation, unusual = self._explain(request)
+        predictions = [
+            self._prediction(n) | {"columns": [c for step in n.steps for c in step.columns]}
+            for n in explanation
+        ]
+        return {"model": self.digest, "predictions": predictions, "unusual": unusual}
+
+    def explain(self, request: Fields) -> dict[str, Any]:
+        """Return the narratives of rows, with receipts."""
+        explanation, unusual = self._explain(request)
+        narratives = [n.to_dict() | self.final(n) for n in explanation]
+        return {"model": self.digest, "narratives": narratives, "unusual": unusual}
+
+    def describe(self) -> dict[str, Any]:
+        """Return the columns, units and classes of the model."""
+        model = self.model
+        return {
+            "model": self.digest,
+            "version": suwr.__version__,
+            "target": model.target_name_,
+            "classes": model._class_labels(),
+            "columns": [question.to_dict() for question in self.questions.values()],
+            "units": list(model.units_.names),
+            "max_steps": model.max_steps_,
+            "certificate": model._certificate_sentence() or None,
+        }
+
+    def _explain(self, request: Fields) -> tuple[Explanation, list[dict[str, Any]]]:
+        check_fields(request, "body", {"rows", "model"})
+        self._check_model(request)
+        encoder = self.model.encoder_
+        table = read_rows(encoder, request.get("rows"), self.max_rows)
+        labels = list(range(table.n_rows))
+        try:
+            # A warning would write values to the log.
+            explanation = explain_rows(self.model, table, labels, self.policy, warn=False)
+        except TableError as error:
+            raise RequestError(str(error), "rows") from None
+        revealed = [{c for step in n.steps for c in step.columns} for n in explanation]
+        mask = np.array([[name in row for name in encoder.names] for row in revealed])
+        unusual = [
+            {"row": value.row, "column": value.column, "reason": value.reason}
+            for value in find_unusual(encoder, table, mask)
+        ]
+        return explanation, unusual
+
+    def _prediction(self, narrative: Narrative) -> dict[str, Any]:
+        state: dict[str, Any] = {"prediction": narrative.label, "ended": narrative.ended}
+        if narrative.classes is not None:
+            state["classes"] = list(narrative.classes)
+            state["probabilities"] = list(narrative.prediction)
+        return state
+
+    def _check_model(self, request: Fields) -> None:
+        given = request.get("model")
+        if given is not None and given != self.digest:
+            raise RequestError(
+                "This is the service of another model or version: its digest is "
+                f"{self.digest}. Start again without 'model'.",
+                "model",
+                409,
+            )
+
+
+def _is_invalid(table: Table, row: int, column: int) -> bool:
+    cells = table.invalid.get(column)
+    return cells is not None and cells[row] is not None
+
+
+def _check_text(name: str, value: Any) -> None:
+    """Refuse texts that no receipt can hold."""
+    try:
+        check_unicode([value], name)
+    except ValueError:
+        raise RequestError(f"The value of {name!r} must be valid Unicode.", name) from None

@@ -1,0 +1,200 @@
+"""ONNX Runtime decides and predicts as Python does."""
+
+import copy
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from guide_code import functions_of
+from random_policies import NETWORKS, UNITS, make_policy, random_values
+from raw_cells import mixed_table, randomize
+
+from suwr import SUWRClassifier, SUWRRegressor
+from suwr.exceptions import MissingExtraError, UnsupportedModelError
+from suwr.nn.inputs import MaskedInputs
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+
+
+@pytest.fixture(scope="module")
+def plain_model():
+    rng = np.random.RandomState(0)
+    X = rng.randn(60, 6)
+    model = SUWRClassifier(max_epochs=1, hidden_size=8, random_state=0)
+    return model.fit(X, (X[:, 0] > 0).astype(int))
+
+
+@pytest.fixture(scope="module")
+def grouped_model():
+    """A regression of numbers with gaps, in groups and two units per step."""
+    rng = np.random.RandomState(1)
+    X = pd.DataFrame(rng.randn(120, 6) * 50 + 200, columns=list("abcdef"))
+    y = 1e6 + 300 * X["a"] - 200 * X["e"]
+    X = X.mask(rng.rand(*X.shape) < 0.2)
+    groups, costs = {"first": ["a", "b"], "last": ["e", "f"]}, {"first": 2.0}
+    model = SUWRRegressor(
+        groups=groups, costs=costs, units_per_step=2, max_epochs=1, hidden_size=8, random_state=0,
+        sparsity_weight=1.0,
+    )  # fmt: skip
+    model.fit(X, y)
+    return randomize(model, lambda: len(np.unique(model.cost(X[:30]))) > 1), X
+
+
+def run(path, values, mask):
+    names = ["stop_probability", "logits", "prediction"]
+    session = onnxruntime.InferenceSession(path)
+    return session.run(names, {"values": values, "mask": mask})
+
+
+def check_step(model, path, values, mask):
+    """Compare one step with Python in some states, with NaN for hidden values."""
+    policy = model.policy_
+    hidden = ~mask.numpy()[:, model.encoder_.column_of]
+    stop, logits, prediction = run(path, np.where(hidden, np.nan, values.numpy()), mask.numpy())
+    with torch.inference_mode():
+        decision = policy.decide(values, mask)
+    expected = model._in_user_units(policy.predict(values, mask).numpy())
+    np.testing.assert_allclose(stop, decision.stop_probability.numpy(), atol=1e-5)
+    np.testing.assert_allclose(logits, decision.logits.numpy(), atol=1e-5)
+    np.testing.assert_allclose(prediction, expected, atol=1e-5, rtol=1e-7)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("stop_odds", [None, 0.7])
+def test_step_of_every_network(network, stop_odds, plain_model, tmp_path):
+    model = copy.copy(plain_model)
+    model.policy_ = make_policy(3, network=network)
+    model.policy_.stop_odds = stop_odds
+    path = tmp_path / "step.onnx"
+    model.to_onnx(path)
+    onnx.checker.check_model(onnx.load(path), full_check=True)
+    values = random_values()
+    masks = model.policy_.inputs.random_masks((40,), torch.Generator().manual_seed(0))
+    masks[0], masks[1] = False, True
+    check_step(model, path, values, masks)
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_units_that_cannot_be_revealed(units, plain_model, tmp_path):
+    model = copy.copy(plain_model)
+    model.policy_ = policy = make_policy(4, UNITS[units])
+    model.units_ = model.units_ if units == "columns" else _units(UNITS[units])
+    selectable = np.arange(len(model.units_)) % 2 == 0
+    policy.inputs = MaskedInputs.build(model.units_, np.arange(6), "cpu", selectable)
+    path = tmp_path / "step.onnx"
+    model.to_onnx(path)
+    masks = policy.inputs.random_masks((40,), torch.Generator().manual_seed(0))
+    masks[0], masks[1] = False, True
+    check_step(model, path, random_values(), masks)
+    _, logits, _ = run(path, random_values().numpy(), np.zeros((40, 6), dtype=bool))
+    assert np.isneginf(logits[:, ~selectable]).all()
+
+
+def _units(groups):
+    from suwr.data.units import resolve_units
+
+    return resolve_units(groups, None, [f"x{i}" for i in range(6)])
+
+
+def test_hidden_values_do_not_matter(mixed_model, tmp_path):
+    path = tmp_path / "mixed.onnx"
+    mixed_model.to_onnx(path)
+    values = mixed_model._encode(mixed_model._read(mixed_table()[0])).numpy()
+    mask = np.random.RandomState(0).rand(len(values), 6) < 0.5
+    hidden = ~mask[:, mixed_model.encoder_.column_of]
+    expected = run(path, values, mask)
+    for poison in (np.nan, np.inf, 1e30, values[::-1]):
+        found = run(path, np.where(hidden, poison, values).astype(np.float32), mask)
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def check_loop(model, X, path):
+    """Run the loop of the guide, and compare each row with `explain`."""
+    guide = functions_of("guides/onnx.md")
+    session, metadata = guide["open_model"](path)
+    scale = getattr(model, "target_scale_", 1.0)
+    lengths = set()
+    for number, narrative in enumerate(model.explain(X)):
+        row = X.iloc[number]
+        asked = []
+
+        def ask(name, row=row, asked=asked):
+            asked.append(name)
+            value = row[name]
+            return None if pd.isna(value) else value
+
+        order, prediction = guide["rollout"](session, metadata, ask)
+        assert order == [unit for step in narrative.steps for unit in step.units]
+        assert set(asked) == {name for step in narrative.steps for name in step.columns}
+        np.testing.assert_allclose(prediction, narrative.prediction, atol=1e-5 * scale)
+        lengths.add(len(order))
+    return lengths
+
+
+def test_loop_of_the_guide_on_every_type_of_column(mixed_model, tmp_path):
+    path = tmp_path / "mixed.onnx"
+    mixed_model.to_onnx(path)
+    X = mixed_table(60, seed=1)[0]
+    X.loc[3, "city"] = "Paris"
+    assert len(check_loop(mixed_model, X, path)) > 1
+
+
+def test_loop_of_the_guide_with_groups_and_missing_values(grouped_model, tmp_path):
+    model, X = grouped_model
+    path = tmp_path / "grouped.onnx"
+    model.to_onnx(path)
+    assert len(check_loop(model, X[:30], path)) > 1
+
+
+def test_loop_of_the_guide_has_at_most_60_lines():
+    assert functions_of("guides/onnx.md")["lines"] <= 60
+
+
+def test_metadata_describes_the_model(grouped_model, tmp_path):
+    model, _ = grouped_model
+    path = tmp_path / "grouped.onnx"
+    model.to_onnx(path)
+    _, metadata = functions_of("guides/onnx.md")["open_model"](path)
+    assert [c["name"] for c in metadata["columns"]] == list("abcdef")
+    assert metadata["units"][0] == {"name": "first", "columns": [0, 1], "cost": 2.0}
+    assert metadata["classes"] is None
+    assert metadata["units_per_step"] == 2
+    assert metadata["model"] == model.explain(grouped_model[1][:1])[0].receipt().model
+
+
+def test_one_weight_of_a_range(tmp_path):
+    rng = np.random.RandomState(0)
+    X = rng.randn(60, 3)
+    model = SUWRClassifier(
+        sparsity_weight=(0.001, 0.1), max_epochs=1, hidden_size=8, random_state=0
+    ).fit(X, X[:, 0] > 0)
+    stops = []
+    for weight in (0.001, 0.1):
+        path = tmp_path / f"{weight}.onnx"
+        model.to_onnx(path, sparsity_weight=weight)
+        stop, _, _ = run(path, np.zeros((1, 3), np.float32), np.zeros((1, 3), bool))
+        narrative = model.explain(X[:1], sparsity_weight=weight)[0]
+        assert stop[0] == pytest.approx(narrative.start_stop_probability, abs=1e-6)
+        stops.append(stop[0])
+    assert stops[0] != stops[1]
+
+
+def test_other_networks_are_refused(plain_model, tmp_path):
+    model = copy.copy(plain_model)
+    model.policy_ = copy.copy(model.policy_)
+    network = copy.copy(model.policy_.network)
+    network.__class__ = type("Other", (type(network),), {})
+    model.policy_.network = network
+    with pytest.raises(UnsupportedModelError, match="Got Other instead"):
+        model.to_onnx(tmp_path / "x.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_extra_is_named(plain_model, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'suwr\[onnx\]'"):
+        plain_model.to_onnx(tmp_path / "x.onnx")

@@ -1,0 +1,361 @@
+"""The HTTP service, without a network."""
+
+import json
+import logging
+import re
+import sys
+import time
+
+import pytest
+from raw_cells import mixed_table
+
+import suwr
+from suwr.exceptions import MissingExtraError
+from suwr.serve import Limits, create_app
+from suwr.serve.service import Service
+
+pytest.importorskip("fastapi")
+pytest.importorskip("httpx")
+from asgi_client import Client, in_parts
+
+# Values that occur in no other text.
+MARKER, NUMBER = "zqx-secret-answer", 918273.645
+WRONG_TYPES = [{"a": [1]}, [2], "zqx", True, -1.5, 10**30, None, {}, "\ud800"]
+
+
+@pytest.fixture(scope="module")
+def client(grouped):
+    return Client(create_app(grouped[0]))
+
+
+def ask_everything(client, row, **options):
+    """Answer every question from a row; return the final response and the order of columns."""
+    answers = {}
+    while True:
+        response = client.post("/next", json={"answers": answers, **options})
+        assert response.status_code == 200, response.text
+        state = response.json()
+        if state["done"]:
+            return state, list(answers)
+        for column in state["question"]["columns"]:
+            answers[column["name"]] = row[column["name"]]
+
+
+def error(response, status):
+    assert response.status_code == status, response.text
+    return response.json()["error"]
+
+
+def test_questions_are_those_of_the_narrative(client, grouped, rows):
+    model, X = grouped
+    asked = set()
+    for row, narrative in zip(rows[:15], model.explain(X[:15]), strict=True):
+        state, order = ask_everything(client, row)
+        assert order == [name for step in narrative.steps for name in step.columns]
+        answer = state["answer"]
+        assert answer["prediction"] == narrative.label
+        assert tuple(answer["probabilities"]) == narrative.prediction
+        assert answer["narrative"].splitlines()[1:] == narrative.text().splitlines()[1:]
+        receipt = suwr.Receipt.from_json(json.dumps(answer["receipt"]))
+        assert str(suwr.verify(receipt, model)).startswith("verified")
+        assert answer["certificate"] is None
+        asked.add(tuple(order))
+    assert len(asked) > 2
+
+
+@pytest.mark.filterwarnings("ignore::suwr.exceptions.CertificationWarning")
+def test_certificate_is_part_of_the_answer(grouped, rows):
+    certified = grouped[0].certify(mixed_table(160)[0], level=0.3)
+    client = Client(create_app(certified))
+    answer = ask_everything(client, rows[0])[0]["answer"]
+    assert answer["certificate"] == json.loads(json.dumps(certified.certificate_.to_dict()))
+    assert certified._certificate_sentence() in answer["narrative"]
+    assert client.get("/model").json()["certificate"] == certified._certificate_sentence()
+
+
+def test_question_describes_its_columns(client, grouped):
+    model, _ = grouped
+    described = {c["name"]: c for c in client.get("/model").json()["columns"]}
+    assert described["age"]["usual_range"][0] >= 18
+    assert described["age"]["whole"]
+    assert described["city"]["allowed_values"] == ["Oslo", "Rome"]
+    assert described["city"]["others_allowed"]
+    assert not described["member"]["others_allowed"]
+    question = client.post("/next", json={}).json()["question"]
+    assert question["columns"] == [described[c["name"]] for c in question["columns"]]
+    stop = model.acquire().stop_probability
+    assert question["stop_probability"] == stop
+    with_gain = model.policy_.expected_gain(stop)
+    assert question["expected_gain"] == pytest.approx(with_gain)
+    # ζ_stop = sigmoid(-gain / temperature)
+    assert (with_gain > 0) == (stop < 0.5)
+
+
+@pytest.fixture(scope="module")
+def asking(grouped, rows):
+    """Answers after which each unit is asked for, with their row."""
+    model, X = grouped
+    found = {}
+    for row, narrative in zip(rows, model.explain(X), strict=True):
+        answers = {}
+        for step in narrative.steps:
+            found.setdefault(step.unit, (dict(answers), row))
+            answers |= {name: row[name] for name in step.columns}
+    return found
+
+
+def test_unit_can_be_answered_in_parts(client, asking):
+    answers, row = asking["where"]
+    part = client.post("/next", json={"answers": answers | {"city": row["city"]}}).json()
+    assert part["question"]["unit"] == "where"
+    assert [c["name"] for c in part["question"]["columns"]] == ["code"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "field"),
+    [
+        ({"answers": {MARKER: 1}}, 422, MARKER),
+        ({"answer": {}}, 422, "answer"),
+        ({"answers": [1]}, 422, "answers"),
+        ({"unasked": "keep"}, 422, "unasked"),
+        ({"model": "0" * 64}, 409, "model"),
+        ([1, 2], 400, None),
+        ("text", 400, None),
+    ],
+)
+def test_wrong_requests_name_the_field(client, body, status, field):
+    assert error(client.post("/next", json=body), status)["field"] == field
+
+
+def test_invalid_json_is_refused_without_quoting_it(client):
+    for body in (b"{", MARKER.encode(), b"\xff", b"[" * 100_000):
+        found = error(client.post("/next", content=body), 400)
+        assert MARKER not in json.dumps(found)
+
+
+def test_wrong_type_names_the_column_but_not_the_value(client, asking):
+    for unit, wrong in (("age", MARKER), ("member", MARKER), ("size", [NUMBER])):
+        answers, _ = asking[unit]
+        found = error(client.post("/next", json={"answers": answers | {unit: wrong}}), 422)
+        assert found["field"] == unit
+        assert unit in found["message"]
+        assert MARKER not in found["message"]
+        assert str(NUMBER) not in found["message"]
+
+
+def test_contradictory_answers_are_refused(client, rows):
+    first = client.post("/next", json={}).json()["question"]["columns"][0]["name"]
+    body = f'{{"answers": {{"{first}": null, "{first}": 1}}}}'
+    found = error(client.post("/next", content=body), 422)
+    assert found["field"] == first
+    assert "twice" in found["message"]
+
+
+def test_unasked_answers_are_an_error_or_dropped_unread(client, grouped, rows):
+    model, X = grouped
+    narrative = model.explain(X[:1])[0]
+    used = {name for step in narrative.steps for name in step.columns}
+    other = next(name for name in rows[0] if name not in used)
+    answers = {name: rows[0][name] for name in used}
+    found = error(client.post("/next", json={"answers": answers | {other: MARKER}}), 422)
+    assert found["field"] == other
+    expected = client.post("/next", json={"answers": answers}).json()
+    for wrong in WRONG_TYPES:
+        body = json.dumps({"answers": answers | {other: wrong}, "unasked": "drop"})
+        state = client.post("/next", content=body).json()
+        assert state.pop("dropped") == [other]
+        assert state == {k: v for k, v in expected.items() if k != "dropped"}
+
+
+def test_changed_answer_replays_from_there(client, rows):
+    state, order = ask_everything(client, rows[0])
+    answers = {name: rows[0][name] for name in order}
+    for row in rows:
+        changed = answers | {order[0]: row[order[0]]}
+        state = client.post("/next", json={"answers": changed, "unasked": "drop"}).json()
+        if state["dropped"]:
+            break
+    else:
+        raise AssertionError("No change of the first answer changes the questions.")
+    kept = {k: v for k, v in changed.items() if k not in state["dropped"]}
+    alone = client.post("/next", json={"answers": kept}).json()
+    assert alone | {"dropped": state["dropped"]} == state
+
+
+@pytest.mark.parametrize("path", ["/predict", "/explain"])
+def test_rows_agree_with_python_and_hidden_cells_do_not_matter(path, client, grouped, rows):
+    model, X = grouped
+    expected = client.post(path, json={"rows": rows})
+    assert expected.status_code == 200
+    found = expected.json()["predictions" if path == "/predict" else "narratives"]
+    assert [p["prediction"] for p in found] == model.predict(X).tolist()
+    mask = model.select(X)
+    for seed in range(len(WRONG_TYPES)):
+        poisoned = [
+            {
+                name: value if mask[i, j] else WRONG_TYPES[(i + j + seed) % len(WRONG_TYPES)]
+                for j, (name, value) in enumerate(row.items())
+            }
+            for i, row in enumerate(rows)
+        ]
+        body = json.dumps({"rows": poisoned})
+        assert client.post(path, content=body).content == expected.content
+    # Digits that Python refuses to convert, and absent cells.
+    huge = json.dumps({"rows": poisoned}).replace(str(10**30), "1" * 5000)
+    assert client.post(path, content=huge).content == expected.content
+    shown = [{n: v for j, (n, v) in enumerate(r.items()) if mask[i, j]} for i, r in enumerate(rows)]
+    assert client.post(path, json={"rows": shown, "model": None}).content == expected.content
+
+
+def test_explanations_have_receipts(client, grouped, rows):
+    found = client.post("/explain", json={"rows": rows[:2]}).json()["narratives"][1]
+    receipt = suwr.Receipt.from_json(json.dumps(found["receipt"]))
+    assert str(suwr.verify(receipt, grouped[0])).startswith("verified")
+    assert found["steps"] == json.loads(json.dumps(
+        grouped[0].explain(grouped[1][:2])[1].to_dict()["steps"]
+    ))  # fmt: skip
+
+
+def test_revealed_cells_must_be_valid(client, grouped, rows):
+    name = client.post("/next", json={}).json()["question"]["columns"][0]["name"]
+    for cell in ({}, [1], "\ud800"):
+        body = json.dumps({"rows": [rows[0] | {name: cell}]})
+        assert name in error(client.post("/explain", content=body), 422)["message"]
+    lacking = {k: v for k, v in rows[0].items() if k != name}
+    found = error(client.post("/predict", json={"rows": [lacking]}), 422)
+    assert found["message"] == f"Row 0 lacks column {name!r}, which is needed."
+
+
+def test_unusual_values_are_named_without_a_warning(client, asking, recwarn):
+    _, row = asking["age"]
+    found = client.post("/predict", json={"rows": [row | {"age": 1e9}]}).json()
+    assert [(u["row"], u["column"]) for u in found["unusual"]] == [(0, "age")]
+    assert len(recwarn) == 0
+
+
+def test_no_value_is_logged(grouped, rows, caplog, capfd, monkeypatch):
+    caplog.set_level(logging.DEBUG)
+    # The client of this test logs the addresses of its requests.
+    monkeypatch.setattr(logging.getLogger("httpx"), "disabled", True)
+    read_next = Service.read_next
+
+    def read_or_fail(self, request):
+        if "fail" in request:
+            raise RuntimeError(f"{MARKER} {NUMBER} {request}")
+        return read_next(self, request)
+
+    monkeypatch.setattr(Service, "read_next", read_or_fail)
+    client = Client(create_app(grouped[0]))
+    secret = {name: NUMBER if name in ("age", "size") else MARKER for name in rows[0]}
+    ask_everything(client, rows[0] | {"city": MARKER, "code": MARKER, "age": NUMBER})
+    for path, body in {
+        "/next": {"answers": secret},
+        "/predict": {"rows": [secret]},
+        "/explain": {"rows": [secret, MARKER]},
+        "/Questionnaire/$next-question": {"resourceType": MARKER},
+        f"/{MARKER}?x={NUMBER}": {"answers": {}},
+    }.items():
+        client.post(path, json=body)
+        client.post(path, content=json.dumps(body)[:-3])
+        client.put(path, json=body)
+
+    failed = client.post("/next", json={"answers": secret, "fail": MARKER})
+    assert error(failed, 500)["message"] == "Internal error."
+    logged = caplog.text + "".join(capfd.readouterr())
+    assert "POST /next 200" in logged
+    assert "RuntimeError in the answer to POST /next" in logged
+    assert "POST other 404" in logged
+    assert MARKER not in logged
+    assert str(NUMBER) not in logged
+
+
+def test_limits(grouped, rows, monkeypatch):
+    client = Client(create_app(grouped[0], limits=Limits(max_bytes=2000, max_rows=3)))
+    assert client.post("/predict", json={"rows": rows[:3]}).status_code == 200
+    assert error(client.post("/predict", json={"rows": rows[:4]}), 413)["field"] == "rows"
+    long = b'{"answers": {}' + b" " * 2000 + b"}"
+    assert "2000 bytes" in error(client.post("/next", content=long), 413)["message"]
+    # Without a declared length.
+    parts = in_parts(long, 100)
+    assert "2000 bytes" in error(client.post("/next", content=parts), 413)["message"]
+    monkeypatch.setattr(Service, "predict", lambda *_: time.sleep(0.5))
+    client = Client(create_app(grouped[0], limits=Limits(seconds=0.1)))
+    assert "0.1 seconds" in error(client.post("/predict", json={"rows": []}), 504)["message"]
+
+
+def test_sessions_that_wait_are_answered_together(grouped, rows, monkeypatch):
+    model, X = grouped
+    app, sizes, replay = create_app(model), [], Service.replay
+
+    def slow_replay(self, sessions):
+        sizes.append(len(sessions))
+        if any("fail" in s.values for s in sessions):
+            raise RuntimeError
+        time.sleep(0.05)
+        return replay(self, sessions)
+
+    monkeypatch.setattr(Service, "replay", slow_replay)
+    narratives = model.explain(X)
+    bodies = [
+        {"answers": {c: row[c] for step in narrative.steps for c in step.columns}}
+        for row, narrative in zip(rows, narratives, strict=True)
+    ]
+    found = Client(app).post_all("/next", [{"answers": {"nothing": 1}}, *bodies])
+    assert [r.status_code for r in found] == [422] + [200] * len(bodies)
+    assert max(sizes) > 10
+    for response, narrative in zip(found[1:], narratives, strict=True):
+        assert tuple(response.json()["answer"]["probabilities"]) == narrative.prediction
+    # A session that cannot be computed does not fail the others.
+    found = Client(app).post_all("/next", [*bodies[:5], {"answers": {"fail": 1}}, *bodies[5:9]])
+    assert [r.status_code for r in found] == [200] * 5 + [500] + [200] * 4
+
+
+def test_too_many_waiting_requests_are_refused(grouped):
+    client = Client(create_app(grouped[0], limits=Limits(waiting=2)))
+    statuses = [r.status_code for r in client.post_all("/next", [{}] * 6)]
+    assert set(statuses) == {200, 503}
+
+
+def test_limits_are_validated():
+    with pytest.raises(ValueError, match="'max_rows' parameter of Limits"):
+        Limits(max_rows=0)
+    with pytest.raises(ValueError, match="'seconds' parameter of Limits"):
+        Limits(seconds=0)
+
+
+def test_metrics(grouped, rows):
+    client = Client(create_app(grouped[0]))
+    ask_everything(client, rows[0])
+    client.get("/nowhere")
+    response = client.get("/metrics")
+    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    # A line is a comment or 'name{labels} value'.
+    pattern = re.compile(r'(\w+(?:\{\w+="[^"]*"(?:,\w+="[^"]*")*\})?) ([0-9.e+-]+)')
+    lines = [line for line in response.text.splitlines() if not line.startswith("#")]
+    values = dict(pattern.fullmatch(line).groups() for line in lines)
+    n_asked = int(values["suwr_questions_total"])
+    assert n_asked >= 1
+    assert values["suwr_answers_total"] == "1"
+    assert int(values['suwr_requests_total{path="/next",status="200"}']) == n_asked + 1
+    assert values['suwr_requests_total{path="other",status="404"}'] == "1"
+    assert int(values['suwr_request_seconds_bucket{path="/next",le="+Inf"}']) == n_asked + 1
+
+
+def test_page_health_and_documentation(client, grouped):
+    page = client.get("/")
+    assert page.headers["content-type"].startswith("text/html")
+    assert '"weights"' in page.text
+    assert "https://" not in re.sub(r"https?://www\.w3\.org", "", page.text)
+    digest = grouped[0].explain(grouped[1][:1])[0].receipt().model
+    assert client.get("/healthz").json() == {"status": "ok", "model": digest}
+    paths = client.get("/openapi.json").json()["paths"]
+    assert {"/next", "/predict", "/explain", "/healthz", "/metrics", "/"} <= set(paths)
+    schema = paths["/next"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert set(schema["properties"]) == {"answers", "model", "unasked"}
+    assert page.headers["cache-control"] == "no-store"
+
+
+def test_missing_extra_is_named(grouped, monkeypatch):
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'suwr\[serve\]'"):
+        create_app(grouped[0])
