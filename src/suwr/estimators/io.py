@@ -10,9 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -29,12 +27,13 @@ from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.container import Tensors, pack, read_file, unpack
 from suwr.estimators.held_out import held_out_state, restore_held_out
 from suwr.estimators.identity import remember_file
+from suwr.estimators.parameters import decode_parameter, encode_parameter
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.weight_range import restore_range
 from suwr.exceptions import ModelFileError
 from suwr.nn.networks import Architecture, Network, build
 from suwr.nn.rollout import block_size
-from suwr.training.config import TrainingConfig, current_names
+from suwr.training.config import current_names
 
 __all__ = ["from_bytes", "load", "save", "to_bytes"]
 
@@ -108,7 +107,7 @@ def to_bytes(model: BaseSUWR) -> bytes:
         "version": suwr.__version__,
         "kind": type(model).__name__,
         "params": {
-            k: _encode_param(v)
+            k: encode_parameter(v)
             for k, v in model.get_params(deep=False).items()
             if k not in ("checkpoint", "predictor")
         },
@@ -233,7 +232,7 @@ def _selectable_units(stored: Any, n_units: int) -> NDArray[np.bool_] | None:
 
 def _make_model(kind: type[BaseSUWR], params: dict[str, Any], version: str) -> BaseSUWR:
     _check_known(params, kind._get_param_names(), "parameter", version)
-    decoded = {k: _decode_param(v) for k, v in params.items()}
+    decoded = {k: decode_parameter(v) for k, v in params.items()}
     # A later fit must not write to, or delete, a path that came from the file.
     decoded.pop("checkpoint", None)
     if isinstance(decoded.get("training"), dict):
@@ -363,33 +362,3 @@ def _decode_classes(stored: dict[str, Any]) -> NDArray[Any]:
     if classes.tolist() != values:
         raise ModelFileError("The type of its classes is inconsistent.")
     return classes
-
-
-def _encode_param(value: Any) -> Any:
-    """Convert a constructor parameter to JSON types; objects of suwr are marked."""
-    if isinstance(value, Patches):
-        return {"__patches__": [list(value.shape), value.size, value.stride]}
-    if isinstance(value, TrainingConfig):
-        return {"__training__": value.to_dict()}
-    if hasattr(value, "__array__"):
-        return np.asarray(value).tolist()
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, Real):
-        return int(value) if isinstance(value, Integral) else float(value)
-    if isinstance(value, Mapping):
-        return {str(k): _encode_param(v) for k, v in value.items()}
-    if isinstance(value, Sequence):
-        return [_encode_param(v) for v in value]
-    # A RandomState has no JSON form, and a fitted model no longer needs it.
-    return None
-
-
-def _decode_param(value: Any) -> Any:
-    if isinstance(value, dict) and set(value) == {"__patches__"}:
-        shape, size, stride = value["__patches__"]
-        pairs = [tuple(v) if isinstance(v, list) else v for v in (size, stride)]
-        return Patches(tuple(shape), *pairs)
-    if isinstance(value, dict) and set(value) == {"__training__"}:
-        return TrainingConfig(**value["__training__"])
-    return value
