@@ -95,9 +95,10 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         of the weighted rows: with 'balanced', of a population in which all classes are equally
         frequent. Dividing its columns by the weights, and each row by its sum, gives those of the
         unweighted rows.
-    verbose : int, default=0
-        0 is silent, 1 shows a progress bar, 2 prints one line per epoch. The same holds for all
-        estimators and functions of suwr.
+    verbose : int or None, default=None
+        0 is silent, 1 shows a progress bar, 2 prints one line per epoch. None shows a progress bar
+        in a terminal and in a notebook, and is silent otherwise and in parallel workers. The same
+        holds for all estimators and functions of suwr.
 
     Attributes
     ----------
@@ -180,7 +181,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         checkpoint: str | os.PathLike[str] | None = None,
         device: str = "auto",
         random_state: Any = None,
-        verbose: int = 0,
+        verbose: int | None = None,
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
     ) -> None:
         super().__init__(

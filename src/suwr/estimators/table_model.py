@@ -53,7 +53,7 @@ TABLE_CONSTRAINTS: dict[str, Any] = {
     "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     "device": [str],
     "random_state": [None, Interval(Integral, 0), np.random.RandomState],
-    "verbose": [bool, Interval(Integral, 0)],
+    "verbose": [None, bool, Interval(Integral, 0)],
 }
 
 
