@@ -49,7 +49,7 @@ def test_class_weights_are_sample_weights(imbalanced):
 
 
 def test_balanced_weights_follow_sample_weights(imbalanced):
-    X, y = imbalanced
+    _, y = imbalanced
     target = SUWRClassifier(class_weight="balanced")
     weight = np.linspace(0.0, 2.0, 60)
     _, found = target._prepare_target(y, weight)
@@ -57,8 +57,7 @@ def test_balanced_weights_follow_sample_weights(imbalanced):
     np.testing.assert_allclose(totals, weight.sum() / 2)
 
 
-def test_class_weights_of_soft_targets(imbalanced):
-    X, _ = imbalanced
+def test_class_weights_of_soft_targets():
     P = np.random.default_rng(1).dirichlet([1, 2, 3], size=60)
     weights, sample = np.array([5.0, 1.0, 0.5]), np.linspace(0.5, 2.0, 60)
     clf = SUWRClassifier(class_weight={0: 5.0, 2: 0.5})

@@ -195,6 +195,16 @@ def _is_a(value: Any, kind: str) -> bool:
     return isinstance(value, {"bool": bool, "str": str}[kind])
 
 
+def _output_facts(model: Any) -> list[Any]:
+    """Return what determines predictions from network outputs."""
+    facts = [model._class_labels(), *(getattr(model, f"target_{k}_", None) for k in _LOCATION)]
+    loss = getattr(model, "loss", "squared_error")
+    return facts if loss == "squared_error" else [*facts, loss, model.quantile]
+
+
+_LOCATION = ("center", "scale")
+
+
 def policy_digest(model: Any) -> str:
     """Return the SHA-256 of all that determines decisions and predictions of a fitted model."""
     policy, units = model.policy_, model.units_
@@ -212,8 +222,7 @@ def policy_digest(model: Any) -> str:
         "units_per_step": [policy.units_per_step, model._step_size()],
         "condition": policy.condition,
         "stop_odds": policy.stop_odds,
-        "output": [model._class_labels(), getattr(model, "target_mean_", None),
-                   getattr(model, "target_scale_", None)],
+        "output": _output_facts(model),
     }  # fmt: skip
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode())
     for name, tensor in sorted(policy.network.state_dict().items()):

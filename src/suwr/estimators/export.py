@@ -19,7 +19,7 @@ from suwr.data.encoding import BOUND, ColumnCode
 from suwr.estimators.identity import ModelIssuer
 from suwr.exceptions import UnsupportedModelError
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
-from suwr.nn.losses import CrossEntropy, Loss, SquaredError
+from suwr.nn.losses import MAX_LOG, CrossEntropy, Loss, ValueLoss
 from suwr.nn.networks import (
     Architecture,
     Network,
@@ -284,9 +284,10 @@ def _output(model: SequentialModel, loss: Loss) -> dict[str, Any]:
     """Describe the transformation from predictor outputs to predictions."""
     if isinstance(loss, CrossEntropy):
         return {"kind": "probabilities"}
-    if isinstance(loss, SquaredError):
+    if isinstance(loss, ValueLoss):
         low, high = model._in_user_units(np.array([[0.0], [1.0]], dtype=np.float32))[:, 0]
-        return {"kind": "value", "scale": float(high - low), "mean": float(low)}
+        output = {"kind": "value", "scale": float(high - low), "mean": float(low)}
+        return output if loss.link == "identity" else {**output, "max_log": MAX_LOG}
     raise UnsupportedModelError(
         f"Models with the loss {type(loss).__name__} cannot be exported to a page."
     )

@@ -16,7 +16,7 @@ from suwr.training.fixed import FixedPredictorTrainer
 
 __all__ = ["check_predictor", "fixed_predictor_trainer"]
 
-# Probabilities below are raised to it, so that their logarithms stay finite.
+# Predictions whose logarithms are network outputs are raised to it.
 SMALLEST = 1e-12
 
 
@@ -97,7 +97,9 @@ def fixed_predictor_trainer(model: Any, X: Any) -> FixedPredictorTrainer:
 
     def to_outputs(prediction: NDArray[np.float64]) -> NDArray[np.float64]:
         if classes is None:
-            return (prediction - model.target_mean_) / model.target_scale_
+            scaled = (prediction - model.target_center_) / model.target_scale_
+            log_link = model._make_loss().link == "log"
+            return np.log(np.maximum(scaled, SMALLEST)) if log_link else scaled
         ordered = prediction if order is None else prediction[:, order]
         return np.log(np.maximum(ordered, SMALLEST))
 

@@ -128,7 +128,7 @@ def to_bytes(model: BaseSUWR) -> bytes:
     if isinstance(model, SUWRClassifier):
         state["classes"] = _encode_classes(model.classes_)
     else:
-        state["target"] = [model.target_mean_, model.target_scale_]
+        state["target"] = [model.target_center_, model.target_scale_]
     state |= store_guarantees(model)
     return pack(json.dumps(state, sort_keys=True, ensure_ascii=False), tensors)
 
@@ -210,11 +210,11 @@ def _restore_target(model: BaseSUWR, state: dict[str, Any]) -> None:
     if isinstance(model, SUWRClassifier):
         model.classes_ = _decode_classes(state["classes"])
     else:
-        mean, scale = (float(value) for value in state["target"])
-        model.target_mean_, model.target_scale_ = mean, scale
+        center, scale = (float(value) for value in state["target"])
+        model.target_center_, model.target_scale_ = center, scale
         statistics.append(scale)
-        if not math.isfinite(mean):
-            raise ModelFileError("The mean of its target is not finite.")
+        if not math.isfinite(center):
+            raise ModelFileError("The location of its target is not finite.")
     if not all(math.isfinite(value) and value > 0 for value in statistics):
         raise ModelFileError("The scale of its target is not a positive number.")
 

@@ -127,7 +127,7 @@ def sparsity_path(
         expected = "a SUWRClassifier or SUWRRegressor"
         raise parameter_error("estimator", "sparsity_path", expected, estimator)
     if sparsity_weights is None:
-        sparsity_weights = RELATIVE_WEIGHTS * _constant_loss(y, is_classifier(estimator))
+        sparsity_weights = RELATIVE_WEIGHTS * _constant_loss(estimator, y)
     weights = np.atleast_1d(np.asarray(sparsity_weights, dtype=np.float64))
     if weights.ndim != 1 or len(weights) == 0 or not ((weights >= 0) & np.isfinite(weights)).all():
         raise ValueError(
@@ -148,9 +148,7 @@ def sparsity_path(
     jobs = (delayed(_fit_point)(estimator, float(weight), parts) for weight in weights)
     results = []
     lines = verbose is not None and verbose > 1
-    with progress_bars(
-        ["fits"], verbose=False if lines else verbose, total=len(weights)
-    ) as (bar,):
+    with progress_bars(["fits"], verbose=False if lines else verbose, total=len(weights)) as (bar,):
         for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
             results.append(result)
             bar()
@@ -189,9 +187,8 @@ def _score_error(model: BaseSUWR, X: Any, y: Any) -> float:
     return float("nan") if found is None or found.error is None else found.error
 
 
-def _constant_loss(y: Any, classification: bool) -> float:
+def _constant_loss(estimator: BaseSUWR, y: Any) -> float:
     """Return the loss of the best constant prediction."""
-    if not classification:
-        return float(np.var(np.asarray(y, dtype=np.float64))) or 1.0
-    share = np.unique(np.asarray(y), return_counts=True)[1] / len(y)
-    return float(-(share * np.log(share)).sum()) or 1.0
+    model = clone(estimator)
+    model._prepare_target(y, np.ones(len(y)))
+    return float(model.constant_loss_)

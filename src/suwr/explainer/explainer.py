@@ -24,10 +24,10 @@ from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.sequential import PolicyKind
 from suwr.exceptions import StochasticModelWarning, TableError
 from suwr.explainer.fidelity import Attribution, Fidelity, measure_fidelity
-from suwr.explainer.narrative import ModelNarrative
 from suwr.explainer.outputs import OUTPUTS, ModelOutputs, QueryCost
 from suwr.explainer.sampling import concatenate_rows, draw_rows
 from suwr.explanation import Explanation
+from suwr.model_narrative import ModelNarrative
 from suwr.training.config import TrainingConfig
 
 __all__ = ["SUWRExplainer"]

@@ -83,14 +83,22 @@ def relevant_units(
 
 
 def _bins(column: FloatArray) -> NDArray[np.intp]:
-    """Quantile bins of a column, numbered from 0; its values if there are few."""
-    levels = np.unique(column)
-    if len(levels) > N_BINS:
-        levels = np.unique(np.quantile(column, np.arange(1, N_BINS) / N_BINS))
-        column_bins = np.searchsorted(levels, column, side="right")
-    else:
-        column_bins = np.searchsorted(levels, column)
-    return np.unique(column_bins, return_inverse=True)[1].reshape(-1)
+    """Quantile bins of a column, numbered from 0; its values if there are few.
+
+    A value that more rows have than a bin would hold, such as zero in a column of counts, is a bin
+    of its own: quantiles of all rows would not divide the other values.
+    """
+    levels, counts = np.unique(column, return_counts=True)
+    if len(levels) <= N_BINS:
+        return np.searchsorted(levels, column)
+    common = column == levels[counts.argmax()]
+    alone = counts.max() * N_BINS > len(column)
+    rest, n_bins = (column[~common], N_BINS - 1) if alone else (column, N_BINS)
+    edges = np.unique(np.quantile(rest, np.arange(1, n_bins) / n_bins))
+    bins = np.searchsorted(edges, column, side="right")
+    if alone:
+        bins[common] = N_BINS
+    return np.unique(bins, return_inverse=True)[1].reshape(-1)
 
 
 def _classes(targets: NDArray[np.float32]) -> NDArray[np.intp]:
