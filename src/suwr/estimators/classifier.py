@@ -75,8 +75,8 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         A predictor of your own, which is used as *f* and stays as it is; only the policy is
         trained. It has a method ``predict_masked(X, masks)`` that returns class probabilities
         (n, n_classes) in the order of ``classes_`` (or of its own ``classes_``), or values (n,).
-        ``X`` are rows in which hidden cells are missing, as a frame if `fit` was given one. The
-        model cannot be saved. None trains an ensemble.
+        ``X`` are rows in which hidden cells are missing, as a frame if `fit` was given one. Model
+        files do not contain it: pass it to `suwr.load` again. None trains an ensemble.
     training : TrainingConfig, dict or None, default=None
         Expert settings of training: a `suwr.TrainingConfig`, or a dict of some of its fields, as in
         ``{"rollouts": 4}``. None is the default of every setting.

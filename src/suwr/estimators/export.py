@@ -33,7 +33,7 @@ from suwr.report.source import PageModel
 if TYPE_CHECKING:
     from suwr.estimators.sequential import SequentialModel
 
-__all__ = ["describe_network", "export_model"]
+__all__ = ["describe_network", "export_model", "reference_rows"]
 
 FORMAT = 2
 # Rows for which a page compares its predictions with those of Python.
@@ -256,20 +256,32 @@ def _code(code: ColumnCode) -> dict[str, Any]:
 def _references(model: SequentialModel, policy: Policy) -> list[dict[str, Any]]:
     """Return rows with the predictions for all columns revealed.
 
-    The rows contain numbers, categories and missing values of every column, so that a page which
-    encodes a column differently detects that it does not agree with the model.
+    With them, a page that encodes a column differently detects that it does not agree with the
+    model.
     """
-    cells = [_reference_cells(code) for code in model.encoder_.codes]
-    n_rows = min(MAX_REFERENCES, max(len(column) for column in cells))
-    rows = [[column[i % len(column)] for column in cells] for i in range(n_rows)]
-    columns = [np.array(column, dtype=object) for column in zip(*rows, strict=True)]
-    values = model._encode(model.encoder_.parse(columns))
-    mask = torch.ones((n_rows, len(cells)), dtype=torch.bool, device=values.device)
+    rows, values = reference_rows(model)
+    mask = torch.ones((len(rows), model.n_features_in_), dtype=torch.bool, device=values.device)
     predictions = model._in_user_units(policy.predict(values, mask).cpu().numpy())
     return [
         {"cells": row, "prediction": [float(p) for p in prediction]}
         for row, prediction in zip(rows, predictions, strict=True)
     ]
+
+
+def reference_rows(model: SequentialModel) -> tuple[list[list[Any]], Tensor]:
+    """Return made-up rows with numbers, categories and missing values of every column.
+
+    Returns
+    -------
+    rows : list of list
+    values : Tensor
+        The encoded rows.
+    """
+    cells = [_reference_cells(code) for code in model.encoder_.codes]
+    n_rows = min(MAX_REFERENCES, max(len(column) for column in cells))
+    rows = [[column[i % len(column)] for column in cells] for i in range(n_rows)]
+    columns = [np.array(column, dtype=object) for column in zip(*rows, strict=True)]
+    return rows, model._encode(model.encoder_.parse(columns))
 
 
 def _reference_cells(code: ColumnCode) -> list[Any]:

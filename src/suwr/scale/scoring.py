@@ -105,6 +105,11 @@ def score_partitions(
     True
     """
     check_integer(rows_per_partition, "rows_per_partition", "score_partitions", 1)
+    if model.predictor is not None:
+        raise ValueError(
+            "Workers load the model from its file, which does not contain a 'predictor' of your "
+            "own: score_partitions requires a model without one."
+        )
     stored, folder = to_bytes(model), Path(out)
     digest = hashlib.sha256(stored).hexdigest()
     if hasattr(data, "to_delayed"):
