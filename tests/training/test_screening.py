@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from suwr import SUWRClassifier, SUWRRegressor, load
-from suwr.training.screening import MIN_KEPT, MIN_UNITS, relevant_units
+from suwr.training.screening import MIN_KEPT, MIN_UNITS, _bins, relevant_units
 
 
 def wide_table(n=600, d=40, seed=0):
@@ -23,6 +23,21 @@ def test_main_effects_are_kept():
     kept = relevant_units(X, y, single_columns(40))
     assert kept[[5, 17]].all()
     assert kept.sum() <= MIN_KEPT + 5
+
+
+def test_columns_that_are_mostly_zero_are_kept():
+    X, rng = wide_table()
+    # Zero in nine of ten rows; otherwise positive values, of which only the size matters in 17.
+    X = np.where(rng.random(X.shape) < 0.9, 0.0, np.exp(X))
+    y = ((X[:, 5] > 0) | (X[:, 17] > 1)).astype(int)
+    kept = relevant_units(X, y, single_columns(40))
+    assert kept[[5, 17]].all()
+    assert kept.sum() <= MIN_KEPT + 5
+    # A frequent value in the middle has a bin of its own, too.
+    bins = _bins(np.array([-2.0, -1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0]))
+    assert len(set(bins[2:6])) == 1
+    assert bins[2] not in (bins[0], bins[7])
+    assert bins[0] != bins[7]
 
 
 def test_a_pair_without_main_effects_is_kept():
