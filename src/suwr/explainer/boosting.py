@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -54,7 +53,8 @@ def booster_query(model: Any, *, raw: bool = False) -> tuple[Query, Kind | None]
 
 def _xgboost_query(model: Any, **options: Any) -> Query:
     # It is installed, since there is a model of it.
-    xgboost = import_module("xgboost")
+    import xgboost
+
     return lambda rows: model.predict(xgboost.DMatrix(rows, enable_categorical=True), **options)
 
 
