@@ -110,6 +110,15 @@ def test_losses_of_catboost(loss, kind, raw, expected):
     np.testing.assert_allclose(outputs(model)[0], expected)
 
 
+def test_given_outputs_take_precedence_over_the_objective():
+    booster = fake(
+        "lightgbm", "Booster",
+        predict=lambda rows: expit(X[:, 0]), dump_model=lambda num_iteration: {},
+    )  # fmt: skip
+    np.testing.assert_allclose(outputs(booster)[0], expit(X[:, 0]))
+    np.testing.assert_allclose(outputs(booster, output="probability")[0][:, 1], expit(X[:, 0]))
+
+
 def test_outputs_that_contradict_the_objective():
     booster = fake(
         "lightgbm", "Booster",

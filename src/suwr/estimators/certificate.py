@@ -197,12 +197,11 @@ def _is_a(value: Any, kind: str) -> bool:
 
 def _output_facts(model: Any) -> list[Any]:
     """Return what determines predictions from network outputs."""
-    facts = [model._class_labels(), *(getattr(model, f"target_{k}_", None) for k in _LOCATION)]
-    loss = getattr(model, "loss", "squared_error")
-    return facts if loss == "squared_error" else [*facts, loss, model.quantile]
-
-
-_LOCATION = ("center", "scale")
+    labels = model._class_labels()
+    if labels is not None:
+        return [labels, None, None]
+    facts = [None, model.target_center_, model.target_scale_]
+    return facts if model.loss == "squared_error" else [*facts, model.loss, model.quantile]
 
 
 def policy_digest(model: Any) -> str:

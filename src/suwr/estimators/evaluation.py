@@ -20,7 +20,7 @@ from suwr.estimators.metrics import (
     wilson_estimate,
 )
 
-__all__ = ["Evaluation", "Outcome", "evaluate_outcome"]
+__all__ = ["Evaluation", "Outcome", "RowLosses", "evaluate_outcome"]
 
 RowLosses = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 

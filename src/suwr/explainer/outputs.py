@@ -79,7 +79,8 @@ class ModelOutputs:
         self._labels: NDArray[Any] | None = None
         self.kind: str | None = None
         if booster is not None:
-            self._call, self.kind = booster
+            self._call, kind = booster
+            self.kind = kind if output == "auto" else None
         else:
             self._call, self._labels = _find_function(model, output, owner)
         self._given = None if classes is None else np.asarray(classes)
