@@ -11,6 +11,7 @@ __version__ = "0.2.0"
 
 # Public name → module. Imported on first use: `import suwr` stays fast and does not import torch.
 _EXPORTS = {
+    "Column": "suwr.data.columns",
     "Explanation": "suwr.explanation",
     "Narrative": "suwr.explanation",
     "Patches": "suwr.data.units",
@@ -25,6 +26,7 @@ _EXPORTS = {
     "minimisation_report": "suwr.estimators.minimisation",
     "score_partitions": "suwr.scale.scoring",
     "sparsity_path": "suwr.estimators.sparsity_path",
+    "stability": "suwr.estimators.stability",
     "verify": "suwr.estimators.verification",
 }
 
@@ -40,6 +42,7 @@ _DEPRECATED = {
 }
 
 __all__ = [
+    "Column",
     "Explanation",
     "Narrative",
     "Patches",
@@ -59,17 +62,20 @@ __all__ = [
     "plots",
     "score_partitions",
     "sparsity_path",
+    "stability",
     "verify",
 ]
 
 if TYPE_CHECKING:
     from suwr import audit, baselines, exact, exceptions, plots
+    from suwr.data.columns import Column
     from suwr.data.units import Patches
     from suwr.estimators.classifier import SUWRClassifier
     from suwr.estimators.io import load
     from suwr.estimators.minimisation import minimisation_report
     from suwr.estimators.regressor import SUWRRegressor
     from suwr.estimators.sparsity_path import sparsity_path
+    from suwr.estimators.stability import stability
     from suwr.estimators.verification import verify
     from suwr.explainer.explainer import SUWRExplainer
     from suwr.explanation import Explanation, Narrative

@@ -9,11 +9,13 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.narration import format_prediction, step_lines
 from suwr._utils.text import format_label, percent, printable
+from suwr.data.descriptions import NO_DESCRIPTION, TableDescription
 from suwr.usage import usage_frame
 
 __all__ = ["Explanation", "Narrative", "Step"]
@@ -104,6 +106,8 @@ class Narrative:
     origin : suwr.receipts.Origin or None
         What `receipt` states about the model; None for a narrative that was read from a file. Not
         part of comparisons, JSON and frames.
+    description : suwr.data.descriptions.TableDescription
+        How columns, units and values are worded. Not part of comparisons.
 
     Examples
     --------
@@ -126,6 +130,7 @@ class Narrative:
     n_units: int
     certificate: str = ""
     origin: Any = field(default=None, compare=False, repr=False)
+    description: TableDescription = field(default=NO_DESCRIPTION, compare=False, repr=False)
 
     @property
     def prediction(self) -> Prediction:
@@ -165,11 +170,18 @@ class Narrative:
         """Why the rollout ended, as a sentence."""
         return ENDINGS[self.ended].format(stop=percent(self.stop_probabilities[-1]))
 
-    def text(self) -> str:
-        """Return the narrative as plain text; control characters are shown as escapes."""
+    def text(self, *, context: bool = True) -> str:
+        """Return the narrative as plain text; control characters are shown as escapes.
+
+        Parameters
+        ----------
+        context : bool, default=True
+            Whether to say where revealed numbers lie among the training values.
+        """
         start = self._format(self.start)
         lines = [f"Row {printable(self.row)}. Before anything is revealed: {start}."]
-        lines += step_lines(self.steps, self.classes)
+        words = partial(self.description.revealed_text, context=context)
+        lines += step_lines(self.steps, self.classes, words)
         final = self._format(self.prediction) if self.classes is None else format_label(self.label)
         lines.append(self.ending)
         lines.append(f"Predicted {final} from {self.n_used} of {self.n_units} features.")
@@ -207,8 +219,8 @@ class Narrative:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can represent."""
-        state = asdict(replace(self, origin=None))
-        del state["origin"]
+        state = asdict(replace(self, origin=None, description=NO_DESCRIPTION))
+        del state["origin"], state["description"]
         return state
 
     @classmethod
@@ -288,20 +300,38 @@ class Explanation(Sequence[Narrative]):
 
         return explanation_html(self)
 
-    def text(self) -> str:
-        """Return all narratives as plain text, separated by blank lines."""
-        return "\n\n".join(n.text() for n in self)
+    def text(self, *, context: bool = True) -> str:
+        """Return all narratives as plain text, separated by blank lines.
+
+        Parameters
+        ----------
+        context : bool, default=True
+            Whether to say where revealed numbers lie among the training values.
+        """
+        return "\n\n".join(n.text(context=context) for n in self)
+
+    @property
+    def description(self) -> TableDescription:
+        """How columns, units and values are worded."""
+        return self[0].description if len(self) else NO_DESCRIPTION
 
     def to_json(self) -> str:
         """Return all narratives as JSON, for `from_json`."""
-        return json.dumps(
-            {"format": 1, "narratives": [n.to_dict() for n in self]}, ensure_ascii=False
-        )
+        state: dict[str, Any] = {"format": 1, "narratives": [n.to_dict() for n in self]}
+        if self.description != NO_DESCRIPTION:
+            state["description"] = self.description.restrict(self).to_dict()
+        return json.dumps(state, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str) -> Explanation:
         """Create an explanation from the output of `to_json`."""
-        return cls([Narrative.from_dict(n) for n in json.loads(text)["narratives"]])
+        state = json.loads(text)
+        description = NO_DESCRIPTION
+        if "description" in state:
+            description = TableDescription.from_dict(state["description"])
+        return cls(
+            [replace(Narrative.from_dict(n), description=description) for n in state["narratives"]]
+        )
 
     def to_html(
         self,
@@ -311,6 +341,7 @@ class Explanation(Sequence[Narrative]):
         y: Sequence[Any] | None = None,
         model: bool | Literal["auto"] = "auto",
         hidden_values: bool = False,
+        context: bool = True,
     ) -> None:
         """Write a self-contained HTML page, which needs neither a server nor a network.
 
@@ -331,11 +362,17 @@ class Explanation(Sequence[Narrative]):
             Whether the page also contains the values that the model did *not* reveal, for use by
             the model or an image. Without them, a page with the model asks its reader for a value
             that the changed narrative reveals. Only set this if readers may see whole rows.
+        context : bool, default=True
+            Whether the page says where numbers lie among the training values. It then contains
+            quantiles of the training values: of every column with the model, otherwise of the
+            revealed ones.
         """
         from suwr.report import page_html
 
         check_writable(path)
-        page = page_html(self, title=title, y=y, model=model, hidden_values=hidden_values)
+        page = page_html(
+            self, title=title, y=y, model=model, hidden_values=hidden_values, context=context
+        )
         write_atomic(path, page.encode(errors="replace"))
 
     def usage(self) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from suwr._utils.optional import require
+from suwr.data.descriptions import NO_DESCRIPTION, TableDescription
 from suwr.explanation import Explanation, Narrative, Prediction, Step
 
 __all__ = ["explanation_frame", "read_explanation_frame"]
@@ -26,6 +27,7 @@ def explanation_frame(explanation: Explanation) -> Any:
         "classes": None if classes is None else list(classes),
         "n_units": 0 if first is None else first.n_units,
         "certificate": "" if first is None else first.certificate,
+        "description": explanation.description.restrict(explanation).to_dict(),
     }
     return frame
 
@@ -34,6 +36,9 @@ def read_explanation_frame(frame: Any) -> list[Narrative]:
     """Return the narratives of a frame; see `Explanation.from_frame`."""
     facts = frame.attrs["suwr"]
     classes = None if facts["classes"] is None else tuple(facts["classes"])
+    description = NO_DESCRIPTION
+    if "description" in facts:
+        description = TableDescription.from_dict(facts["description"])
     narratives = []
     for row, lines in frame.groupby("row", sort=False):
         (_, start), *parts = lines.groupby("step", sort=True)
@@ -58,6 +63,7 @@ def read_explanation_frame(frame: Any) -> list[Narrative]:
                 classes,
                 facts["n_units"],
                 facts.get("certificate", ""),
+                description=description,
             )
         )
     return narratives

@@ -55,9 +55,9 @@ class ModelNarrative(Narrative):
             alone = f"{label} {percent(self.prediction[place])}"
         return f"The model says {says}; from these features alone: {alone}."
 
-    def text(self) -> str:
+    def text(self, *, context: bool = True) -> str:
         """Return the narrative as plain text; the last line is `comparison`."""
-        return f"{super().text()}\n{self.comparison}"
+        return f"{super().text(context=context)}\n{self.comparison}"
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> ModelNarrative:

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 from suwr._utils.narration import format_prediction, step_lines
+from suwr.data.descriptions import NO_DESCRIPTION
 from suwr.explanation import Step
 
 
@@ -11,7 +12,7 @@ def lines(*predictions):
         Step({f"x{i}": {f"x{i}": i}}, 0.5, (before,), (after,))
         for i, (before, after) in enumerate(pairwise(predictions))
     ]
-    return list(step_lines(steps, None))
+    return list(step_lines(steps, None, NO_DESCRIPTION.revealed_text))
 
 
 def test_runs_of_steps_without_change_share_a_line():
@@ -29,9 +30,8 @@ def test_displayed_numbers_decide():
     # A fourth class changes, but only three are displayed.
     classes = ("a", "b", "c", "d", "e")
     step = Step({"x": {"x": 1}}, 0.5, (0.5, 0.3, 0.15, 0.05, 0.0), (0.5, 0.3, 0.15, 0.0, 0.05))
-    assert "changes nothing: prediction a 50 %, b 30 %, c 15 %, …." in next(
-        step_lines([step], classes)
-    )
+    line = next(step_lines([step], classes, NO_DESCRIPTION.revealed_text))
+    assert "changes nothing: prediction a 50 %, b 30 %, c 15 %, …." in line
 
 
 def test_predictions():

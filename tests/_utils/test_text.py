@@ -1,6 +1,6 @@
 import pytest
 
-from suwr._utils.text import MAX_VALUES, format_revealed, format_value, percent, printable
+from suwr._utils.text import format_value, percent, printable
 
 
 @pytest.mark.parametrize(
@@ -27,19 +27,6 @@ def test_values(value, text):
     assert format_value(value) == text
 
 
-def test_long_units_are_shortened():
-    columns = {f"x{i}": i for i in range(MAX_VALUES + 1)}
-    text = format_revealed({"patch": columns})
-    assert text.startswith("patch: x0 is 0, ")
-    assert text.endswith(f"x{MAX_VALUES - 1} is {MAX_VALUES - 1}, … ({MAX_VALUES + 1} columns)")
-
-
-def test_a_unit_of_one_column_is_named_once():
-    assert format_revealed({"age": {"age": 71}, "g": {"a": 1, "b": None}}) == (
-        "age is 71; g: a is 1, b is missing"
-    )
-
-
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -60,7 +47,6 @@ def test_unprintable_characters_are_escaped(value, text):
 
 def test_line_breaks_of_a_whole_text_are_kept():
     assert printable("a\nb\x1b", keep="\n") == "a\nb\\x1b"
-    assert format_revealed({"g\n": {"a\x1b": "\x07"}}) == r"g\x0a: a\x1b is \x07"
 
 
 @pytest.mark.parametrize(

@@ -314,3 +314,33 @@ def test_prompt_describes_the_column():
     assert describe(ages) == "a whole number, usually 9 to 89"
     assert describe(number_code(np.arange(100.0) / 100)) == "a number, usually 0.09 to 0.89"
     assert describe(ColumnCode(categories=tuple("abcdefghijklmno"))).endswith("k, l, … (3 more)")
+
+
+def test_labels_units_and_positions(folder):
+    model = suwr.load(folder / "m.suwr")
+    model.set_params(
+        columns={
+            "height": {"label": "Height", "unit": "m"},
+            "[red]colour": {"categories": {"red": "crimson"}},
+        }
+    ).save(folder / "labelled.suwr")
+    session = model.acquire()
+    answers = []
+    while not session.done:
+        values = {"height": 1.0, "weight": -0.5, "[red]colour": "red"}
+        values = {name: values[name] for name in session.next_columns}
+        answers += ["Crimson" if value == "red" else str(value) for value in values.values()]
+        session.observe(values)
+    words = ["ask", str(folder / "labelled.suwr"), "--no-record"]
+    done = CliRunner().invoke(app, words, input="".join(f"{a}\n" for a in answers))
+    assert done.exit_code == 0, done.output
+    assert session.narrative().text() in done.output
+    assert "Height (a number, usually" in done.output
+    assert " m): " in done.output
+    assert "blue, crimson" in done.output
+    assert "Height is 1 m (above" in done.output
+    note = session.description.note("height", 1.0)
+    assert f"  {note}\n" in done.output
+    without = CliRunner().invoke(app, [*words, "--no-context"], input="\n".join([*answers, ""]))
+    assert "of the training values" not in without.output
+    assert "Height is 1 m." in without.output or "Height is 1 m," in without.output

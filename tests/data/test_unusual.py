@@ -28,7 +28,7 @@ def test_far_values_and_unknown_categories(frame):
         (0, "age", 200), (1, "city", "Paris"), (3, "city", "Bern"),
     ]  # fmt: skip
     low, high = frame["age"].min(), frame["age"].max()
-    assert str(found[0]) == f"row 0: age is 200 (training values: {low} to {high})"
+    assert str(found[0]) == f"row 0: age is 200 (far above the training values, {low} to {high})"
     hidden = np.zeros((4, 2), bool)
     assert find_unusual(encoder, table, hidden) == []
 

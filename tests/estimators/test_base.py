@@ -277,3 +277,10 @@ def test_verbose_is_silent_or_a_bar_or_one_line_per_epoch(capsys, verbose, expec
         assert len(re.findall(r"^\[\d/\d\]", printed, re.MULTILINE)) == expected
         # The settings that the fit chose by itself come before the epochs.
         assert ("n_predictors: 4, for" in printed) == (verbose > 0)
+
+
+def test_unknown_parameter_does_not_name_a_base_class():
+    with pytest.raises(
+        TypeError, match=r"^SUWR\.__init__\(\) .* unexpected keyword argument 'foo'"
+    ):
+        SUWRClassifier(foo=1)

@@ -109,3 +109,24 @@ def shared():
         trainer="reinforce", sparsity_weight=0.02, max_epochs=3, hidden_size=16, random_state=0
     )
     return model.fit(X[:, :6], y), X[:60, :6], y[:60]
+
+
+@cache
+def described():
+    """Labels, units of measurement, unknown categories and values far outside the training data."""
+    X, y = mixed_table()
+    columns = {
+        "age": {"label": f"Age {BREAKING}", "unit": "years <b>", "categories": {40: HOSTILE}},
+        HOSTILE: {"label": "Town\u202e", "categories": {"north": "the north & <i>"}},
+        "smoker": {"categories": {True: "yes", False: "no"}},
+    }
+    model = SUWRClassifier(
+        sparsity_weight=0.01, max_epochs=4, hidden_size=8, random_state=0,
+        groups={"heart </script>": ["pressure", "pulse"]}, columns=columns,
+    ).fit(X, y)  # fmt: skip
+    rows = X[:60].copy()
+    rows.loc[rows.index[::5], "age"] = 500.0
+    rows.loc[rows.index[1::5], "pressure"] = -1e4
+    rows.loc[rows.index[2::5], HOSTILE] = "<u>nowhere</u>"
+    rows.loc[rows.index[3], "age"] = 40.0
+    return model, rows, y[:60]

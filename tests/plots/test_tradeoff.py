@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from suwr.estimators.sparsity_path import SparsityPath
 from suwr.exact import FiniteProblem, cube, five_blocks, pareto_front
 from suwr.explanation import Explanation, Narrative, Step
 from suwr.plots import budget_curve, plot_budget, plot_fronts, plot_path
@@ -139,3 +140,22 @@ def test_several_paths_and_invalid_ones():
         plot_path({"a": ([1, 2], [0.5])})
     with pytest.raises(ValueError, match=r"'a' must be a pair"):
         plot_path({"a": ([1, 2], [0.5], [1])})
+
+
+def test_path_marks_the_sparsest_model_within_one_standard_error():
+    score, cost = np.array([0.95, 0.93, 0.90]), np.array([8.0, 4.0, 1.0])
+    path = SparsityPath(cost, score, cost, cost, ["a", "b", "c"], np.full(3, 0.03))
+    ax = plot_path(path)
+    marks = [line for line in ax.lines if line.get_label().startswith("sparsest")]
+    assert [m.get_xydata().tolist() for m in marks] == [[[4.0, 0.93]]]
+    (limit,) = ax.collections
+    (segment,) = limit.get_segments()
+    assert segment[:, 1] == pytest.approx([0.92, 0.92])
+    # Two paths share one entry of the legend; without standard errors there is none.
+    both = plot_path({"first": path, "second": path})
+    texts = [t.get_text() for t in both.get_legend().get_texts()]
+    assert texts.count("sparsest within one standard error") == 1
+    plain = plot_path(SparsityPath(cost, score, cost, cost, ["a", "b", "c"]))
+    assert len(plain.get_legend().get_texts()) == 1
+    undefined = SparsityPath(cost, score, cost, cost, ["a", "b", "c"], np.full(3, np.nan))
+    assert len(plot_path(undefined).get_legend().get_texts()) == 1

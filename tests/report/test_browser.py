@@ -26,7 +26,7 @@ def answer(page, values):
     for column, value in values.items():
         field = form.get_by_label(column, exact=True)
         if field.evaluate("f => f.tagName") == "SELECT":
-            field.select_option(label="unknown" if value is None else str(value))
+            field.select_option(label="missing" if value is None else str(value))
         else:
             field.fill("" if value is None else str(value))
     form.get_by_role("button", name="Answer").click()
@@ -140,6 +140,9 @@ def test_changed_number_gives_the_narrative_of_python(pages, open_page):
     field.fill("many")
     field.press("Enter")
     assert field.get_attribute("aria-invalid") == "true"
+    cell = page.locator(".cell", has=field)
+    assert cell.get_by_role("alert").text_content().startswith("Please enter a number")
+    assert cell.get_by_role("alert").is_visible()
     assert text_of(page) == expected.text()
     field.fill("")
     field.press("Enter")
@@ -160,11 +163,15 @@ def test_changed_category_gives_the_narrative_of_python(pages, open_page):
         i for i, n in enumerate(explanation) if any(HOSTILE in s.columns for s in n.steps)
     )
     page.locator(f'[data-row="{number}"]').click()
-    for label, value in (("north", "north"), ("any other value", "elsewhere"), ("unknown", None)):
+    for label, value in (("north", "north"), ("any other value", "elsewhere"), ("missing", None)):
         page.get_by_label(HOSTILE, exact=True).select_option(label=label)
         changed = X.iloc[number : number + 1].copy()
         changed[HOSTILE] = [value]
-        expected = model.explain(changed)[0].text().replace("is elsewhere", "is any other value")
+        expected = (
+            model.explain(changed)[0]
+            .text()
+            .replace("elsewhere (never seen in training: treated as any other)", "any other value")
+        )
         assert text_of(page) == expected
 
 
@@ -197,7 +204,7 @@ def test_questions_with_unknown_invalid_and_undone_answers(pages, open_page):
         answer(page, dict.fromkeys(session.next_columns))
         session.observe(dict.fromkeys(session.next_columns))
         while not session.done:
-            form.get_by_role("button", name="Unknown").click()
+            form.get_by_role("button", name="Missing").click()
             session.observe(dict.fromkeys(session.next_columns))
         assert text_of(page) == session.narrative("new case").text()
         page.get_by_role("button", name="Start again").click()
@@ -209,10 +216,10 @@ def test_question_requires_a_choice(pages, open_page):
     page.get_by_role("button", name=re.compile("New case")).click()
     form = page.get_by_role("form", name="Question")
     while form.locator("select").count() == 0:
-        form.get_by_role("button", name="Unknown").click()
+        form.get_by_role("button", name="Missing").click()
     before = form.text_content()
     form.get_by_role("button", name="Answer").click()
-    assert "unknown" in form.get_by_role("alert").text_content()
+    assert "missing" in form.get_by_role("alert").text_content()
     assert form.text_content().startswith(before[:10])
 
 

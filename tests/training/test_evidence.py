@@ -47,6 +47,14 @@ def test_effects_are_evidence(found, signal):
     assert bool(found[0].all())
 
 
+def test_a_strong_effect_is_evidence_although_predictors_memorise_few_rows(found):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 20))
+    y = rng.random(120) < 1 / (1 + np.exp(-2 * X[:, 0]))
+    SUWRClassifier(max_epochs=100, random_state=0).fit(X, y)
+    assert bool(found[0].all())
+
+
 def test_a_brief_training_is_no_evidence_of_noise(found):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 6)), rng.integers(0, 2, 100)

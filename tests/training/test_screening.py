@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from suwr import SUWRClassifier, SUWRRegressor, load
-from suwr.training.screening import MIN_KEPT, MIN_UNITS, _bins, relevant_units
+from suwr.training.independence import unit_scores
+from suwr.training.screening import MIN_KEPT, MIN_UNITS, relevant_units
 
 
 def wide_table(n=600, d=40, seed=0):
@@ -20,59 +21,17 @@ def single_columns(d):
 def test_main_effects_are_kept():
     X, rng = wide_table()
     y = (X[:, 5] - X[:, 17] + 0.3 * rng.normal(size=len(X)) > 0).astype(int)
-    kept = relevant_units(X, y, single_columns(40))
+    kept = relevant_units(unit_scores(X, y, single_columns(40)))
     assert kept[[5, 17]].all()
     assert kept.sum() <= MIN_KEPT + 5
-
-
-def test_columns_that_are_mostly_zero_are_kept():
-    X, rng = wide_table()
-    # Zero in nine of ten rows; otherwise positive values, of which only the size matters in 17.
-    X = np.where(rng.random(X.shape) < 0.9, 0.0, np.exp(X))
-    y = ((X[:, 5] > 0) | (X[:, 17] > 1)).astype(int)
-    kept = relevant_units(X, y, single_columns(40))
-    assert kept[[5, 17]].all()
-    assert kept.sum() <= MIN_KEPT + 5
-    # A frequent value in the middle has a bin of its own, too.
-    bins = _bins(np.array([-2.0, -1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 2.0]))
-    assert len(set(bins[2:6])) == 1
-    assert bins[2] not in (bins[0], bins[7])
-    assert bins[0] != bins[7]
 
 
 def test_a_pair_without_main_effects_is_kept():
     X, rng = wide_table(n=2_000, d=200)
     y = (X[:, 3] * X[:, 150] + 0.3 * rng.normal(size=len(X)) > 0).astype(int)
-    kept = relevant_units(X, y, single_columns(200))
+    kept = relevant_units(unit_scores(X, y, single_columns(200)))
     assert kept[[3, 150]].all()
     assert kept.sum() == MIN_KEPT
-
-
-def test_pair_statistics_match_explicit_likelihood_ratio_tests():
-    from scipy.stats import chi2
-
-    from suwr.training.screening import _pair_p_values
-
-    rng = np.random.default_rng(1)
-    bins = rng.integers(0, 3, size=(500, 2))
-    y = (bins[:, 0] == bins[:, 1]).astype(int) ^ (rng.random(500) < 0.3)
-    one_hot = np.concatenate([np.eye(3)[bins[:, 0]], np.eye(3)[bins[:, 1]]], axis=1)
-
-    def log_likelihood(cells):
-        total = 0.0
-        for cell in np.unique(cells):
-            counts = np.bincount(y[cells == cell], minlength=2)
-            counts = counts[counts > 0]
-            total += (counts * np.log(counts / counts.sum())).sum()
-        return total
-
-    joint = log_likelihood(3 * bins[:, 0] + bins[:, 1])
-    alone = [log_likelihood(bins[:, j]) for j in (0, 1)]
-    statistic = 2 * (joint - sum(alone) + log_likelihood(np.zeros(500)))
-    found = _pair_p_values(
-        one_hot.astype(np.float32), y.astype(np.intp), np.array([0, 3, 6]), np.array([3, 3]), 2
-    )
-    assert found[0, 1] == pytest.approx(chi2.sf(statistic, 4), rel=1e-4)
 
 
 @pytest.fixture(scope="module")

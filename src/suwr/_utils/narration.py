@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from suwr._utils.text import format_label, format_number, format_revealed, percent
+from suwr._utils.text import format_label, format_number, percent
 
 __all__ = ["format_prediction", "step_lines"]
 
@@ -28,7 +28,9 @@ def format_prediction(prediction: Sequence[float], classes: Sequence[Any] | None
     return shown if len(ranked) <= MAX_CLASSES else f"{shown}, …"
 
 
-def step_lines(steps: Sequence[Any], classes: Sequence[Any] | None) -> Iterator[str]:
+def step_lines(
+    steps: Sequence[Any], classes: Sequence[Any] | None, revealed_text: Callable[[Any], str]
+) -> Iterator[str]:
     """Yield one line per step; consecutive steps that change no displayed number share one.
 
     Parameters
@@ -36,12 +38,14 @@ def step_lines(steps: Sequence[Any], classes: Sequence[Any] | None) -> Iterator[
     steps : sequence of Step
     classes : sequence or None
         The class labels; None for regression.
+    revealed_text : callable
+        Formats `Step.revealed`.
 
     Examples
     --------
     >>> from suwr.explanation import Step
     >>> steps = [Step({c: {c: 1}}, 0.5, (2.0,), (p,)) for c, p in zip("abc", (2.0, 2.0, 3.0))]
-    >>> print(*step_lines(steps, None), sep="\\n")
+    >>> print(*step_lines(steps, None, lambda revealed: f"{min(revealed)} is 1"), sep="\\n")
     1–2. a is 1; b is 1. These 2 steps change nothing: prediction 2.
     3. c is 1. Prediction: 2 → 3.
     """
@@ -50,14 +54,14 @@ def step_lines(steps: Sequence[Any], classes: Sequence[Any] | None) -> Iterator[
         before = format_prediction(step.prediction_before, classes)
         after = format_prediction(step.prediction, classes)
         if before == after:
-            unchanged.append(format_revealed(step.revealed))
+            unchanged.append(revealed_text(step.revealed))
             if number == len(steps):
                 yield _unchanged_line(number, unchanged, after)
             continue
         if unchanged:
             yield _unchanged_line(number - 1, unchanged, before)
             unchanged = []
-        yield f"{number}. {format_revealed(step.revealed)}. Prediction: {before} → {after}."
+        yield f"{number}. {revealed_text(step.revealed)}. Prediction: {before} → {after}."
 
 
 def _unchanged_line(last: int, revealed: list[str], prediction: str) -> str:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 __all__ = [
-    "check_unicode", "format_label", "format_number", "format_revealed", "format_value", "percent",
-    "plain_repr", "printable",
+    "check_unicode", "format_label", "format_number", "format_value", "percent", "plain_repr",
+    "printable",
 ]  # fmt: skip
 
-# A patch may have hundreds of pixels; show at most this many values of a unit.
-MAX_VALUES = 12
 # Control characters, bidirectional controls, invisible characters and lone surrogates; format.js of
 # the HTML page has the same list. Zero-width joiners are absent: Persian and emoji need them.
 _UNPRINTABLE = re.compile(
@@ -171,23 +169,3 @@ def format_value(value: Any) -> str:
     if value.is_integer() and abs(value) < 2**53:
         return _group(str(int(value)))
     return format_number(value, 6)
-
-
-def format_revealed(revealed: Mapping[str, Mapping[str, Any]]) -> str:
-    """Format the units and values that a step reveals.
-
-    Examples
-    --------
-    >>> format_revealed({"age": {"age": 71}, "panel": {"a": 1, "b": None}})
-    'age is 71; panel: a is 1, b is missing'
-    """
-    parts = []
-    for unit, values in revealed.items():
-        facts = ", ".join(
-            f"{printable(name)} is {format_value(value)}"
-            for name, value in list(values.items())[:MAX_VALUES]
-        )
-        if len(values) > MAX_VALUES:
-            facts += f", … ({len(values)} columns)"
-        parts.append(facts if list(values) == [unit] else f"{printable(unit)}: {facts}")
-    return "; ".join(parts)

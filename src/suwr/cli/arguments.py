@@ -14,7 +14,8 @@ from suwr._utils.text import printable
 from suwr.cli.terminal import print_error, print_warning
 
 __all__ = [
-    "Data", "Decimal", "Encoding", "MeanFeatures", "Model", "Seed", "Sep", "report_errors",
+    "Context", "Data", "Decimal", "Encoding", "MeanFeatures", "Model", "Seed", "Sep",
+    "report_errors",
 ]  # fmt: skip
 
 Model = Annotated[Path, typer.Argument(help="Model file, as written by 'suwr fit'.")]
@@ -26,6 +27,10 @@ MeanFeatures = Annotated[
         help="Target for the mean number of features per row; needs a model fitted for a range "
         "of sparsity weights."
     ),
+]
+Context = Annotated[
+    bool,
+    typer.Option("--context/--no-context", help="Say where numbers lie among the training values."),
 ]
 Sep = Annotated[
     str | None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ from suwr import __version__
 from suwr._utils.files import write_atomic
 from suwr._utils.text import printable
 from suwr.cli.terminal import Terminal
+from suwr.data.descriptions import ColumnDescription
 from suwr.data.encoding import ColumnCode
 from suwr.data.parsing import INVALID
 from suwr.estimators.acquisition import Acquisition
@@ -24,12 +26,13 @@ __all__ = [
     "read_answer",
 ]  # fmt: skip
 
-UNKNOWN = ("", "?", "unknown", "missing")
+MISSING = ("", "?", "missing", "unknown")
 UNDO = ("undo",)
 # With a leading colon, a command is recognised even if a category has the same name.
-COMMANDS = {":unknown": "unknown", ":undo": "undo"}
+COMMANDS = {":missing": "missing", ":unknown": "missing", ":undo": "undo"}
 # Categories listed in a question or an error message.
 MAX_CATEGORIES = 12
+NO_COLUMN_DESCRIPTION = ColumnDescription()
 
 
 class UnseenError(ValueError):
@@ -53,7 +56,7 @@ class Answer:
     Attributes
     ----------
     value : Any
-        The value; None for 'unknown'.
+        The value; None for 'missing'.
     undo : bool
         Whether the previous answer is to be taken back instead.
     """
@@ -62,7 +65,9 @@ class Answer:
     undo: bool = False
 
 
-def read_answer(text: str, code: ColumnCode) -> Answer:
+def read_answer(
+    text: str, code: ColumnCode, column: ColumnDescription = NO_COLUMN_DESCRIPTION
+) -> Answer:
     """Parse the answer to a question about one column.
 
     Parameters
@@ -71,6 +76,8 @@ def read_answer(text: str, code: ColumnCode) -> Answer:
         The line that was typed.
     code : ColumnCode
         Encoding of the column.
+    column : ColumnDescription
+        Its labels are answers too.
 
     Raises
     ------
@@ -81,47 +88,54 @@ def read_answer(text: str, code: ColumnCode) -> Answer:
 
     Examples
     --------
-    >>> read_answer("4.5", ColumnCode()), read_answer("unknown", ColumnCode())
+    >>> read_answer("4.5", ColumnCode()), read_answer("missing", ColumnCode())
     (Answer(value=4.5, undo=False), Answer(value=None, undo=False))
     >>> read_answer("Red", ColumnCode(categories=("blue", "red"))).value
     'red'
     """
     text = text.strip()
-    # Categories take precedence over commands: a category may be named 'unknown'.
-    category = _category(text, code.categories or ())
-    if category is not None:
-        return Answer(category)
+    # Categories take precedence over commands: a category may be named 'missing'.
+    known = [(str(category), category) for category in code.categories or ()]
+    for names in (known, [(label, value) for value, label in column.labels]):
+        found = _category(text, names)
+        if found is not None:
+            return Answer(found)
     word = COMMANDS.get(text.lower(), text.lower())
     if word in UNDO:
         return Answer(undo=True)
-    if word in UNKNOWN:
+    if word in MISSING:
         return Answer(None)
     value = code.parse(text)
     if value is None:
         return Answer(None)
     if code.categories is None:
         return Answer(_number(value, text, code))
-    return Answer(value if value in code.categories else _unseen(text, code))
+    return Answer(value if value in code.categories else _unseen(text, code, column))
 
 
-def describe(code: ColumnCode) -> str:
+def describe(code: ColumnCode, column: ColumnDescription = NO_COLUMN_DESCRIPTION) -> str:
     """Return what a column expects, for the prompt."""
     if code.categories is not None:
-        return _listing(code.categories)
+        return _listing([column.value_text(category) for category in code.categories])
     summary = code.summary
     if summary is None:
         low, high = code.center - code.scale, code.center + code.scale
     elif summary.values is not None:
-        return _alternatives(summary.values)
+        return _alternatives([_value_text(column, value) for value in summary.values])
     else:
         # The central 80 % of the training values.
         low, high = summary.quantiles[2], summary.quantiles[-3]
     whole = summary is not None and all(q == int(q) for q in summary.quantiles if abs(q) < 2**53)
-    return f"a {'whole ' if whole else ''}number, usually {low:.3g} to {high:.3g}"
+    unit = "" if column.unit is None else f" {printable(column.unit)}"
+    return f"a {'whole ' if whole else ''}number, usually {low:.3g} to {high:.3g}{unit}"
 
 
 def ask_questions(
-    model_path: Path, record: Path | None, mean_features: float | None = None
+    model_path: Path,
+    record: Path | None,
+    mean_features: float | None = None,
+    *,
+    context: bool = True,
 ) -> None:
     """Ask until the policy stops, then print the narrative and write the record.
 
@@ -132,8 +146,10 @@ def ask_questions(
         JSON file for the questions and answers; None writes no file.
     mean_features : float, optional
         Mean number of features per row, for a model that was fitted for a range.
+    context : bool, default=True
+        Whether to say where answers lie among the training values.
     """
-    interview = Interview(load(model_path), Terminal(), mean_features)
+    interview = Interview(load(model_path), Terminal(), mean_features, context=context)
     began = datetime.now()
     try:
         interview.run()
@@ -142,7 +158,7 @@ def ask_questions(
     session = interview.session
     if session.known:
         interview.terminal.print()
-        interview.terminal.print(session.narrative().text())
+        interview.terminal.print(session.narrative().text(context=context))
     if record is not None and interview.log:
         write_atomic(record, _record(interview, model_path, began).encode())
         interview.terminal.print_written(record)
@@ -166,6 +182,8 @@ class Interview:
     terminal : Terminal
     mean_features : float, optional
         As in `SUWRClassifier.acquire`.
+    context : bool, default=True
+        Whether to say where answers lie among the training values.
 
     Attributes
     ----------
@@ -174,8 +192,16 @@ class Interview:
         Every answer that was used, including those that were taken back later.
     """
 
-    def __init__(self, model: Any, terminal: Terminal, mean_features: float | None = None) -> None:
+    def __init__(
+        self,
+        model: Any,
+        terminal: Terminal,
+        mean_features: float | None = None,
+        *,
+        context: bool = True,
+    ) -> None:
         self.model = model
+        self.context = context
         self.terminal = terminal
         self.session: Acquisition = model.acquire(mean_features=mean_features)
         self.log: list[dict[str, Any]] = []
@@ -183,7 +209,8 @@ class Interview:
     def run(self) -> None:
         """Ask until the policy stops and the last answer is confirmed."""
         self.terminal.print(
-            "Answer each question. 'unknown' if you do not know, 'undo' to go back.", style="dim"
+            "Answer each question. 'missing' if you do not have the value, 'undo' to go back.",
+            style="dim",
         )
         while True:
             while not self.session.done:
@@ -202,6 +229,9 @@ class Interview:
             if not answer.undo:
                 values.append(answer.value)
                 self.log.append({"column": name, "value": answer.value})
+                note = self.session.description.note(name, answer.value, context=self.context)
+                if note:
+                    self.terminal.print(f"  {note}", style="dim")
             elif values:
                 values.pop()
                 self.log.append({"undo": columns[len(values)]})
@@ -216,12 +246,15 @@ class Interview:
     def _ask(self, name: str) -> Answer:
         """Ask until the answer is valid; an unusual answer must be given twice."""
         code = self.model.encoder_.codes[self.model.encoder_.names.index(name)]
+        words = self.session.description
+        column = words.column(name)
+        expected = describe(code, column)
         unconfirmed = None
         while True:
-            question = (printable(name), "bold"), (f" ({describe(code)})", "dim"), (": ", "")
+            question = (words.column_text(name), "bold"), (f" ({expected})", "dim"), (": ", "")
             text = self.terminal.input(*question).strip()
             try:
-                return read_answer(text, code)
+                return read_answer(text, code, column)
             except UnseenError as error:
                 if text == unconfirmed:
                     return Answer(error.value)
@@ -265,12 +298,12 @@ def _record(interview: Interview, model_path: Path, began: datetime) -> str:
     return json.dumps(record, ensure_ascii=False, indent=2)
 
 
-def _category(text: str, categories: tuple[Any, ...]) -> Any:
-    """Return the category that equals the text, or the only one that equals it ignoring case."""
-    for category in categories:
-        if text == str(category):
+def _category(text: str, names: Sequence[tuple[str, Any]]) -> Any:
+    """Return the category with this name, or the only one with it ignoring case."""
+    for name, category in names:
+        if text == name:
             return category
-    alike = [c for c in categories if text.lower() == str(c).lower()]
+    alike = [category for name, category in names if text.lower() == name.lower()]
     return alike[0] if len(alike) == 1 else None
 
 
@@ -290,22 +323,28 @@ def _number(value: Any, text: str, code: ColumnCode) -> float:
     return float(value)
 
 
-def _unseen(text: str, code: ColumnCode) -> Any:
+def _unseen(text: str, code: ColumnCode, column: ColumnDescription) -> Any:
     assert code.categories is not None
-    message = f"Please enter one of: {_listing(code.categories)}. Got {text!r}."
+    message = f"Please enter one of: {describe(code, column)}. Got {text!r}."
     if all(isinstance(c, str) for c in code.categories):
         # Rare categories are encoded as 'any other', so an unseen one is valid.
         raise UnseenError(f"{message} Enter it again to use it as 'any other'.", text)
     raise ValueError(message)
 
 
-def _alternatives(values: tuple[float, ...]) -> str:
+def _value_text(column: ColumnDescription, value: float) -> str:
+    """Return the label of a value that has one; otherwise the number as it is typed."""
+    labelled = any(known == value for known, _ in column.labels)
+    return column.value_text(value) if labelled else f"{value:g}"
+
+
+def _alternatives(texts: Sequence[str]) -> str:
     """Return '1', '1 or 2', '1, 2 or 3'."""
-    *rest, last = (f"{value:g}" for value in values)
+    *rest, last = texts
     return f"{', '.join(rest)} or {last}" if rest else last
 
 
-def _listing(categories: tuple[Any, ...]) -> str:
-    shown = ", ".join(printable(c) for c in categories[:MAX_CATEGORIES])
-    n_more = len(categories) - MAX_CATEGORIES
+def _listing(texts: Sequence[str]) -> str:
+    shown = ", ".join(texts[:MAX_CATEGORIES])
+    n_more = len(texts) - MAX_CATEGORIES
     return shown if n_more <= 0 else f"{shown}, … ({n_more} more)"

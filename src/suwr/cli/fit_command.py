@@ -17,6 +17,7 @@ from suwr.cli.options import (
     parse_pairs,
     parse_sparsity_weight,
     parse_task,
+    read_columns,
 )
 
 __all__ = ["fit"]
@@ -52,6 +53,13 @@ def fit(
     ] = None,
     cost: Annotated[
         list[str] | None, typer.Option(help="Cost of a unit: NAME=number. Repeatable.")
+    ] = None,
+    columns: Annotated[
+        Path | None,
+        typer.Option(
+            help='JSON file with labels, units of measurement and category labels: {"bmi": '
+            '{"label": "Body mass index", "unit": "kg/m²"}}.'
+        ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
@@ -113,6 +121,7 @@ def fit(
         "costs": {n: parse_number(v, f"--cost {n}") for n, v in parse_pairs(cost or [])},
         "max_steps": max_steps,
         "max_epochs": max_epochs or "auto",
+        "columns": None if columns is None else read_columns(columns),
         "checkpoint": checkpoint,
         "device": device,
         "random_state": seed,

@@ -15,6 +15,7 @@ import typer
 from suwr import __version__
 from suwr._utils.files import check_writable
 from suwr.cli.arguments import (
+    Context,
     Data,
     Decimal,
     Encoding,
@@ -187,6 +188,7 @@ def explain(
             help="Embed values that were not revealed in the page too.",
         ),
     ] = False,
+    context: Context = True,
     mean_features: MeanFeatures = None,
     sep: Sep = None,
     encoding: Encoding = None,
@@ -209,7 +211,7 @@ def explain(
             check_writable(path)
     from suwr.cli.predict import PageOptions, explain_rows
 
-    options = PageOptions(target, page_model, hidden_values)
+    options = PageOptions(target, page_model, hidden_values, context)
     explain_rows(model, data, row or [], json, html, options, mean_features, receipts, form)
 
 
@@ -286,6 +288,7 @@ def ask(
     ] = None,
     no_record: Annotated[bool, typer.Option("--no-record", help="Write no record.")] = False,
     mean_features: MeanFeatures = None,
+    context: Context = True,
 ) -> None:
     """Answer questions about one feature at a time until the model stops asking."""
     if record is not None and no_record:
@@ -296,7 +299,7 @@ def ask(
     from suwr.cli.ask import ask_questions, default_record
 
     path = None if no_record else record or default_record(model)
-    ask_questions(model, path, mean_features)
+    ask_questions(model, path, mean_features, context=context)
 
 
 @app.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import difflib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ __all__ = [
     "PARQUET", "SEPARATORS", "CsvFormat", "check_column", "check_model", "check_table",
     "check_table_path", "encoding_error", "missing_column",
     "parse_number", "parse_pairs", "parse_sparsity_weight", "parse_task",
+    "read_columns",
 ]  # fmt: skip
 
 #: Suffixes of text tables with the default separator of their columns.
@@ -180,6 +182,18 @@ def parse_number(text: str, name: str) -> float:
         return float(text)
     except ValueError:
         raise ValueError(f"{name} must be a number. Got {text!r}.") from None
+
+
+def read_columns(path: Path) -> dict[str, Any]:
+    """Read the JSON file of ``--columns``; the estimator validates its entries."""
+    _check_exists(path)
+    try:
+        columns = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"--columns: {str(path)!r} is not valid JSON: {error}") from error
+    if not isinstance(columns, dict):
+        raise ValueError(f"--columns: {str(path)!r} must have column names as keys.")
+    return columns
 
 
 def _check_exists(path: Path) -> None:

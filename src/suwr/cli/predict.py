@@ -87,11 +87,14 @@ class PageOptions:
         Whether to embed the model; None embeds models of at most 3 MB.
     hidden_values : bool
         Whether to embed values that were not revealed.
+    context : bool
+        Whether to say where numbers lie among the training values, also in printed narratives.
     """
 
     target: str | None = None
     model: bool | None = None
     hidden_values: bool = False
+    context: bool = True
 
 
 def explain_rows(
@@ -121,7 +124,7 @@ def explain_rows(
     explanation = model.explain(X.iloc[rows] if rows else X, mean_features=mean_features)
     terminal = Terminal()
     if rows:
-        terminal.print(explanation.text())
+        terminal.print(explanation.text(context=options.context))
     if json is not None:
         write_atomic(json, explanation.to_json().encode())
         terminal.print_written(json, f"{len(explanation)} narratives")
@@ -136,5 +139,6 @@ def explain_rows(
             y=y if y is None or not rows else y.iloc[rows],
             model="auto" if options.model is None else options.model,
             hidden_values=options.hidden_values,
+            context=options.context,
         )
         terminal.print_written(html, f"a page with {len(explanation)} rows")

@@ -71,6 +71,10 @@ def _pair(value: Any, name: str) -> tuple[int, int]:
     return int(pair[0]), int(pair[1])
 
 
+def _span_text(name: str, first: int, end: int) -> str:
+    return f"{name} {first}" if end - first == 1 else f"{name}s {first}–{end - 1}"
+
+
 def _spans(length: int, size: int, stride: int) -> list[tuple[int, int, int]]:
     """Return (centre, start, stop) of the patches along one axis, truncated at the borders."""
     before = (size - 1) // 2
@@ -141,6 +145,21 @@ class Patches:
         """One name per patch, with the row and column of its centre."""
         kind = "pixel" if _pair(self.size, "size") == (1, 1) else "patch"
         return tuple(f"{kind} ({r[0]}, {c[0]})" for r, c in self._grid())
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The pixels of each patch in words, for narratives.
+
+        Examples
+        --------
+        >>> Patches((4, 4), size=(1, 2), stride=(1, 2)).labels[:2]
+        ('patch at row 0, columns 0–1', 'patch at row 0, columns 2–3')
+        """
+        kind = "pixel" if _pair(self.size, "size") == (1, 1) else "patch"
+        return tuple(
+            f"{kind} at {_span_text('row', *rows[1:])}, {_span_text('column', *columns[1:])}"
+            for rows, columns in self._grid()
+        )
 
     def membership(self) -> BoolArray:
         """Return the columns of each patch as a boolean array of shape (n_units, n_columns)."""

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr._utils.text import format_number, format_value
+from suwr._utils.text import format_value
+from suwr.data.descriptions import ColumnDescription
 from suwr.data.encoding import ColumnCode, TableEncoder
 from suwr.data.tables import Table
 from suwr.exceptions import UnusualValueWarning
@@ -58,8 +59,10 @@ def find_unusual(
     """
     found = []
     for number, (name, code) in enumerate(zip(encoder.names, encoder.codes, strict=True)):
+        described = ColumnDescription.of(code)
         for row in _unusual_rows(code, table.columns[number], np.flatnonzero(mask[:, number])):
-            found.append(UnusualValue(int(row), name, table.value(int(row), number), _reason(code)))
+            value = table.value(int(row), number)
+            found.append(UnusualValue(int(row), name, value, described.unusual(value)))
     return sorted(found, key=lambda value: value.row)
 
 
@@ -96,11 +99,3 @@ def _unusual_rows(
     values = column[revealed]
     # Comparisons with NaN, a missing value, are false.
     return revealed[(values < low) | (values > high)]
-
-
-def _reason(code: ColumnCode) -> str:
-    if code.categories is not None:
-        return "not a category of the training data: treated as any other"
-    assert code.summary is not None
-    low, high = (format_number(v, 6) for v in (code.summary.low, code.summary.high))
-    return f"training values: {low} to {high}"

@@ -30,6 +30,8 @@ class Acquisition:
         The unit to acquire next; None if the policy has stopped.
     next_columns : tuple of str
         The columns that the next call of `observe` must provide.
+    description : suwr.data.descriptions.TableDescription
+        How columns, units and values are worded.
     """
 
     def __init__(self, model: Any, policy: Policy) -> None:
@@ -39,6 +41,7 @@ class Acquisition:
         self._steps: list[Step] = []
         self._margins: list[float] = []
         self._certificate = model._certificate_sentence()
+        self.description = model._description()
         self._evaluate(0)
         self._start = self._state
 
@@ -148,7 +151,7 @@ class Acquisition:
         return Narrative(
             row, self._start[1], self._start[0], tuple(self._steps), ended,
             model._class_labels(), len(model.units_), self._certificate,
-            Origin(ModelIssuer(model, self._policy), tuple(self._margins)),
+            Origin(ModelIssuer(model, self._policy), tuple(self._margins)), self.description,
         )  # fmt: skip
 
     def _columns_of(self, unit: int) -> tuple[str, ...]:

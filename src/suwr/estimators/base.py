@@ -68,6 +68,7 @@ class BaseSUWR(CertifiableModel):
         "training": [None, TrainingConfig, Mapping],
         "checkpoint": [None, str, os.PathLike],
         "predictor": None,
+        "columns": [None, Mapping],
     }
 
     weight_range_: WeightRange | None
@@ -95,6 +96,7 @@ class BaseSUWR(CertifiableModel):
         predictor: Any = None,
         training: TrainingConfig | Mapping[str, Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        columns: Mapping[str, Any] | None = None,
         device: str = "auto",
         random_state: Any = None,
         verbose: int | None = None,
@@ -115,9 +117,13 @@ class BaseSUWR(CertifiableModel):
         self.predictor = predictor
         self.training = training
         self.checkpoint = checkpoint
+        self.columns = columns
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
+
+    # Errors about arguments begin with this name, for all subclasses.
+    __init__.__qualname__ = "SUWR.__init__"
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
         """Train the policy and the predictor.
@@ -265,7 +271,7 @@ class BaseSUWR(CertifiableModel):
         if group is not None:
             self._check_seed("Distributed training", "all processes draw the same numbers")
             group.check_equal(
-                bytes.fromhex(self._identity(data, "checkpoint", "device", "verbose")),
+                bytes.fromhex(self._identity(data, "checkpoint", "columns", "device", "verbose")),
                 "Every process must call fit with the same data and parameters.",
             )
         return group
@@ -333,7 +339,7 @@ class BaseSUWR(CertifiableModel):
     def _checkpoint(self, data: TrainingData, writes: bool) -> FileCheckpoint | None:
         if self.checkpoint is None:
             return None
-        identity = self._identity(data, "checkpoint", "verbose")
+        identity = self._identity(data, "checkpoint", "columns", "verbose")
         return FileCheckpoint(self.checkpoint, identity, writes=writes)
 
     def _identity(self, data: TrainingData, *ignored: str) -> str:

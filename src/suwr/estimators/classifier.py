@@ -84,6 +84,11 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         File that holds the state of the fit after every epoch. A fit that was interrupted resumes
         from it when it is called again with the same data and parameters, with the same result; the
         file is deleted at the end. Requires ``random_state`` to be an int.
+    columns : mapping or None, default=None
+        Display names, units of measurement and category labels for narratives, plots, pages and
+        questions: ``{"bmi": {"label": "Body mass index", "unit": "kg/m²"}}``, with a `suwr.Column`
+        or its parameters for some of the columns. Decisions do not depend on it; it may also be
+        set after `fit`, with ``set_params``, and is stored in model files.
     device : str, default='auto'
         A torch device; 'auto' is CUDA if available.
     random_state : int, RandomState or None, default=None
@@ -179,6 +184,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         predictor: Any = None,
         training: TrainingConfig | Mapping[str, Any] | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        columns: Mapping[str, Any] | None = None,
         device: str = "auto",
         random_state: Any = None,
         verbose: int | None = None,
@@ -201,6 +207,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
             predictor=predictor,
             training=training,
             checkpoint=checkpoint,
+            columns=columns,
             device=device,
             random_state=random_state,
             verbose=verbose,

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 import suwr
 from suwr._utils.files import write_atomic
 from suwr._utils.validation import parameter_error
+from suwr.data.columns import resolve_columns
 from suwr.data.encoding import MAX_CATEGORIES, TableEncoder
 from suwr.data.units import Patches, membership_bytes, resolve_units
 from suwr.estimators.base import DEFAULT_MAX_STEPS, BaseSUWR
@@ -117,7 +118,7 @@ def to_bytes(model: BaseSUWR) -> bytes:
         "params": {
             k: encode_parameter(v)
             for k, v in model.get_params(deep=False).items()
-            if k not in ("checkpoint", "predictor")
+            if k not in ("checkpoint", "predictor") and (k != "columns" or v is not None)
         },
         "names": model.feature_names_in_.tolist() if named else None,
         "n_features": int(model.n_features_in_),
@@ -184,6 +185,7 @@ def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> BaseSUW
     model.predictor = predictor
     names, encoder = state["names"], TableEncoder.from_dict(state["encoder"])
     _check_encoder(encoder)
+    resolve_columns(model.columns, encoder, type(model).__name__)
     model.n_features_in_ = len(encoder.names)
     if names is not None:
         if names != encoder.names:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from suwr.data.columns import Column
 from suwr.data.units import Patches
 from suwr.training.config import TrainingConfig
 
@@ -18,6 +19,8 @@ def encode_parameter(value: Any) -> Any:
     """Convert a constructor parameter to JSON types; objects of suwr are marked."""
     if isinstance(value, Patches):
         return {"__patches__": [list(value.shape), value.size, value.stride]}
+    if isinstance(value, Column):
+        return value.to_dict()
     if isinstance(value, TrainingConfig):
         return {"__training__": value.to_dict()}
     if hasattr(value, "__array__"):
@@ -45,8 +48,11 @@ def decode_parameter(value: Any) -> Any:
     if isinstance(value, dict) and set(value) == {"__training__"}:
         return TrainingConfig(**value["__training__"])
     if isinstance(value, dict) and set(value) == {"__items__"}:
-        items = dict(value["__items__"])
-        if not all(isinstance(k, bool | int | float | str) and abs(hash(k)) < 2**63 for k in items):
-            raise ValueError("The keys of a parameter must be scalars.")
-        return items
+        keys = [key for key, _ in value["__items__"]]
+        # Large integers can be chosen to have equal hashes, which takes quadratic time.
+        if not all(isinstance(k, str | float) or -(2**63) <= k < 2**64 for k in keys):
+            raise ValueError("The keys of a parameter must be scalars of at most 64 bits.")
+        return {key: decode_parameter(item) for key, item in value["__items__"]}
+    if isinstance(value, dict):
+        return {k: decode_parameter(v) for k, v in value.items()}
     return value

@@ -130,6 +130,7 @@ def explain_rows(
     issuer, sampled = ModelIssuer(model, policy), generator is not None
     # A certificate is for greedy decisions.
     certificate = model._certificate_sentence() if generator is None else ""
+    description = model._description()
     narratives = []
     for row in range(n):
         predictions = [tuple(float(p) for p in shown[row, t]) for t in range(n_steps[row] + 1)]
@@ -153,6 +154,7 @@ def explain_rows(
                 len(units),
                 certificate,
                 Origin(issuer, tuple(trace.margin[row, : n_steps[row] + 1].tolist()), sampled),
+                description,
             )
         )
     return Explanation(narratives, ModelSource(model, table, policy, sampled))

@@ -19,7 +19,7 @@ from suwr._utils.progress import progress_bars
 from suwr._utils.validation import check_choice, parameter_error
 from suwr.estimators.base import BaseSUWR
 
-__all__ = ["SparsityPath", "sparsity_path"]
+__all__ = ["SparsityPath", "hold_out_rows", "sparsity_path"]
 
 # Default λ, relative to the loss of the best constant prediction.
 RELATIVE_WEIGHTS = np.array([0.001, 0.003, 0.01, 0.03, 0.1, 0.3])
@@ -64,10 +64,11 @@ class SparsityPath:
         -------
         SUWRClassifier or SUWRRegressor
         """
-        check_choice(rule, "rule", "SparsityPath.best", ("1se", "score"))
-        return self.estimators[self._best_index(rule)]
+        return self.estimators[self.best_index(rule)]
 
-    def _best_index(self, rule: str) -> int:
+    def best_index(self, rule: str = "1se") -> int:
+        """Return the position of the estimator that `best` returns."""
+        check_choice(rule, "rule", "SparsityPath.best", ("1se", "score"))
         highest = int(np.argmax(self.score))
         if rule == "score" or self.score_error is None:
             return highest
@@ -134,17 +135,8 @@ def sparsity_path(
             "'sparsity_weights' must be a one-dimensional array of finite floats of at least 0. "
             f"Got {sparsity_weights!r} instead."
         )
-    check_consistent_length(X, y)
-    labels = np.asarray(y)
-    counts = np.unique(labels, return_counts=True)[1]
-    stratify = labels if is_classifier(estimator) and counts.min() > 1 else None
-    # The same split for all fits, so that their scores can be compared.
     seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
-    # A tuple, because joblib's Dask backend scatters a bare array to a single worker, and if that
-    # worker dies every fit that needs the array fails.
-    parts = tuple(
-        train_test_split(X, y, test_size=test_size, stratify=stratify, random_state=int(seed))
-    )
+    parts = hold_out_rows(estimator, X, y, test_size, int(seed))
     jobs = (delayed(_fit_point)(estimator, float(weight), parts) for weight in weights)
     results = []
     lines = verbose is not None and verbose > 1
@@ -161,6 +153,35 @@ def sparsity_path(
         weights, np.array(score), np.array(n_selected), np.array(cost), list(fitted),
         np.array(error),
     )  # fmt: skip
+
+
+def hold_out_rows(
+    estimator: BaseSUWR, X: Any, y: Any, test_size: float, seed: int
+) -> tuple[Any, Any, Any, Any]:
+    """Split rows into those that several fits share and those that they are compared on.
+
+    Parameters
+    ----------
+    estimator : BaseSUWR
+        The rows are stratified for a classifier.
+    X, y : array-like
+    test_size : float
+    seed : int
+
+    Returns
+    -------
+    X_train, X_test, y_train, y_test
+        A tuple, because joblib's Dask backend scatters a bare array to a single worker, and if that
+        worker dies every fit that needs the array fails.
+    """
+    check_consistent_length(X, y)
+    labels = np.asarray(y)
+    counts = np.unique(labels, return_counts=True)[1]
+    stratify = labels if is_classifier(estimator) and counts.min() > 1 else None
+    X_train, X_test, y_train, y_test = train_test_split(
+        X, y, test_size=test_size, stratify=stratify, random_state=seed
+    )
+    return X_train, X_test, y_train, y_test
 
 
 def _fit_point(

@@ -21,6 +21,8 @@ from torch import Tensor
 
 from suwr._utils.text import check_unicode
 from suwr._utils.validation import Interval, Options, check_parameters, parameter_error
+from suwr.data.columns import resolve_columns
+from suwr.data.descriptions import TableDescription, describe_table
 from suwr.data.encoding import TableEncoder
 from suwr.data.input import name_columns, read_fit_table, read_predict_table
 from suwr.data.stored import StoredTable
@@ -179,6 +181,7 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         else:
             encoder = TableEncoder.fit(table, names, joint=joint)
         _check_names(encoder, units, self._class_labels())
+        resolve_columns(getattr(self, "columns", None), encoder, type(self).__name__)
 
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
@@ -232,6 +235,13 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
     def _read(self, X: Any, rows: Sequence[Any] | None = None) -> Table:
         check_is_fitted(self, self._fitted_attribute)
         return read_predict_table(self, X, rows)
+
+    def _description(self) -> TableDescription:
+        """Describe the columns and units, by the parameter ``columns`` if there is one."""
+        columns = resolve_columns(
+            getattr(self, "columns", None), self.encoder_, type(self).__name__
+        )
+        return describe_table(self.encoder_, self.units_, self.groups, columns)
 
     @staticmethod
     def _chunks(table: Table) -> Iterator[Table]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suwr._utils.optional import require
-from suwr._utils.text import format_number, format_value
+from suwr._utils.text import format_number
 from suwr.plots._style import (
     COLOURS,
     GREY,
@@ -30,6 +30,8 @@ _MAX_VALUES = 3
 # Left edge and width of the column of stop probabilities, and right edge of the axes, relative to
 # the width of the prediction scale.
 _STOP_LEFT, _STOP_WIDTH, _RIGHT = 1.1, 0.14, 1.4
+# Characters above the prediction scale, and those that the handle of a legend takes.
+_LEGEND_WIDTH, _HANDLE = 54, 6
 
 
 def plot_narrative(narrative: Narrative, ax: Any = None) -> Any:
@@ -67,12 +69,17 @@ def plot_narrative(narrative: Narrative, ax: Any = None) -> Any:
     else:
         low, high = _draw_classes(ax, values, narrative.classes, place)
     _draw_stops(ax, narrative.stop_probabilities, place, low, high)
-    lines = [f"{t}. {_step_label(step)}" for t, step in enumerate(narrative.steps, start=1)]
+    lines = [
+        f"{t}. {_step_label(narrative, step)}" for t, step in enumerate(narrative.steps, start=1)
+    ]
     ax.set_yticks(place, ["nothing revealed", *lines])
     ax.set_ylim(n_states - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
     open_frame(ax, "top", "right", "left")
-    ax.set_title(_title(narrative), loc="left", fontweight="bold", pad=32)
+    legend = ax.get_legend()
+    labels = [] if legend is None else [text.get_text() for text in legend.get_texts()]
+    rows = -(-len(labels) // _legend_columns(labels)) if labels else 1
+    ax.set_title(_title(narrative), loc="left", fontweight="bold", pad=16 + 16 * rows)
     return ax
 
 
@@ -85,12 +92,14 @@ def _title(narrative: Narrative) -> str:
     return f"Row {plain(narrative.row)}: {plain(narrative.label)} ({probability}), from {used}"
 
 
-def _step_label(step: Step) -> str:
+def _step_label(narrative: Narrative, step: Step) -> str:
     """Return the revealed columns and values; names are truncated before values are."""
+    words = narrative.description
     if len(step.values) > _MAX_VALUES:
-        return plain(step.unit)
+        return plain(words.step_label(step))
     return ", ".join(
-        f"{plain(c, 28)} = {plain(format_value(v), 14)}" for c, v in step.values.items()
+        f"{plain(words.column_text(c), 28)} = {plain(words.column(c).value_text(v), 14)}"
+        for c, v in step.values.items()
     )
 
 
@@ -130,10 +139,17 @@ def _draw_classes(
         handles.append(ax.plot([], [], color=LIGHT_GREY, linewidth=1)[0])
         labels.append("other classes")
     ax.legend(
-        handles, labels, frameon=False, ncols=len(labels), loc="lower left",
+        handles, labels, frameon=False, ncols=_legend_columns(labels), loc="lower left",
         bbox_to_anchor=(0, 1), borderaxespad=0, handletextpad=0.4, columnspacing=1.4,
     )  # fmt: skip
     return 0.0, 1.0
+
+
+def _legend_columns(labels: list[str]) -> int:
+    """Return how many labels fit side by side above the prediction scale."""
+    if sum(len(label) + _HANDLE for label in labels) <= _LEGEND_WIDTH:
+        return len(labels)
+    return max(1, _LEGEND_WIDTH // (max(map(len, labels)) + _HANDLE))
 
 
 def _draw_stops(ax: Any, stops: tuple[float, ...], place: Any, low: float, high: float) -> None:

@@ -138,8 +138,14 @@ def plot_usage(
     'age'
     """
     columns = _columns(explanation, y)
-    counts = [Counter(u for i in rows for s in explanation[i].steps for u in s.units)
-              for _, rows in columns]  # fmt: skip
+    used = [[unit for step in narrative.steps for unit in step.units] for narrative in explanation]
+    names = {
+        unit: narrative.description.unit_text(unit, list(values), short=True)
+        for narrative in explanation
+        for step in narrative.steps
+        for unit, values in step.revealed.items()
+    }
+    counts = [Counter(unit for i in rows for unit in used[i]) for _, rows in columns]
     units = [unit for unit, _ in counts[0].most_common(max_units)]
     percentage = np.array(
         [
@@ -150,7 +156,8 @@ def plot_usage(
             for unit in units
         ]
     ).reshape(len(units), len(columns))
-    ax = new_axes(ax, (3.0 + 0.85 * len(columns), 1.2 + 0.36 * max(len(units), 1)))
+    width = 0.085 * max(10, *(len(line) for head, _ in columns for line in head.split("\n")))
+    ax = new_axes(ax, (3.0 + width * len(columns), 1.2 + 0.36 * max(len(units), 1)))
     if not units:
         ax.set_axis_off()
         ax.text(0.5, 0.5, "No row reveals a feature.", ha="center", transform=ax.transAxes)
@@ -163,7 +170,7 @@ def plot_usage(
         )  # fmt: skip
     ax.set_xticks(range(len(columns)), [heading for heading, _ in columns])
     ax.xaxis.tick_top()
-    ax.set_yticks(range(len(units)), [plain(unit) for unit in units])
+    ax.set_yticks(range(len(units)), [plain(names[unit]) for unit in units])
     # White lines separate the cells; a wider one separates the overall column.
     ax.hlines(np.arange(len(units) - 1) + 0.5, -0.5, len(columns) - 0.5, color="white", linewidth=2)
     ax.vlines(np.arange(len(columns) - 1) + 0.5, -0.5, len(units) - 0.5, color="white",
@@ -229,7 +236,7 @@ def _paths(explanation: Explanation, max_units: int, max_steps: int) -> list[lis
     """Return the boxes that each row passes through, with rare units of a step as 'others'."""
     paths: list[list[Unit]] = []
     for narrative in explanation:
-        units: list[Unit] = [step.unit for step in narrative.steps]
+        units: list[Unit] = [narrative.description.step_label(step) for step in narrative.steps]
         ended: list[Unit] = [STOP] if len(units) < max_steps else []
         paths.append(units[:max_steps] + ended)
     for t in range(max(len(path) for path in paths)):

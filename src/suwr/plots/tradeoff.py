@@ -58,6 +58,9 @@ def plot_path(
 ) -> Any:
     """Draw score against mean cost.
 
+    Of a path with standard errors, a ring marks the sparsest model whose score is at most one
+    standard error below the highest one, and a dotted line that limit.
+
     Parameters
     ----------
     paths : SparsityPath or mapping
@@ -94,6 +97,8 @@ def plot_path(
             x[order], y[order], color=COLOURS[style], marker=MARKERS[style], linewidth=2,
             label=plain(label), clip_on=False, zorder=3,
         )  # fmt: skip
+        if getattr(path, "score_error", None) is not None:
+            _mark_one_standard_error(ax, path, COLOURS[style])
     lines = ("--", ":", "-.")
     for number, (label, value) in enumerate((references or {}).items()):
         if isinstance(value, tuple):
@@ -285,6 +290,24 @@ def plot_fronts(
     open_frame(ax)
     ax.legend(frameon=False)
     return ax
+
+
+def _mark_one_standard_error(ax: Any, path: Any, colour: str) -> None:
+    """Mark the model that `SparsityPath.best` returns, and the lowest score that it may have."""
+    best, chosen = path.best_index("score"), path.best_index("1se")
+    error = path.score_error[best]
+    if not np.isfinite(error):
+        return
+    name = "sparsest within one standard error"
+    label = None if name in ax.get_legend_handles_labels()[1] else name
+    ax.plot(
+        path.cost[chosen], path.score[chosen], color=colour, marker="o", markersize=15,
+        markerfacecolor="none", linestyle="none", label=label, clip_on=False, zorder=4,
+    )  # fmt: skip
+    ax.hlines(
+        path.score[best] - error, path.cost[chosen], path.cost[best], color=colour, linewidth=1,
+        linestyle=":", zorder=2,
+    )  # fmt: skip
 
 
 def _points(path: Any, label: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

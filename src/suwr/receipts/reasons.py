@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import Any
 
-from suwr._utils.text import format_revealed, percent, printable
+from suwr._utils.text import percent, printable
 from suwr._utils.validation import check_integer, parameter_error
+from suwr.data.descriptions import NO_DESCRIPTION
 from suwr.explanation import Narrative
 
 __all__ = ["Reason", "principal_reasons"]
@@ -97,7 +98,7 @@ def principal_reasons(
         before, after = (f"{p:.4g}" if classes is None else percent(p) for p in pair)
         text = template.format(
             features=", ".join(printable(unit) for unit in step.units),
-            facts=format_revealed(step.revealed),
+            facts=NO_DESCRIPTION.revealed_text(step.revealed),
             answer=f"{narrative.label:.4g}" if classes is None else printable(narrative.label),
             effect=f"{effect:+.4g}" if classes is None else f"{100 * effect:+.0f} points",
             before=before,

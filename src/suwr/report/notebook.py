@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
-from suwr._utils.text import format_number, format_revealed, percent, printable
+from suwr._utils.text import format_number, percent, printable
 
 if TYPE_CHECKING:
     from suwr.explanation import Explanation, Narrative, Prediction
@@ -93,7 +93,7 @@ def _steps(narrative: Narrative) -> str:
     lines += [
         _line(
             str(number),
-            format_revealed(step.revealed),
+            narrative.description.revealed_text(step.revealed),
             narrative,
             step.prediction,
             step.stop_probability,

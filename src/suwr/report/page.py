@@ -27,8 +27,8 @@ FORMAT = 3
 # With model='auto', larger models are not embedded, so that a page can be sent by mail.
 MAX_WEIGHT_BYTES = 3 * 2**20
 # Concatenated in this order into one script.
-SCRIPTS = ("format.js", "parse.js", "model.js", "check.js", "dom.js", "charts.js", "image.js",
-           "list.js", "narrative.js", "receipt.js", "app.js")  # fmt: skip
+SCRIPTS = ("format.js", "words.js", "parse.js", "model.js", "check.js", "dom.js", "charts.js",
+           "image.js", "list.js", "narrative.js", "summary.js", "receipt.js", "app.js")  # fmt: skip
 STYLES = ("page.css", "parts.css")
 # From here on, integers are not exact in JavaScript.
 _INEXACT = 2**53
@@ -41,6 +41,7 @@ def page_html(
     y: Sequence[Any] | None = None,
     model: bool | Literal["auto"] = "auto",
     hidden_values: bool = False,
+    context: bool = True,
 ) -> str:
     """Return the page as text; see `Explanation.to_html` for the parameters."""
     if len(explanation) == 0:
@@ -59,7 +60,7 @@ def page_html(
     cells = None
     if source is not None and hidden_values and (embedded is not None or layout.image is not None):
         cells = [source.values(i) for i in range(len(explanation))]
-    data = page_data(explanation, layout, cells, embedded, truth)
+    data = page_data(explanation, layout, cells, embedded, truth, context=context)
     data |= {"version": suwr.__version__, "without_model": reason}
     return _assemble(printable(title), data)
 
@@ -70,6 +71,8 @@ def page_data(
     cells: Sequence[dict[int, Any]] | None,
     model: PageModel | None,
     truth: Sequence[Any] | None,
+    *,
+    context: bool = True,
 ) -> dict[str, Any]:
     """Return the JSON-compatible data that the script of the page reads.
 
@@ -82,6 +85,8 @@ def page_data(
     model : PageModel or None
     truth : sequence or None
         True class or value of each row.
+    context : bool, default=True
+        Whether the page says where numbers lie among the training values.
     """
     first = explanation[0]
     unit_number = {unit: i for i, unit in enumerate(_keys(layout))}
@@ -98,11 +103,14 @@ def page_data(
             if narrative.classes is not None:
                 row["truth"] = _label(truth[i])
                 row["correct"] = bool(narrative.label == truth[i])
+                # Labels may be equal although their texts differ, as 1 and 1.0.
+                row["truth_class"] = _position(narrative.classes, truth[i])
         rows.append(row)
     return {
         "format": FORMAT,
         "columns": layout.columns,
-        "units": [{"name": name, "columns": columns} for name, columns in layout.units],
+        "descriptions": _descriptions(explanation, layout, model is not None, context),
+        "units": [_unit(name, columns, explanation) for name, columns in layout.units],
         "n_units": first.n_units,
         "classes": None if first.classes is None else [_label(c) for c in first.classes],
         "endings": ENDINGS,
@@ -126,6 +134,34 @@ def derive_layout(explanation: Explanation) -> Layout:
                 numbers = tuple(columns.setdefault(name, len(columns)) for name in values)
                 units.setdefault((unit, numbers))
     return Layout(list(columns), [(name, list(numbers)) for name, numbers in units])
+
+
+def _unit(name: str, columns: list[int], explanation: Explanation) -> dict[str, Any]:
+    unit = {"name": name, "columns": columns}
+    patches = explanation.description.units
+    return unit | {"label": patches[name]} if name in patches else unit
+
+
+def _descriptions(
+    explanation: Explanation, layout: Layout, with_model: bool, context: bool
+) -> list[dict[str, Any] | None]:
+    """Describe every column if the page contains the model, otherwise the revealed ones."""
+    known = explanation.description
+    if not with_model:
+        known = known.restrict(explanation)
+    described: list[dict[str, Any] | None] = []
+    for name in layout.columns:
+        column = known.columns.get(name)
+        state = None if column is None else column.to_dict()
+        if state is not None:
+            if "labels" in state:
+                state["labels"] = [[_plain(value), text] for value, text in state["labels"]]
+            if "categories" in state:
+                state["categories"] = [_plain(value) for value in state["categories"]]
+            if not context:
+                state.pop("quantiles", None)
+        described.append(state)
+    return described
 
 
 def _keys(layout: Layout) -> list[tuple[str, tuple[int, ...]]]:
@@ -185,6 +221,10 @@ def _prediction(prediction: Sequence[float]) -> list[float | None]:
 def _rounded(number: float) -> float | None:
     """Round to seven significant digits, the precision of float32."""
     return float(f"{number:.7g}") if math.isfinite(number) else None
+
+
+def _position(classes: Sequence[Any], label: Any) -> int | None:
+    return next((number for number, known in enumerate(classes) if known == label), None)
 
 
 def _label(value: Any) -> Any:

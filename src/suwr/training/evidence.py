@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from scipy.stats import t as student
 from torch import Tensor
 
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
-from suwr.training.data import Folds, to_models
+from suwr.training.data import Folds, Rows, to_models
+from suwr.training.independence import FALSE_COLUMNS, FALSE_PAIRS, unit_scores_of_rows
 
 __all__ = ["informative", "interactions"]
 
 Predict = Callable[[Tensor, Loss], Tensor]
 
-# Probability of finding evidence in a table without any.
-LEVEL = 0.05
+# Approximate probability that the tests of independence find evidence in a table without any.
+LEVEL = 0.01
 # Rows of each fold that are tested.
 MAX_ROWS = 2_000
 # Predictors whose loss on their own training rows is lower than a constant's by less than this
@@ -38,13 +38,11 @@ CONTEXT_UNITS = 3
 
 @torch.no_grad()
 def informative(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: Folds) -> Tensor:
-    """Test whether features are informative, or whether the predictors have only memorised rows.
+    """Whether there is evidence that features are informative, for each model.
 
-    Features are taken to be uninformative if all of them together reduce the loss on the training
-    rows of the predictors, but not the cross-fitted loss, and no single unit reduces the latter
-    significantly (one-sided paired t-tests with Bonferroni correction). For all features together,
-    any reduction suffices: predictors that have memorised noise are much worse than a constant on
-    other rows, while an interaction that they have begun to learn makes them slightly better.
+    There is none if the predictors have only memorised their training rows (all features together
+    reduce the loss on these, but not the cross-fitted loss) and no test of independence between
+    a unit and the target is significant.
 
     Parameters
     ----------
@@ -63,24 +61,21 @@ def informative(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, fold
     nothing = torch.zeros((*rows.weight.shape, inputs.n_columns), dtype=torch.bool)
     nothing = nothing.to(rows.device)
 
-    def losses(mask: Tensor, predict: Predict = network.cross_fitted) -> Tensor:
-        prediction = predict(inputs.reveal(rows.values, mask), loss)
-        return to_models(loss.of_prediction(prediction, rows.targets) * rows.weight)
+    def gain(predict: Predict) -> Tensor:
+        """Mean reduction of the loss by all features, of each model."""
+        none, every = (
+            loss.of_prediction(predict(inputs.reveal(rows.values, mask), loss), rows.targets)
+            for mask in (nothing, ~nothing)
+        )
+        return to_models((none - every) * rows.weight).mean(dim=-1)
 
-    units = torch.arange(inputs.n_units, device=rows.device)
-    baseline = losses(nothing)
-    gains = torch.stack([baseline - losses(inputs.add(nothing, unit)) for unit in units])
-    together = (baseline - losses(~nothing)).mean(dim=-1) > 0
-    in_fold = losses(nothing, network.in_fold) - losses(~nothing, network.in_fold)
-    memorised = in_fold.mean(dim=-1) > MIN_TRAINING_GAIN
+    result = (gain(network.cross_fitted) > 0) | (gain(network.in_fold) <= MIN_TRAINING_GAIN)
+    for model in torch.nonzero(~result)[:, 0].tolist():
+        own = Rows(*(to_models(part)[model] for part in (rows.values, rows.targets, rows.weight)))
+        smallest = unit_scores_of_rows(inputs, own).min()
+        result[model] = bool(smallest < LEVEL / (FALSE_COLUMNS + FALSE_PAIRS))
     network.train()
-    n = gains.shape[-1]
-    if n < 2:
-        return together | ~memorised
-    error = gains.std(dim=-1) / n**0.5
-    statistic = gains.mean(dim=-1) / error.clamp_min(torch.finfo(error.dtype).tiny)
-    threshold = float(student.isf(LEVEL / inputs.n_units, n - 1))
-    return (statistic > threshold).any(dim=0) | together | ~memorised
+    return result
 
 
 @torch.no_grad()
@@ -116,7 +111,8 @@ def interactions(
         return to_models(loss.of_prediction(found, targets) * rows.weight).mean(dim=1)
 
     empty = losses(pairs.new_empty(0))
-    single = torch.stack([empty - losses(unit) for unit in torch.arange(n_units).unsqueeze(1)])
+    units = torch.arange(n_units, device=rows.device).unsqueeze(1)
+    single = torch.stack([empty - losses(unit) for unit in units])
     result = torch.zeros(len(empty), n_units, n_units, device=rows.device)
     for i, j in pairs.tolist():
         joint = empty - losses(pairs.new_tensor([i, j]))

@@ -170,11 +170,15 @@ class PolicyTrainer(Trainer):
     ) -> list[Callable[[], Phase]]:
         """See `Trainer`."""
         inputs, loss, settings = task.inputs, task.loss, task.settings
+        validation = task.validation
         final = final_masks(network, inputs, loss, task.rows, settings, weights)
+
+        def fine_tuning() -> Phase:
+            validate = ValidationObjective(network, inputs, loss, validation, settings, weights)
+            return FineTuning(network, inputs, loss, folds, final, validate, settings)
+
         return [
             lambda: Pretraining(network, inputs, loss, folds, settings),
-            lambda: self.policy_phase(
-                network, inputs, loss, folds, task.validation, settings, weights
-            ),
-            lambda: FineTuning(network, inputs, loss, folds, final, settings),
+            lambda: self.policy_phase(network, inputs, loss, folds, validation, settings, weights),
+            fine_tuning,
         ]

@@ -17,12 +17,14 @@ from suwr.training.data import Folds, Rows, shuffled
 from suwr.training.loop import (
     Metrics,
     Phase,
+    State,
     cosine_decay,
     make_optimizer,
     optimizer_step,
     set_rate,
 )
 from suwr.training.sparsity import SparsityWeights
+from suwr.training.validation import BestState, ValidationObjective
 
 __all__ = ["FineTuning", "Pretraining", "final_masks", "member_loss", "weighted_loss"]
 
@@ -101,7 +103,9 @@ class Pretraining(Phase):
 class FineTuning(Phase):
     """Train all predictors on all rows under the masks that the finished policy selects.
 
-    Some random masks are kept, so that predictions before the last step stay accurate.
+    Some random masks are kept, so that predictions before the last step stay accurate. The best
+    epoch by validation is kept, or the predictors as they were: on few rows with noisy labels,
+    fine-tuning overfits.
 
     Parameters
     ----------
@@ -111,6 +115,8 @@ class FineTuning(Phase):
     folds : Folds
     final : callable
         From the number of an epoch to the masks ``(n_rows, n_columns)``; see `final_masks`.
+    validate : ValidationObjective
+        Of the same network.
     settings : Settings
     """
 
@@ -123,15 +129,26 @@ class FineTuning(Phase):
         loss: Loss,
         folds: Folds,
         final: Callable[[int], Tensor],
+        validate: ValidationObjective,
         settings: Settings,
     ) -> None:
         super().__init__(settings.finetune_epochs)
         self.network, self.inputs, self.loss = network, inputs, loss
-        self.folds, self.settings, self.final = folds, settings, final
+        self.folds, self.settings = folds, settings
+        self.final, self.validate = final, validate
+        network.eval()
+        self.best = BestState(network, network.n_models)
+        self.best.update(validate().value, 0)
         network.predictor.dropout = settings.finetune_dropout
         self.optimizer = make_optimizer(network.predictor, settings.weight_decay)
         self.modules = {"network": network}
         self.optimizers = {"predictor": self.optimizer}
+        self.tensors = self.best.tensors()
+
+    def restore(self, state: State) -> None:
+        """See `Phase`."""
+        super().restore(state)
+        self.best.restore(self.tensors)
 
     def train_epoch(self) -> Metrics:
         """See `Phase`."""
@@ -162,7 +179,21 @@ class FineTuning(Phase):
                 value = weighted_loss(self.network, self.inputs, self.loss, weighted, mask)
             optimizer_step(self.optimizer, value)
             total = total + value.detach()
-        return Metrics(float(total) / n_batches / self.network.n_models)
+        self.network.eval()
+        objective = self.validate()
+        self.best.update(objective.value, self.epoch + 1)
+        self.tensors = self.best.tensors()
+        return Metrics(
+            float(total) / n_batches / self.network.n_models,
+            float(objective.value.mean()),
+            float(objective.mean_cost.mean()),
+            self.validate.policy,
+        )
+
+    def finish(self) -> None:
+        """See `Phase`."""
+        self.best.load()
+        super().finish()
 
 
 def final_masks(

@@ -4,11 +4,12 @@ const data = readData(byId("data").textContent);
 const main = byId("narrative");
 const range = data.image ? pixelRange(data) : null;
 const texts = [];
-const state = { row: 0, step: 0, history: [], showHidden: false, brush: range?.high, shown: ROWS_AT_ONCE };
+const state = { row: 0, step: 0, history: [], showHidden: false, brush: range?.high, shown: ROWS_AT_ONCE,
+  summary: false };
 let unpacked = null;
 let visible = [];
 
-/** The data of the page. Names are shown, never compared with anything else, so they are made printable here. */
+/** The data of the page, with the display names of columns and units, made printable. */
 function readData(text) {
   const read = JSON.parse(text);
   if (read.receipts) {
@@ -16,8 +17,13 @@ function readData(text) {
     read.receipts.columns = [...read.columns];
     read.receipts.units = read.units.map((unit) => unit.name);
   }
-  read.columns = read.columns.map(printable);
-  read.units.forEach((unit) => { unit.name = printable(unit.name); });
+  for (const unit of read.units) {
+    unit.alone = unit.columns.length === 1 && read.columns[unit.columns[0]] === unit.name;
+    unit.patch = unit.label !== undefined;
+    const label = unit.alone ? read.descriptions[unit.columns[0]]?.label : unit.label;
+    unit.name = printable(label ?? unit.name);
+  }
+  read.columns = read.columns.map((name, c) => printable(read.descriptions[c]?.label ?? name));
   return read;
 }
 
@@ -57,10 +63,18 @@ function disableModel() {
 // Actions.
 
 function choose(row) {
+  state.summary = false;
   state.row = row;
   state.history = [];
   state.step = Infinity;
   if (matchMedia("(max-width: 52rem)").matches) byId("rows").open = false;
+  render();
+  markCurrent();
+}
+
+function showSummary() {
+  state.summary = true;
+  state.history = [];
   render();
   markCurrent();
 }
@@ -93,6 +107,10 @@ function reset() {
 // The panel.
 
 function render(focusKey = null) {
+  if (state.summary) {
+    main.replaceChildren(...summaryCards(data, visible));
+    return;
+  }
   const narrative = currentNarrative();
   state.step = Math.max(0, Math.min(state.step, narrative.steps.length));
   const opened = [...main.querySelectorAll("details[data-open][open]")].map((d) => d.dataset.open);
@@ -216,18 +234,26 @@ function renderList() {
 
 function markCurrent() {
   byId("list").querySelectorAll("[aria-current]").forEach((b) => b.removeAttribute("aria-current"));
+  byId("overview").setAttribute("aria-current", String(state.summary));
+  byId("blank").setAttribute("aria-current", String(!state.summary && state.row === null));
+  if (state.summary) return;
   byId("list").querySelector(`[data-row="${state.row}"]`)?.setAttribute("aria-current", "true");
-  byId("blank").setAttribute("aria-current", String(state.row === null));
 }
 
+/** Choose the next or the previous row of the list; the first one if the current row is not in it. */
 function moveInList(by) {
-  const buttons = [...byId("list").querySelectorAll("button")];
-  const at = buttons.indexOf(document.activeElement);
-  if (at < 0) return false;
-  const target = buttons[Math.max(0, Math.min(buttons.length - 1, at + by))];
-  target.focus();
-  choose(Number(target.dataset.row));
-  return true;
+  const inList = byId("list").contains(document.activeElement);
+  const at = visible.indexOf(inList ? Number(document.activeElement.dataset.row) : state.row);
+  const target = at < 0 || state.summary ? 0 : Math.max(0, Math.min(visible.length - 1, at + by));
+  if (visible.length === 0) return;
+  if (target >= state.shown) {
+    state.shown += ROWS_AT_ONCE;
+    renderList();
+  }
+  choose(visible[target]);
+  const button = byId("list").querySelector(`[data-row="${visible[target]}"]`);
+  if (inList) button.focus();
+  else button.scrollIntoView({ block: "nearest" });
 }
 
 document.addEventListener("keydown", (event) => {
@@ -235,8 +261,9 @@ document.addEventListener("keydown", (event) => {
   if (event.target.matches("input, select, textarea")) return;
   const sideways = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   const upwards = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-  if (sideways) go(state.step + sideways);
-  else if (!upwards || !moveInList(upwards)) return;
+  if (sideways && !state.summary) go(state.step + sideways);
+  else if (upwards) moveInList(upwards);
+  else return;
   event.preventDefault();
 });
 
@@ -300,11 +327,14 @@ function start() {
     state.shown = ROWS_AT_ONCE;
     visible = filterRows(data, controls, texts);
     renderList();
+    if (state.summary) render();
   });
   byId("more").addEventListener("click", () => {
     state.shown += ROWS_AT_ONCE;
     renderList();
   });
+  byId("overview").hidden = data.rows.length < 2;
+  byId("overview").addEventListener("click", showSummary);
   if (data.model) {
     byId("blank").hidden = false;
     byId("blank").addEventListener("click", () => {

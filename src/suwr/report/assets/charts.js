@@ -59,11 +59,14 @@ function progressChart(data, narrative, step, width, ghost, onStep) {
   const scale = valueScale(data, ghost ? [narrative, ghost] : [narrative]);
   const x = (i) => box.left + 8 + ((width - box.left - box.right - 16) * i) / (longest - 1);
   const y = (v) => box.bottom - ((box.bottom - box.top) * (v - scale.low)) / (scale.high - scale.low);
+  const names = stepNames(data, narrative, longest);
+  // Room for slanted names.
+  const height = 300 + (data.image ? 0 : 4.5 * Math.min(16, Math.max(...names.map((name) => name.length))));
   const stopY = (p) => box.end - (box.end - box.stop) * p;
   const path = (list, k) =>
     list.map((s, i) => `${i ? "L" : "M"}${x(i).toFixed(1)} ${y(s.prediction[k]).toFixed(1)}`).join("");
   const chart = svg("svg", {
-    viewBox: `0 0 ${width} 300`, width, height: 300, class: "chart", role: "img",
+    viewBox: `0 0 ${width} ${height}`, width, height, class: "chart", role: "img",
     "aria-label": chartSummary(data, narrative),
   });
   for (const tick of scale.ticks) {
@@ -89,7 +92,7 @@ function progressChart(data, narrative, step, width, ghost, onStep) {
       })
     );
   });
-  drawTicks(chart, longest, x, box.end + 16, width);
+  drawTicks(chart, names, x, box.end + 16, width);
   const notable = notableClasses(data, narrative);
   const plain = data.classes === null ? [] : data.classes.map((_, k) => k).filter((k) => !notable.includes(k));
   for (const k of plain) chart.append(svg("path", { class: "line other", d: path(states, k) }));
@@ -107,18 +110,34 @@ function progressChart(data, narrative, step, width, ghost, onStep) {
   drawLabels(chart, data, states.at(-1), notable, x(states.length - 1), y, box);
   states.forEach((_, i) => {
     const half = (x(1) - x(0)) / 2;
-    const area = { x: x(i) - half, y: 0, width: 2 * half, height: 300 };
+    const area = { x: x(i) - half, y: 0, width: 2 * half, height };
     chart.append(svg("rect", { ...area, class: "hit", onclick: () => onStep(i) }));
   });
   return chart;
 }
 
-function drawTicks(chart, count, x, height, width) {
-  const every = Math.ceil(count / Math.max(4, width / 45));
-  for (let i = 0; i < count; i += every) {
-    const text = i === 0 ? "start" : String(i);
-    chart.append(svg("text", { class: "tick", x: x(i), y: height, "text-anchor": "middle" }, text));
-  }
+/** The names of the features that each step reveals; patches are numbered, as in the image. */
+function stepNames(data, narrative, count) {
+  return Array.from({ length: count }, (_, i) => {
+    if (i === 0) return "start";
+    const units = narrative.steps[i - 1]?.units;
+    return data.image || units === undefined ? String(i) : units.map((u) => data.units[u].name).join(" + ");
+  });
+}
+
+/** Tick labels below the chart; names are slanted and shortened. */
+function drawTicks(chart, names, x, y, width) {
+  const slanted = names.some((name, i) => i > 0 && name !== String(i));
+  const gap = slanted ? 18 : 45;
+  const every = Math.ceil((names.length * gap) / Math.max(4 * gap, width - 60));
+  names.forEach((name, i) => {
+    if (i % every !== 0) return;
+    const short = name.length > 16 ? `${name.slice(0, 15)}…` : name;
+    const place = i > 0 && name !== String(i)
+      ? { transform: `translate(${x(i) + 4} ${y - 3}) rotate(-38)`, "text-anchor": "end" }
+      : { x: x(i), y, "text-anchor": "middle" };
+    chart.append(svg("text", { class: "tick", ...place }, short, svg("title", {}, name)));
+  });
 }
 
 function drawLabels(chart, data, state, notable, right, y, box) {

@@ -28,7 +28,7 @@ function dropDown(label, options) {
 // Input fields for the values of a row.
 
 function readNumber(code, text) {
-  if (["?", "unknown"].includes(text.trim().toLowerCase())) return null;
+  if (["?", "missing", "unknown"].includes(text.trim().toLowerCase())) return null;
   return knownValue(code, text);
 }
 
@@ -36,9 +36,10 @@ function readNumber(code, text) {
  * An input field for one column: `read()` returns its value, or undefined while it is invalid.
  * `value` is undefined in a question, where nothing is preselected.
  */
-function cellField(name, code, value, attributes) {
+function cellField(data, column, code, value, attributes) {
+  const name = data.columns[column];
   return code.categories
-    ? categoryField(name, code, value, attributes)
+    ? categoryField(name, code, value, (choice) => cellText(data, column, choice), attributes)
     : numberField(name, code, value, attributes);
 }
 
@@ -48,27 +49,26 @@ function numberField(name, code, value, attributes) {
     inputmode: "decimal",
     autocomplete: "off",
     "aria-label": name,
-    placeholder: value === undefined ? `e.g. ${significant(code.center, 4)}` : "unknown",
+    placeholder: value === undefined ? `e.g. ${significant(code.center, 4)}` : "missing",
     value: typeof value === "number" || typeof value === "string" ? String(value) : "",
     ...attributes,
   });
   const read = () => {
     const number = readNumber(code, input.value);
     input.setAttribute("aria-invalid", String(number === undefined));
-    input.title = number === undefined ? "Enter a number, or leave empty if unknown." : "";
     return number;
   };
   return { node: input, read };
 }
 
-function categoryField(name, { type, categories }, value, attributes) {
-  const choices = categories.map((category) => [labelText(category), category]);
+function categoryField(name, { type, categories }, value, wording, attributes) {
+  const choices = categories.map((category) => [wording(category), category]);
   const place = categories.indexOf(value);
   if (value !== undefined && value !== null && value !== OTHER && place < 0) {
-    choices.push([`${labelText(value)} (not in the training data)`, value]);
+    choices.push([`${wording(value)} (not in the training data)`, value]);
   }
   if (type !== "boolean") choices.push(["any other value", OTHER]);
-  choices.push(["unknown", null]);
+  choices.push(["missing", null]);
   const chosen = choices.findIndex(([, choice]) => choice === value);
   const select = el("select", { "aria-label": name, ...attributes });
   if (chosen < 0) select.append(el("option", { value: "" }, "choose …"));

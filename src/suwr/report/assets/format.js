@@ -94,21 +94,6 @@ function verdictText(prediction, classes) {
   return classes === null ? outcome : `${outcome} (${percent(Math.max(...prediction))})`;
 }
 
-/** 'age is 71', or for a group 'panel: a is 1, b is missing'. */
-function readingText(data, units, cell) {
-  const parts = units.map((number) => {
-    const { name, columns } = data.units[number];
-    let facts = columns
-      .slice(0, 12)
-      .map((c) => `${data.columns[c]} is ${valueText(cell(c))}`)
-      .join(", ");
-    if (columns.length > 12) facts += `, … (${columns.length} columns)`;
-    const alone = columns.length === 1 && data.columns[columns[0]] === name;
-    return alone ? facts : `${name}: ${facts}`;
-  });
-  return parts.join("; ");
-}
-
 /** The displayed predictions before and after a step. */
 function changeText(data, narrative, number) {
   const before = number === 1 ? narrative.start : narrative.steps[number - 2].prediction;

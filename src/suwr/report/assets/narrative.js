@@ -1,36 +1,51 @@
 // The parts of the panel that shows one narrative.
 
 const MAX_OPEN_FIELDS = 4;
+const ENTER_NUMBER = "Please enter a number, or leave empty if it is missing.";
 
 /** Input fields for the columns of a unit; without a model, their values as text. */
 function unitFields(data, model, narrative, unit, onEdit, original) {
-  const { name, columns } = data.units[unit];
+  const { alone, columns } = data.units[unit];
   const fields = columns.map((column) => {
     const value = narrative.cell(column);
     const label = data.columns[column];
-    const single = columns.length === 1 && label === name;
-    if (!model) return el("span", { class: "cell" }, single ? "" : `${label}: `, valueText(value));
+    const note = noteText(data, column, value, columns.length <= MAX_POSITIONS);
+    const about = note && !data.image ? el("small", { class: "about" }, tidy(note)) : null;
+    if (!model) {
+      return el("span", { class: "cell" }, alone ? "" : `${label}: `, cellText(data, column, value), about);
+    }
     const key = `${unit}-${column}`;
-    const field = cellField(label, model.codes[column], value, {
+    const field = cellField(data, column, model.codes[column], value, {
       "data-key": key,
       onchange: () => {
         const read = field.read();
+        problem.textContent = read === undefined ? ENTER_NUMBER : "";
         if (read !== undefined) onEdit(new Map([[column, read]]), key);
       },
     });
+    const problem = el("small", { class: "error", role: "alert" });
     const was = original?.(column);
     const changed = was !== undefined && was !== value;
     return el(
       "span",
       { class: changed ? "cell changed" : "cell" },
-      single ? null : el("span", { class: "column", "aria-hidden": "true" }, label),
+      alone ? null : el("span", { class: "column", "aria-hidden": "true" }, label),
       field.node,
-      changed ? el("small", {}, `was ${valueText(was)}`) : null
+      unitLabel(data, column),
+      problem,
+      changed ? el("small", {}, `was ${cellText(data, column, was)}`) : null,
+      about
     );
   });
   const group = cellGroup(data, unit, fields);
   if (columns.length <= MAX_OPEN_FIELDS) return group;
   return el("details", { "data-open": unit }, el("summary", {}, `${columns.length} values`), group);
+}
+
+/** The unit of measurement after a field. */
+function unitLabel(data, column) {
+  const { unit } = described(data, column);
+  return unit === undefined ? null : el("span", { class: "column", "aria-hidden": "true" }, printable(unit));
 }
 
 /** Fields side by side; those of a patch are arranged like its pixels. */
@@ -78,8 +93,8 @@ function stepItem(data, model, narrative, number, now, actions) {
 function questionForm(data, model, narrative, actions) {
   const { units, columns } = narrative.asking;
   const names = units.map((unit) => data.units[unit].name).join(" and ");
-  const fields = columns.map((column) => cellField(data.columns[column], model.codes[column], undefined, {}));
-  const plain = columns.length === 1 && data.columns[columns[0]] === names;
+  const fields = columns.map((column) => cellField(data, column, model.codes[column], undefined, {}));
+  const plain = units.length === 1 && data.units[units[0]].alone;
   const hint = el("p", { class: "hint", role: "alert" });
   const submit = (event) => {
     event.preventDefault();
@@ -87,8 +102,8 @@ function questionForm(data, model, narrative, actions) {
     const open = values.findIndex((value) => value === undefined);
     if (open >= 0) {
       hint.textContent = fields[open].node.matches("select")
-        ? "Please choose a value, or 'unknown'."
-        : "Please enter a number, or leave empty if unknown.";
+        ? "Please choose a value, or 'missing'."
+        : ENTER_NUMBER;
       fields[open].node.focus();
       return;
     }
@@ -101,14 +116,15 @@ function questionForm(data, model, narrative, actions) {
     cellGroup(data, units[0], fields.map((field, i) =>
       el("span", { class: "cell" },
         plain ? null : el("span", { class: "column", "aria-hidden": "true" }, data.columns[columns[i]]),
-        field.node))),
+        field.node,
+        unitLabel(data, columns[i])))),
     el(
       "div",
       { class: "buttons" },
       el("button", { type: "submit", class: "primary" }, "Answer"),
       el("button", {
         type: "button", onclick: () => actions.answer(new Map(columns.map((column) => [column, null]))),
-      }, "Unknown"),
+      }, "Missing"),
       el("button", { type: "button", disabled: !actions.canUndo, onclick: actions.undo }, "Undo")
     ),
     hint
@@ -119,7 +135,7 @@ function questionForm(data, model, narrative, actions) {
 function changesNote(data, narrative, recorded, changes, actions) {
   const name = (column) => data.columns[column];
   const listed = [...changes].slice(0, 3).map(([column, value]) =>
-    `${name(column)} ${valueText(recorded.cell(column))} → ${valueText(value)}`);
+    `${name(column)} ${cellText(data, column, recorded.cell(column))} → ${cellText(data, column, value)}`);
   if (changes.size > 3) listed.push(`and ${changes.size - 3} more`);
   const result = (s) => {
     const { prediction } = lastState(s);
