@@ -11,6 +11,7 @@ __version__ = "0.2.0"
 
 # Public name → module. Imported on first use: `import suwr` stays fast and does not import torch.
 _EXPORTS = {
+    "Acquisition": "suwr.estimators.acquisition",
     "Column": "suwr.data.columns",
     "Explanation": "suwr.explanation",
     "Narrative": "suwr.explanation",
@@ -42,6 +43,7 @@ _DEPRECATED = {
 }
 
 __all__ = [
+    "Acquisition",
     "Column",
     "Explanation",
     "Narrative",
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     from suwr import audit, baselines, exact, exceptions, plots
     from suwr.data.columns import Column
     from suwr.data.units import Patches
+    from suwr.estimators.acquisition import Acquisition
     from suwr.estimators.classifier import SUWRClassifier
     from suwr.estimators.io import load
     from suwr.estimators.minimisation import minimisation_report

@@ -12,6 +12,8 @@ __all__ = [
     "ModelOutputError",
     "ProblemTooLargeError",
     "ReceiptError",
+    "SessionError",
+    "StartWarning",
     "StochasticModelWarning",
     "SuwrError",
     "TableError",
@@ -116,6 +118,17 @@ class ReceiptError(SuwrError, ValueError):
     """
 
 
+class SessionError(SuwrError, ValueError):
+    """The JSON of a session is invalid, altered, or of another model; see ``acquire``.
+
+    Examples
+    --------
+    >>> from suwr.exceptions import SessionError
+    >>> issubclass(SessionError, ValueError)
+    True
+    """
+
+
 class MissingExtraError(SuwrError, ImportError):
     """An optional dependency is not installed; the message names the extra that installs it.
 
@@ -180,5 +193,16 @@ class CertificationWarning(UserWarning):
     --------
     >>> from suwr.exceptions import CertificationWarning
     >>> issubclass(CertificationWarning, UserWarning)
+    True
+    """
+
+
+class StartWarning(UserWarning):
+    """Known values start a row in a state that training has not visited; see ``known_at_start``.
+
+    Examples
+    --------
+    >>> from suwr.exceptions import StartWarning
+    >>> issubclass(StartWarning, UserWarning)
     True
     """

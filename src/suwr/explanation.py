@@ -13,24 +13,16 @@ from functools import partial
 from typing import Any, Literal
 
 from suwr._utils.files import check_writable, write_atomic
-from suwr._utils.narration import format_prediction, step_lines
+from suwr._utils.narration import ENDINGS, format_prediction, step_lines
 from suwr._utils.text import format_label, percent, printable
 from suwr.data.descriptions import NO_DESCRIPTION, TableDescription
+from suwr.given import Given
 from suwr.usage import usage_frame
 
-__all__ = ["Explanation", "Narrative", "Step"]
+__all__ = ["ENDINGS", "Explanation", "Narrative", "Step"]
 
 # One probability per class, or a single value.
 Prediction = tuple[float, ...]
-
-# Sentences for the values of `Narrative.ended`; the HTML page uses them too.
-ENDINGS = {
-    "decision": "Stopped by the stopping policy (stop probability {stop}).",
-    "budget": "Stopped after the maximum number of steps.",
-    "abstained": "Abstained: not certain enough after the maximum number of steps.",
-    "everything": "Stopped because all features are revealed.",
-    "open": "Not stopped yet (stop probability {stop}).",
-}
 
 
 @dataclass(frozen=True)
@@ -90,13 +82,14 @@ class Narrative:
     row : int or str
         Position or name of the row.
     start : tuple of float
-        The prediction before any unit is revealed.
+        The prediction before any unit is revealed, except for known values.
     start_stop_probability : float
         ζ_stop(∅).
     steps : tuple of Step
-    ended : {'decision', 'budget', 'abstained', 'everything', 'open'}
+    ended : {'decision', 'budget', 'abstained', 'everything', 'cost', 'unavailable', 'open'}
         Why the rollout ended: by the stopping policy, by ``max_steps`` (without an answer, if the
-        model may abstain), because all units are revealed, or not yet (a session in progress).
+        model may abstain), because all units are revealed, because no further unit is affordable or
+        available, or not yet (a session in progress).
     classes : tuple or None
         Class labels; None for regression.
     n_units : int
@@ -108,6 +101,8 @@ class Narrative:
         part of comparisons, JSON and frames.
     description : suwr.data.descriptions.TableDescription
         How columns, units and values are worded. Not part of comparisons.
+    given : Given or None
+        Known values, unavailable units and the budget; None without any of them.
 
     Examples
     --------
@@ -131,6 +126,7 @@ class Narrative:
     certificate: str = ""
     origin: Any = field(default=None, compare=False, repr=False)
     description: TableDescription = field(default=NO_DESCRIPTION, compare=False, repr=False)
+    given: Given | None = None
 
     @property
     def prediction(self) -> Prediction:
@@ -179,12 +175,15 @@ class Narrative:
             Whether to say where revealed numbers lie among the training values.
         """
         start = self._format(self.start)
-        lines = [f"Row {printable(self.row)}. Before anything is revealed: {start}."]
+        given = self.given or Given()
+        before = f"Before anything {'else ' if given.known else ''}is revealed: {start}."
+        lines = [" ".join([f"Row {printable(self.row)}.", *given.sentences(), before])]
         words = partial(self.description.revealed_text, context=context)
         lines += step_lines(self.steps, self.classes, words)
         final = self._format(self.prediction) if self.classes is None else format_label(self.label)
         lines.append(self.ending)
-        lines.append(f"Predicted {final} from {self.n_used} of {self.n_units} features.")
+        known = f" and {len(given.known)} known in advance" if given.known else ""
+        lines.append(f"Predicted {final} from {self.n_used} of {self.n_units} features{known}.")
         if self.certificate and self.ended != "open":
             lines.append(printable(self.certificate))
         return "\n".join(lines)
@@ -220,8 +219,8 @@ class Narrative:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can represent."""
         state = asdict(replace(self, origin=None, description=NO_DESCRIPTION))
-        del state["origin"], state["description"]
-        return state
+        del state["origin"], state["description"], state["given"]
+        return state if self.given is None else state | {"given": self.given.to_dict()}
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Narrative:
@@ -244,6 +243,7 @@ class Narrative:
             state["row"], tuple(state["start"]), float(state["start_stop_probability"]), steps,
             str(state["ended"]), None if classes is None else tuple(classes), int(state["n_units"]),
             str(state.get("certificate", "")),
+            given=Given.from_dict(state["given"]) if "given" in state else None,
         )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from suwr._utils.optional import require
 from suwr.data.descriptions import NO_DESCRIPTION, TableDescription
 from suwr.explanation import Explanation, Narrative, Prediction, Step
+from suwr.given import Given
 
 __all__ = ["explanation_frame", "read_explanation_frame"]
 
@@ -29,6 +30,9 @@ def explanation_frame(explanation: Explanation) -> Any:
         "certificate": "" if first is None else first.certificate,
         "description": explanation.description.restrict(explanation).to_dict(),
     }
+    if any(n.given is not None for n in explanation):
+        given = {n.row: n.given.to_dict() for n in explanation if n.given is not None}
+        frame.attrs["suwr"]["given"] = given
     return frame
 
 
@@ -41,6 +45,7 @@ def read_explanation_frame(frame: Any) -> list[Narrative]:
         description = TableDescription.from_dict(facts["description"])
     narratives = []
     for row, lines in frame.groupby("row", sort=False):
+        given = facts.get("given", {}).get(row)
         (_, start), *parts = lines.groupby("step", sort=True)
         predictions = [_prediction(start, classes)]
         steps = []
@@ -64,6 +69,7 @@ def read_explanation_frame(frame: Any) -> list[Narrative]:
                 facts["n_units"],
                 facts.get("certificate", ""),
                 description=description,
+                given=None if given is None else Given.from_dict(given),
             )
         )
     return narratives

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import suwr
 from suwr.cli import app
-from suwr.cli.ask import Answer, UnseenError, describe, read_answer
+from suwr.cli.answers import Answer, UnseenError, describe, read_answer
 from suwr.data.encoding import ColumnCode, number_code
 
 try:
@@ -91,6 +91,57 @@ def test_record_holds_narrative_and_session(folder):
     assert len(session["model_sha256"]) == 64
     assert session["began"] <= session["ended"]
     assert [line["value"] for line in session["answers"]] == answers
+
+
+@pytest.mark.filterwarnings("ignore::suwr.exceptions.StartWarning")
+def test_values_known_in_advance_are_not_asked_for(folder):
+    known = ["--known", "[red]colour=RED", "--known", "height=1.5"]
+    done, record = ask(folder, 1.0, "", options=known)
+    assert done.exit_code == 0, done.output
+    assert "Known at the start: [red]colour is red; height is 1.5." in done.output
+    narrative = record["narratives"][0]
+    assert narrative["given"]["known"] == {"[red]colour": "red", "height": 1.5}
+    assert [line["column"] for line in record["session"]["answers"]] in ([], ["weight"])
+
+
+def test_features_that_cannot_be_had(folder):
+    (first, *_) = order(folder)
+    unit = "size" if "height" in first else "[red]colour"
+    rest = {"size": ["red"], "[red]colour": [1.5, 1.0]}[unit]
+    done, record = ask(folder, "unavailable", *rest, "")
+    assert done.exit_code == 0, done.output
+    assert record["session"]["answers"][0] == {"unavailable": unit}
+    assert record["narratives"][0]["given"]["unavailable"] == [unit]
+    assert unit not in [u for step in record["narratives"][0]["steps"] for u in step["revealed"]]
+    again, same = ask(folder, *rest, "", options=["--unavailable", unit])
+    assert again.exit_code == 0, again.output
+    assert same["narratives"] == record["narratives"]
+
+
+def test_a_budget_limits_the_questions(folder):
+    done, record = ask(folder, *["unknown"] * 2, "", options=["--max-cost", "1"])
+    assert done.exit_code == 0, done.output
+    assert len(record["narratives"][0]["steps"]) == 1
+    assert "Maximum cost: 1." in done.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--known", "age=1"], "with a column of the model. Got 'age=1'"),
+        (["--known", "height"], "must be COLUMN=VALUE"),
+        (["--known", "height=tall"], "--known height: Please enter a finite number"),
+        (["--known", "height=undo"], "must be a value"),
+        (["--known", "height=1", "--known", "height=2"], "two values for 'height'"),
+        (["--unavailable", "height"], "no unit 'height'"),
+        (["--max-cost", "-1"], "'max_cost' parameter"),
+    ],
+)
+def test_invalid_options(folder, options, message):
+    done, record = ask(folder, options=options)
+    assert done.exit_code == 1
+    assert message in " ".join(done.output.split())
+    assert record is None
 
 
 def test_unknown_answers_are_missing_values(folder):

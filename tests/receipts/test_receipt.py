@@ -99,8 +99,8 @@ def changed(path, value):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (["format"], 2, "newer suwr"),
-        (["format"], True, "'format' must be 1"),
+        (["format"], 3, "newer suwr"),
+        (["format"], True, "'format' must be 2 with"),
         (["extra"], 1, r"unknown fields \['extra'\]"),
         (["ended"], KeyError, r"missing fields \['ended'\]"),
         (["steps", 0, "extra"], 1, "a step has"),

@@ -7,8 +7,18 @@ from typing import Any
 
 from suwr._utils.text import format_label, format_number, percent
 
-__all__ = ["format_prediction", "step_lines"]
+__all__ = ["ENDINGS", "format_prediction", "step_lines"]
 
+# Sentences for the values of `Narrative.ended`; the HTML page uses them too.
+ENDINGS = {
+    "decision": "Stopped by the stopping policy (stop probability {stop}).",
+    "budget": "Stopped after the maximum number of steps.",
+    "abstained": "Abstained: not certain enough after the maximum number of steps.",
+    "everything": "Stopped because all features are revealed.",
+    "cost": "Stopped because no further feature fits the budget.",
+    "unavailable": "Stopped because no further feature is available.",
+    "open": "Not stopped yet (stop probability {stop}).",
+}
 # Classes that are named in a prediction.
 MAX_CLASSES = 3
 

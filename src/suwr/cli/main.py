@@ -287,6 +287,15 @@ def ask(
         ),
     ] = None,
     no_record: Annotated[bool, typer.Option("--no-record", help="Write no record.")] = False,
+    known: Annotated[
+        list[str] | None, typer.Option(help="Value known in advance, COLUMN=VALUE. Repeatable.")
+    ] = None,
+    unavailable: Annotated[
+        list[str] | None, typer.Option(help="Feature that cannot be had. Repeatable.")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(help="Largest total cost of the questions.")
+    ] = None,
     mean_features: MeanFeatures = None,
     context: Context = True,
 ) -> None:
@@ -299,7 +308,8 @@ def ask(
     from suwr.cli.ask import ask_questions, default_record
 
     path = None if no_record else record or default_record(model)
-    ask_questions(model, path, mean_features, context=context)
+    limits = (known or (), unavailable or (), max_cost)
+    ask_questions(model, path, mean_features, *limits, context=context)
 
 
 @app.command()

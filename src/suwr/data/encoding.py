@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from suwr.data.parsing import ColumnType, parse_cell, parse_column
 from suwr.data.summary import ColumnSummary
 from suwr.data.tables import Table
+from suwr.exceptions import TableError
 
 __all__ = ["ColumnCode", "TableEncoder", "category_code", "number_code"]
 
@@ -123,11 +124,25 @@ class TableEncoder:
         Column names, for error messages.
     codes : list of ColumnCode
         The encoding of each column.
+    unrecorded : bool, default=False
+        Whether a missing value was only not recorded; it is encoded as NaN, which the networks see
+        as hidden (`suwr.nn.inputs.MaskedInputs.reveal`).
     """
 
-    def __init__(self, names: list[str], codes: list[ColumnCode]) -> None:
+    def __init__(self, names: list[str], codes: list[ColumnCode], unrecorded: bool = False) -> None:
         self.names = list(names)
         self.codes = list(codes)
+        self.unrecorded = unrecorded
+
+    def as_unrecorded(self) -> TableEncoder:
+        """Return the encoder of the same table in which missing values were not recorded."""
+        codes = [replace(code, has_missing=False) for code in self.codes]
+        for name, code in zip(self.names, codes, strict=True):
+            if code.categories == () or (code.categories is None and code.summary is None):
+                raise TableError(
+                    f"Column {name!r} has no recorded value. Remove it, or set missing='value'."
+                )
+        return TableEncoder(self.names, codes, unrecorded=True)
 
     @classmethod
     def fit(cls, table: Table, names: list[str], *, joint: bool = False) -> TableEncoder:
@@ -193,7 +208,7 @@ class TableEncoder:
         Returns
         -------
         ndarray of shape (n_rows, n_values)
-            Finite values; NaN at cells that could not be parsed.
+            Finite values; NaN at cells that could not be parsed or were not recorded.
         """
         out = np.zeros((table.n_rows, sum(c.width for c in self.codes)), dtype=np.float32)
         start = 0
@@ -205,6 +220,8 @@ class TableEncoder:
                 self._encode_category(block, code, column)
             if number in table.invalid:
                 block[[cell is not None for cell in table.invalid[number]]] = np.nan
+            if self.unrecorded:
+                block[_is_missing(column)] = np.nan
             start += code.width
         return out
 
@@ -268,7 +285,8 @@ class TableEncoder:
         codes = [c.to_dict() for c in self.codes]
         if len(codes) > MAX_SUMMARIES:
             codes = [{**code, "summary": None} for code in codes]
-        return {"names": self.names, "codes": codes}
+        state = {"names": self.names, "codes": codes}
+        return state | {"unrecorded": True} if self.unrecorded else state
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> TableEncoder:
@@ -284,4 +302,11 @@ class TableEncoder:
             )
             for c in state["codes"]
         ]
-        return cls([str(n) for n in state["names"]], codes)
+        return cls([str(n) for n in state["names"]], codes, bool(state.get("unrecorded", False)))
+
+
+def _is_missing(column: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which cells of a parsed column are missing."""
+    if column.dtype.kind == "f":
+        return np.isnan(column)
+    return np.array([cell is None for cell in column], dtype=bool)

@@ -16,6 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suwr._utils.validation import parameter_error
+from suwr.data.costs import Setups, resolve_costs, resolve_setups
+
 __all__ = ["Patches", "Units", "membership_bytes", "resolve_units"]
 
 BoolArray = NDArray[np.bool_]
@@ -133,11 +136,8 @@ class Patches:
         return math.prod(self.shape)
 
     def _grid(self) -> list[tuple[tuple[int, int, int], tuple[int, int, int]]]:
-        (height, width), (sr, sc), (tr, tc) = (
-            self.shape[:2],
-            _pair(self.size, "size"),
-            _pair(self.stride, "stride"),
-        )
+        height, width = self.shape[:2]
+        (sr, sc), (tr, tc) = _pair(self.size, "size"), _pair(self.stride, "stride")
         return [(r, c) for r in _spans(height, sr, tr) for c in _spans(width, sc, tc)]
 
     @property
@@ -178,11 +178,8 @@ class Patches:
         array([[0, 0, 0, 1],
                [0, 0, 0, 1]])
         """
-        (height, width), sizes, strides = (
-            self.shape[:2],
-            _pair(self.size, "size"),
-            _pair(self.stride, "stride"),
-        )
+        height, width = self.shape[:2]
+        sizes, strides = _pair(self.size, "size"), _pair(self.stride, "stride")
         nearest = []
         for length, size, stride in zip((height, width), sizes, strides, strict=True):
             centres = np.array([centre for centre, _, _ in _spans(length, size, stride)])
@@ -205,12 +202,15 @@ class Units:
         Contribution of each unit to the cost ‖h‖.
     single : bool
         Whether unit *i* is column *i*.
+    setups : Setups or None
+        Costs that the first of several units has in addition.
     """
 
     names: tuple[str, ...]
     membership: BoolArray
     costs: FloatArray
     single: bool = False
+    setups: Setups | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -218,6 +218,17 @@ class Units:
     def columns_of(self, unit: int) -> NDArray[np.intp]:
         """Return the column indices of one unit."""
         return np.flatnonzero(self.membership[unit])
+
+    def total_cost(self, selected: BoolArray | None = None) -> float:
+        """Return the cost of all units, or of the selected ones, ``(n_units,)``."""
+        chosen = np.arange(len(self)) if selected is None else np.flatnonzero(selected)
+        return float(self.cost_of(chosen[None])[0])
+
+    def cost_of(self, order: NDArray[np.intp]) -> FloatArray:
+        """Return the cost of the units that each row acquired, ``(n, …)``; -1 is no unit."""
+        units = order.reshape(len(order), math.prod(order.shape[1:]))
+        paid = np.where(units >= 0, self.costs[np.maximum(units, 0)], 0.0).sum(axis=1)
+        return paid if self.setups is None else paid + self.setups.cost_of(units)
 
 
 def _identity(n: int) -> BoolArray:
@@ -247,8 +258,9 @@ def resolve_units(
     costs: Mapping[str, float] | ArrayLike | None,
     columns: Sequence[str],
     owner: str = "SUWRClassifier",
+    setup_costs: Any = None,
 ) -> Units:
-    """Resolve the ``groups`` and ``costs`` parameters of an estimator.
+    """Resolve the ``groups``, ``costs`` and ``setup_costs`` parameters of an estimator.
 
     Each column that belongs to no group is a unit. Groups must be disjoint; `Patches` may overlap.
 
@@ -262,6 +274,8 @@ def resolve_units(
         Column names.
     owner : str
         Class or function with these parameters, for error messages.
+    setup_costs : mapping or None
+        See `suwr.data.costs.resolve_setups`.
 
     Returns
     -------
@@ -276,7 +290,10 @@ def resolve_units(
     """
     names, membership = _members(groups, list(columns), owner)
     single = groups is None or np.array_equal(membership, _identity(len(columns)))
-    return Units(names, membership, _resolve_costs(costs, names, owner), single)
+    if setup_costs is not None and isinstance(groups, Patches):
+        raise parameter_error("setup_costs", owner, "None with Patches", setup_costs)
+    setups = resolve_setups(setup_costs, names, owner)
+    return Units(names, membership, resolve_costs(costs, names, owner), single, setups)
 
 
 def _members(groups: Any, columns: list[str], owner: str) -> tuple[tuple[str, ...], BoolArray]:
@@ -357,44 +374,3 @@ def _named_groups(groups: Any, columns: list[str], owner: str) -> dict[str, list
             raise ValueError(f"{expected} Got a column twice in the group {name!r} instead.")
         named[str(name)] = numbers
     return named
-
-
-def _resolve_costs(costs: Any, names: tuple[str, ...], owner: str) -> FloatArray:
-    if costs is None:
-        return np.ones(len(names))
-    if isinstance(costs, Mapping):
-        known = set(names)
-        unknown = [name for name in costs if name not in known]
-        if unknown:
-            raise ValueError(
-                f"The 'costs' parameter of {owner} must name units. "
-                f"Got {unknown[0]!r} instead; units are {_shorten(names)}."
-            )
-        values = [costs.get(name, 1.0) for name in names]
-    else:
-        values = costs
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"The 'costs' parameter of {owner} must hold numbers. Got {costs!r} instead."
-        ) from None
-    if array.shape != (len(names),):
-        raise ValueError(
-            f"The 'costs' parameter of {owner} must hold one cost per unit, {len(names)} in all. "
-            f"Got shape {array.shape} instead."
-        )
-    bad = ~(np.isfinite(array) & (array >= 0))
-    if bad.any():
-        first = int(np.flatnonzero(bad)[0])
-        raise ValueError(
-            f"The 'costs' parameter of {owner} must hold finite numbers of at least 0. "
-            f"Got {array[first]} for {names[first]!r} instead."
-        )
-    return array
-
-
-def _shorten(names: Sequence[str], most: int = 8) -> str:
-    """List the first few names."""
-    shown = ", ".join(repr(n) for n in names[:most])
-    return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"

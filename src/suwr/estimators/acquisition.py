@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from suwr.data.parsing import EXPECTED, INVALID, describe_cell
 from suwr.data.tables import Table
 from suwr.estimators.identity import ModelIssuer
+from suwr.estimators.session_input import (
+    StoredSession,
+    check_answer,
+    check_unit,
+    read_revision,
+    read_session,
+    read_value,
+    session_json,
+)
+from suwr.estimators.starts import starts_of, stop_reasons
+from suwr.exceptions import SessionError
 from suwr.explanation import Narrative, Step
-from suwr.nn.rollout import Policy
+from suwr.given import Given
+from suwr.nn.rollout import Policy, Trace
+from suwr.nn.starts import acquire_units
 from suwr.receipts import Origin
 
 __all__ = ["Acquisition"]
@@ -22,27 +36,51 @@ __all__ = ["Acquisition"]
 class Acquisition:
     """A session that requests features one unit at a time; ``acquire`` starts it.
 
-    Its decisions are exactly those that ``explain`` reports for the complete row.
+    Its decisions are exactly those that ``explain`` reports for the complete row. A method that
+    raises an exception leaves the session as it was.
 
     Attributes
     ----------
     next_unit : str or None
         The unit to acquire next; None if the policy has stopped.
+    next_units : tuple of str
+        The requested units; several if the model has ``units_per_step > 1``.
     next_columns : tuple of str
         The columns that the next call of `observe` must provide.
+    given : Given
+        Values known at the start, units that cannot be had, and the budget.
     description : suwr.data.descriptions.TableDescription
         How columns, units and values are worded.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from suwr import Acquisition, SUWRClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = SUWRClassifier(max_epochs=2, random_state=0).fit(X, y)
+    >>> session = clf.acquire(max_cost=2)
+    >>> while not session.done:
+    ...     _ = session.observe({name: 1.5 for name in session.next_columns})
+    >>> session.cost <= 2
+    True
+    >>> Acquisition.from_json(session.to_json(), clf).known == session.known
+    True
     """
 
-    def __init__(self, model: Any, policy: Policy) -> None:
+    def __init__(self, model: Any, policy: Policy, given: Given | None = None) -> None:
         self._model = model
         self._policy = policy
-        self._known: dict[str, Any] = {}
+        self._issuer = ModelIssuer(model, policy)
+        self.given = given or Given()
+        self._starts = starts_of(model, [self.given]) if self.given else None
+        self._answers: list[dict[str, Any]] = []  # of each step
+        self._unused: dict[str, Any] = {}  # answers from before a revision
+        self._continued: set[int] = set()  # numbers of steps before which `go_on` was called
         self._steps: list[Step] = []
         self._margins: list[float] = []
-        self._certificate = model._certificate_sentence()
+        self._spent: list[float] = [0.0]  # before each step
         self.description = model._description()
-        self._evaluate(0)
+        self._evaluate()
         self._start = self._state
 
     @property
@@ -52,8 +90,21 @@ class Acquisition:
 
     @property
     def known(self) -> dict[str, Any]:
-        """The observed values by column."""
-        return dict(self._known)
+        """The values by column: those known at the start, and the observed ones."""
+        answers = (answer.items() for answer in self._answers)
+        return {**self.given.known, **{name: value for part in answers for name, value in part}}
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps so far."""
+        return tuple(self._steps)
+
+    @property
+    def cost(self) -> float:
+        """Cost of the acquired units."""
+        number = self._model.units_.names.index
+        units = [number(unit) for step in self._steps for unit in step.units]
+        return float(self._model.units_.cost_of(np.array(units, dtype=np.intp)[None])[0])
 
     @property
     def prediction(self) -> NDArray[np.float64] | float:
@@ -81,22 +132,73 @@ class Acquisition:
         """
         if self.done:
             raise ValueError("The policy has stopped: no unit is requested.")
-        missing = [name for name in self.next_columns if name not in values]
-        extra = [name for name in values if name not in self.next_columns]
-        if missing or extra:
-            raise ValueError(
-                f"'values' must have exactly the columns {list(self.next_columns)}. "
-                f"Got {list(values)} instead."
-            )
-        read = {name: self._read(name, values[name]) for name in self.next_columns}
-        before, requested = self._state[1], self._requested
-        self._known.update(read)
-        self._evaluate(len(self._steps) + 1)
+        check_answer(self._model, values, self.next_columns, self.known)
+        read = {name: read_value(self._model, name, values[name]) for name in self.next_columns}
+        before, requested, cost = self._state[1], self._requested, self._requested_cost
+        self._answers.append(read)
+        self._spent.append(self._spent[-1] + cost)
+        self._evaluate()
+        known = self.known
         revealed = {
-            self._model.units_.names[u]: {name: self._known[name] for name in self._columns_of(u)}
+            self._model.units_.names[u]: {name: known[name] for name in self._columns_of(u)}
             for u in requested
         }
         self._steps.append(Step(revealed, self._state[0], before, self._state[1]))
+        if self._unused and not self.done and self._unused.keys() >= set(self.next_columns):
+            self.observe({name: self._unused.pop(name) for name in self.next_columns})
+        return self
+
+    def revise(self, values: Mapping[str, Any]) -> Acquisition:
+        """Change answers that were given before.
+
+        The session is replayed from there. Later answers are used again wherever the policy still
+        requests them; the others are kept until it does.
+
+        Parameters
+        ----------
+        values : mapping
+            From columns of ``known`` to their new values.
+
+        Returns
+        -------
+        self
+        """
+        known = self.known
+        new = read_revision(self._model, values, known)
+        start = {name: new.get(name, value) for name, value in self.given.known.items()}
+        changed = [n for n, answer in enumerate(self._answers) if not new.keys().isdisjoint(answer)]
+        first = min(changed, default=0) if start == self.given.known else 0
+        self._become(
+            self._replayed(
+                replace(self.given, known=start),
+                {**self._unused, **known, **new},
+                {n for n in self._continued if n <= first},
+            )
+        )
+        return self
+
+    def unavailable(self, unit: str) -> Acquisition:
+        """State that a unit cannot be acquired; the policy goes on with the best of the rest.
+
+        This is leak-free as long as it does not depend on values that are not revealed.
+
+        Parameters
+        ----------
+        unit : str
+            A unit that is not revealed: the requested one, or any other.
+
+        Returns
+        -------
+        self
+        """
+        check_unit(self._model, unit)
+        if unit in self.given.unavailable:
+            return self
+        columns = self._columns_of(self._model.units_.names.index(unit))
+        if any(unit in step.units for step in self._steps) or set(columns) <= set(self.known):
+            raise ValueError(f"{unit!r} is revealed already: it cannot be unavailable.")
+        given = replace(self.given, unavailable=(*self.given.unavailable, unit))
+        self._become(self._replayed(given, {**self._unused, **self.known}, self._continued))
         return self
 
     def undo(self) -> Acquisition:
@@ -108,10 +210,11 @@ class Acquisition:
         """
         if not self._steps:
             raise ValueError("There is no observation to undo.")
-        self._steps.pop()
-        kept = {name for step in self._steps for name in step.columns}
-        self._known = {name: value for name, value in self._known.items() if name in kept}
-        self._evaluate(len(self._steps))
+        for history in (self._steps, self._answers, self._spent):
+            history.pop()
+        self._continued = {n for n in self._continued if n < len(self._steps)}
+        self._unused = {}
+        self._evaluate()
         return self
 
     def go_on(self) -> Acquisition:
@@ -125,12 +228,10 @@ class Acquisition:
         """
         if not self.done:
             raise ValueError("The policy has not stopped: it has requested a unit.")
-        spent = len(self._steps) >= self._model.max_steps_
-        if spent or self._exhausted:
+        if len(self._steps) >= self._model.max_steps_ or self._exhausted:
             raise ValueError("No unit is left to request within 'max_steps'.")
+        self._continued.add(len(self._steps))
         self._request(self._best)
-        # A certificate is for rows that stop where the policy does.
-        self._certificate = ""
         return self
 
     def narrative(self, row: int | str = "asked") -> Narrative:
@@ -141,68 +242,137 @@ class Acquisition:
         row : int or str, default="asked"
             Label of the row.
         """
-        model = self._model
-        if not self.done:
-            ended = "open"
-        elif self._exhausted:
-            ended = "everything"
-        else:
-            ended = model._budget_ending() if len(self._steps) == model.max_steps_ else "decision"
+        model, given = self._model, self.given or None
+        # A certificate is for rows that start from nothing and stop where the policy does.
+        free = given is None and not self._continued
         return Narrative(
-            row, self._start[1], self._start[0], tuple(self._steps), ended,
-            model._class_labels(), len(model.units_), self._certificate,
-            Origin(ModelIssuer(model, self._policy), tuple(self._margins)), self.description,
+            row, self._start[1], self._start[0], tuple(self._steps),
+            self._ending() if self.done else "open",
+            model._class_labels(), len(model.units_), model._certificate_sentence() if free else "",
+            Origin(self._issuer, tuple(self._margins)), self.description, given,
         )  # fmt: skip
+
+    def to_json(self) -> str:
+        """Return the session as JSON, for `from_json`; it contains the answers."""
+        return session_json(
+            StoredSession(
+                self._issuer.model,
+                self._policy.condition,
+                self.given,
+                tuple(self._answers),
+                tuple(sorted(self._continued)),
+                self._unused,
+            )
+        )
+
+    @classmethod
+    def from_json(cls, text: str | bytes, model: Any) -> Acquisition:
+        """Restore a session; every answer is validated, and every decision is made again.
+
+        Parameters
+        ----------
+        text : str or bytes
+            The output of `to_json`.
+        model : estimator
+            The fitted model that the session was started with.
+
+        Raises
+        ------
+        suwr.exceptions.SessionError
+            The text is not a session, or not one of this model.
+        """
+        stored = read_session(text, model)
+        policy = model._policy_at()
+        policy = policy if stored.condition is None else policy.at(stored.condition)
+        session = cls(model, policy, stored.given)
+        for number, answer in enumerate((*stored.answers, None), start=1):
+            try:
+                if number - 1 in stored.continued:
+                    session.go_on()
+                if answer is not None:
+                    session.observe(answer)
+            except ValueError as error:
+                raise SessionError(f"The session is invalid at step {number}: {error}") from None
+        session._unused = stored.unused
+        return session
+
+    # Replays.
+
+    def _replayed(
+        self, given: Given, answers: Mapping[str, Any], continued: Iterable[int]
+    ) -> Acquisition:
+        """Return a session with these answers, as far as the policy requests them."""
+        fresh, left = Acquisition(self._model, self._policy, given), dict(answers)
+        for name in given.known:
+            left.pop(name, None)
+        steps = set(continued)
+        while True:
+            n = len(fresh._steps)
+            if fresh.done and n in steps and n < self._model.max_steps_ and not fresh._exhausted:
+                fresh.go_on()
+            if fresh.done or not left.keys() >= set(fresh.next_columns):
+                fresh._unused = left
+                return fresh
+            fresh.observe({name: left.pop(name) for name in fresh.next_columns})
+
+    def _become(self, other: Acquisition) -> None:
+        # A single assignment: the session is either the old one or the new one.
+        self.__dict__ = other.__dict__
 
     def _columns_of(self, unit: int) -> tuple[str, ...]:
         names = self._model.encoder_.names
         return tuple(names[c] for c in self._model.units_.columns_of(unit))
 
-    def _read(self, name: str, value: Any) -> Any:
-        """Parse one value by the type of its column."""
-        code = self._model.encoder_.codes[self._model.encoder_.names.index(name)]
-        read = code.parse(value)
-        if read is INVALID:
-            raise ValueError(
-                f"The value of {name!r} must be {EXPECTED[code.type]} or None. "
-                f"Got {describe_cell(value)} instead."
-            )
-        if isinstance(read, float) and read.is_integer() and abs(read) < 2**53:
-            return int(read)
-        return read
+    # Decisions.
 
-    def _evaluate(self, n_steps: int) -> None:
-        """Evaluate the policy and the predictor in the current state."""
-        model = self._model
-        policy, names = self._policy, model.encoder_.names
+    def _ending(self) -> str:
+        trace = Trace(
+            self._encoded()[1].cpu().numpy(),
+            np.zeros((1, len(self._steps), 1), dtype=np.intp),
+            np.array(self._spent[-1:]),
+        )
+        return stop_reasons(self._model, self._policy, trace, self._starts)[0]
+
+    def _encoded(self) -> tuple[Tensor, Tensor]:
+        """The encoded row and its mask."""
+        model, known = self._model, self.known
         columns: list[NDArray[Any]] = []
-        for name, code in zip(names, model.encoder_.codes, strict=True):
-            value = self._known.get(name)
+        for name, code in zip(model.encoder_.names, model.encoder_.codes, strict=True):
+            value = known.get(name)
             if code.categories is None:
                 columns.append(np.array([np.nan if value is None else float(value)]))
             else:
                 columns.append(np.array([value], dtype=object))
         values = model._encode(Table(columns, 1))
-        mask = torch.tensor([[name in self._known for name in names]], device=values.device)
+        mask = [[name in known for name in model.encoder_.names]]
+        return values, torch.tensor(mask, device=values.device)
+
+    def _evaluate(self) -> None:
+        """Evaluate the policy and the predictor in the current state."""
+        model, policy, n_steps = self._model, self._policy, len(self._answers)
+        values, mask = self._encoded()
+        spent = torch.tensor(self._spent[-1:], dtype=torch.float64, device=values.device)
         with torch.inference_mode():
-            decision = policy.decide(values, mask)
+            decision = policy.decide(values, mask, starts=self._starts, spent=spent)
             prediction = policy.predict(values, mask).cpu().numpy()
-        spent = n_steps >= policy.max_steps
-        probability = 1.0 if spent else float(decision.stop_probability[0])
-        margin = float("inf") if spent else float(decision.margin(policy.units_per_step)[0])
+            best, revealed = acquire_units(
+                policy.inputs, decision, mask, policy.units_per_step, None, self._starts, spent
+            )
+        full = n_steps >= policy.max_steps
+        probability = 1.0 if full else float(decision.stop_probability[0])
+        margin = float("inf") if full else float(decision.margin(policy.units_per_step)[0])
         self._margins[n_steps:] = [margin]
         self._exhausted = not bool(decision.available.any())
         shown = model._in_user_units(prediction)[0]
         self._state = (probability, tuple(float(p) for p in shown))
-        best = decision.best(policy.units_per_step)[0].tolist()
-        self._best = [u for u in best if u >= 0]
+        self._best = [u for u in best[0].tolist() if u >= 0]
+        self._requested_cost = float(revealed.cost[0])
         self._request([] if probability >= 0.5 else self._best)
 
     def _request(self, units: list[int]) -> None:
-        self._requested = units
-        self.next_unit = " + ".join(self._model.units_.names[u] for u in units) or None
+        self._requested, known = units, self.known
+        self.next_units = tuple(self._model.units_.names[u] for u in units)
+        self.next_unit = " + ".join(self.next_units) or None
         self.next_columns = tuple(
-            dict.fromkeys(
-                name for u in units for name in self._columns_of(u) if name not in self._known
-            )
+            dict.fromkeys(name for u in units for name in self._columns_of(u) if name not in known)
         )

@@ -68,6 +68,9 @@ class BaseSUWR(CertifiableModel):
         "training": [None, TrainingConfig, Mapping],
         "checkpoint": [None, str, os.PathLike],
         "predictor": None,
+        "known_at_start": None,
+        "setup_costs": None,
+        "missing": [Options("value", "unrecorded")],
         "columns": [None, Mapping],
     }
 
@@ -84,7 +87,10 @@ class BaseSUWR(CertifiableModel):
         max_steps: int | None = None,
         groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
         costs: Mapping[str, float] | ArrayLike | None = None,
+        setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None,
         units_per_step: int = 1,
+        known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None,
+        missing: Literal["value", "unrecorded"] = "value",
         hidden_size: int = 128,
         n_layers: int = 3,
         n_predictors: int | Literal["auto"] = "auto",
@@ -105,7 +111,10 @@ class BaseSUWR(CertifiableModel):
         self.max_steps = max_steps
         self.groups = groups
         self.costs = costs
+        self.setup_costs = setup_costs
         self.units_per_step = units_per_step
+        self.known_at_start = known_at_start
+        self.missing = missing
         self.hidden_size = hidden_size
         self.n_layers = n_layers
         self.n_predictors = n_predictors
@@ -246,10 +255,8 @@ class BaseSUWR(CertifiableModel):
         check_sparsity_weight(self.sparsity_weight, self.trainer, type(self).__name__)
         check_predictor(self)
         self._training_config()
-        if self.n_predictors != "auto" and self.n_predictors % 2:
-            raise parameter_error(
-                "n_predictors", type(self).__name__, "an even number", self.n_predictors
-            )
+        if (n := self.n_predictors) != "auto" and n % 2:
+            raise parameter_error("n_predictors", type(self).__name__, "an even number", n)
         image_shape(self.network, self.groups)
 
     def _training_config(self) -> TrainingConfig:
@@ -281,13 +288,10 @@ class BaseSUWR(CertifiableModel):
     ) -> None:
         """Store the result of training."""
         if not all(bool(torch.isfinite(weight).all()) for weight in network.state_dict().values()):
-            raise FloatingPointError(
-                "Training diverged: the weights of the networks are not finite."
-            )
-        device = torch.device(self.device_)
+            raise FloatingPointError("Training diverged: the weights are not finite.")
         self.history_, self.choices_ = history, plan.choices
         selectable = None if plan.screening is None else plan.screening.kept.cpu().numpy()
-        self._install(self.encoder_, self.units_, device, network, selectable)
+        self._install(self.encoder_, self.units_, torch.device(self.device_), network, selectable)
         weight, unit = self.sparsity_weight_ / self.constant_loss_, self.constant_loss_
         comparison = compare_held_out(
             self.policy_, data.loss, data.rows, data.validation, weight, unit
@@ -306,11 +310,9 @@ class BaseSUWR(CertifiableModel):
     def _settings(self, data: TrainingData, trainer: Trainer, n_units: int) -> Settings:
         """Return the settings of this fit; λ is in units of the best constant prediction's loss."""
         unit, given = self.constant_loss_, self.sparsity_weight
-        weight = (
-            (given[0] / unit, given[1] / unit)
-            if isinstance(given, tuple | list)
-            else self.sparsity_weight_ / unit
-        )
+        weight: float | tuple[float, float] = self.sparsity_weight_ / unit
+        if isinstance(given, tuple | list):
+            weight = (given[0] / unit, given[1] / unit)
         return trainer.configure(
             self._training_config(),
             sparsity_weight=weight,
@@ -345,8 +347,7 @@ class BaseSUWR(CertifiableModel):
     def _identity(self, data: TrainingData, *ignored: str) -> str:
         """Return a digest of the rows and of all parameters except the ``ignored`` ones."""
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in ignored}
-        rows = [*vars(data.rows).values(), *vars(data.validation).values()]
-        return fingerprint(parameters, rows)
+        return fingerprint(parameters, [*vars(data.rows).values(), *vars(data.validation).values()])
 
     def _install(
         self,

@@ -223,6 +223,13 @@ def policy_digest(model: Any) -> str:
         "stop_odds": policy.stop_odds,
         "output": _output_facts(model),
     }  # fmt: skip
+    # Digests of certificates from before these existed stay valid.
+    if units.setups is not None:
+        facts["setups"] = [units.setups.costs.tolist(), units.setups.of_unit.tolist()]
+    if policy.inputs.known is not None:
+        facts["known"] = policy.inputs.known.tolist()
+    if model.encoder_.unrecorded:
+        facts["unrecorded"] = True
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode())
     for name, tensor in sorted(policy.network.state_dict().items()):
         digest.update(name.encode())

@@ -29,6 +29,7 @@ from suwr.estimators.stopping_family import Calibration, Candidate, calibrate, o
 from suwr.exceptions import CertificationWarning
 from suwr.nn.paths import NEVER, never_stopping
 from suwr.nn.rollout import Policy
+from suwr.nn.starts import Starts
 
 if TYPE_CHECKING:
     from suwr.estimators.base import BaseSUWR
@@ -134,7 +135,8 @@ def certify(model: BaseSUWR, X: Any, y: Any, groups: ArrayLike | None, request: 
         candidate = family[start + place]
         policy = paths[candidate.path].stopping_at(candidate.threshold)
         # Rounding may move a row to the other side of the threshold.
-        found = tests.outcome(candidate, policy.rollout(values).n_steps)
+        trace = policy.rollout(values, starts=Starts.usual(policy.inputs, len(values)))
+        found = tests.outcome(candidate, trace.n_steps)
         if found.p_value <= 1 - request.confidence:
             return _finish(model, request, labels, tests, paths[candidate.path], candidate, policy,
                            found)  # fmt: skip
@@ -221,7 +223,7 @@ def _certificate(
         empirical_risk=0.0,
         p_value=0.0,
         mean_cost=0.0,
-        full_cost=float(model.units_.costs[model.selectable_units_].sum()),
+        full_cost=model.units_.total_cost(model.selectable_units_),
         rule=tests.paths[0].rule,
         threshold=0.0,
         tolerance=None if request.tolerance is None else float(request.tolerance),

@@ -47,8 +47,20 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         column that is in no group is a unit of its own.
     costs : None, mapping or array-like, default=None
         Cost of each unit in the penalty λ · cost; 1 unless given.
+    setup_costs : None or mapping, default=None
+        Costs that the first of several units has in addition, such as a blood draw:
+        ``{"draw": (5.0, ["glucose", "insulin"])}``. Not with `Patches`.
     units_per_step : int, default=1
         Number of units that one step reveals.
+    known_at_start : None, list of str, mapping of str to float or bool array, default=None
+        Columns that every row knows at the start, at no cost; the probability that each is known,
+        independently of the others; or masks (n_masks, d), one of which is drawn for each row. The
+        policy is trained to start from there. Columns that are always known need not be named in
+        ``known`` when the model is used on tables.
+    missing : {'value', 'unrecorded'}, default='value'
+        'value': missing is a value that a feature can have. 'unrecorded': the cell was not
+        recorded, but could be acquired. Training does not reveal it in that row, and the policy may
+        ask for it; a cell that turns out to be missing then reveals nothing.
     hidden_size, n_layers : int, default=128, 3
         Width and number of the hidden layers of each network.
     n_predictors : int or 'auto', default='auto'
@@ -172,7 +184,10 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         max_steps: int | None = None,
         groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
         costs: Mapping[str, float] | ArrayLike | None = None,
+        setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None,
         units_per_step: int = 1,
+        known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None,
+        missing: Literal["value", "unrecorded"] = "value",
         hidden_size: int = 128,
         n_layers: int = 3,
         n_predictors: int | Literal["auto"] = "auto",
@@ -191,39 +206,24 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
     ) -> None:
         super().__init__(
-            sparsity_weight=sparsity_weight,
-            max_steps=max_steps,
-            groups=groups,
-            costs=costs,
-            units_per_step=units_per_step,
-            hidden_size=hidden_size,
-            n_layers=n_layers,
-            n_predictors=n_predictors,
-            max_epochs=max_epochs,
-            batch_size=batch_size,
-            validation_fraction=validation_fraction,
-            trainer=trainer,
-            network=network,
-            predictor=predictor,
-            training=training,
-            checkpoint=checkpoint,
-            columns=columns,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
+            sparsity_weight=sparsity_weight, max_steps=max_steps, groups=groups, costs=costs,
+            setup_costs=setup_costs, units_per_step=units_per_step,
+            known_at_start=known_at_start, missing=missing, hidden_size=hidden_size,
+            n_layers=n_layers, n_predictors=n_predictors, max_epochs=max_epochs,
+            batch_size=batch_size, validation_fraction=validation_fraction, trainer=trainer,
+            network=network, predictor=predictor, training=training, checkpoint=checkpoint,
+            columns=columns, device=device, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
         self.class_weight = class_weight
 
     def _check_parameters(self) -> None:
         """See `TableModel`."""
         super()._check_parameters()
-        if isinstance(self.class_weight, Mapping):
-            positive = Interval(Real, 0, None, closed="neither")
-            for label, weight in self.class_weight.items():
-                if weight not in positive:
-                    expected = "a dict of positive weights"
-                    given = {label: weight}
-                    raise parameter_error("class_weight", type(self).__name__, expected, given)
+        positive, owner = Interval(Real, 0, None, closed="neither"), type(self).__name__
+        for item in self.class_weight.items() if isinstance(self.class_weight, Mapping) else ():
+            if item[1] not in positive:
+                expected = "a dict of positive weights"
+                raise parameter_error("class_weight", owner, expected, dict([item]))
 
     def fit(
         self,
@@ -268,22 +268,36 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         *,
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
+        known: Any = None,
+        available: Any = None,
+        max_cost: Any = None,
+        exactly: Any = None,
     ) -> NDArray[np.float64]:
-        """Predict class probabilities from the selected features.
-
-        With ``class_weight``, they are those of the weighted rows.
+        """Predict class probabilities from the selected features; see also ``class_weight``.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
         sparsity_weight, mean_features : float, optional
             As in `select`.
+        known, available, max_cost, exactly
+            As in `select`.
 
         Returns
         -------
         ndarray of shape (n, n_classes)
         """
-        return normalize_probabilities(self._predict_final(X, sparsity_weight, mean_features))
+        return normalize_probabilities(
+            self._predict_final(
+                X,
+                sparsity_weight,
+                mean_features,
+                known=known,
+                available=available,
+                max_cost=max_cost,
+                exactly=exactly,
+            )
+        )
 
     def predict_log_proba(
         self,
@@ -291,6 +305,10 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         *,
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
+        known: Any = None,
+        available: Any = None,
+        max_cost: Any = None,
+        exactly: Any = None,
     ) -> NDArray[np.float64]:
         """Return the logarithms of the class probabilities; see `predict_proba`.
 
@@ -299,13 +317,21 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         X : array-like or data frame of shape (n, d)
         sparsity_weight, mean_features : float, optional
             As in `select`.
+        known, available, max_cost, exactly
+            As in `select`.
 
         Returns
         -------
         ndarray of shape (n, n_classes)
         """
         probability = self.predict_proba(
-            X, sparsity_weight=sparsity_weight, mean_features=mean_features
+            X,
+            sparsity_weight=sparsity_weight,
+            mean_features=mean_features,
+            known=known,
+            available=available,
+            max_cost=max_cost,
+            exactly=exactly,
         )
         # Single precision may round a probability to zero.
         return np.log(np.maximum(probability, np.finfo(np.float64).tiny))
@@ -316,6 +342,10 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         *,
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
+        known: Any = None,
+        available: Any = None,
+        max_cost: Any = None,
+        exactly: Any = None,
     ) -> NDArray[Any]:
         """Predict the most probable class of each row from the selected features.
 
@@ -324,12 +354,22 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         X : array-like or data frame of shape (n, d)
         sparsity_weight, mean_features : float, optional
             As in `select`.
+        known, available, max_cost, exactly
+            As in `select`.
 
         Returns
         -------
         ndarray of shape (n,)
         """
-        probability = self._predict_final(X, sparsity_weight, mean_features)
+        probability = self._predict_final(
+            X,
+            sparsity_weight,
+            mean_features,
+            known=known,
+            available=available,
+            max_cost=max_cost,
+            exactly=exactly,
+        )
         return self.classes_[probability.argmax(axis=1)]
 
     def score(

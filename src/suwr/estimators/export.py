@@ -56,6 +56,10 @@ def export_model(model: SequentialModel, policy: Policy) -> PageModel:
     UnsupportedModelError
         The model has a network or a loss that cannot be exported.
     """
+    if policy.inputs.known is not None or policy.inputs.unrecorded:
+        raise UnsupportedModelError(
+            "A page cannot run models with 'known_at_start' or missing='unrecorded'."
+        )
     weights: Weights = []
     description = {
         "format": FORMAT,

@@ -16,6 +16,7 @@ from suwr._utils.validation import Interval, check_real
 from suwr.estimators.evaluation import Evaluation, Outcome, evaluate_outcome
 from suwr.estimators.regression_target import RegressionTarget
 from suwr.nn.rollout import Policy, Trace
+from suwr.nn.starts import training_starts
 from suwr.training.data import Rows
 
 if TYPE_CHECKING:
@@ -48,9 +49,7 @@ def evaluate_rows(
     for values, trace in model._rollouts(table, policy):
         mask = torch.as_tensor(trace.mask, device=values.device)
         predictions.append(policy.predict(values, mask).cpu().numpy())
-        order = trace.order.reshape(len(values), -1)
-        paid = np.where(order >= 0, model.units_.costs[np.maximum(order, 0)], 0.0)
-        costs.append(paid.sum(axis=1))
+        costs.append(model.units_.cost_of(trace.order))
     own = _outcome(model, np.concatenate(predictions), np.concatenate(costs))
     return _evaluate(model, target, own, _all_features(model, table, policy), weight, confidence)
 
@@ -61,17 +60,16 @@ def record_held_out(model: SequentialModel, rows: Rows) -> None:
     effects = np.zeros(len(model.units_))
     with torch.no_grad():
         for _, part in rows.blocks():
-            trace = policy.rollout(part.values, record=True)
+            starts = training_starts(policy.inputs, part.values)
+            trace = policy.rollout(part.values, record=True, starts=starts)
             effects += _unit_effects(model, trace)
             mask = torch.as_tensor(trace.mask, device=policy.device)
             values.append(policy.predict(part.values, mask).cpu().numpy())
             masked.append(policy.predict(part.values, torch.ones_like(mask)).cpu().numpy())
-            order = trace.order.reshape(len(part), -1)
-            paid = np.where(order >= 0, model.units_.costs[np.maximum(order, 0)], 0.0)
-            costs.append(paid.sum(axis=1))
+            costs.append(model.units_.cost_of(trace.order))
     truth = rows.targets.cpu().numpy()
     target = truth.argmax(axis=1) if _is_classifier(model) else model._in_user_units(truth)[:, 0]
-    total = np.full(len(rows), float(model.units_.costs.sum()))
+    total = np.full(len(rows), model.units_.total_cost())
     own = _outcome(model, np.concatenate(values), np.concatenate(costs))
     everything = _outcome(model, np.concatenate(masked), total)
     weight = rows.weight.cpu().numpy().astype(np.float64)
@@ -121,7 +119,7 @@ def _all_features(model: SequentialModel, table: Table, policy: Policy) -> Outco
         values = model._encode(rows)
         mask = torch.ones((len(values), model.n_features_in_), dtype=torch.bool)
         parts.append(policy.predict(values, mask.to(values.device)).cpu().numpy())
-    total = np.full(table.n_rows, float(model.units_.costs.sum()))
+    total = np.full(table.n_rows, model.units_.total_cost())
     return _outcome(model, np.concatenate(parts), total)
 
 

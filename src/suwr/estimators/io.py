@@ -208,14 +208,15 @@ def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> BaseSUW
         or (a.informed and a.n_outputs < 2)
         # Before the patches are enumerated: a forged shape may have 10¹² of them.
         or (isinstance(model.groups, Patches) and model.groups.n_columns != a.n_columns)
+        or encoder.unrecorded != (model.missing == "unrecorded")
     ):
         raise ModelFileError("Its parts are inconsistent.")
     own = None if external is None else restore_predictor(model, encoder, external)
     network = _make_network(a, tensors, own)
-    problem = _too_large(model, a)
-    if problem is not None:
+    if (problem := _too_large(model, a)) is not None:
         raise ModelFileError(problem)
-    units = resolve_units(model.groups, model.costs, encoder.names, type(model).__name__)
+    setups, kind = model.setup_costs, state["kind"]
+    units = resolve_units(model.groups, model.costs, encoder.names, kind, setups)
     if len(units) != a.n_units:
         raise ModelFileError("Its parts are inconsistent.")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -187,8 +187,7 @@ def _decide(
         mask = torch.as_tensor(trace.mask, device=values.device)
         predictions.append(model._in_user_units(policy.predict(values, mask).cpu().numpy()))
         masks.append(trace.mask)
-        order = trace.order.reshape(len(values), trace.order.shape[1] * trace.order.shape[2])
-        costs.append(np.where(order >= 0, model.units_.costs[np.maximum(order, 0)], 0).sum(axis=1))
+        costs.append(model.units_.cost_of(trace.order))
     return np.concatenate(masks), np.concatenate(predictions), np.concatenate(costs)
 
 

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from suwr.data.parsing import is_missing
 from suwr.data.tables import column_names, is_frame, raw_columns, select_columns
 from suwr.nn.rollout import Trace
+from suwr.nn.starts import Starts
 
 if TYPE_CHECKING:
     from suwr.estimators.base import BaseSUWR
@@ -126,7 +127,9 @@ def poison_check(model: BaseSUWR, X: Any, random_state: Any = None) -> PoisonRep
 
 
 def _rollout(model: BaseSUWR, X: Any) -> Trace:
-    return model.policy_.rollout(model._encode(model._read(X)), record=True)
+    values = model._encode(model._read(X))
+    starts = Starts.usual(model.policy_.inputs, len(values))
+    return model.policy_.rollout(values, record=True, starts=starts)
 
 
 def _differs(one: Trace, two: Trace) -> NDArray[np.bool_]:

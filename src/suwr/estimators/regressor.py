@@ -87,7 +87,10 @@ default='squared_error'
         max_steps: int | None = None,
         groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
         costs: Mapping[str, float] | ArrayLike | None = None,
+        setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None,
         units_per_step: int = 1,
+        known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None,
+        missing: Literal["value", "unrecorded"] = "value",
         hidden_size: int = 128,
         n_layers: int = 3,
         n_predictors: int | Literal["auto"] = "auto",
@@ -109,27 +112,14 @@ default='squared_error'
         quantile: float | None = None,
     ) -> None:
         super().__init__(
-            sparsity_weight=sparsity_weight,
-            max_steps=max_steps,
-            groups=groups,
-            costs=costs,
-            units_per_step=units_per_step,
-            hidden_size=hidden_size,
-            n_layers=n_layers,
-            n_predictors=n_predictors,
-            max_epochs=max_epochs,
-            batch_size=batch_size,
-            validation_fraction=validation_fraction,
-            trainer=trainer,
-            network=network,
-            predictor=predictor,
-            training=training,
-            checkpoint=checkpoint,
-            columns=columns,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
+            sparsity_weight=sparsity_weight, max_steps=max_steps, groups=groups, costs=costs,
+            setup_costs=setup_costs, units_per_step=units_per_step,
+            known_at_start=known_at_start, missing=missing, hidden_size=hidden_size,
+            n_layers=n_layers, n_predictors=n_predictors, max_epochs=max_epochs,
+            batch_size=batch_size, validation_fraction=validation_fraction, trainer=trainer,
+            network=network, predictor=predictor, training=training, checkpoint=checkpoint,
+            columns=columns, device=device, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
         self.loss = loss
         self.quantile = quantile
 
@@ -146,6 +136,10 @@ default='squared_error'
         *,
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
+        known: Any = None,
+        available: Any = None,
+        max_cost: Any = None,
+        exactly: Any = None,
     ) -> NDArray[np.float64]:
         """Predict the target of each row from the selected features.
 
@@ -154,12 +148,22 @@ default='squared_error'
         X : array-like or data frame of shape (n, d)
         sparsity_weight, mean_features : float, optional
             As in `select`.
+        known, available, max_cost, exactly
+            As in `select`.
 
         Returns
         -------
         ndarray of shape (n,)
         """
-        return self._predict_final(X, sparsity_weight, mean_features)[:, 0]
+        return self._predict_final(
+            X,
+            sparsity_weight,
+            mean_features,
+            known=known,
+            available=available,
+            max_cost=max_cost,
+            exactly=exactly,
+        )[:, 0]
 
     def score(
         self,

@@ -15,9 +15,12 @@ from suwr.data.units import Patches
 from suwr.data.unusual import warn_unusual
 from suwr.estimators.export import export_model
 from suwr.estimators.identity import ModelIssuer
+from suwr.estimators.starts import describe_start, stop_reasons
 from suwr.estimators.targets import normalize_probabilities
+from suwr.exceptions import UnsupportedModelError
 from suwr.explanation import Explanation, Narrative, Step
 from suwr.nn.rollout import Policy, Trace
+from suwr.nn.starts import Starts
 from suwr.receipts import Origin
 from suwr.report.source import Layout, PageModel
 
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ModelSource", "Scores", "empty_scores", "explain_rows", "join_traces", "score_rows",
-    "stop_reasons",
 ]  # fmt: skip
 
 
@@ -101,6 +103,7 @@ def explain_rows(
     labels: Sequence[Any],
     policy: Policy,
     generator: torch.Generator | None = None,
+    starts: Starts | None = None,
 ) -> Explanation:
     """Return one narrative per row.
 
@@ -115,8 +118,11 @@ def explain_rows(
     policy : Policy
     generator : torch.Generator, optional
         Draws the decisions of the sampled policy; None is the greedy policy.
+    starts : Starts, optional
     """
-    rollouts = model._rollouts(table, policy, generator=generator, record=True)
+    rollouts = model._rollouts(
+        table, policy, generator=generator, record=True, starts=starts, owner="explain"
+    )
     trace = join_traces([trace for _, trace in rollouts])
     warn_unusual(model.encoder_, table, trace.mask, "explain")
     assert trace.stop_probability is not None
@@ -126,7 +132,7 @@ def explain_rows(
     shown = model._in_user_units(trace.prediction.reshape(n * states, -1)).reshape(n, states, -1)
     names, units, n_steps = model.encoder_.names, model.units_, trace.n_steps
     columns_of = [units.columns_of(u) for u in range(len(units))]
-    classes, endings = model._class_labels(), stop_reasons(model, trace)
+    classes, endings = model._class_labels(), stop_reasons(model, policy, trace, starts)
     issuer, sampled = ModelIssuer(model, policy), generator is not None
     # A certificate is for greedy decisions.
     certificate = model._certificate_sentence() if generator is None else ""
@@ -155,17 +161,11 @@ def explain_rows(
                 certificate,
                 Origin(issuer, tuple(trace.margin[row, : n_steps[row] + 1].tolist()), sampled),
                 description,
+                describe_start(model, table, starts, row),
             )
         )
-    return Explanation(narratives, ModelSource(model, table, policy, sampled))
-
-
-def stop_reasons(model: SequentialModel, trace: Trace) -> list[str]:
-    """Return why each rollout ended; see `Narrative.ended`."""
-    spent = np.where(trace.n_steps == model.max_steps_, model._budget_ending(), "decision")
-    return [
-        str(reason) for reason in np.where(model.policy_.complete(trace.mask), "everything", spent)
-    ]
+    free = all(narrative.given is None for narrative in narratives)
+    return Explanation(narratives, ModelSource(model, table, policy, sampled, free))
 
 
 def join_traces(traces: Sequence[Trace]) -> Trace:
@@ -178,6 +178,7 @@ def join_traces(traces: Sequence[Trace]) -> Trace:
     return Trace(
         np.concatenate([t.mask for t in traces]),
         np.concatenate([_pad_steps(t.order, longest, -1) for t in traces]),
+        np.concatenate([t.cost for t in traces]),
         np.concatenate([_pad_steps(s, states, np.nan) for s in stops]),
         np.concatenate([_pad_steps(p, states, np.nan) for p in predictions]),
         np.concatenate([_pad_steps(m, states, np.nan) for m in margins]),
@@ -204,13 +205,23 @@ class ModelSource:
         The policy that the rows were explained with.
     sampled : bool
         Whether decisions were drawn from the policy.
+    free : bool, default=True
+        Whether the rows started from nothing, without unavailable units or a budget.
     """
 
-    def __init__(self, model: SequentialModel, table: Table, policy: Policy, sampled: bool) -> None:
+    def __init__(
+        self,
+        model: SequentialModel,
+        table: Table,
+        policy: Policy,
+        sampled: bool,
+        free: bool = True,
+    ) -> None:
         self._model = model
         self._table = table
         self._policy = policy
         self.sampled = sampled
+        self._free = free
 
     def layout(self) -> Layout:
         """Return the columns and units."""
@@ -233,8 +244,15 @@ class ModelSource:
 
     def model(self) -> PageModel:
         """Return the model as data that a page can run."""
+        if not self._free:
+            raise UnsupportedModelError(
+                "A page can run the model only for rows that start from nothing, without "
+                "unavailable features or a budget."
+            )
         return export_model(self._model, self._policy)
 
     def take(self, rows: slice) -> ModelSource:
         """Return the source of a subset of the rows."""
-        return ModelSource(self._model, self._table.take(rows), self._policy, self.sampled)
+        return ModelSource(
+            self._model, self._table.take(rows), self._policy, self.sampled, self._free
+        )

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from suwr._utils.validation import check_choice
 from suwr.data.tables import Table
 from suwr.data.unusual import warn_unusual
 from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.evaluation import Evaluation
-from suwr.estimators.table_model import TableModel, read_masks
+from suwr.estimators.session_input import make_given
+from suwr.estimators.starts import read_starts, start_distance, warn_distance
+from suwr.estimators.table_model import TableModel, make_generator, read_masks, row_labels
 from suwr.explanation import Explanation
 from suwr.nn.probability import mask_probability
 from suwr.nn.rollout import Policy, Trace
+from suwr.nn.starts import Starts
 
 __all__ = ["PolicyKind", "SequentialModel"]
 
@@ -69,25 +70,39 @@ class SequentialModel(TableModel):
         *,
         generator: torch.Generator | None = None,
         record: bool = False,
+        starts: Starts | None = None,
+        owner: str = "",
     ) -> Iterator[tuple[Tensor, Trace]]:
         """Yield encoded rows and their rollouts, in chunks of bounded size.
+
+        ``owner`` is the method that may warn that ``starts`` are unlike training.
 
         A cell that could not be parsed is an error if the rollout has revealed it. Its row stops
         there, since no probability is at least one half or less if the inputs are NaN.
         """
+        starts, first = starts or Starts.usual(policy.inputs, table.n_rows), 0
         for rows in self._chunks(table):
             values = self._encode(rows)
-            trace = policy.rollout(values, generator=generator, record=record)
+            here = None if starts is None else starts[first : first + rows.n_rows]
+            trace = policy.rollout(values, generator=generator, record=record, starts=here)
             rows.check_revealed(trace.mask)
+            if owner and first == 0:
+                warn_distance(self, policy, values, here, owner)
+            first += rows.n_rows
             yield values, trace
 
     def _predict_final(
-        self, X: Any, sparsity_weight: float | None = None, mean_features: float | None = None
+        self,
+        X: Any,
+        sparsity_weight: float | None = None,
+        mean_features: float | None = None,
+        **limits: Any,
     ) -> NDArray[np.float64]:
         """Predict from the features that the greedy policy selects."""
         policy, parts, masks = self._policy_at(sparsity_weight, mean_features), [], []
         table = self._read(X)
-        for values, trace in self._rollouts(table, policy):
+        starts = read_starts(self, "predict", table.n_rows, **limits)
+        for values, trace in self._rollouts(table, policy, starts=starts, owner="predict"):
             mask = torch.as_tensor(trace.mask, device=values.device)
             parts.append(policy.predict(values, mask).cpu().numpy())
             masks.append(trace.mask)
@@ -102,6 +117,10 @@ class SequentialModel(TableModel):
         random_state: Any = None,
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
+        known: Any = None,
+        available: Any = None,
+        max_cost: Any = None,
+        exactly: Any = None,
     ) -> NDArray[np.bool_]:
         """Select the columns that the prediction of each row uses.
 
@@ -121,6 +140,16 @@ class SequentialModel(TableModel):
             The same choice as a budget: the mean number of *units* that the validation rows reveal.
             A group or a patch is one unit, however many columns it has and whatever it costs; units
             are columns if the model has no ``groups``.
+        known : bool array of shape (n, d) or (d,), or list of column names, optional
+            Columns that are revealed at no cost before the first decision. They are part of the
+            mask. A known cell that is missing is revealed as missing.
+        available : bool array of shape (n, n_units) or (n_units,), optional
+            Units that may be revealed; the best of the rest is taken. Neither ``known`` nor
+            ``available`` may depend on hidden values, or the selection leaks them.
+        max_cost : float or array of shape (n,), optional
+            Budget of each row. A unit that costs more than what is left of it is not available.
+        exactly : float or array of shape (n,), optional
+            As ``max_cost``, but a row stops only when it can afford no further unit.
 
         Returns
         -------
@@ -128,9 +157,10 @@ class SequentialModel(TableModel):
             The mask *h* of each row.
         """
         table = self._read(X)
-        generator = _make_generator(policy, random_state, "select")
+        generator = make_generator(policy, random_state, "select")
         chosen = self._policy_at(sparsity_weight, mean_features)
-        rollouts = self._rollouts(table, chosen, generator=generator)
+        starts = read_starts(self, "select", table.n_rows, known, available, max_cost, exactly)
+        rollouts = self._rollouts(table, chosen, generator=generator, starts=starts, owner="select")
         return np.concatenate([trace.mask for _, trace in rollouts])
 
     def cost(
@@ -139,25 +169,31 @@ class SequentialModel(TableModel):
         *,
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
+        known: Any = None,
+        available: Any = None,
+        max_cost: Any = None,
+        exactly: Any = None,
     ) -> NDArray[np.float64]:
         """Return ‖h‖ of each row: the number of revealed units, or the sum of their costs.
+
+        Known columns cost nothing.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
         sparsity_weight, mean_features : float, optional
             As in `select`.
+        known, available, max_cost, exactly
+            As in `select`.
 
         Returns
         -------
         ndarray of shape (n,)
         """
-        policy, parts = self._policy_at(sparsity_weight, mean_features), []
-        for values, trace in self._rollouts(self._read(X), policy):
-            order = trace.order.reshape(len(values), -1)
-            costs = np.where(order >= 0, self.units_.costs[np.maximum(order, 0)], 0.0)
-            parts.append(costs.sum(axis=1))
-        return np.concatenate(parts)
+        policy, table = self._policy_at(sparsity_weight, mean_features), self._read(X)
+        starts = read_starts(self, "cost", table.n_rows, known, available, max_cost, exactly)
+        rollouts = self._rollouts(table, policy, starts=starts, owner="cost")
+        return np.concatenate([self.units_.cost_of(trace.order) for _, trace in rollouts])
 
     def evaluate(
         self,
@@ -259,7 +295,7 @@ class SequentialModel(TableModel):
         given = read_masks(given, table.n_rows, self.n_features_in_, (2, 3))
         flat = given[:, None, :] if given.ndim == 2 else given
         chosen = self._policy_at(sparsity_weight, mean_features)
-        if _make_generator(policy, 0, "mask_probability") is None:
+        if make_generator(policy, 0, "mask_probability") is None:
             final = np.concatenate([trace.mask for _, trace in self._rollouts(table, chosen)])
             result = (flat == final[:, None, :]).all(axis=2).astype(np.float64)
         else:
@@ -275,6 +311,10 @@ class SequentialModel(TableModel):
         random_state: Any = None,
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
+        known: Any = None,
+        available: Any = None,
+        max_cost: Any = None,
+        exactly: Any = None,
     ) -> Explanation:
         """Return the narrative of each row: revealed units in order, with every prediction.
 
@@ -282,6 +322,8 @@ class SequentialModel(TableModel):
         ----------
         X : array-like or data frame of shape (n, d)
         policy, random_state, sparsity_weight, mean_features
+            As in `select`.
+        known, available, max_cost, exactly
             As in `select`.
 
         Returns
@@ -291,37 +333,68 @@ class SequentialModel(TableModel):
         from suwr.estimators.results import explain_rows
 
         table = self._read(X)
-        labels = [_json_label(i) for i in X.index] if hasattr(X, "iloc") else range(table.n_rows)
-        generator = _make_generator(policy, random_state, "explain")
+        generator = make_generator(policy, random_state, "explain")
         chosen = self._policy_at(sparsity_weight, mean_features)
-        return explain_rows(self, table, list(labels), chosen, generator)
+        starts = read_starts(self, "explain", table.n_rows, known, available, max_cost, exactly)
+        return explain_rows(self, table, row_labels(X, table.n_rows), chosen, generator, starts)
+
+    def start_distance(
+        self,
+        X: Any,
+        known: Any,
+        *,
+        sparsity_weight: float | None = None,
+        mean_features: float | None = None,
+    ) -> NDArray[np.intp]:
+        """Return how far the states with known columns are from those that the policy visits.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+            Only known cells are read.
+        known, sparsity_weight, mean_features
+            As in `select`.
+
+        Returns
+        -------
+        ndarray of int, shape (n,)
+            The number of known units that the policy would not have revealed by itself; 0 if it
+            passes through this state.
+        """
+        policy, table = self._policy_at(sparsity_weight, mean_features), self._read(X)
+        starts = read_starts(self, "start_distance", table.n_rows, known)
+        if starts is None or starts.known is None:
+            return np.zeros(table.n_rows, dtype=np.intp)
+        table.check_revealed(starts.known.cpu().numpy())
+        return start_distance(policy, self._encode(table), starts.known).cpu().numpy()
 
     def acquire(
-        self, *, sparsity_weight: float | None = None, mean_features: float | None = None
+        self,
+        *,
+        known: Mapping[str, Any] | None = None,
+        unavailable: Sequence[str] = (),
+        max_cost: float | None = None,
+        exactly: float | None = None,
+        sparsity_weight: float | None = None,
+        mean_features: float | None = None,
     ) -> Acquisition:
         """Start a session that requests the features of a new row one unit at a time.
 
         Parameters
         ----------
-        sparsity_weight, mean_features : float, optional
+        known : mapping, optional
+            Values by column that are revealed at no cost before the first decision.
+        unavailable : list of str, optional
+            Units that cannot be acquired.
+        max_cost, exactly, sparsity_weight, mean_features : float, optional
             As in `select`.
 
         Returns
         -------
         Acquisition
         """
-        return Acquisition(self, self._policy_at(sparsity_weight, mean_features))
-
-
-def _make_generator(policy: str, random_state: Any, owner: str) -> torch.Generator | None:
-    """Return the generator of the sampled policy; None for the greedy one."""
-    if check_choice(policy, "policy", owner, ("greedy", "sampled")) == "greedy":
-        return None
-    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-    return torch.Generator().manual_seed(int(seed))
-
-
-def _json_label(value: Any) -> Any:
-    """Convert a row label to a type that JSON can represent."""
-    value = value.item() if isinstance(value, np.generic) else value
-    return value if isinstance(value, int | str) else str(value)
+        policy = self._policy_at(sparsity_weight, mean_features)
+        given = make_given(self, known, unavailable, max_cost, exactly)
+        session = Acquisition(self, policy, given)
+        warn_distance(self, policy, session._encoded()[0], session._starts, "acquire")
+        return session

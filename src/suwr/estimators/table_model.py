@@ -20,7 +20,13 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from suwr._utils.text import check_unicode
-from suwr._utils.validation import Interval, Options, check_parameters, parameter_error
+from suwr._utils.validation import (
+    Interval,
+    Options,
+    check_choice,
+    check_parameters,
+    parameter_error,
+)
 from suwr.data.columns import resolve_columns
 from suwr.data.descriptions import TableDescription, describe_table
 from suwr.data.encoding import TableEncoder
@@ -28,6 +34,7 @@ from suwr.data.input import name_columns, read_fit_table, read_predict_table
 from suwr.data.stored import StoredTable
 from suwr.data.tables import Table
 from suwr.data.units import Patches, Units, resolve_units
+from suwr.estimators.starts import start_probability
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.training.data import Rows
@@ -37,7 +44,9 @@ __all__ = [
     "TableModel",
     "TrainingData",
     "image_shape",
+    "make_generator",
     "read_masks",
+    "row_labels",
     "seeded",
 ]
 
@@ -174,12 +183,15 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         used = np.flatnonzero(weight > 0)
         names = name_columns(self)
         check_unicode(names, "Column names")
-        units = resolve_units(self.groups, self.costs, names, type(self).__name__)
+        setups = getattr(self, "setup_costs", None)
+        units = resolve_units(self.groups, self.costs, names, type(self).__name__, setups)
         joint = isinstance(self.groups, Patches)
         if isinstance(table, StoredTable):
             encoder = table.fit_encoder(joint=joint)
         else:
             encoder = TableEncoder.fit(table, names, joint=joint)
+        if getattr(self, "missing", "value") == "unrecorded":
+            encoder = encoder.as_unrecorded()
         _check_names(encoder, units, self._class_labels())
         resolve_columns(getattr(self, "columns", None), encoder, type(self).__name__)
 
@@ -207,7 +219,11 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         return TrainingData(rows, validation_part, inputs, loss, seed, train, validation)
 
     def _parts(self, selectable: NDArray[np.bool_] | None = None) -> tuple[MaskedInputs, Loss]:
-        inputs = MaskedInputs.build(self.units_, self.encoder_.column_of, self.device_, selectable)
+        encoder, owner = self.encoder_, type(self).__name__
+        known = start_probability(getattr(self, "known_at_start", None), encoder.names, owner)
+        inputs = MaskedInputs.build(
+            self.units_, encoder.column_of, self.device_, selectable, known, encoder.unrecorded
+        )
         return inputs, self._make_loss()
 
     def _resolve_weight(self, value: float | str) -> float:
@@ -352,3 +368,19 @@ def read_masks(
             f"Got {len(given)} instead."
         )
     return np.broadcast_to(given.astype(bool), (n_rows, *given.shape[1:])).copy()
+
+
+def make_generator(policy: str, random_state: Any, owner: str) -> torch.Generator | None:
+    """Return the generator of the sampled policy; None for the greedy one."""
+    if check_choice(policy, "policy", owner, ("greedy", "sampled")) == "greedy":
+        return None
+    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    return torch.Generator().manual_seed(int(seed))
+
+
+def row_labels(X: Any, n_rows: int) -> list[Any]:
+    """Return the index of a pandas frame in types that JSON can represent, or positions."""
+    if not hasattr(X, "iloc"):
+        return list(range(n_rows))
+    labels = [i.item() if isinstance(i, np.generic) else i for i in X.index]
+    return [label if isinstance(label, int | str) else str(label) for label in labels]

@@ -25,8 +25,10 @@ from suwr.data.tables import Table
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.io import load
-from suwr.estimators.results import join_traces, stop_reasons
+from suwr.estimators.results import join_traces
+from suwr.estimators.starts import starts_of, stop_reasons
 from suwr.exceptions import ReceiptError
+from suwr.given import Given
 from suwr.nn.rollout import Policy
 from suwr.receipts import TOLERANCE, Receipt
 
@@ -167,8 +169,9 @@ class Verifier:
     def verify(self, receipts: Iterable[Receipt | str | bytes]) -> list[Verification]:
         """Verify a batch of receipts, which are replayed together."""
         results: list[Verification | None] = []
-        # The receipts of each λ, with their positions in the batch.
-        groups: dict[float | None, list[tuple[int, Receipt]]] = defaultdict(list)
+        # The receipts of each λ and each kind of start, with their positions in the batch.
+        groups: dict[tuple[float | None, bool | None], list[tuple[int, Receipt]]]
+        groups = defaultdict(list)
         for position, given in enumerate(receipts):
             try:
                 receipt = given if isinstance(given, Receipt) else Receipt.from_json(given)
@@ -177,8 +180,10 @@ class Verifier:
                 results.append(Verification(False, str(error)))
             else:
                 results.append(None)
-                groups[receipt.condition].append((position, receipt))
-        for condition, members in groups.items():
+                limits = receipt.narrative.given
+                kind = receipt.condition, None if limits is None else limits.exactly
+                groups[kind].append((position, receipt))
+        for (condition, _), members in groups.items():
             policy = self._model.policy_
             policy = policy if condition is None else policy.at(condition)
             for (position, _), found in zip(members, self._replay(members, policy), strict=True):
@@ -202,14 +207,23 @@ class Verifier:
             raise ReceiptError("its classes or its number of units are not those of the model.")
         if (receipt.condition is None) != (model.policy_.condition is None):
             raise ReceiptError("its position of λ is not that of the model.")
-        if receipt.certificate != self._issuer.certificate:
+        expected = self._issuer.certificate if narrative.given is None else None
+        if receipt.certificate != expected:
             raise ReceiptError("its certificate is not that of the model.")
+        if narrative.given is not None:
+            unknown = [c for c in narrative.given.known if c not in self._column_number]
+            unknown += [u for u in narrative.given.unavailable if u not in self._number]
+            if unknown:
+                raise ReceiptError(f"the model has no {printable(unknown[0])!r}.")
 
     def _replay(self, members: Sequence[tuple[int, Receipt]], policy: Policy) -> list[Verification]:
         """Verify receipts with one policy."""
         receipts = [receipt for _, receipt in members]
         table, problems = self._table(receipts)
-        rollouts = self._model._rollouts(table, policy, record=True)
+        given = [receipt.narrative.given for receipt in receipts]
+        found = [g for g in given if g is not None]
+        starts = starts_of(self._model, found) if found else None
+        rollouts = self._model._rollouts(table, policy, record=True, starts=starts)
         trace = join_traces([trace for _, trace in rollouts])
         assert trace.stop_probability is not None
         assert trace.prediction is not None
@@ -223,7 +237,7 @@ class Verifier:
             trace.stop_probability.astype(np.float64).tolist(),
             shown.reshape(n, states, -1).tolist(),
             trace.margin.tolist(),
-            stop_reasons(self._model, trace),
+            stop_reasons(self._model, policy, trace, starts),
         )
         return [self._compare(*pair) for pair in zip(receipts, replays, strict=True)]
 
@@ -236,8 +250,8 @@ class Verifier:
         ]
         table, problems = Table(columns, n), list[tuple[int, str] | None]()
         for row, receipt in enumerate(receipts):
-            problem = None
-            known: dict[str, Any] = {}
+            known = dict((receipt.narrative.given or Given()).known)
+            problem = self._fill_cells(table, row, known, 0)
             for number, step in enumerate(receipt.steps, start=1):
                 problem = problem or self._fill(table, row, step.revealed, known, number)
             problems.append(problem)
@@ -252,7 +266,6 @@ class Verifier:
         number: int,
     ) -> tuple[int, str] | None:
         """Write the cells of a step into the table; return what is wrong with them."""
-        codes = self._model.encoder_.codes
         for unit, values in revealed.items():
             if self._columns.get(unit) != tuple(values):
                 return number, f"the model has no unit {printable(unit)!r} with these columns."
@@ -260,18 +273,27 @@ class Verifier:
                 if name in known and not _same(known[name], value):
                     return number, f"{printable(name)!r} has two values."
                 known[name] = value
-                column = self._column_number[name]
-                code = codes[column]
-                if value is None:
-                    continue
-                parsed = code.parse(value)
-                if isinstance(parsed, bool | int | float | str):
-                    table.columns[column][row] = parsed
-                if not _same(table.value(row, column), value):
-                    return number, (
-                        f"the value of {printable(name)!r} is not in the form of a receipt: "
-                        f"{EXPECTED[code.type]}, or null if it is missing."
-                    )
+            problem = self._fill_cells(table, row, values, number)
+            if problem is not None:
+                return problem
+        return None
+
+    def _fill_cells(
+        self, table: Table, row: int, values: dict[str, Any], number: int
+    ) -> tuple[int, str] | None:
+        for name, value in values.items():
+            column = self._column_number[name]
+            code = self._model.encoder_.codes[column]
+            if value is None:
+                continue
+            parsed = code.parse(value)
+            if isinstance(parsed, bool | int | float | str):
+                table.columns[column][row] = parsed
+            if not _same(table.value(row, column), value):
+                return number, (
+                    f"the value of {printable(name)!r} is not in the form of a receipt: "
+                    f"{EXPECTED[code.type]}, or null if it is missing."
+                )
         return None
 
     def _compare(self, receipt: Receipt, replay: Replay) -> Verification:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.exceptions import ModelFileError
 from suwr.nn.rollout import Policy
+from suwr.nn.starts import training_starts
 from suwr.training.data import BLOCK_ROWS, Rows
 from suwr.training.registry import TRAINERS
 from suwr.training.sparsity import condition_of
@@ -70,9 +71,12 @@ class WeightRange:
         block = min(len(rows), BLOCK_ROWS if policy.device.type == "cuda" else policy.block)
         policies = [policy.at(condition, block) for condition in np.linspace(-1.0, 1.0, GRID)]
         counts = [
-            sum((p.rollout(part.values).order >= 0).sum() for _, part in rows.blocks()) / len(rows)
+            sum(
+                (p.rollout(part.values, starts=training_starts(p.inputs, part.values)).order >= 0)
+                .sum() for _, part in rows.blocks()
+            ) / len(rows)
             for p in policies
-        ]
+        ]  # fmt: skip
         # A larger λ never reveals more in expectation: an increase is noise.
         return cls(low, high, np.minimum.accumulate(counts))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -11,12 +11,55 @@ from torch import Tensor
 
 from suwr.data.units import Units
 
-__all__ = ["MaskedInputs", "gumbel", "soft_columns", "soft_reveal"]
+__all__ = ["MaskedInputs", "SetupCosts", "gumbel", "soft_columns", "soft_reveal"]
 
 # Above this number of units, random masks have their size only in expectation.
 MANY_UNITS = 64
 # Units are small if each has at most this fraction of the columns.
 SMALL_UNIT_FRACTION = 1 / 8
+
+
+@dataclass(frozen=True)
+class SetupCosts:
+    """Set-up costs on a device; see `suwr.data.costs.Setups`.
+
+    Attributes
+    ----------
+    costs : Tensor of float, shape (n_setups + 1,)
+        The last one, which is 0, is that of units without a set-up.
+    of_unit : Tensor of int, shape (n_units,)
+    columns : Tensor of float, shape (n_columns, n_setups + 1)
+        1 for the columns of the units that need each set-up.
+    """
+
+    costs: Tensor
+    of_unit: Tensor
+    columns: Tensor
+
+    @classmethod
+    def build(cls, units: Units, device: torch.device | str) -> SetupCosts:
+        """Put the set-up costs of units on a device."""
+        assert units.setups is not None
+        n = len(units.setups.costs)
+        of_unit = np.where(units.setups.of_unit < 0, n, units.setups.of_unit)
+        columns = np.stack(
+            [units.membership[of_unit == i].any(axis=0) for i in range(n + 1)], axis=1
+        )
+        costs = torch.tensor([*units.setups.costs, 0.0], dtype=torch.float32, device=device)
+        return cls(
+            costs,
+            torch.tensor(of_unit, dtype=torch.long, device=device),
+            torch.tensor(columns, dtype=torch.float32, device=device),
+        )
+
+    def subset(self, units: Tensor, columns: Tensor) -> SetupCosts:
+        """The set-up costs of some units and their columns."""
+        return SetupCosts(self.costs, self.of_unit[units], self.columns[columns])
+
+    def unpaid(self, acquired: Tensor) -> Tensor:
+        """What each unit costs in addition, given the acquired columns, ``(..., n_units)``."""
+        paid = acquired.to(torch.float32) @ self.columns > 0
+        return torch.where(paid, 0.0, self.costs)[..., self.of_unit]
 
 
 @dataclass(frozen=True)
@@ -37,6 +80,13 @@ class MaskedInputs:
         device is a CPU.
     selectable : Tensor of bool, shape (n_units,), or None
         Units that may be revealed; None is all of them.
+    known : Tensor of float, shape (n_columns,), or None
+        Probability that training knows each column at the start of a row; None is no column.
+    known_masks : Tensor of bool, shape (n_masks, n_columns), or None
+        Masks that training draws from; None if columns are known independently of one another.
+    unrecorded : bool
+        Whether encoded values that are NaN were not recorded. They stay hidden if revealed.
+    setups : SetupCosts or None
     """
 
     costs: Tensor
@@ -45,6 +95,10 @@ class MaskedInputs:
     groups: Tensor | None
     members: Tensor | None
     selectable: Tensor | None = None
+    known: Tensor | None = None
+    known_masks: Tensor | None = None
+    unrecorded: bool = False
+    setups: SetupCosts | None = None
 
     @classmethod
     def build(
@@ -53,6 +107,8 @@ class MaskedInputs:
         column_of: NDArray[np.intp],
         device: torch.device | str,
         selectable: NDArray[np.bool_] | None = None,
+        known: NDArray[np.float64] | None = None,
+        unrecorded: bool = False,
     ) -> MaskedInputs:
         """Put units and encoding on a device."""
         allowed = None if selectable is None else torch.tensor(selectable, device=device)
@@ -60,12 +116,20 @@ class MaskedInputs:
         if not units.single:
             # The matrix may be large: share its memory.
             groups = torch.from_numpy(np.require(units.membership, requirements="W")).to(device)
-        return cls._of(
+        inputs = cls._of(
             groups,
             torch.tensor(units.costs, dtype=torch.float32, device=device),
             torch.tensor(column_of, dtype=torch.long, device=device),
             allowed,
         )
+        setups = None if units.setups is None else SetupCosts.build(units, device)
+        inputs = replace(inputs, unrecorded=unrecorded, setups=setups)
+        if known is None:
+            return inputs
+        chance = torch.tensor(known, dtype=torch.float32, device=device)
+        if chance.dim() == 1:
+            return replace(inputs, known=chance)
+        return replace(inputs, known=chance.mean(dim=0), known_masks=chance > 0)
 
     @classmethod
     def _of(
@@ -96,7 +160,14 @@ class MaskedInputs:
         """
         position = torch.searchsorted(columns, self.column_of[values])
         groups = None if self.groups is None else self.groups[units][:, columns]
-        return MaskedInputs._of(groups, self.costs[units], position)
+        inputs = MaskedInputs._of(groups, self.costs[units], position)
+        return replace(
+            inputs,
+            known=None if self.known is None else self.known[columns],
+            known_masks=None if self.known_masks is None else self.known_masks[:, columns],
+            unrecorded=self.unrecorded,
+            setups=None if self.setups is None else self.setups.subset(units, columns),
+        )
 
     @property
     def single(self) -> bool:
@@ -127,15 +198,45 @@ class MaskedInputs:
 
     def reveal(self, values: Tensor, mask: Tensor) -> Tensor:
         """``[x ⊙ h, h]``. Hidden values are replaced, not multiplied by 0: NaN · 0 is NaN."""
+        mask = mask & self.recorded(values) if self.unrecorded else mask
         shown = mask if self.plain else mask[..., self.column_of]
         return torch.cat([torch.where(shown, values, 0.0), mask.to(values.dtype)], dim=-1)
 
+    def recorded(self, values: Tensor) -> Tensor:
+        """Columns of encoded rows that are not NaN, ``(..., n_columns)``."""
+        if self.plain:
+            return ~values.isnan()
+        # Every column has at least one value; those of one column are all NaN or none is.
+        columns = torch.arange(self.n_columns, device=self.device)
+        return ~values[..., torch.searchsorted(self.column_of, columns)].isnan()
+
+    def recorded_units(self, values: Tensor) -> Tensor | None:
+        """Units of which every column is recorded, ``(..., n_units)``; None is all of them."""
+        if not self.unrecorded:
+            return None
+        recorded = self.recorded(values)
+        if self.single:
+            return recorded
+        return (~recorded).to(torch.float32) @ self.membership.to(torch.float32).T == 0
+
+    def first_masks(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor | None:
+        """Columns that training knows at the start of rows; None if it knows none."""
+        if self.known is None:
+            return None
+        if self.known_masks is not None:
+            n, device = len(self.known_masks), generator.device
+            drawn = torch.randint(n, shape, generator=generator, device=device)
+            return self.known_masks[drawn.to(self.device)]
+        noise = torch.rand((*shape, self.n_columns), generator=generator, device=generator.device)
+        return noise.to(self.device) < self.known
+
     def available(self, mask: Tensor) -> Tensor:
         """Units that may be revealed and would reveal a column, ``(..., n_units)``."""
-        informative = self._informative(mask)
+        informative = self.informative(mask)
         return informative if self.selectable is None else informative & self.selectable
 
-    def _informative(self, mask: Tensor) -> Tensor:
+    def informative(self, mask: Tensor) -> Tensor:
+        """Units that would reveal a column, ``(..., n_units)``."""
         if self.single:
             return ~mask
         if self.members is not None:
@@ -147,6 +248,27 @@ class MaskedInputs:
             return hidden.T.contiguous().unflatten(0, mask.shape[:-1])
         hidden = (~mask).to(torch.float32)
         return hidden @ self.membership.to(torch.float32).T > 0
+
+    def unit_costs(self, mask: Tensor, known: Tensor | None = None) -> Tensor:
+        """Cost of acquiring each unit in a state, ``(n_units,)`` or ``(..., n_units)``.
+
+        Parameters
+        ----------
+        mask : Tensor of bool, shape (..., n_columns)
+        known : Tensor of bool, shape (..., n_columns), optional
+            Columns that were known at the start and not acquired.
+        """
+        if self.setups is None:
+            return self.costs
+        acquired = mask if known is None else mask & ~known
+        return self.costs + self.setups.unpaid(acquired)
+
+    def cost_of(self, units: Tensor, mask: Tensor, known: Tensor | None = None) -> Tensor:
+        """Cost of acquiring one unit per row, ``(...)``; see `unit_costs`."""
+        if self.setups is None:
+            return self.costs[units]
+        costs = self.unit_costs(mask, known)
+        return costs.gather(-1, units.expand(mask.shape[:-1]).unsqueeze(-1))[..., 0]
 
     def add(self, mask: Tensor, units: Tensor) -> Tensor:
         """Masks after revealing one more unit per row."""
@@ -170,9 +292,9 @@ class MaskedInputs:
             ordered = noise.sort(dim=-1).values
             ordered = torch.cat([ordered, torch.ones_like(noise[..., :1])], dim=-1)
             chosen = noise < ordered.gather(-1, size)
-        if self.single:
-            return chosen
-        return chosen.to(torch.float32) @ self.membership.to(torch.float32) > 0
+        if not self.single:
+            chosen = chosen.to(torch.float32) @ self.membership.to(torch.float32) > 0
+        return chosen if self.known is None else chosen | (self.known == 1)
 
 
 def _members(membership: Tensor) -> Tensor | None:
@@ -214,5 +336,8 @@ def soft_reveal(inputs: MaskedInputs, values: Tensor, weight: Tensor) -> Tensor:
     values : Tensor of shape (..., n_values)
     weight : Tensor of shape (..., n_columns)
     """
+    if inputs.unrecorded:
+        weight = weight * inputs.recorded(values)
+        values = values.nan_to_num(nan=0.0)
     shown = weight if inputs.plain else weight[..., inputs.column_of]
     return torch.cat([values * shown, weight], dim=-1)

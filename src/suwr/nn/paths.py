@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
 from suwr.nn.networks import Network, SeparateNetwork, SharedNetwork, UncertaintyStopPolicy
 from suwr.nn.rollout import Policy, confidence_parts
+from suwr.nn.starts import Starts
 from suwr.nn.step import reveal_units
 
 __all__ = ["Paths", "confident_stopping", "never_stopping", "roll_out_paths", "shift_stopping"]
@@ -64,7 +65,7 @@ def roll_out_paths(policy: Policy, values: Tensor) -> Paths:
         Encoded rows; a value is read only after its column was revealed.
     """
     inputs, n = policy.inputs, len(values)
-    mask = torch.zeros(n, inputs.n_columns, dtype=torch.bool, device=policy.device)
+    mask = known = (Starts.usual(inputs, n) or Starts()).first_masks(n, inputs)
     cost = torch.zeros(n, dtype=torch.float64, device=policy.device)
     gains, odds, predictions, costs = [], [], [], []
     for step in range(policy.max_steps + 1):
@@ -80,7 +81,8 @@ def roll_out_paths(policy: Policy, values: Tensor) -> Paths:
         costs.append(cost)
         if last:
             break
-        revealed = reveal_units(inputs, mask, decision.best(policy.units_per_step), going)
+        units = decision.best(policy.units_per_step)
+        revealed = reveal_units(inputs, mask, units, going, known=known)
         mask, cost = revealed.mask, cost + revealed.cost.double()
     return Paths(
         torch.stack(gains, dim=1).cpu().numpy(),

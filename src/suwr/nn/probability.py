@@ -11,6 +11,7 @@ from torch import Tensor
 
 from suwr.exceptions import ProblemTooLargeError
 from suwr.nn.rollout import Policy
+from suwr.nn.starts import Starts
 
 __all__ = ["mask_probability"]
 
@@ -67,7 +68,8 @@ def _chunk_probability(
     membership = policy.inputs.membership.cpu().numpy()
     queried = _keys(np.repeat(np.arange(n), m), masks.reshape(n * m, d))
     result = np.zeros(n * m)
-    row, mask, reach = np.arange(n), np.zeros((n, d), dtype=bool), np.ones(n)
+    first = (Starts.usual(policy.inputs, n) or Starts()).first_masks(n, policy.inputs)
+    row, mask, reach = np.arange(n), first.cpu().numpy(), np.ones(n)
     for step in range(policy.max_steps + 1):
         if step == policy.max_steps:
             stop, select = np.ones(len(row)), np.zeros((len(row), len(membership)))

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Architecture, Network, PolicyOutputs, SeparateNetwork
+from suwr.nn.starts import Starts, acquire_units, training_starts
 from suwr.nn.step import Decision, Revealed, best_units, decide, reveal_units
 
 __all__ = [
@@ -43,6 +44,8 @@ class Trace:
         The final *h*.
     order : ndarray of int, shape (n, n_steps, units_per_step)
         Units in the order in which they were revealed; -1 where nothing was revealed.
+    cost : ndarray of shape (n,)
+        Cost of these units.
     stop_probability : ndarray, shape (n, n_steps + 1), or None
         ζ_stop in every visited state; NaN after the row stopped.
     prediction : ndarray, shape (n, n_steps + 1, n_outputs), or None
@@ -53,6 +56,7 @@ class Trace:
 
     mask: NDArray[np.bool_]
     order: NDArray[np.intp]
+    cost: NDArray[np.float64]
     stop_probability: NDArray[np.float32] | None = None
     prediction: NDArray[np.float32] | None = None
     margin: NDArray[np.float32] | None = None
@@ -164,19 +168,32 @@ class Policy:
         joined = self._in_blocks(joined_heads, seen, *conditions)
         return joined[:, 0], PolicyOutputs(joined[:, 1], joined[:, 2:])
 
-    def decide(self, values: Tensor, mask: Tensor, condition: Tensor | None = None) -> Decision:
+    def decide(
+        self,
+        values: Tensor,
+        mask: Tensor,
+        condition: Tensor | None = None,
+        starts: Starts | None = None,
+        spent: Tensor | None = None,
+    ) -> Decision:
         """Decide for encoded rows under their masks; see the function `decide`.
 
-        ``condition`` ``(n,)`` overrides that of the policy.
+        ``condition`` ``(n,)`` overrides that of the policy. ``starts`` restricts the units, given
+        the cost ``spent`` ``(n,)`` so far.
         """
         if condition is None and self.condition is not None:
             condition = torch.full((len(values),), self.condition, device=self.device)
         seen = self.inputs.reveal(values, mask)
-        decision = decide(self._heads, self.inputs, seen, mask, condition)
-        if self.stop_odds is None:
-            return decision
-        first, others = confidence_parts(self.predict(values, mask))
-        stop = self.stop_odds * first / (self.stop_odds * first + others)
+        allowed = None
+        if starts is not None and spent is not None:
+            allowed = starts.allowed(self.inputs, mask, spent)
+        decision = decide(self._heads, self.inputs, seen, mask, condition, allowed=allowed)
+        stop = decision.stop_probability
+        if starts is not None and starts.spend_all:
+            stop = 0.0 * stop  # NaN stays NaN
+        elif self.stop_odds is not None:
+            first, others = confidence_parts(self.predict(values, mask))
+            stop = self.stop_odds * first / (self.stop_odds * first + others)
         stop = torch.where(decision.available.any(dim=-1), stop, 1.0)
         return replace(decision, stop_probability=stop)
 
@@ -200,6 +217,7 @@ class Policy:
         generator: torch.Generator | None = None,
         record: bool = False,
         condition: Tensor | None = None,
+        starts: Starts | None = None,
     ) -> Trace:
         """Run Algorithm 1 on every row.
 
@@ -214,9 +232,13 @@ class Policy:
             Record stop probability, prediction and margin in every visited state.
         condition : Tensor of shape (n,), optional
             Position of λ in its range for every row; overrides that of the policy.
+        starts : Starts, optional
+            Known columns, available units and budgets; by default, every row starts from nothing
+            and may acquire every unit.
         """
         n, width = len(values), self.units_per_step
-        mask = torch.zeros(n, self.inputs.n_columns, dtype=torch.bool, device=self.device)
+        mask = (starts or Starts()).first_masks(n, self.inputs)
+        spent = torch.zeros(n, dtype=torch.float64, device=self.device)
         active = torch.arange(n, device=self.device)
         chosen, stops, predictions, margins = [], [], [], []
         for step in range(self.max_steps + 1):
@@ -224,7 +246,9 @@ class Policy:
             if last and not record:
                 break
             here, seen = (values, mask) if step == 0 else (values[active], mask[active])
-            decision = None if last else self._decide_active(here, seen, active, condition, step)
+            decision = None
+            if not last:
+                decision = self._decide_active(here, seen, active, condition, step, starts, spent)
             if record:
                 stop = torch.ones(len(active), device=self.device)
                 margin = stop * torch.inf
@@ -232,8 +256,8 @@ class Policy:
                     stop, margin = decision.stop_probability, decision.margin(width)
                 stops.append(_spread(stop, active, n))
                 margins.append(_spread(margin, active, n))
-                # The first state is the same for every row: evaluate it once.
-                first = step == 0 and n > 0
+                # The first state without known columns is the same for every row: evaluate it once.
+                first = step == 0 and n > 0 and starts is None
                 found = self.predict(here[:1], seen[:1]) if first else self.predict(here, seen)
                 predictions.append(_spread(found, active, n))
             if decision is None:
@@ -251,8 +275,12 @@ class Policy:
             if noise is not None:
                 gumbel = -torch.log(-torch.log(noise[going, 1:].clamp_min(1e-38)))
             active = active[going]
-            units = decision[going].best(width, gumbel)
-            mask[active] = reveal_units(self.inputs, seen[going], units).mask
+            units, revealed = acquire_units(
+                self.inputs, decision[going], seen[going], width, gumbel,
+                None if starts is None else starts[active], spent[active],
+            )  # fmt: skip
+            mask[active] = revealed.mask
+            spent[active] += revealed.cost.double()
             chosen.append(_spread(units, active, n, fill=-1))
         order = (
             torch.stack(chosen, dim=1)
@@ -262,20 +290,31 @@ class Policy:
         return Trace(
             mask.cpu().numpy(),
             order.cpu().numpy(),
+            spent.cpu().numpy(),
             torch.stack(stops, dim=1).cpu().numpy() if record else None,
             torch.stack(predictions, dim=1).cpu().numpy() if record else None,
             torch.stack(margins, dim=1).cpu().numpy() if record else None,
         )
 
     def _decide_active(
-        self, values: Tensor, mask: Tensor, active: Tensor, condition: Tensor | None, step: int
+        self,
+        values: Tensor,
+        mask: Tensor,
+        active: Tensor,
+        condition: Tensor | None,
+        step: int,
+        starts: Starts | None,
+        spent: Tensor,
     ) -> Decision:
         """Decide for the rows ``active`` that have not stopped."""
-        if step == 0 and condition is None:
+        if step == 0 and condition is None and starts is None:
             # The first state is the same for every row: evaluate it once.
             empty = mask.new_zeros(1, mask.shape[1])
             return self.decide(values.new_zeros(1, values.shape[1]), empty).expand(len(values))
-        return self.decide(values, mask, None if condition is None else condition[active])
+        return self.decide(
+            values, mask, None if condition is None else condition[active],
+            None if starts is None else starts[active], spent[active],
+        )  # fmt: skip
 
 
 @torch.no_grad()
@@ -310,15 +349,19 @@ def rollout_together(
     cost : Tensor of shape (n_models, n)
     """
     shape = values.shape[:2]
-    mask = torch.zeros(*shape, inputs.n_columns, dtype=torch.bool, device=values.device)
+    starts = training_starts(inputs, values.flatten(0, 1)) or Starts()
+    mask = starts.first_masks(shape.numel(), inputs).unflatten(0, shape)
+    known = None if starts.known is None else mask
+    allowed = inputs.recorded_units(values)
     cost = torch.zeros(shape, device=values.device)
     going = torch.ones(shape, dtype=torch.bool, device=values.device)
     for _ in range(max_steps):
         seen = inputs.reveal(values, mask)
         prediction = network.consensus(seen, loss) if network.architecture.informed else None
-        decision = decide(network.decide, inputs, seen, mask, condition, prediction)
+        decision = decide(network.decide, inputs, seen, mask, condition, prediction, allowed)
         going = going & (decision.stop_probability < 0.5)
-        mask, paid = reveal_units(inputs, mask, decision.best(units_per_step), going)
+        units = decision.best(units_per_step)
+        mask, paid = reveal_units(inputs, mask, units, going, known=known)
         cost = cost + paid
     return Revealed(mask, cost)
 

@@ -53,7 +53,7 @@ class Decision:
     raw_logits : Tensor of shape (..., n_units)
         Selection logits before masking.
     available : Tensor of bool, shape (..., n_units)
-        Units that would still reveal a column.
+        Units that may be chosen and would still reveal a column.
     gain : Tensor of shape (...)
         Expected gain of continuing, from which ζ_stop follows.
     outputs : Tensor of shape (..., n_outputs), or None
@@ -196,6 +196,7 @@ def decide(
     mask: Tensor,
     condition: Tensor | None = None,
     prediction: Tensor | None = None,
+    allowed: Tensor | None = None,
 ) -> Decision:
     """Evaluate both policies on masked inputs.
 
@@ -213,9 +214,12 @@ def decide(
         Position of λ in its range, for a network trained for a range.
     prediction : Tensor of shape (..., n_outputs), optional
         Class probabilities, for a policy that stops by predictive uncertainty.
+    allowed : Tensor of bool, shape (..., n_units), optional
+        Units that may be chosen, of those that would reveal a column; all of them by default.
     """
     stop_logit, found = heads(seen, condition, prediction)
     available = inputs.available(mask)
+    available = available if allowed is None else available & allowed
     stop = torch.where(available.any(dim=-1), torch.sigmoid(stop_logit), 1.0)
     return Decision(stop, found.logits, available, found.gain, found.outputs)
 
@@ -226,6 +230,7 @@ def reveal_units(
     units: Tensor,
     active: Tensor | None = None,
     weight: Tensor | None = None,
+    known: Tensor | None = None,
 ) -> Revealed:
     """The state after units were chosen.
 
@@ -239,13 +244,16 @@ def reveal_units(
         Rows that continue; the others keep their mask and pay nothing.
     weight : Tensor of shape (...), optional
         Factor of the costs, such as λ.
+    known : Tensor of bool, shape (..., n_columns), optional
+        Columns that were known at the start; see `MaskedInputs.unit_costs`.
     """
     cost = torch.zeros(mask.shape[:-1], device=mask.device)
     for unit in units.unbind(dim=-1):
         taken = unit >= 0 if active is None else active & (unit >= 0)
         number = unit.clamp_min(0)
+        paid = inputs.cost_of(number, mask, known)
+        paid = paid if weight is None else paid * weight
         mask = torch.where(taken.unsqueeze(-1), inputs.add(mask, number), mask)
-        paid = inputs.costs[number] if weight is None else inputs.costs[number] * weight
         cost = cost + torch.where(taken, paid, 0.0)
     return Revealed(mask, cost)
 

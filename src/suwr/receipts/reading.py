@@ -12,11 +12,16 @@ from typing import Any, NoReturn
 
 from suwr.exceptions import ReceiptError
 from suwr.explanation import ENDINGS, Narrative, Prediction, Step
+from suwr.given import Given
 
-__all__ = ["FORMAT", "TOLERANCE", "parse_receipt", "read_fields"]
+__all__ = [
+    "FORMAT", "PLAIN_FORMAT", "TOLERANCE", "check_scalar", "parse_receipt", "read_fields",
+    "read_given",
+]  # fmt: skip
 
-# Incremented when an older suwr would misread a receipt.
-FORMAT = 1
+# Incremented when an older suwr would misread a receipt. Format 2 has the field 'given'; rows that
+# start from nothing, without limits, still have receipts of format 1.
+FORMAT, PLAIN_FORMAT = 2, 1
 #: Largest difference of probabilities between platforms; a smaller margin is a near tie. The page
 #: has the same tolerance.
 TOLERANCE = 1e-5
@@ -25,6 +30,7 @@ _FIELDS = frozenset(
      "start_stop_probability", "start", "steps", "ended", "near_ties", "answer", "certificate",
      "sha256"]
 )  # fmt: skip
+_GIVEN_FIELDS = frozenset(["known", "unavailable", "max_cost", "exactly"])
 _STEP_FIELDS = frozenset(["reveals", "stop_probability", "prediction_before", "prediction"])
 _REVEAL_FIELDS = frozenset(["unit", "columns", "values"])
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -57,9 +63,10 @@ def read_fields(state: Any) -> dict[str, Any]:
     """
     if type(state) is dict and type(state.get("format")) is int and state["format"] > FORMAT:
         _refuse(f"it has format {state['format']}, which requires a newer suwr.")
-    _check_fields(state, _FIELDS, "the receipt")
-    if type(state["format"]) is not int or state["format"] != FORMAT:
-        _refuse(f"'format' must be {FORMAT}.")
+    given = type(state) is dict and "given" in state
+    _check_fields(state, _FIELDS | {"given"} if given else _FIELDS, "the receipt")
+    if type(state["format"]) is not int or state["format"] != (FORMAT if given else PLAIN_FORMAT):
+        _refuse(f"'format' must be {FORMAT} with 'given', {PLAIN_FORMAT} without.")
     for name in ("version", "environment", "model", "ended", "sha256"):
         if type(state[name]) is not str:
             _refuse(f"{name!r} must be text.")
@@ -100,12 +107,12 @@ def _read_narrative(state: dict[str, Any]) -> Narrative:
         if type(classes) is not list or len(classes) < 2:
             _refuse("'classes' must list two or more, or be null.")
         for label in classes:
-            _check_scalar(label, "'classes'")
+            check_scalar(label, "'classes'")
         classes = tuple(classes)
     if type(n_units) is not int or n_units < 1:
         _refuse("'n_units' must be a positive integer.")
     if state["ended"] not in ENDINGS or state["ended"] == "open":
-        _refuse("'ended' must be 'decision', 'budget' or 'everything'.")
+        _refuse(f"'ended' must be one of {sorted(set(ENDINGS) - {'open'})}.")
     n_classes = None if classes is None else len(classes)
     start = before = _read_prediction(state["start"], n_classes)
     if type(state["steps"]) is not list:
@@ -125,7 +132,34 @@ def _read_narrative(state: dict[str, Any]) -> Narrative:
     if len(used) > n_units:
         _refuse("it reveals more units than there are.")
     stop = _read_probability(state["start_stop_probability"])
-    return Narrative(row, start, stop, tuple(steps), state["ended"], classes, n_units)
+    limits = read_given(state["given"]) if "given" in state else None
+    if limits is not None and not used.isdisjoint(limits.unavailable):
+        _refuse("it reveals a unit that is not available.")
+    return Narrative(row, start, stop, tuple(steps), state["ended"], classes, n_units, given=limits)
+
+
+def read_given(state: Any) -> Given:
+    """Return `suwr.given.Given` for its fields in JSON; anything malformed is refused."""
+    _check_fields(state, _GIVEN_FIELDS, "'given'")
+    known, unavailable = state["known"], state["unavailable"]
+    if type(known) is not dict or type(unavailable) is not list:
+        _refuse("'known' must be an object and 'unavailable' a list.")
+    for value in known.values():
+        if value is not None:
+            check_scalar(value, "'known'")
+    if not all(type(unit) is str for unit in unavailable):
+        _refuse("'unavailable' must list texts.")
+    if len(set(unavailable)) < len(unavailable):
+        _refuse("'unavailable' has a unit twice.")
+    most = state["max_cost"]
+    if most is not None and not (type(most) is float and 0 <= most < math.inf):
+        _refuse("'max_cost' must be a number of at least 0, or null.")
+    if type(state["exactly"]) is not bool or (state["exactly"] and most is None):
+        _refuse("'exactly' must be a boolean, and requires 'max_cost'.")
+    given = Given.from_dict(state)
+    if not given:
+        _refuse("'given' is empty.")
+    return given
 
 
 def _read_reveals(given: Any) -> dict[str, dict[str, Any]]:
@@ -145,7 +179,7 @@ def _read_reveals(given: Any) -> dict[str, dict[str, Any]]:
             _refuse("'columns' must be texts.")
         for value in values:
             if value is not None:
-                _check_scalar(value, "'values'")
+                check_scalar(value, "'values'")
         revealed[unit] = dict(zip(columns, values, strict=True))
         if len(revealed[unit]) < len(columns):
             _refuse("a unit has a column twice.")
@@ -169,7 +203,8 @@ def _read_probability(given: Any) -> float:
     return float(given)
 
 
-def _check_scalar(value: Any, name: str) -> None:
+def check_scalar(value: Any, name: str) -> None:
+    """Refuse anything but finite numbers of at most 64 bits, texts and booleans."""
     kind = type(value)
     if kind is float:
         if not math.isfinite(value):

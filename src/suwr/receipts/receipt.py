@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import suwr
 from suwr.exceptions import ReceiptError
 from suwr.explanation import Narrative, Step
-from suwr.receipts.reading import FORMAT, TOLERANCE, parse_receipt, read_fields
+from suwr.receipts.reading import FORMAT, PLAIN_FORMAT, TOLERANCE, parse_receipt, read_fields
 from suwr.receipts.reasons import Reason, principal_reasons
 
 __all__ = ["MAX_BYTES", "Issuer", "Origin", "Receipt", "make_receipt"]
@@ -195,7 +195,8 @@ def make_receipt(narrative: Narrative) -> Receipt:
         suwr.__version__, issuer.environment, issuer.model, issuer.condition,
         replace(narrative, row=row, origin=None),
         tuple(i for i, margin in enumerate(origin.margins) if margin < TOLERANCE),
-        issuer.certificate,
+        # A certificate is for whole rows that start from nothing.
+        issuer.certificate if narrative.given is None else None,
     )  # fmt: skip
 
 
@@ -205,13 +206,15 @@ def make_receipt(narrative: Narrative) -> Receipt:
 def _body(receipt: Receipt) -> str:
     """Return the JSON of all fields but the digest, in a fixed order."""
     narrative = receipt.narrative
+    given = {} if narrative.given is None else {"given": narrative.given.to_dict()}
     state = {
-        "format": FORMAT,
+        "format": FORMAT if given else PLAIN_FORMAT,
         "version": receipt.version,
         "environment": receipt.environment,
         "model": receipt.model,
         "condition": receipt.condition,
         "row": narrative.row,
+        **given,
         "classes": narrative.classes,
         "n_units": narrative.n_units,
         "start_stop_probability": narrative.start_stop_probability,

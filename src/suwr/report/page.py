@@ -191,6 +191,11 @@ def _row(
         "ended": narrative.ended,
         "cells": known,
     }
+    if narrative.given is not None:
+        names = [name for name in narrative.given.known if name in column_number]
+        known.update({column_number[n]: _plain(narrative.given.known[n]) for n in names})
+        row["given"] = narrative.given.sentences()
+        row["n_known"] = len(narrative.given.known)
     # Narratives of `suwr.SUWRExplainer` end with the output of the explained model.
     comparison = getattr(narrative, "comparison", None)
     return row if comparison is None else row | {"comparison": comparison}

@@ -141,17 +141,19 @@ class ActorPhase(PolicyPhase):
         targets = self.soft_targets[repeated].lerp(rows.targets, self._label_weight)
         fold_size = repeated.shape[1]
         weight, condition = self.weights.draw(2 * fold_size, generator)
+        first = inputs.first_masks((network.n_models, 2 * fold_size), generator)
         states = None
         with settings.precision(index.device):
             steps = _explore(
                 network, inputs, to_models(rows.values), weight, condition, settings, progress,
-                generator, self.tensors["interactions"],
+                generator, self.tensors["interactions"], first,
             )  # fmt: skip
             if steps:
                 states = _VisitedStates.of(steps, fold_size)
                 losses = _cross_fitted_losses(
-                    network, inputs, self.loss, rows.values, targets, states, len(steps)
-                )
+                    network, inputs, self.loss, rows.values, targets, states, len(steps),
+                    None if first is None else to_folds(first),
+                )  # fmt: skip
                 scale = settings.reward_scale * self.weights.importance(weight)
                 bonus = settings.entropy_weight * (1.0 - progress)
                 value = _policy_loss(steps, losses, to_models(rows.weight), scale, bonus)
@@ -202,8 +204,9 @@ def _explore(
     progress: float,
     generator: torch.Generator,
     interaction: Tensor,
+    first: Tensor | None = None,
 ) -> list[_Step]:
-    """Sample one rollout per row ``(n_models, n)``.
+    """Sample one rollout per row ``(n_models, n)``, from the masks ``first``.
 
     Stopped rows are removed from the batch of a single model on a CPU. Otherwise they stay in it as
     inactive: models keep batches of one size, and a GPU needs no synchronisation per step.
@@ -217,19 +220,20 @@ def _explore(
     remove = m == 1 and device.type == "cpu"
     row = torch.arange(n, device=device).expand(m, n)
     active = torch.ones(m, n, dtype=torch.bool, device=device)
-    mask = torch.zeros(m, n, inputs.n_columns, dtype=torch.bool, device=device)
+    empty = torch.zeros(m, n, inputs.n_columns, dtype=torch.bool, device=device)
+    mask, allowed = empty if first is None else first, inputs.recorded_units(values)
+    shared = condition is None and first is None and allowed is None
     model = torch.arange(m, device=device).unsqueeze(1)
     last: Tensor | None = None
     steps: list[_Step] = []
     for number in range(settings.max_steps):
-        if number == 0 and condition is None:
+        if number == 0 and shared:
             # The first state is the same for every row: evaluate it once.
-            first = mask[:, :1]
-            seen = inputs.reveal(values[:, :1], first)
-            decision = decide(network.decide, inputs, seen, first).expand(m, n)
+            seen = inputs.reveal(values[:, :1], mask[:, :1])
+            decision = decide(network.decide, inputs, seen, mask[:, :1]).expand(m, n)
         else:
             seen = inputs.reveal(values, mask)
-            decision = decide(network.decide, inputs, seen, mask, condition)
+            decision = decide(network.decide, inputs, seen, mask, condition, allowed=allowed)
         stop = decision.stop_probability.detach()
         draw = torch.rand(active.shape, generator=generator, device=device)
         open_row = decision.available.any(dim=-1)
@@ -242,6 +246,8 @@ def _explore(
             decision, stop = decision[:, going], stop[:, going]
             values, weight = values[:, going], weight[:, going]
             condition = None if condition is None else condition[:, going]
+            allowed = None if allowed is None else allowed[:, going]
+            first = None if first is None else first[:, going]
             last = None if last is None else last[:, going]
         probability = decision.finite_logits.softmax(dim=-1)
         entropy = -(probability * probability.clamp_min(1e-9).log()).sum(dim=-1)
@@ -250,7 +256,7 @@ def _explore(
             active, None if last is None else partial(_guided, interaction[model, last]),
         )  # fmt: skip
         last = sample.units[..., -1].clamp_min(0)
-        mask, cost = reveal_units(inputs, mask, sample.units, weight=weight)
+        mask, cost = reveal_units(inputs, mask, sample.units, weight=weight, known=first)
         log_prob = sample.behaviour_log_prob
         steps.append(_Step(row, active, mask, cost, stop, decision.gain, log_prob, entropy))
     return steps
@@ -279,6 +285,7 @@ def _cross_fitted_losses(
     targets: Tensor,
     states: _VisitedStates,
     n_steps: int,
+    known: Tensor | None = None,
 ) -> Tensor:
     """Losses of the cross-fitted predictor in every visited state.
 
@@ -289,7 +296,8 @@ def _cross_fitted_losses(
     # The last column collects inactive states and is dropped.
     losses = torch.zeros(n_steps + 1, n_folds, size + 1, device=values.device)
     empty = torch.zeros(n_folds, 1, inputs.n_columns, dtype=torch.bool, device=values.device)
-    first = network.cross_fitted(inputs.reveal(values[:, :1], empty), loss)
+    start = inputs.reveal(values[:, :1], empty) if known is None else inputs.reveal(values, known)
+    first = network.cross_fitted(start, loss)
     losses[0, :, :size] = loss.of_prediction(first.expand(-1, size, -1), targets)
     fold = torch.arange(n_folds, device=values.device).unsqueeze(1)
     seen = inputs.reveal(values[fold, states.position], states.mask)

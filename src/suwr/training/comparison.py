@@ -12,6 +12,7 @@ from torch import Tensor
 from suwr.exceptions import UninformativeModelWarning
 from suwr.nn.losses import Loss
 from suwr.nn.rollout import Policy
+from suwr.nn.step import reveal_units
 from suwr.training.data import Rows
 from suwr.training.validation import row_objectives
 
@@ -125,7 +126,9 @@ def compare_held_out(
         mask = _union(policy, units).expand(len(validation), -1)
         values = validation[slice(0, len(validation))].values
         fixed = loss.of_prediction(policy.predict(values, mask), validation.targets)
-        fixed = fixed + sparsity_weight * policy.inputs.costs[units].sum()
+        empty = torch.zeros_like(mask[:1])
+        cost = reveal_units(policy.inputs, empty, units.unsqueeze(0)).cost
+        fixed = fixed + sparsity_weight * cost
     n = len(validation)
 
     def weighted(values: Tensor) -> float:
@@ -162,7 +165,8 @@ def _fixed_subset(policy: Policy, loss: Loss, rows: Rows, budget: float) -> Tens
             losses = loss.of_prediction(prediction, sample.targets) * sample.weight
             found[unit] = float(losses.mean())
         best = min(found, key=lambda unit: found[unit])
-        cost = float(inputs.costs[best])
+        taken = _union(policy, inputs.costs.new_tensor(chosen).long())
+        cost = float(inputs.cost_of(inputs.costs.new_tensor([best]).long(), taken))
         # Stop where the total is nearest to the budget.
         if spent + cost - budget > budget - spent:
             break

@@ -7,22 +7,18 @@ jointly, for the exploration.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
+from scipy.stats import t as student
 from torch import Tensor
 
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
-from suwr.training.data import Folds, Rows, to_models
-from suwr.training.independence import FALSE_COLUMNS, FALSE_PAIRS, unit_scores_of_rows
+from suwr.training.data import Folds, to_models
 
 __all__ = ["informative", "interactions"]
 
-Predict = Callable[[Tensor, Loss], Tensor]
-
-# Approximate probability that the tests of independence find evidence in a table without any.
+# Probability of finding evidence in a table without any.
 LEVEL = 0.01
 # Rows of each fold that are tested.
 MAX_ROWS = 2_000
@@ -40,9 +36,10 @@ CONTEXT_UNITS = 3
 def informative(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: Folds) -> Tensor:
     """Whether there is evidence that features are informative, for each model.
 
-    There is none if the predictors have only memorised their training rows (all features together
-    reduce the loss on these, but not the cross-fitted loss) and no test of independence between
-    a unit and the target is significant.
+    There is none if the predictors have learned their training rows, but their predictions for the
+    other fold, from all features, do not covary with the targets there. The loss would be too
+    strict a criterion: with few rows, predictors are overconfident, and worse than a constant
+    although their predictions are informative.
 
     Parameters
     ----------
@@ -60,22 +57,26 @@ def informative(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, fold
     rows = folds.rows[folds.indices[:, :MAX_ROWS]]
     nothing = torch.zeros((*rows.weight.shape, inputs.n_columns), dtype=torch.bool)
     nothing = nothing.to(rows.device)
-
-    def gain(predict: Predict) -> Tensor:
-        """Mean reduction of the loss by all features, of each model."""
-        none, every = (
-            loss.of_prediction(predict(inputs.reveal(rows.values, mask), loss), rows.targets)
-            for mask in (nothing, ~nothing)
-        )
-        return to_models((none - every) * rows.weight).mean(dim=-1)
-
-    result = (gain(network.cross_fitted) > 0) | (gain(network.in_fold) <= MIN_TRAINING_GAIN)
-    for model in torch.nonzero(~result)[:, 0].tolist():
-        own = Rows(*(to_models(part)[model] for part in (rows.values, rows.targets, rows.weight)))
-        smallest = unit_scores_of_rows(inputs, own).min()
-        result[model] = bool(smallest < LEVEL / (FALSE_COLUMNS + FALSE_PAIRS))
+    cross_fitted = network.cross_fitted(inputs.reveal(rows.values, ~nothing), loss)
+    own = [
+        loss.of_prediction(network.in_fold(inputs.reveal(rows.values, mask), loss), rows.targets)
+        for mask in (nothing, ~nothing)
+    ]
     network.train()
-    return result
+    learned = to_models((own[0] - own[1]) * rows.weight).mean(dim=-1) > MIN_TRAINING_GAIN
+    products = (_centred(cross_fitted) * _centred(rows.targets)).sum(dim=-1)
+    products = to_models(products * rows.weight)
+    n = products.shape[-1]
+    if n < 2:
+        return ~learned
+    error = products.std(dim=-1) / n**0.5
+    statistic = products.mean(dim=-1) / error.clamp_min(torch.finfo(error.dtype).tiny)
+    return (statistic > float(student.isf(LEVEL, n - 1))) | ~learned
+
+
+def _centred(values: Tensor) -> Tensor:
+    """Values of each fold ``(2 · n_models, n, n_outputs)`` minus their mean."""
+    return values - values.mean(dim=1, keepdim=True)
 
 
 @torch.no_grad()

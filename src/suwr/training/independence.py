@@ -30,7 +30,8 @@ def unit_scores_of_rows(inputs: MaskedInputs, rows: Rows) -> FloatArray:
     targets = rows.targets.cpu().numpy()
     target = _classes(targets) if targets.shape[1] > 1 else _bins(targets[:, 0])
     of_value = inputs.membership[:, inputs.column_of].cpu().numpy()
-    values = rows.values.cpu().numpy().astype(np.float64)
+    # Values that were not recorded are a level of their own.
+    values = np.nan_to_num(rows.values.cpu().numpy().astype(np.float64), nan=-1e30)
     return unit_scores(values, np.asarray(target, dtype=np.intp), of_value)
 
 

@@ -131,6 +131,10 @@ class LookaheadPhase(PolicyPhase):
         revealed_at = torch.full(
             (*shape, inputs.n_columns), n_steps, dtype=torch.int16, device=device
         )
+        first = inputs.first_masks(tuple(shape), self.folds.generator)
+        if first is not None:
+            revealed_at.masked_fill_(first, -1)
+        allowed = inputs.recorded_units(values)
         predictions, losses, stops, costs = [], [], [], []
         for number in range(n_steps + 1):
             mask = revealed_at < number
@@ -140,12 +144,14 @@ class LookaheadPhase(PolicyPhase):
             if number == n_steps:
                 break
             predictions.append(to_models(prediction))
-            decision = decide(network.decide, inputs, seen, mask, condition, predictions[-1])
+            decision = decide(
+                network.decide, inputs, seen, mask, condition, predictions[-1], allowed
+            )
             stops.append(decision.stop_probability)
             noise = gumbel((*shape, inputs.n_units), self.folds.generator)
             units = decision.best(self.settings.units_per_step, noise)
             open_row = decision.available.any(dim=-1)
-            after, cost = reveal_units(inputs, mask, units, open_row, weight)
+            after, cost = reveal_units(inputs, mask, units, open_row, weight, first)
             revealed_at.masked_fill_(after & ~mask, number)
             costs.append(cost)
         network.train()
@@ -175,7 +181,8 @@ class LookaheadPhase(PolicyPhase):
         index = step.unsqueeze(-1).expand(-1, -1, -1, rollout.prediction.shape[-1])
         prediction = rollout.prediction.gather(2, index)[:, :, 0]
         seen = inputs.reveal(values, mask)
-        decision = decide(network.decide, inputs, seen, mask, condition, prediction)
+        allowed = inputs.recorded_units(values)
+        decision = decide(network.decide, inputs, seen, mask, condition, prediction, allowed)
         noisy = decision.finite_logits.log_softmax(dim=-1)
         noisy = noisy + gumbel(tuple(noisy.shape), generator)
         chosen = (noisy / self.temperature).softmax(dim=-1)

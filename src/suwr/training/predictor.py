@@ -12,6 +12,7 @@ from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
 from suwr.nn.rollout import Policy, rollout_together
+from suwr.nn.starts import training_starts
 from suwr.training.config import Settings
 from suwr.training.data import Folds, Rows, shuffled
 from suwr.training.loop import (
@@ -224,7 +225,8 @@ def final_masks(
         mask = torch.empty(len(rows), inputs.n_columns, dtype=torch.bool, device=policy.device)
         for place, part in rows.blocks():
             at = None if condition is None else condition[0, place]
-            trace = policy.rollout(part.values, condition=at)
+            starts = training_starts(inputs, part.values)
+            trace = policy.rollout(part.values, condition=at, starts=starts)
             mask[place] = torch.as_tensor(trace.mask, device=policy.device)
         return mask
 

@@ -131,12 +131,16 @@ def _sampled_loss(
     n, device = len(rows), rows.values.device
     sparsity_weight = settings.sparsity_weight
     assert isinstance(sparsity_weight, float)
+    first = inputs.first_masks((n,), generator)
     mask = torch.zeros(n, inputs.n_columns, dtype=torch.bool, device=device)
+    mask = mask if first is None else first
+    allowed = inputs.recorded_units(rows.values)
     cost = torch.zeros(n, device=device)
     reached = torch.ones(n, device=device)
     terms, log_probs = [], []
     for number in range(settings.max_steps + 1):
-        decision = decide(network.decide, inputs, inputs.reveal(rows.values, mask), mask)
+        seen = inputs.reveal(rows.values, mask)
+        decision = decide(network.decide, inputs, seen, mask, allowed=allowed)
         assert decision.outputs is not None
         last = number == settings.max_steps
         stop = decision.stop_probability
@@ -149,7 +153,7 @@ def _sampled_loss(
         sample = decision.sample(
             partial(_selection, decision.raw_logits), settings.units_per_step, epsilon, generator
         )
-        mask, paid = reveal_units(inputs, mask, sample.units)
+        mask, paid = reveal_units(inputs, mask, sample.units, known=first)
         cost = cost + paid
         log_probs.append(sample.log_prob)
     total = torch.stack(terms)

@@ -11,6 +11,7 @@ from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Network, SeparateNetwork
 from suwr.nn.rollout import BLOCK, Policy, rollout_together
+from suwr.nn.starts import training_starts
 from suwr.training.config import Settings
 from suwr.training.data import Rows
 from suwr.training.sparsity import SparsityWeights
@@ -72,11 +73,10 @@ def row_objectives(
     losses, costs = torch.empty_like(rows.weight), torch.empty_like(rows.weight)
     for place, part in rows.blocks():
         at = None if condition is None else condition[place]
-        trace = policy.rollout(part.values, condition=at)
+        starts = training_starts(policy.inputs, part.values)
+        trace = policy.rollout(part.values, condition=at, starts=starts)
         mask = torch.as_tensor(trace.mask, device=policy.device)
-        order = torch.as_tensor(trace.order, device=policy.device).flatten(1)
-        cost = torch.where(order >= 0, policy.inputs.costs[order.clamp_min(0)], 0.0)
-        costs[place] = cost.sum(dim=1)
+        costs[place] = torch.as_tensor(trace.cost, device=policy.device).to(costs.dtype)
         losses[place] = loss.of_prediction(policy.predict(part.values, mask), part.targets)
     return losses, costs
 

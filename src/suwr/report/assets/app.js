@@ -183,7 +183,7 @@ function heading(narrative) {
     : el("p", { class: row.correct === false ? "truth wrong" : "truth" }, `Truth: ${valueText(row.truth)}`);
   const sentence = narrative.asking
     ? "The model asks for one feature at a time. It uses your answers only."
-    : endingText(data, narrative).join(" ");
+    : [...(narrative.given ?? []), ...endingText(data, narrative)].join(" ");
   return el("div", { class: "heading" },
     el("h2", {}, `${title}: `, el("strong", {}, verdictText(prediction, data.classes))),
     truth,

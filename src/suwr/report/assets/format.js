@@ -129,7 +129,9 @@ function stepLines(data, narrative) {
 }
 
 function startText(data, narrative) {
-  return `Before anything is revealed: ${predictionText(narrative.start, data.classes)}.`;
+  const before = narrative.n_known ? "Before anything else is revealed" : "Before anything is revealed";
+  const text = `${before}: ${predictionText(narrative.start, data.classes)}.`;
+  return [...(narrative.given ?? []), text].join(" ");
 }
 
 function lastState(narrative) {
@@ -141,7 +143,11 @@ function endingText(data, narrative) {
   const { prediction, stop } = lastState(narrative);
   const used = narrative.steps.reduce((sum, step) => sum + step.units.length, 0);
   const outcome = outcomeText(prediction, data.classes);
-  const lines = [stopText(data, narrative.ended, stop), `Predicted ${outcome} from ${used} of ${data.n_units} features.`];
+  const known = narrative.n_known ? ` and ${narrative.n_known} known in advance` : "";
+  const lines = [
+    stopText(data, narrative.ended, stop),
+    `Predicted ${outcome} from ${used} of ${data.n_units} features${known}.`,
+  ];
   return narrative.comparison === undefined ? lines : [...lines, narrative.comparison];
 }
 

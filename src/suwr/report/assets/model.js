@@ -192,7 +192,7 @@ function knownValue(code, value) {
 /** The narrative of a row as recorded by Python. */
 function recordedNarrative(row) {
   const steps = row.steps.map(([units, stop, prediction]) => ({ units, stop, prediction }));
-  const { label, start, stop, ended, comparison } = row;
-  return { label, start, stop, steps, ended, comparison, asking: null, cell: (c) => row.cells[c] };
+  const { label, start, stop, ended, comparison, given, n_known } = row;
+  return { label, start, stop, steps, ended, comparison, given, n_known, asking: null, cell: (c) => row.cells[c] };
 }
 

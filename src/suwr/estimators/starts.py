@@ -1,0 +1,306 @@
+"""Known values, available units and budgets of rows: their parameters, and why rollouts ended."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from suwr._utils.validation import Interval, parameter_error
+from suwr.data.tables import Table, column_names, is_frame, select_columns
+from suwr.exceptions import StartWarning
+from suwr.given import Given
+from suwr.nn.rollout import Policy, Trace
+from suwr.nn.starts import Starts
+
+__all__ = [
+    "describe_start", "read_starts", "start_distance", "start_probability", "starts_of",
+    "stop_reasons", "warn_distance",
+]  # fmt: skip
+
+BoolArray = NDArray[np.bool_]
+# Rows for which a warning measures the distance of the start from training.
+MAX_ROWS = 256
+
+
+def read_starts(
+    model: Any,
+    owner: str,
+    n_rows: int,
+    known: Any = None,
+    available: Any = None,
+    max_cost: Any = None,
+    exactly: Any = None,
+) -> Starts | None:
+    """Validate the parameters of a method; None if every row starts from nothing without limits.
+
+    Parameters
+    ----------
+    model : SequentialModel
+        Fitted.
+    owner : str
+        The method, for error messages.
+    n_rows : int
+    known, available, max_cost, exactly
+        As in `SequentialModel.select`.
+    """
+    if known is available is max_cost is exactly is None:
+        return Starts.usual(model.policy_.inputs, n_rows)
+    if model._certificate_sentence():
+        raise ValueError(
+            f"{owner} cannot take 'known', 'available', 'max_cost' or 'exactly', because the model "
+            "is certified for one policy on whole rows. Use the model that it was made from."
+        )
+    if max_cost is not None and exactly is not None:
+        raise ValueError("Pass either 'max_cost' or 'exactly', not both.")
+    device, names = model.device_, model.encoder_.names
+    if isinstance(known, Sequence) and all(isinstance(name, str) for name in known):
+        unknown = [name for name in known if name not in names]
+        if unknown:
+            raise parameter_error("known", owner, "a mask, or names of columns", unknown[0])
+        known = np.isin(names, list(known))
+    usual = Starts.usual(model.policy_.inputs, n_rows) if known is None else None
+    name = "max_cost" if exactly is None else "exactly"
+    budget = _read_budget(max_cost if exactly is None else exactly, name, owner, n_rows)
+    if exactly is not None and budget is not None:
+        _check_reachable(model, owner, float(budget.max(initial=0.0)))
+    shown = _read_flags(known, "known", owner, n_rows, names)
+    open_units = _read_flags(available, "available", owner, n_rows, model.units_.names)
+    first = None if shown is None else torch.as_tensor(shown, device=device)
+    return Starts(
+        first if usual is None else usual.known,
+        None if open_units is None else torch.as_tensor(open_units, device=device),
+        None if budget is None else torch.as_tensor(budget, device=device),
+        exactly is not None,
+    )
+
+
+def start_probability(
+    known_at_start: Any, names: Sequence[str], owner: str
+) -> NDArray[np.float64] | None:
+    """Return the probability that each column is known at the start; None if none is.
+
+    Parameters
+    ----------
+    known_at_start : sequence of str, mapping of str to float, bool array, or None
+        Columns that are always known, the probability that each is, or masks to draw from.
+    names : sequence of str
+        Column names.
+    owner : str
+        Class with this parameter, for error messages.
+
+    Returns
+    -------
+    ndarray of shape (d,) or (n_masks, d), or None
+        Masks are returned as they are.
+    """
+    if known_at_start is None:
+        return None
+    expected = (
+        "None, a list of columns, a mapping of columns to probabilities, or a boolean array of "
+        f"masks of shape (n_masks, {len(names)})"
+    )
+    masks = _as_masks(known_at_start)
+    if masks is not None:
+        if masks.shape[1] != len(names) or len(masks) == 0:
+            raise parameter_error("known_at_start", owner, expected, f"shape {masks.shape}")
+        return masks.astype(np.float64) if masks.any() else None
+    if isinstance(known_at_start, str) or not isinstance(known_at_start, Mapping | Sequence):
+        raise parameter_error("known_at_start", owner, expected, known_at_start)
+    items = known_at_start
+    chance = dict(items) if isinstance(items, Mapping) else dict.fromkeys(items, 1.0)
+    for name, p in chance.items():
+        if name not in names or p not in Interval(Real, 0, 1, closed="both"):
+            raise parameter_error("known_at_start", owner, expected, known_at_start)
+    probability = np.array([float(chance.get(name, 0.0)) for name in names])
+    return probability if probability.any() else None
+
+
+def _as_masks(given: Any) -> BoolArray | None:
+    """Return a two-dimensional array of booleans, or None if it is not one."""
+    if isinstance(given, str | Mapping):
+        return None
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        return None
+    return array if array.ndim == 2 and array.dtype.kind == "b" else None
+
+
+def starts_of(model: Any, given: Sequence[Given]) -> Starts:
+    """Return the starts of rows that have their names and values in ``given``.
+
+    All of them must have the same ``exactly``. Names that the model does not have are ignored.
+    """
+    columns, units, device = model.encoder_.names, model.units_.names, model.device_
+    known = [[name in g.known for name in columns] for g in given]
+    available = [[name not in g.unavailable for name in units] for g in given]
+    budget = [np.inf if g.max_cost is None else g.max_cost for g in given]
+    return Starts(
+        torch.tensor(known, dtype=torch.bool, device=device),
+        torch.tensor(available, dtype=torch.bool, device=device),
+        torch.tensor(budget, dtype=torch.float64, device=device),
+        given[0].exactly,
+    )
+
+
+def describe_start(model: Any, table: Table, starts: Starts | None, row: int) -> Given | None:
+    """Return the start of one row in names and values; None if it starts from nothing."""
+    if starts is None:
+        return None
+    columns: list[int] = []
+    closed: list[int] = []
+    if starts.known is not None:
+        columns = torch.nonzero(starts.known[row])[:, 0].tolist()
+    if starts.available is not None:
+        closed = torch.nonzero(~starts.available[row])[:, 0].tolist()
+    budget = np.inf if starts.budget is None else float(starts.budget[row])
+    given = Given(
+        {model.encoder_.names[c]: table.value(row, c) for c in columns},
+        tuple(model.units_.names[u] for u in closed),
+        budget if np.isfinite(budget) else None,
+        starts.spend_all,
+    )
+    return given or None
+
+
+def stop_reasons(
+    model: Any,
+    policy: Policy,
+    trace: Trace,
+    starts: Starts | None = None,
+) -> list[str]:
+    """Return why each rollout ended; see `Narrative.ended`."""
+    spent = np.where(trace.n_steps == model.max_steps_, model._budget_ending(), "decision")
+    if starts is not None:
+        mask = torch.as_tensor(trace.mask, device=policy.device)
+        cost = torch.as_tensor(trace.cost, device=policy.device)
+        left = policy.inputs.available(mask)
+        within = left if starts.available is None else left & starts.available
+        allowed = starts.allowed(policy.inputs, mask, cost)
+        affordable = within if allowed is None else within & allowed
+        spent = np.where(affordable.any(dim=1).cpu(), spent, "cost")
+        spent = np.where(within.any(dim=1).cpu(), spent, "unavailable")
+    return [str(reason) for reason in np.where(policy.complete(trace.mask), "everything", spent)]
+
+
+@torch.inference_mode()
+def start_distance(policy: Policy, values: Tensor, known: Tensor) -> Tensor:
+    """The number of known units that the policy would not have revealed by itself, ``(n,)``.
+
+    Starting from what training may know, the known units are revealed one after another: the one
+    that the policy reveals next if it is known, and otherwise, which counts, the known one of
+    largest logit. A unit of which only some columns are known counts as well. Only known values are
+    read.
+
+    Parameters
+    ----------
+    policy : Policy
+    values : Tensor of shape (n, n_values)
+        Encoded rows.
+    known : Tensor of bool, shape (n, n_columns)
+    """
+    inputs, n = policy.inputs, len(values)
+    mask = torch.zeros_like(known)
+    inside = ~inputs.informative(known)
+    distance = torch.zeros(n, dtype=torch.long, device=known.device)
+    if inputs.known is not None:
+        # Training starts with any of the columns that it may know, and all that it always knows.
+        mask = known & (inputs.known > 0)
+        distance += (~known & (inputs.known == 1)).sum(dim=1)
+    if not inputs.single:
+        touched = (known & ~mask).float() @ inputs.membership.float().T > 0
+        distance += (touched & ~inside).sum(dim=1)
+    for _ in range(int(inside.sum(dim=1).max()) if n else 0):
+        decision = policy.decide(values, mask)
+        left = inside & inputs.informative(mask)
+        going = left.any(dim=1)
+        if not bool(going.any()):
+            break
+        own = decision.best(1)[:, 0]
+        agrees = (decision.stop_probability < 0.5) & left.gather(1, own.unsqueeze(1))[:, 0]
+        forced = decision.raw_logits.masked_fill(~left, -torch.inf).argmax(dim=1)
+        distance += (going & ~agrees).long()
+        unit = torch.where(agrees, own, forced)
+        mask = torch.where(going.unsqueeze(1), inputs.add(mask, unit), mask)
+    return distance
+
+
+def warn_distance(
+    model: Any, policy: Policy, values: Tensor, starts: Starts | None, owner: str
+) -> None:
+    """Warn if known columns start the rows in states that training has not visited."""
+    if starts is None or starts.known is None:
+        return
+    known = starts.known[:MAX_ROWS]
+    distance = start_distance(policy, values[:MAX_ROWS], known).double()
+    if bool((distance > 0).any()):
+        warnings.warn(
+            f"{owner} starts from other known values than training: "
+            f"{float(distance.mean()):.1f} units (mean over rows; at most {int(distance.max())}) "
+            "are known that the policy would not have revealed by itself, or are not known though "
+            "training always knew them. Fit with 'known_at_start' to train for this start.",
+            StartWarning,
+            stacklevel=4,
+        )
+
+
+def _read_flags(
+    given: Any, name: str, owner: str, n_rows: int, names: Sequence[str]
+) -> BoolArray | None:
+    """Read a mask over columns or units; the columns of a frame are matched by name."""
+    if given is None:
+        return None
+    width, what = len(names), "column" if name == "known" else "unit"
+    if is_frame(given):
+        found = column_names(given) or []
+        if set(found) != set(names):
+            differing = sorted(set(map(str, found)) ^ set(names))[0]
+            expected = f"a frame with one column per {what} of the model"
+            raise ValueError(
+                f"The {name!r} parameter of {owner} must be {expected}. Got {differing!r} in only "
+                "one of them."
+            )
+        given = select_columns(given, list(names))
+    try:
+        flags = np.asarray(given)
+    except ValueError:
+        flags = np.array(None)
+    shapes = ((width,), (1, width), (n_rows, width))
+    if flags.shape not in shapes or flags.dtype.kind not in "bO":
+        got = f"shape {flags.shape} and dtype {flags.dtype}"
+        expected = f"a boolean array of shape ({n_rows}, {width}) or ({width},), per {what}"
+        raise ValueError(f"The {name!r} parameter of {owner} must be {expected}. Got {got}.")
+    if flags.dtype.kind == "O" and not all(isinstance(f, bool | np.bool_) for f in flags.flat):
+        raise ValueError(f"The {name!r} parameter of {owner} must be boolean.")
+    return np.broadcast_to(flags.astype(bool), (n_rows, width)).copy()
+
+
+def _read_budget(given: Any, name: str, owner: str, n_rows: int) -> NDArray[np.float64] | None:
+    if given is None:
+        return None
+    expected = f"a number, or one per row, of at least 0 (n = {n_rows})"
+    try:
+        budget = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise parameter_error(name, owner, expected, given) from None
+    # A comparison with NaN is false.
+    if budget.shape not in ((), (n_rows,)) or not (budget >= 0).all() or isinstance(given, bool):
+        raise parameter_error(name, owner, expected, given)
+    return np.broadcast_to(budget, (n_rows,)).copy()
+
+
+def _check_reachable(model: Any, owner: str, amount: float) -> None:
+    selectable, costs = model.policy_.inputs.selectable, model.units_.costs
+    costs = np.sort(costs if selectable is None else costs[selectable.cpu().numpy()])[::-1]
+    most = float(costs[: model.max_steps_ * model.policy_.units_per_step].sum())
+    most += 0.0 if model.units_.setups is None else float(model.units_.setups.costs.sum())
+    if amount > most * (1 + 1e-9):
+        expected = f"at most {most:g}, the largest cost of a row within 'max_steps'"
+        raise parameter_error("exactly", owner, expected, amount)

@@ -1,0 +1,162 @@
+"""Known columns, available units and budgets of rollouts."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_policies import NETWORKS, UNITS, make_policy
+
+from suwr.data.units import resolve_units
+from suwr.nn.inputs import MaskedInputs
+from suwr.nn.starts import Starts
+
+N = 12
+
+
+def make_case(seed, groups="columns", width=1, network="separate", spend_all=False):
+    """Return a policy with random costs, rows and random starts."""
+    policy = make_policy(seed, UNITS[groups], units_per_step=width, network=network)
+    rng = np.random.RandomState(seed)
+    names = [f"x{i}" for i in range(6)]
+    units = resolve_units(UNITS[groups], None, names)
+    costs = rng.choice([0.0, 0.5, 1.0, 2.0], len(units))
+    setups = None
+    if groups != "patches" and seed % 2:
+        chosen = rng.permutation(units.names).tolist()
+        setups = {"a": (1.0, chosen[:2]), "b": (0.5, chosen[2:3])}
+    units = resolve_units(UNITS[groups], costs, names, setup_costs=setups)
+    policy.inputs = MaskedInputs.build(units, np.arange(6), "cpu")
+    policy.units = units
+    starts = Starts(
+        torch.from_numpy(rng.rand(N, 6) < 0.3),
+        torch.from_numpy(rng.rand(N, policy.inputs.n_units) < 0.7),
+        torch.from_numpy(rng.choice([0.0, 1.0, 2.5, 4.0, np.inf], N)),
+        spend_all,
+    )
+    return policy, torch.from_numpy(rng.randn(N, 6).astype(np.float32)), starts
+
+
+@torch.inference_mode()
+def reference(policy, row, known, available, budget, spend_all):
+    """Algorithm 1 for one row in plain Python, without `Starts`."""
+    columns = [set(np.flatnonzero(c).tolist()) for c in policy.inputs.membership.numpy()]
+    setups = policy.units.setups
+    shown, order, left, paid = set(known), [], budget, set()
+
+    def cost(unit):
+        """What a unit costs now: a set-up is paid once, and known values pay for none."""
+        setup = -1 if setups is None else int(setups.of_unit[unit])
+        extra = 0.0 if setup < 0 or setup in paid else float(setups.costs[setup])
+        return float(policy.units.costs[unit]) + extra
+
+    for _ in range(policy.max_steps):
+        mask = torch.tensor([[c in shown for c in range(6)]])
+        decision = policy.decide(row.unsqueeze(0), mask)
+        scores = decision.raw_logits[0].tolist()
+        ranked = sorted(range(len(columns)), key=lambda u: -scores[u])
+        useful = [u for u in ranked if available[u] and not columns[u] <= shown]
+        if not any(cost(u) <= left for u in useful):
+            break
+        if not spend_all and float(decision.stop_probability[0]) >= 0.5:
+            break
+        taken = []
+        for u in useful:
+            if len(taken) < policy.units_per_step and cost(u) <= left:
+                left -= cost(u)
+                taken.append(u)
+                if setups is not None:
+                    paid.add(int(setups.of_unit[u]))
+        order.append(taken)
+        shown = shown.union(*(columns[u] for u in taken))
+    return order, shown
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    groups=st.sampled_from(sorted(UNITS)),
+    width=st.integers(1, 2),
+    spend_all=st.booleans(),
+    network=st.sampled_from(sorted(NETWORKS)),
+)
+@settings(max_examples=25, deadline=None)
+def test_rollouts_equal_a_reference_in_plain_python(seed, groups, width, spend_all, network):
+    policy, values, starts = make_case(seed, groups, width, network, spend_all)
+    trace = policy.rollout(values, starts=starts)
+    for i in range(N):
+        order, shown = reference(
+            policy,
+            values[i],
+            np.flatnonzero(starts.known[i]).tolist(),
+            starts.available[i].tolist(),
+            float(starts.budget[i]),
+            spend_all,
+        )
+        found = [[u for u in step if u >= 0] for step in trace.order[i].tolist()]
+        assert [step for step in found if step] == order
+        assert set(np.flatnonzero(trace.mask[i]).tolist()) == shown
+        assert trace.cost[i] == pytest.approx(policy.units.cost_of(trace.order)[i])
+        assert trace.cost[i] <= float(starts.budget[i]) * (1 + 1e-6)
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    groups=st.sampled_from(sorted(UNITS)),
+    width=st.integers(1, 2),
+    sampled=st.booleans(),
+    spend_all=st.booleans(),
+    poison=st.sampled_from([float("nan"), 1e30, 0.0]),
+)
+@settings(max_examples=25, deadline=None)
+def test_hidden_values_are_never_read(seed, groups, width, sampled, spend_all, poison):
+    policy, values, starts = make_case(seed, groups, width, spend_all=spend_all)
+
+    def roll(rows):
+        generator = torch.Generator().manual_seed(seed) if sampled else None
+        return policy.rollout(rows, generator=generator, record=True, starts=starts)
+
+    before = roll(values)
+    after = roll(torch.where(torch.from_numpy(before.mask), values, torch.tensor(poison)))
+    for one, two in zip(vars(before).values(), vars(after).values(), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_a_row_is_decided_alike_in_every_batch():
+    policy, values, starts = make_case(3, "groups", 2)
+    whole = policy.rollout(values, starts=starts)
+    for i in range(N):
+        alone = policy.rollout(values[i : i + 1], starts=starts[i : i + 1])
+        np.testing.assert_array_equal(alone.mask[0], whole.mask[i])
+        assert alone.cost[0] == whole.cost[i]
+
+
+def test_starts_without_limits_change_nothing():
+    policy, values, _ = make_case(5)
+    n_units = policy.inputs.n_units
+    free = Starts(
+        torch.zeros(N, 6, dtype=torch.bool),
+        torch.ones(N, n_units, dtype=torch.bool),
+        torch.full((N,), np.inf, dtype=torch.float64),
+    )
+    plain = policy.rollout(values, record=True)
+    limited = policy.rollout(values, record=True, starts=free)
+    for one, two in zip(vars(plain).values(), vars(limited).values(), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_sums_of_rounded_costs_fit_the_budget():
+    policy, values, _ = make_case(6)
+    policy.inputs = replace(policy.inputs, costs=torch.full((6,), 0.1))
+    for k in range(7):
+        starts = Starts(budget=torch.full((N,), 0.1 * k, dtype=torch.float64), spend_all=True)
+        trace = policy.rollout(values, starts=starts)
+        np.testing.assert_array_equal(trace.mask.sum(axis=1), k)
+
+
+def test_rows_with_invalid_cells_stop():
+    policy, values, _ = make_case(8)
+    starts = Starts(known=torch.eye(6, dtype=torch.bool)[:1].repeat(N, 1), spend_all=True)
+    values[:, 0] = float("nan")
+    assert (policy.rollout(values, starts=starts).order < 0).all()
