@@ -225,6 +225,10 @@ class Narrative:
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Narrative:
         """Create a narrative from the output of `to_dict`."""
+        if cls is Narrative and "model_output" in state:
+            from suwr.model_narrative import ModelNarrative
+
+            return ModelNarrative.from_dict(state)
         steps = tuple(
             Step(
                 {unit: dict(values) for unit, values in s["revealed"].items()},

@@ -1,3 +1,5 @@
+import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -72,3 +74,59 @@ def test_names_in_progress_bars_are_data(capsys):
     with job_progress(1) as report:
         report("job\x1b[2J", 1.0, "bad\x07")
     assert r"job\x1b[2J: FAILED: bad\x07" in capsys.readouterr().err
+
+
+def pretend_notebook(monkeypatch):
+    """Let this process look like the kernel of a notebook; return what it displays."""
+    shown = []
+    update = SimpleNamespace(update=lambda drawn: shown.append(drawn))
+
+    def display(drawn, display_id):
+        shown.append(drawn)
+        return update
+
+    shell = SimpleNamespace(kernel=object())
+    module = SimpleNamespace(HTML=str, display=display)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    return shown, shell
+
+
+def test_bars_are_shown_by_default_in_a_notebook(monkeypatch, capsys):
+    shown, shell = pretend_notebook(monkeypatch)
+    with training_progress(2, verbose=None) as report:
+        report(SimpleNamespace(phase="<actor>", value=0.25))
+        report(SimpleNamespace(phase="fine-tuning", value=0.125))
+    assert "epoch 0/2" in shown[0]
+    assert 'fine-tuning <progress max="2" value="2"></progress> epoch 2/2' in shown[-1]
+    assert "validation 0.1250" in shown[-1]
+    assert capsys.readouterr().err == ""
+    del shell.kernel
+    shown.clear()
+    with training_progress(1, verbose=None) as report:
+        report(SimpleNamespace(phase="<actor>", value=0.25))
+    assert shown == []
+
+
+def test_hidden_bars_and_markup_in_a_notebook(monkeypatch):
+    shown, _ = pretend_notebook(monkeypatch)
+    with progress_bars(["<b>known", "unknown"], verbose=None) as (known, _):
+        known.expect(4)
+        known(4)
+    assert "&lt;b&gt;known" in shown[-1]
+    assert "4/4" in shown[-1]
+    assert "unknown" not in shown[-1]
+
+
+def test_bars_are_shown_by_default_in_the_main_thread_of_a_terminal(monkeypatch, capsys):
+    def show():
+        with progress_bars(["bar"], verbose=None, total=1) as (bar,):
+            bar()
+
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    show()
+    assert "1/1" in capsys.readouterr().err
+    thread = threading.Thread(target=show)
+    thread.start()
+    thread.join()
+    assert capsys.readouterr().err == ""

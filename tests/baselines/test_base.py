@@ -196,7 +196,7 @@ def test_rows_of_weight_zero_are_ignored():
     X, _, value = one_column(100)
     weight = (np.arange(100) < 60).astype(float)
     model = make("AllFeaturesRegressor").fit(X, value, sample_weight=weight)
-    assert model.target_mean_ == pytest.approx(value[:60].mean())
+    assert model.target_center_ == pytest.approx(value[:60].mean())
 
 
 @pytest.mark.parametrize(

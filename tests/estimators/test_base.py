@@ -128,7 +128,7 @@ def test_sample_weight_is_used():
     X, y = make_regression(100, 3, random_state=0)
     weight = np.where(y > 0, 1.0, 0.0)
     weighted = SUWRRegressor(**SMALL).fit(X, y, sample_weight=weight)
-    assert weighted.target_mean_ == pytest.approx(y[y > 0].mean())
+    assert weighted.target_center_ == pytest.approx(y[y > 0].mean())
 
 
 def test_the_weight_of_a_regressor_is_in_units_of_the_squared_error():

@@ -4,11 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import suwr
 from suwr import SUWRClassifier, SUWRRegressor
 from suwr.data.encoding import TableEncoder
 from suwr.data.tables import read_table
+from suwr.estimators.io import to_bytes
 from suwr.estimators.poison import poison_check
-from suwr.exceptions import ModelOutputError
+from suwr.exceptions import ModelFileError, ModelOutputError
 
 SMALL = {"max_epochs": 3, "hidden_size": 8, "random_state": 0}
 
@@ -125,7 +127,56 @@ def test_bad_predictors_are_refused(data, tmp_path, fitted):
     for name, value in (("trainer", "lookahead"), ("checkpoint", tmp_path / "c")):
         with pytest.raises(ValueError, match=f"'{name}' parameter"):
             SUWRClassifier(predictor=Sign(), **{**SMALL, name: value}).fit(*data)
-    with pytest.raises(ValueError, match="cannot be saved"):
-        fitted.save(tmp_path / "m.suwr")
     # The page is written without the model.
     fitted.explain(data[0][:2]).to_html(tmp_path / "page.html")
+
+
+class Other(Sign):
+    def predict_masked(self, X, masks):
+        found = super().predict_masked(X, masks)
+        # Differs only where the last column alone is revealed.
+        alone = masks[:, -1] & (masks.sum(axis=1) < 3)
+        return np.where(alone[:, None], found[:, ::-1] * 0.5 + 0.25, found)
+
+
+def test_saved_models_require_the_same_predictor(fitted, data, tmp_path):
+    X, y = data
+    path = tmp_path / "m.suwr"
+    fitted.save(path)
+    loaded = suwr.load(path, predictor=Sign())
+    np.testing.assert_array_equal(loaded.predict_proba(X), fitted.predict_proba(X))
+    np.testing.assert_array_equal(loaded.select(X), fitted.select(X))
+    assert to_bytes(loaded) == to_bytes(fitted)
+    assert suwr.verify(fitted.explain(X[:1])[0].receipt(), loaded).verified
+    with pytest.raises(ModelFileError, match=r"fitted with a 'predictor'.*suwr.load\(path, pred"):
+        suwr.load(path)
+    with pytest.raises(ModelFileError, match="is not the one that the model was fitted with"):
+        suwr.load(path, predictor=Other())
+    with pytest.raises(ValueError, match=r"'predictor' parameter of load must be .* Got 3 instead"):
+        suwr.load(path, predictor=3)
+    plain = SUWRClassifier(**{**SMALL, "max_epochs": 1}).fit(X, y)
+    plain.save(path)
+    with pytest.raises(ModelFileError, match="load it without 'predictor'"):
+        suwr.load(path, predictor=Sign())
+    with pytest.raises(ValueError, match="score_partitions requires a model without one"):
+        suwr.score_partitions(fitted, tmp_path / "none", tmp_path / "out")
+
+
+def test_frames_and_failures_of_loaded_predictors(tmp_path):
+    class FrameMean:
+        def predict_masked(self, X, masks):
+            return X["a"].fillna(0.0).to_numpy() + (X["b"] == "high").to_numpy()
+
+    class Failing:
+        def predict_masked(self, X, masks):
+            raise KeyError("a")
+
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=60), "b": rng.choice(["high", "low"], 60)})
+    model = SUWRRegressor(predictor=FrameMean(), **SMALL).fit(X, X["a"])
+    model.save(tmp_path / "m.suwr")
+    loaded = suwr.load(tmp_path / "m.suwr", predictor=FrameMean())
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert poison_check(loaded, X[:20]).passed
+    with pytest.raises(ModelFileError, match="'predictor' failed on"):
+        suwr.load(tmp_path / "m.suwr", predictor=Failing())

@@ -93,7 +93,7 @@ def test_classes_without_a_json_type_are_refused_by_save(tmp_path):
 
 @pytest.mark.parametrize("training", [TrainingConfig(rollouts=3), {"rollouts": 3}, None])
 def test_training_settings_and_history_survive(tmp_path, training):
-    X, y = make_classification(60, 4, random_state=0)
+    X, y = make_classification(200, 4, random_state=0)
     model = SUWRClassifier(**SMALL, training=training).fit(X, y)
     again = roundtrip(model, tmp_path)
     assert again.training == training

@@ -13,8 +13,8 @@ import suwr
 from suwr import SUWRClassifier, SUWRExplainer, SUWRRegressor
 from suwr.estimators.poison import POISONS, poison_check, poisoned
 from suwr.exceptions import ModelOutputError, StochasticModelWarning
-from suwr.explainer.narrative import ModelNarrative
 from suwr.explanation import Explanation
+from suwr.model_narrative import ModelNarrative
 
 SMALL = {"max_epochs": 3, "hidden_size": 8, "queries_per_row": 3, "random_state": 0}
 
@@ -71,7 +71,11 @@ def test_narratives_end_with_the_output_of_the_model(explainer, mixed):
         assert narrative.comparison in narrative._repr_html_()
         assert narrative.agrees == (narrative.label == model.classes_[place])
     assert "The model says" in explanation._repr_html_()
-    assert Explanation.from_json(explanation.to_json()) == explainer.explain(X[:5], query=False)
+    restored = Explanation.from_json(explanation.to_json())
+    assert restored == explanation
+    assert restored.text() == explanation.text()
+    unqueried = explainer.explain(X[:5], query=False)
+    assert Explanation.from_json(unqueried.to_json()) == unqueried
 
 
 def test_percentages_of_the_comparison():

@@ -92,6 +92,16 @@ def diabetes():
 
 
 @cache
+def logarithmic():
+    """A positive value through a log link."""
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    model = SUWRRegressor(
+        loss="gamma", sparsity_weight=0.001, max_epochs=3, hidden_size=16, random_state=0
+    )
+    return model.fit(X, y), X[:30], y[:30].tolist()
+
+
+@cache
 def shared():
     """The paper's network: one encoder under all heads."""
     X, y = load_breast_cancer(return_X_y=True)

@@ -12,6 +12,7 @@ from random_policies import NETWORKS, UNITS, make_policy, random_values
 from raw_cells import mixed_table, randomize
 
 from suwr import SUWRClassifier, SUWRRegressor
+from suwr.data.tables import read_table
 from suwr.exceptions import MissingExtraError, UnsupportedModelError
 from suwr.nn.inputs import MaskedInputs
 
@@ -60,6 +61,18 @@ def check_step(model, path, values, mask):
     np.testing.assert_allclose(stop, decision.stop_probability.numpy(), atol=1e-5)
     np.testing.assert_allclose(logits, decision.logits.numpy(), atol=1e-5)
     np.testing.assert_allclose(prediction, expected, atol=1e-5, rtol=1e-7)
+
+
+@pytest.mark.parametrize("loss", ["absolute_error", "gamma"])
+def test_step_of_other_losses(loss, tmp_path):
+    rng = np.random.RandomState(0)
+    X = rng.randn(60, 3)
+    model = SUWRRegressor(loss=loss, max_epochs=1, hidden_size=8, random_state=0)
+    model.fit(X, np.exp(X[:, 0]))
+    model.to_onnx(tmp_path / "model.onnx")
+    values = torch.tensor(model.encoder_.encode(read_table(X)))
+    mask = torch.tensor(rng.rand(60, 3) < 0.5)
+    check_step(model, tmp_path / "model.onnx", values, mask)
 
 
 @pytest.mark.parametrize("network", NETWORKS)

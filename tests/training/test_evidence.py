@@ -55,6 +55,13 @@ def test_a_strong_effect_is_evidence_although_predictors_memorise_few_rows(found
     assert bool(found[0].all())
 
 
+def test_outliers_do_not_hide_an_effect(found):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 3))
+    SUWRRegressor(max_epochs=20, hidden_size=32, random_state=0).fit(X, np.exp(3 * X[:, 0]))
+    assert bool(found[0].all())
+
+
 def test_a_brief_training_is_no_evidence_of_noise(found):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 6)), rng.integers(0, 2, 100)

@@ -1,11 +1,13 @@
-"""Progress bars on the standard error stream, drawn by rich.
+"""Progress bars: drawn by rich on the standard error stream, and as HTML in notebooks.
 
 `progress_bars` is the only place that configures rich; the other functions are its uses.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from functools import partial
 from itertools import count
 from typing import Any, Protocol
 
+from suwr._utils.notebook import NotebookBars, in_notebook
 from suwr._utils.text import printable
 
 __all__ = [
@@ -68,8 +71,8 @@ def progress_bars(
     descriptions : sequence of str
         Initial text of each bar.
     verbose : bool, int or None
-        0 and False show nothing; None shows the bars only on a terminal and removes them at the
-        end.
+        0 and False show nothing; None shows the bars only on a terminal, where they are removed at
+        the end, and in a notebook, but not in the workers of a parallel computation.
     total : int or None, default=None
         What the bars count to. With None, a bar appears once `ProgressCounter.expect` is called.
     completed : int, default=0
@@ -82,9 +85,27 @@ def progress_bars(
     list of ProgressCounter
         One per description.
     """
-    if not (sys.stderr.isatty() if verbose is None else verbose):
+    if not (_is_watched() if verbose is None else verbose):
         yield [ProgressCounter() for _ in descriptions]
         return
+    options: dict[str, Any] = {"total": total, "completed": completed, "status": ""}
+    with NotebookBars(unit) if in_notebook() else _rich_bars(unit, verbose is None) as bars:
+        texts = [printable(text) for text in descriptions]
+        tasks = [bars.add_task(text, visible=total is not None, **options) for text in texts]
+        yield [ProgressCounter(partial(bars.update, task)) for task in tasks]
+
+
+def _is_watched() -> bool:
+    """Whether a person can watch this thread: it is the main one, in a terminal or a notebook."""
+    return (
+        (in_notebook() or sys.stderr.isatty())
+        and multiprocessing.current_process().name == "MainProcess"
+        and threading.current_thread() is threading.main_thread()
+    )
+
+
+def _rich_bars(unit: str, transient: bool) -> Any:
+    """Return the progress display of rich; a transient one disappears at the end."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -95,7 +116,7 @@ def progress_bars(
         TimeRemainingColumn,
     )
 
-    with Progress(
+    return Progress(
         TextColumn("{task.description:<12}", markup=False),
         BarColumn(),
         *([TextColumn(unit)] if unit else []),
@@ -105,14 +126,10 @@ def progress_bars(
         TextColumn("left"),
         TimeRemainingColumn(),
         console=Console(stderr=True),
-        transient=verbose is None,
+        transient=transient,
         # Average over the whole run: single epochs and experiments vary in duration.
         speed_estimate_period=3600,
-    ) as bar:
-        options: dict[str, Any] = {"total": total, "completed": completed, "status": ""}
-        texts = [printable(text) for text in descriptions]
-        tasks = [bar.add_task(text, visible=total is not None, **options) for text in texts]
-        yield [ProgressCounter(partial(bar.update, task)) for task in tasks]
+    )
 
 
 class EpochReport(Protocol):
@@ -127,30 +144,32 @@ class EpochReport(Protocol):
         """Validation objective or training loss."""
 
 
-def report_choices(choices: Mapping[str, str], verbose: int) -> None:
-    """Print the settings that a fit chose by itself, with reasons, unless ``verbose`` is 0."""
-    if verbose > 0:
+def report_choices(choices: Mapping[str, str], verbose: int | None) -> None:
+    """Print the settings that a fit chose by itself, with reasons, if ``verbose`` is positive."""
+    if verbose:
         for name, reason in choices.items():
             print(f"{name}: {reason}", file=sys.stderr, flush=True)
 
 
 @contextmanager
-def training_progress(n_epochs: int, verbose: int) -> Iterator[Callable[[EpochReport], None]]:
+def training_progress(
+    n_epochs: int, verbose: int | None
+) -> Iterator[Callable[[EpochReport], None]]:
     """Show the epochs of a fit with their phase and validation objective.
 
     Parameters
     ----------
     n_epochs : int
         Epochs of all phases together.
-    verbose : int
-        0 shows nothing, 1 a progress bar, 2 one line per epoch.
+    verbose : int or None
+        0 shows nothing, 1 a progress bar, 2 one line per epoch; None as in `progress_bars`.
 
     Yields
     ------
     callable
         To be called after every epoch.
     """
-    if verbose > 1:
+    if verbose is not None and verbose > 1:
         numbers = count(1)
 
         def print_line(epoch: EpochReport) -> None:

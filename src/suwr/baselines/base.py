@@ -85,7 +85,7 @@ class BaseBaseline(TableModel):
     validation_fraction: float = 0.1
     device: str = "auto"
     random_state: Any = None
-    verbose: int = 0
+    verbose: int | None = None
 
     history_: History = field(init=False)
 

@@ -95,8 +95,9 @@ class AllFeaturesClassifier(ClassificationTarget, BaseAllFeatures):
         A torch device. 'auto' is CUDA if available, otherwise the CPU.
     random_state : int, RandomState or None, default=None
         Seed of the split, the initial weights and the batches.
-    verbose : int, default=0
-        0 is silent, 1 shows a progress bar, 2 prints a line per epoch.
+    verbose : int or None, default=None
+        0 is silent, 1 shows a progress bar, 2 prints a line per epoch. None shows a progress bar in
+        a terminal and in a notebook.
 
     Attributes
     ----------

@@ -105,7 +105,7 @@ class BaseSUWR(WritableModel):
         columns: Mapping[str, Any] | None = None,
         device: str = "auto",
         random_state: Any = None,
-        verbose: int = 0,
+        verbose: int | None = None,
     ) -> None:
         self.sparsity_weight = sparsity_weight
         self.max_steps = max_steps

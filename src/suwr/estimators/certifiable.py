@@ -71,8 +71,9 @@ class CertifiableModel(SequentialModel):
               ``tolerance``.
             - 'error': the prediction is wrong (by more than ``tolerance``), and with everything
               revealed it would not be.
-            - 'loss': the increase of the log loss or of the squared error, from 0 to 1 in units of
-              the loss of the best constant prediction, or of ``tolerance`` squared.
+            - 'loss': the increase of the log loss or of the ``loss`` of a regressor, from 0 to 1 in
+              units of the loss of the best constant prediction, or with squared error of
+              ``tolerance`` squared.
             - A function ``risk(prediction, full, y)`` of class probabilities or values, when the
               row stops and with everything revealed, that returns a number in [0, 1] per row.
         level : float, default=0.05

@@ -195,6 +195,15 @@ def _is_a(value: Any, kind: str) -> bool:
     return isinstance(value, {"bool": bool, "str": str}[kind])
 
 
+def _output_facts(model: Any) -> list[Any]:
+    """Return what determines predictions from network outputs."""
+    labels = model._class_labels()
+    if labels is not None:
+        return [labels, None, None]
+    facts = [None, model.target_center_, model.target_scale_]
+    return facts if model.loss == "squared_error" else [*facts, model.loss, model.quantile]
+
+
 def policy_digest(model: Any) -> str:
     """Return the SHA-256 of all that determines decisions and predictions of a fitted model."""
     policy, units = model.policy_, model.units_
@@ -212,8 +221,7 @@ def policy_digest(model: Any) -> str:
         "units_per_step": [policy.units_per_step, model._step_size()],
         "condition": policy.condition,
         "stop_odds": policy.stop_odds,
-        "output": [model._class_labels(), getattr(model, "target_mean_", None),
-                   getattr(model, "target_scale_", None)],
+        "output": _output_facts(model),
     }  # fmt: skip
     # Digests of certificates from before these existed stay valid.
     if units.setups is not None:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score
 
+from suwr._utils.validation import Interval, Options, parameter_error
+from suwr.data.units import Patches
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.targets import (
     ClassificationTarget,
     ClassProbabilities,
     normalize_probabilities,
 )
+from suwr.training.config import TrainingConfig
 
 __all__ = ["SUWRClassifier"]
 
@@ -81,8 +87,8 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         A predictor of your own, which is used as *f* and stays as it is; only the policy is
         trained. It has a method ``predict_masked(X, masks)`` that returns class probabilities
         (n, n_classes) in the order of ``classes_`` (or of its own ``classes_``), or values (n,).
-        ``X`` are rows in which hidden cells are missing, as a frame if `fit` was given one. The
-        model cannot be saved. None trains an ensemble.
+        ``X`` are rows in which hidden cells are missing, as a frame if `fit` was given one. Model
+        files do not contain it: pass it to `suwr.load` again. None trains an ensemble.
     training : TrainingConfig, dict or None, default=None
         Expert settings of training: a `suwr.TrainingConfig`, or a dict of some of its fields, as in
         ``{"rollouts": 4}``. None is the default of every setting.
@@ -99,9 +105,17 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         A torch device; 'auto' is CUDA if available.
     random_state : int, RandomState or None, default=None
         Seed of the initial weights, the splits and the sampling.
-    verbose : int, default=0
-        0 is silent, 1 shows a progress bar, 2 prints one line per epoch. The same holds for all
-        estimators and functions of suwr.
+    class_weight : None, 'balanced' or dict, default=None
+        Weights of the classes, which multiply the weights of their rows in training and validation.
+        'balanced' gives all classes the same total weight; a dict maps class labels to positive
+        weights, 1 for those that it omits. `predict_proba` then estimates the class probabilities
+        of the weighted rows: with 'balanced', of a population in which all classes are equally
+        frequent. Dividing its columns by the weights, and each row by its sum, gives those of the
+        unweighted rows.
+    verbose : int or None, default=None
+        0 is silent, 1 shows a progress bar, 2 prints one line per epoch. None shows a progress bar
+        in a terminal and in a notebook, and is silent otherwise and in parallel workers. The same
+        holds for all estimators and functions of suwr.
 
     Attributes
     ----------
@@ -130,7 +144,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         Share of each column in the changes of the predictions of the held-out rows, step by step;
         the columns of a group share its changes. Columns that no row reveals have 0.
     class_prior_ : ndarray of shape (n_classes,)
-        Frequencies of the classes in the training rows.
+        Frequencies of the classes in the training rows, by weight.
     sparsity_weight_ : float
         The λ that was used; the geometric mean of a range.
     weight_range_ : WeightRange or None
@@ -157,6 +171,59 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
     >>> clf.select(X).shape
     (150, 4)
     """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseSUWR._parameter_constraints,
+        "class_weight": [None, Options("balanced"), Mapping],
+    }
+
+    def __init__(
+        self,
+        *,
+        sparsity_weight: float | Literal["auto"] | tuple[float, float] = "auto",
+        max_steps: int | None = None,
+        groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
+        costs: Mapping[str, float] | ArrayLike | None = None,
+        setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None,
+        units_per_step: int = 1,
+        known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None,
+        missing: Literal["value", "unrecorded"] = "value",
+        hidden_size: int = 128,
+        n_layers: int = 3,
+        n_predictors: int | Literal["auto"] = "auto",
+        max_epochs: int | Literal["auto"] = "auto",
+        batch_size: int | Literal["auto"] = "auto",
+        validation_fraction: float = 0.1,
+        trainer: str = "auto",
+        network: Literal["mlp", "conv"] = "mlp",
+        predictor: Any = None,
+        training: TrainingConfig | Mapping[str, Any] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        columns: Mapping[str, Any] | None = None,
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: int | None = None,
+        class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
+    ) -> None:
+        super().__init__(
+            sparsity_weight=sparsity_weight, max_steps=max_steps, groups=groups, costs=costs,
+            setup_costs=setup_costs, units_per_step=units_per_step,
+            known_at_start=known_at_start, missing=missing, hidden_size=hidden_size,
+            n_layers=n_layers, n_predictors=n_predictors, max_epochs=max_epochs,
+            batch_size=batch_size, validation_fraction=validation_fraction, trainer=trainer,
+            network=network, predictor=predictor, training=training, checkpoint=checkpoint,
+            columns=columns, device=device, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
+        self.class_weight = class_weight
+
+    def _check_parameters(self) -> None:
+        """See `TableModel`."""
+        super()._check_parameters()
+        positive, owner = Interval(Real, 0, None, closed="neither"), type(self).__name__
+        for item in self.class_weight.items() if isinstance(self.class_weight, Mapping) else ():
+            if item[1] not in positive:
+                expected = "a dict of positive weights"
+                raise parameter_error("class_weight", owner, expected, dict([item]))
 
     def fit(
         self,
@@ -206,7 +273,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         max_cost: Any = None,
         exactly: Any = None,
     ) -> NDArray[np.float64]:
-        """Predict class probabilities from the selected features.
+        """Predict class probabilities from the selected features; see also ``class_weight``.
 
         Parameters
         ----------

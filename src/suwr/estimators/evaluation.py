@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from suwr.estimators.metrics import (
     wilson_estimate,
 )
 
-__all__ = ["Evaluation", "Outcome", "evaluate_outcome"]
+__all__ = ["Evaluation", "Outcome", "RowLosses", "evaluate_outcome"]
+
+RowLosses = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
 _TINY = 1e-12
 # Metric → heading and format, in the order of the table.
@@ -29,6 +32,7 @@ _HEADINGS = {
     "auroc": ("AUROC", "{:.3f}"),
     "r2": ("R²", "{:.3f}"),
     "mae": ("mean absolute error", "{:.4g}"),
+    "coverage": ("share of rows below", "{:.3f}"),
     "brier": ("Brier score", "{:.4f}"),
     "calibration_error": ("calibration error", "{:.3f}"),
     "cost": ("mean cost", "{:.2f}"),
@@ -63,10 +67,12 @@ class Evaluation:
     scores : dict of str to Estimate
         Classification: ``loss`` (cross-entropy in nats), ``accuracy``, ``auroc`` (of several
         classes, the mean of one class against the others), ``brier``, ``calibration_error`` and
-        ``cost``. Regression: ``loss`` (squared error), ``r2``, ``mae`` and ``cost``. Each has a
-        ``value`` and the ends ``low`` and ``high`` of its confidence interval.
+        ``cost``. Regression: ``loss`` (the ``loss`` of the estimator), ``r2``, ``mae``, ``cost``
+        and, of a quantile, ``coverage``: the share of the rows that are not above the prediction.
+        Each has a ``value`` and the ends ``low`` and ``high`` of its confidence interval.
     constant : dict of str to float
-        The same for a constant prediction: the class frequencies or the mean of the training rows.
+        The same for the best constant prediction of the training rows, such as the class
+        frequencies or the mean.
     all_features : dict of str to float, or None
         The same for the predictor with all features revealed; None if a hidden cell is not valid.
     calibration : Calibration or None
@@ -147,6 +153,8 @@ def evaluate_outcome(
     all_features: Outcome | None,
     weight: NDArray[np.float64] | None = None,
     confidence: float = 0.95,
+    row_losses: RowLosses | None = None,
+    quantile: bool = False,
 ) -> Evaluation:
     """Compute all metrics of a model and its references.
 
@@ -160,8 +168,15 @@ def evaluate_outcome(
     weight : ndarray of shape (n,), optional
         Weights of the rows.
     confidence : float, default=0.95
+    row_losses : callable, optional
+        From values of ``y`` and predictions to the loss of every row; by default, the squared
+        error. Not used for classification, whose loss is the cross-entropy.
+    quantile : bool, default=False
+        Whether the predictions are quantiles.
     """
-    measure = _value_metrics if classes is None else _class_metrics
+    measure = _class_metrics
+    if classes is None:
+        measure = partial(_value_metrics, row_losses or _squared_errors, quantile)
     weight = np.ones(len(y)) if weight is None else weight
     share = weight / weight.sum()
     references = [
@@ -197,15 +212,25 @@ def _class_metrics(
     return found if auroc is None else {**found, "auroc": auroc}
 
 
+def _squared_errors(y: NDArray[np.float64], prediction: NDArray[np.float64]) -> NDArray[np.float64]:
+    return (prediction - y) ** 2
+
+
 def _value_metrics(
-    y: NDArray[Any], outcome: Outcome, share: NDArray[np.float64], confidence: float
+    row_losses: RowLosses,
+    quantile: bool,
+    y: NDArray[Any],
+    outcome: Outcome,
+    share: NDArray[np.float64],
+    confidence: float,
 ) -> dict[str, Estimate]:
-    error = outcome.prediction - y
     found = {
-        "loss": mean_estimate(error**2, share, confidence),
-        "mae": mean_estimate(np.abs(error), share, confidence),
+        "loss": mean_estimate(row_losses(y, outcome.prediction), share, confidence),
+        "mae": mean_estimate(np.abs(outcome.prediction - y), share, confidence),
         "cost": mean_estimate(outcome.cost, share, confidence),
     }
+    if quantile:
+        found["coverage"] = wilson_estimate(y <= outcome.prediction, share, confidence)
     r2 = r2_estimate(y, outcome.prediction, share, confidence)
     return found if r2 is None else {**found, "r2": r2}
 

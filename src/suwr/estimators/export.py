@@ -20,7 +20,7 @@ from suwr.data.encoding import BOUND, ColumnCode
 from suwr.estimators.identity import ModelIssuer
 from suwr.exceptions import UnsupportedModelError
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
-from suwr.nn.losses import CrossEntropy, Loss, SquaredError
+from suwr.nn.losses import MAX_LOG, CrossEntropy, Loss, ValueLoss
 from suwr.nn.networks import (
     Architecture,
     Network,
@@ -34,7 +34,7 @@ from suwr.report.source import PageModel
 if TYPE_CHECKING:
     from suwr.estimators.sequential import SequentialModel
 
-__all__ = ["describe_network", "describe_output", "export_model"]
+__all__ = ["describe_network", "describe_output", "export_model", "reference_rows"]
 
 FORMAT = 2
 # Rows for which a page compares its predictions with those of Python.
@@ -259,20 +259,32 @@ def _code(code: ColumnCode) -> dict[str, Any]:
 def _references(model: SequentialModel, policy: Policy) -> list[dict[str, Any]]:
     """Return rows with the predictions for all columns revealed.
 
-    The rows contain numbers, categories and missing values of every column, so that a page which
-    encodes a column differently detects that it does not agree with the model.
+    With them, a page that encodes a column differently detects that it does not agree with the
+    model.
     """
-    cells = [_reference_cells(code) for code in model.encoder_.codes]
-    n_rows = min(MAX_REFERENCES, max(len(column) for column in cells))
-    rows = [[column[i % len(column)] for column in cells] for i in range(n_rows)]
-    columns = [np.array(column, dtype=object) for column in zip(*rows, strict=True)]
-    values = model._encode(model.encoder_.parse(columns))
-    mask = torch.ones((n_rows, len(cells)), dtype=torch.bool, device=values.device)
+    rows, values = reference_rows(model)
+    mask = torch.ones((len(rows), model.n_features_in_), dtype=torch.bool, device=values.device)
     predictions = model._in_user_units(policy.predict(values, mask).cpu().numpy())
     return [
         {"cells": row, "prediction": [float(p) for p in prediction]}
         for row, prediction in zip(rows, predictions, strict=True)
     ]
+
+
+def reference_rows(model: SequentialModel) -> tuple[list[list[Any]], Tensor]:
+    """Return made-up rows with numbers, categories and missing values of every column.
+
+    Returns
+    -------
+    rows : list of list
+    values : Tensor
+        The encoded rows.
+    """
+    cells = [_reference_cells(code) for code in model.encoder_.codes]
+    n_rows = min(MAX_REFERENCES, max(len(column) for column in cells))
+    rows = [[column[i % len(column)] for column in cells] for i in range(n_rows)]
+    columns = [np.array(column, dtype=object) for column in zip(*rows, strict=True)]
+    return rows, model._encode(model.encoder_.parse(columns))
 
 
 def _reference_cells(code: ColumnCode) -> list[Any]:
@@ -287,7 +299,8 @@ def describe_output(model: SequentialModel, loss: Loss) -> dict[str, Any]:
     """Describe the transformation from predictor outputs to predictions."""
     if isinstance(loss, CrossEntropy):
         return {"kind": "probabilities"}
-    if isinstance(loss, SquaredError):
+    if isinstance(loss, ValueLoss):
         low, high = model._in_user_units(np.array([[0.0], [1.0]], dtype=np.float32))[:, 0]
-        return {"kind": "value", "scale": float(high - low), "mean": float(low)}
+        output = {"kind": "value", "scale": float(high - low), "mean": float(low)}
+        return output if loss.link == "identity" else {**output, "max_log": MAX_LOG}
     raise UnsupportedModelError(f"Models with the loss {type(loss).__name__} cannot be exported.")

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import narwhals as nw
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from suwr._utils.validation import parameter_error
 from suwr.data.encoding import TableEncoder
 from suwr.data.tables import is_frame
+from suwr.estimators.export import reference_rows
+from suwr.exceptions import ModelFileError, ModelOutputError
 from suwr.nn.external import ExternalPredictor
 from suwr.training.fixed import FixedPredictorTrainer
 
-__all__ = ["check_predictor", "fixed_predictor_trainer"]
+__all__ = [
+    "check_predictor",
+    "check_reference",
+    "fixed_predictor_trainer",
+    "predictor_state",
+    "restore_predictor",
+]
 
-# Probabilities below are raised to it, so that their logarithms stay finite.
+# Predictions whose logarithms are network outputs are raised to it.
 SMALLEST = 1e-12
+# Largest difference between the predictions of a predictor on two machines, relative beyond 1.
+REFERENCE_TOLERANCE = 1e-4
 
 
 class RowDecoder:
@@ -85,6 +97,10 @@ def fixed_predictor_trainer(model: Any, X: Any) -> FixedPredictorTrainer:
         The table of ``fit``; decoded rows are frames of its library, or arrays.
     """
     backend = nw.from_native(X, eager_only=True).implementation if is_frame(X) else None
+    return FixedPredictorTrainer(_external_predictor(model, model.encoder_, backend))
+
+
+def _external_predictor(model: Any, encoder: TableEncoder, backend: Any) -> ExternalPredictor:
     classes = model._class_labels()
     order: NDArray[np.intp] | None = None
     known = getattr(model.predictor, "classes_", None)
@@ -97,16 +113,66 @@ def fixed_predictor_trainer(model: Any, X: Any) -> FixedPredictorTrainer:
 
     def to_outputs(prediction: NDArray[np.float64]) -> NDArray[np.float64]:
         if classes is None:
-            return (prediction - model.target_mean_) / model.target_scale_
+            scaled = (prediction - model.target_center_) / model.target_scale_
+            log_link = model._make_loss().link == "log"
+            return np.log(np.maximum(scaled, SMALLEST)) if log_link else scaled
         ordered = prediction if order is None else prediction[:, order]
         return np.log(np.maximum(ordered, SMALLEST))
 
-    return FixedPredictorTrainer(
-        ExternalPredictor(
-            model.predictor,
-            len(model.encoder_.names),
-            RowDecoder(model.encoder_, backend),
-            to_outputs,
-            model._n_outputs(),
-        )
+    return ExternalPredictor(
+        model.predictor,
+        len(encoder.names),
+        RowDecoder(encoder, backend),
+        to_outputs,
+        model._n_outputs(),
     )
+
+
+# Model files contain no code: they hold what the predictor predicts for reference rows, and the
+# same predictor must be passed to `suwr.load`.
+
+
+def predictor_state(model: Any) -> dict[str, Any]:
+    """Return what a model file says about the ``predictor``."""
+    decoder = model.policy_.network.predictor.decode
+    return {
+        "frames": None if decoder.backend is None else decoder.backend.value,
+        "reference": _reference_predictions(model).tolist(),
+    }
+
+
+def restore_predictor(
+    model: Any, encoder: TableEncoder, stored: Mapping[str, Any]
+) -> ExternalPredictor:
+    """Return the network part of a loaded model whose ``predictor`` is set."""
+    frames = stored["frames"]
+    return _external_predictor(
+        model, encoder, None if frames is None else nw.Implementation(frames)
+    )
+
+
+def check_reference(model: Any, stored: Mapping[str, Any]) -> None:
+    """Raise an error if the ``predictor`` of a loaded model is not the one of `predictor_state`."""
+    expected = np.array(stored["reference"], dtype=np.float64)
+    try:
+        found = _reference_predictions(model)
+    except ModelOutputError as error:
+        raise ModelFileError(str(error)) from error
+    if expected.shape != found.shape or not np.isfinite(expected).all():
+        raise ModelFileError("The reference predictions of its predictor are invalid.")
+    worst = float(np.max(np.abs(found - expected) / np.maximum(1.0, np.abs(expected))))
+    if worst > REFERENCE_TOLERANCE:
+        raise ModelFileError(
+            "The 'predictor' is not the one that the model was fitted with: its predictions for "
+            f"reference rows differ by up to {worst:.3g}."
+        )
+
+
+def _reference_predictions(model: Any) -> NDArray[np.float64]:
+    """Predict reference rows with all, half and none of the columns revealed."""
+    _, values = reference_rows(model)
+    shape, policy = (len(values), model.n_features_in_), model.policy_
+    column = torch.arange(shape[1], device=values.device)
+    masks = [column >= 0, column % 2 == 0, column % 2 == 1, column < 0]
+    parts = [policy.predict(values, mask.expand(shape)).cpu().numpy() for mask in masks]
+    return np.concatenate(parts).astype(np.float64)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from suwr._utils.text import plain_repr
 from suwr._utils.validation import Interval, check_real
 from suwr.estimators.evaluation import Evaluation, Outcome, evaluate_outcome
+from suwr.estimators.regression_target import RegressionTarget
 from suwr.nn.rollout import Policy, Trace
 from suwr.nn.starts import training_starts
 from suwr.training.data import Rows
@@ -139,8 +140,10 @@ def _evaluate(
     repeated = np.repeat(np.atleast_2d(prior), len(target), axis=0)
     constant = Outcome(repeated if _is_classifier(model) else repeated[:, 0], np.zeros(len(target)))
     return evaluate_outcome(
-        target, model._class_labels(), own, constant, all_features, weight, confidence
-    )
+        target, model._class_labels(), own, constant, all_features, weight, confidence,
+        row_losses=getattr(model, "_row_losses", None),
+        quantile=getattr(model, "loss", None) == "quantile",
+    )  # fmt: skip
 
 
 def _target(model: SequentialModel, y: Any) -> NDArray[Any]:
@@ -151,6 +154,8 @@ def _target(model: SequentialModel, y: Any) -> NDArray[Any]:
         numbers = np.asarray(values, dtype=np.float64)
         if not np.isfinite(numbers).all():
             raise ValueError("y must be finite for every row.")
+        if isinstance(model, RegressionTarget):
+            model._check_domain(numbers)
         return numbers
     index = {label: number for number, label in enumerate(labels)}
     found = [index.get(v) for v in values.tolist()]

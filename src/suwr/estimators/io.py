@@ -10,9 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -21,21 +19,25 @@ from numpy.typing import NDArray
 
 import suwr
 from suwr._utils.files import write_atomic
-from suwr.data.columns import Column, resolve_columns
+from suwr._utils.validation import parameter_error
+from suwr.data.columns import resolve_columns
 from suwr.data.encoding import MAX_CATEGORIES, TableEncoder
 from suwr.data.units import Patches, membership_bytes, resolve_units
 from suwr.estimators.base import DEFAULT_MAX_STEPS, BaseSUWR
 from suwr.estimators.certifiable import restore_guarantees, store_guarantees
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.container import Tensors, pack, read_file, unpack
+from suwr.estimators.external import check_reference, predictor_state, restore_predictor
 from suwr.estimators.held_out import held_out_state, restore_held_out
 from suwr.estimators.identity import remember_file
+from suwr.estimators.parameters import decode_parameter, encode_parameter
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.weight_range import restore_range
 from suwr.exceptions import ModelFileError
-from suwr.nn.networks import Architecture, Network, build
+from suwr.nn.external import ExternalPredictor
+from suwr.nn.networks import Architecture, Network, SeparateNetwork, build
 from suwr.nn.rollout import block_size
-from suwr.training.config import TrainingConfig, current_names
+from suwr.training.config import current_names
 
 __all__ = ["from_bytes", "load", "save", "to_bytes"]
 
@@ -61,12 +63,15 @@ def save(model: BaseSUWR, path: str | os.PathLike[str]) -> None:
     write_atomic(path, to_bytes(model))
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, predictor: Any = None) -> Any:
     """Read a model that ``save`` wrote.
 
     Parameters
     ----------
     path : path
+    predictor : object or None, default=None
+        The ``predictor`` of a model that was fitted with one of your own, which the file does not
+        contain. It must give the same predictions for reference rows as the one of ``fit``.
 
     Returns
     -------
@@ -75,7 +80,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ModelFileError
-        The file is truncated or altered, is not a suwr model, or requires a newer version of suwr.
+        The file is truncated or altered, is not a suwr model, or requires a newer version of suwr
+        or another ``predictor``.
 
     Examples
     --------
@@ -89,7 +95,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> bool((load(path).predict(X) == clf.predict(X)).all())
     True
     """
-    return from_bytes(read_file(path), str(path))
+    if predictor is not None and not callable(getattr(predictor, "predict_masked", None)):
+        expected = "None or an object with a predict_masked(X, masks) method"
+        raise parameter_error("predictor", "load", expected, predictor)
+    return from_bytes(read_file(path), str(path), predictor)
 
 
 def to_bytes(model: BaseSUWR) -> bytes:
@@ -97,8 +106,6 @@ def to_bytes(model: BaseSUWR) -> bytes:
     network = model.policy_.network
     tensors = {k: v.detach().cpu().numpy() for k, v in network.state_dict().items()}
     problem = _too_large(model, network.architecture)
-    if model.predictor is not None:
-        problem = "Its 'predictor' is an object that a file of tensors cannot hold."
     if len(tensors) > _MAX_TENSORS:
         problem = f"It has too many tensors: {len(tensors):,}."
     if problem is not None:
@@ -109,7 +116,7 @@ def to_bytes(model: BaseSUWR) -> bytes:
         "version": suwr.__version__,
         "kind": type(model).__name__,
         "params": {
-            k: _encode_param(v)
+            k: encode_parameter(v)
             for k, v in model.get_params(deep=False).items()
             if k not in ("checkpoint", "predictor") and (k != "columns" or v is not None)
         },
@@ -125,17 +132,19 @@ def to_bytes(model: BaseSUWR) -> bytes:
     }
     if not model.selectable_units_.all():
         state["selectable_units"] = np.flatnonzero(model.selectable_units_).tolist()
+    if model.predictor is not None:
+        state["predictor"] = predictor_state(model)
     if model.weight_range_ is not None:
         state["weight_range"] = model.weight_range_.to_dict()
     if isinstance(model, SUWRClassifier):
         state["classes"] = _encode_classes(model.classes_)
     else:
-        state["target"] = [model.target_mean_, model.target_scale_]
+        state["target"] = [model.target_center_, model.target_scale_]
     state |= store_guarantees(model)
     return pack(json.dumps(state, sort_keys=True, ensure_ascii=False), tensors)
 
 
-def from_bytes(data: bytes, name: str = "the model") -> Any:
+def from_bytes(data: bytes, name: str = "the model", predictor: Any = None) -> Any:
     """Restore a model from the bytes of a model file; ``name`` appears in error messages."""
     text, tensors = unpack(data, name)
     try:
@@ -148,7 +157,7 @@ def from_bytes(data: bytes, name: str = "the model") -> Any:
                 f"It has format {found}, written by suwr {str(state.get('version'))[:20]}; this is "
                 f"suwr {suwr.__version__}, which reads up to format {FORMAT}. Upgrade suwr."
             )
-        return remember_file(_restore(state, tensors), data)
+        return remember_file(_restore(state, tensors, predictor), data)
     except ModelFileError as error:
         raise ModelFileError(f"{name} cannot be loaded. {error}") from error
     except MemoryError:
@@ -162,9 +171,18 @@ def from_bytes(data: bytes, name: str = "the model") -> Any:
 # The parts of a model.
 
 
-def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
+def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> BaseSUWR:
     version = str(state.get("version"))[:20]
     model = _make_model(KINDS[state["kind"]], state["params"], version)
+    external = state.get("predictor")
+    if (external is None) != (predictor is None):
+        raise ModelFileError(
+            "It has a predictor of its own: load it without 'predictor'."
+            if external is None
+            else "It was fitted with a 'predictor', which the file does not contain: pass the same "
+            "one to suwr.load(path, predictor=...)."
+        )
+    model.predictor = predictor
     names, encoder = state["names"], TableEncoder.from_dict(state["encoder"])
     _check_encoder(encoder)
     resolve_columns(model.columns, encoder, type(model).__name__)
@@ -193,7 +211,8 @@ def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
         or encoder.unrecorded != (model.missing == "unrecorded")
     ):
         raise ModelFileError("Its parts are inconsistent.")
-    network = _make_network(a, tensors)
+    own = None if external is None else restore_predictor(model, encoder, external)
+    network = _make_network(a, tensors, own)
     if (problem := _too_large(model, a)) is not None:
         raise ModelFileError(problem)
     setups, kind = model.setup_costs, state["kind"]
@@ -203,6 +222,8 @@ def _restore(state: dict[str, Any], tensors: Tensors) -> BaseSUWR:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     selectable = _selectable_units(state.get("selectable_units"), len(units))
     model._install(encoder, units, device, network.to(device), selectable)
+    if external is not None:
+        check_reference(model, external)
     restore_guarantees(model, state)
     return model
 
@@ -214,11 +235,11 @@ def _restore_target(model: BaseSUWR, state: dict[str, Any]) -> None:
     if isinstance(model, SUWRClassifier):
         model.classes_ = _decode_classes(state["classes"])
     else:
-        mean, scale = (float(value) for value in state["target"])
-        model.target_mean_, model.target_scale_ = mean, scale
+        center, scale = (float(value) for value in state["target"])
+        model.target_center_, model.target_scale_ = center, scale
         statistics.append(scale)
-        if not math.isfinite(mean):
-            raise ModelFileError("The mean of its target is not finite.")
+        if not math.isfinite(center):
+            raise ModelFileError("The location of its target is not finite.")
     if not all(math.isfinite(value) and value > 0 for value in statistics):
         raise ModelFileError("The scale of its target is not a positive number.")
 
@@ -236,7 +257,7 @@ def _selectable_units(stored: Any, n_units: int) -> NDArray[np.bool_] | None:
 
 def _make_model(kind: type[BaseSUWR], params: dict[str, Any], version: str) -> BaseSUWR:
     _check_known(params, kind._get_param_names(), "parameter", version)
-    decoded = {k: _decode_param(v) for k, v in params.items()}
+    decoded = {k: decode_parameter(v) for k, v in params.items()}
     # A later fit must not write to, or delete, a path that came from the file.
     decoded.pop("checkpoint", None)
     if isinstance(decoded.get("training"), dict):
@@ -277,11 +298,16 @@ def _make_architecture(stored: dict[str, Any], tensors: Tensors, version: str) -
     return Architecture.from_dict(stored)
 
 
-def _make_network(architecture: Architecture, tensors: Tensors) -> Network:
+def _make_network(
+    architecture: Architecture, tensors: Tensors, predictor: ExternalPredictor | None
+) -> Network:
     """Build the network of the tensors, which are removed from the dict."""
     # On the meta device, building allocates no memory and draws no initial weights.
     with torch.device("meta"):
         network = build(architecture)
+    if predictor is not None:
+        assert isinstance(network, SeparateNetwork)
+        network.predictor = predictor  # type: ignore[assignment]
     shapes = {k: (str(v.dtype), tuple(v.shape)) for k, v in network.state_dict().items()}
     if shapes != {k: (f"torch.{v.dtype}", v.shape) for k, v in tensors.items()}:
         raise ModelFileError("Its architecture does not match its tensors.")
@@ -366,35 +392,3 @@ def _decode_classes(stored: dict[str, Any]) -> NDArray[Any]:
     if classes.tolist() != values:
         raise ModelFileError("The type of its classes is inconsistent.")
     return classes
-
-
-def _encode_param(value: Any) -> Any:
-    """Convert a constructor parameter to JSON types; objects of suwr are marked."""
-    if isinstance(value, Patches):
-        return {"__patches__": [list(value.shape), value.size, value.stride]}
-    if isinstance(value, Column):
-        return value.to_dict()
-    if isinstance(value, TrainingConfig):
-        return {"__training__": value.to_dict()}
-    if hasattr(value, "__array__"):
-        return np.asarray(value).tolist()
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, Real):
-        return int(value) if isinstance(value, Integral) else float(value)
-    if isinstance(value, Mapping):
-        return {str(k): _encode_param(v) for k, v in value.items()}
-    if isinstance(value, Sequence):
-        return [_encode_param(v) for v in value]
-    # A RandomState has no JSON form, and a fitted model no longer needs it.
-    return None
-
-
-def _decode_param(value: Any) -> Any:
-    if isinstance(value, dict) and set(value) == {"__patches__"}:
-        shape, size, stride = value["__patches__"]
-        pairs = [tuple(v) if isinstance(v, list) else v for v in (size, stride)]
-        return Patches(tuple(shape), *pairs)
-    if isinstance(value, dict) and set(value) == {"__training__"}:
-        return TrainingConfig(**value["__training__"])
-    return value

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import r2_score
 
+from suwr._utils.validation import Interval, Options, parameter_error
+from suwr.data.units import Patches
 from suwr.estimators.base import BaseSUWR
-from suwr.estimators.targets import RegressionTarget
+from suwr.estimators.regression_target import REGRESSION_LOSSES, RegressionTarget
+from suwr.training.config import TrainingConfig
 
 __all__ = ["SUWRRegressor"]
 
 
 class SUWRRegressor(RegressionTarget, BaseSUWR):
-    """Leakage-free, instance-wise feature selection for regression with squared error.
+    """Leakage-free, instance-wise feature selection for regression.
 
-    All parameters are those of `SUWRClassifier`; ``sparsity_weight`` (λ) is in units of the squared
-    error of ``y``, and 'auto' is 1 % of the variance of ``y``.
+    All other parameters are those of `SUWRClassifier`, which has no ``loss``; ``sparsity_weight``
+    (λ) is in units of the loss, and 'auto' is 1 % of the loss of the best constant prediction: with
+    squared error, of the variance of ``y``.
+
+    Parameters
+    ----------
+    loss : {'squared_error', 'absolute_error', 'quantile', 'poisson', 'gamma'}, \
+default='squared_error'
+        What the predictor and the policy minimise. 'squared_error' predicts the mean,
+        'absolute_error' the median and 'quantile' (pinball loss) a quantile. 'poisson' and 'gamma'
+        are the deviances of `sklearn.metrics`, for targets of at least zero and for positive
+        targets: they predict the mean through a log link, so that predictions are positive, and
+        suit targets whose variance grows with their mean.
+    quantile : float or None, default=None
+        The quantile to predict, in (0, 1), of ``loss='quantile'``.
 
     Attributes
     ----------
@@ -41,7 +60,7 @@ class SUWRRegressor(RegressionTarget, BaseSUWR):
         The range of λ, if the model was fitted for one, with the mean number of units that each λ
         reveals.
     constant_loss_ : float
-        Squared error of the best constant prediction: the variance of ``y``.
+        Loss of the best constant prediction; with squared error, the variance of ``y``.
     history_ : list of dict
         One record per epoch; see `SUWRClassifier`.
 
@@ -54,6 +73,62 @@ class SUWRRegressor(RegressionTarget, BaseSUWR):
     >>> reg.predict(X).shape
     (442,)
     """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaseSUWR._parameter_constraints,
+        "loss": [Options(*REGRESSION_LOSSES)],
+        "quantile": [None, Interval(Real, 0, 1, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        *,
+        sparsity_weight: float | Literal["auto"] | tuple[float, float] = "auto",
+        max_steps: int | None = None,
+        groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
+        costs: Mapping[str, float] | ArrayLike | None = None,
+        setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None,
+        units_per_step: int = 1,
+        known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None,
+        missing: Literal["value", "unrecorded"] = "value",
+        hidden_size: int = 128,
+        n_layers: int = 3,
+        n_predictors: int | Literal["auto"] = "auto",
+        max_epochs: int | Literal["auto"] = "auto",
+        batch_size: int | Literal["auto"] = "auto",
+        validation_fraction: float = 0.1,
+        trainer: str = "auto",
+        network: Literal["mlp", "conv"] = "mlp",
+        predictor: Any = None,
+        training: TrainingConfig | Mapping[str, Any] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        columns: Mapping[str, Any] | None = None,
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: int | None = None,
+        loss: Literal[
+            "squared_error", "absolute_error", "quantile", "poisson", "gamma"
+        ] = "squared_error",
+        quantile: float | None = None,
+    ) -> None:
+        super().__init__(
+            sparsity_weight=sparsity_weight, max_steps=max_steps, groups=groups, costs=costs,
+            setup_costs=setup_costs, units_per_step=units_per_step,
+            known_at_start=known_at_start, missing=missing, hidden_size=hidden_size,
+            n_layers=n_layers, n_predictors=n_predictors, max_epochs=max_epochs,
+            batch_size=batch_size, validation_fraction=validation_fraction, trainer=trainer,
+            network=network, predictor=predictor, training=training, checkpoint=checkpoint,
+            columns=columns, device=device, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
+        self.loss = loss
+        self.quantile = quantile
+
+    def _check_parameters(self) -> None:
+        """See `TableModel`."""
+        super()._check_parameters()
+        if self.loss == "quantile" and self.quantile is None:
+            expected = "a float in the range (0, 1) if loss='quantile'"
+            raise parameter_error("quantile", type(self).__name__, expected, None)
 
     def predict(
         self,

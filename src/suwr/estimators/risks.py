@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import assert_all_finite, check_consistent_length, column_or_1d
 
 from suwr._utils.validation import parameter_error
+from suwr.estimators.evaluation import RowLosses
+from suwr.estimators.regression_target import RegressionTarget
 from suwr.estimators.table_model import TableModel
 
 __all__ = ["RiskFunction", "losses_of"]
@@ -52,10 +54,18 @@ def losses_of(
     target = None if y is None else read_target(model, y, n_rows)
     if callable(risk):
         return _of_function(risk, classes, None if y is None else column_or_1d(y))
-    of_row = _of_classes if classes else _of_values
-    unit = model.constant_loss_ if tolerance is None else tolerance**2
+    unit = model.constant_loss_
+    if risk == "loss" and tolerance is not None:
+        if getattr(model, "loss", None) != "squared_error":
+            expected = "None if risk='loss', unless the loss of the model is 'squared_error'"
+            raise parameter_error("tolerance", "certify", expected, tolerance)
+        unit = tolerance**2
     # 'disagreement' does not read the target.
-    return of_row(risk, np.zeros(n_rows) if target is None else target, unit, tolerance or 0.0)
+    known = np.zeros(n_rows) if target is None else target
+    if classes:
+        return _of_classes(risk, known, unit)
+    assert isinstance(model, RegressionTarget)
+    return _of_values(risk, known, unit, tolerance or 0.0, model._row_losses)
 
 
 def read_target(model: TableModel, y: Any, n_rows: int) -> NDArray[Any]:
@@ -65,6 +75,8 @@ def read_target(model: TableModel, y: Any, n_rows: int) -> NDArray[Any]:
     if model._class_labels() is None:
         values = np.asarray(given, dtype=np.float64)
         assert_all_finite(values, input_name="y")
+        if isinstance(model, RegressionTarget):
+            model._check_domain(values)
         return values
     number = {label: i for i, label in enumerate(model._class_labels() or ())}
     unknown = [label for label in given.tolist() if label not in number]
@@ -76,7 +88,7 @@ def read_target(model: TableModel, y: Any, n_rows: int) -> NDArray[Any]:
 
 
 def _of_classes(
-    risk: str, target: NDArray[Any], unit: float, tolerance: float
+    risk: str, target: NDArray[Any], unit: float
 ) -> Callable[[FloatArray, FloatArray], FloatArray]:
     def disagreement(stopped: FloatArray, full: FloatArray) -> FloatArray:
         return (stopped.argmax(axis=1) != full.argmax(axis=1)).astype(np.float64)
@@ -94,7 +106,7 @@ def _of_classes(
 
 
 def _of_values(
-    risk: str, target: NDArray[Any], unit: float, tolerance: float
+    risk: str, target: NDArray[Any], unit: float, tolerance: float, row_losses: RowLosses
 ) -> Callable[[FloatArray, FloatArray], FloatArray]:
     def disagreement(stopped: FloatArray, full: FloatArray) -> FloatArray:
         return (np.abs(stopped - full)[:, 0] > tolerance).astype(np.float64)
@@ -104,7 +116,7 @@ def _of_values(
         return (now & ~then).astype(np.float64)
 
     def loss(stopped: FloatArray, full: FloatArray) -> FloatArray:
-        now, then = ((p[:, 0] - target) ** 2 for p in (stopped, full))
+        now, then = (row_losses(target, p[:, 0]) for p in (stopped, full))
         return np.clip((now - then) / unit, 0.0, 1.0)
 
     return {"disagreement": disagreement, "error": error, "loss": loss}[risk]

@@ -90,7 +90,7 @@ def sparsity_path(
     *,
     test_size: float = 0.25,
     n_jobs: int | None = None,
-    verbose: int = 0,
+    verbose: int | None = None,
 ) -> SparsityPath:
     """Fit one model per λ and score all of them on the same held-out rows.
 
@@ -106,9 +106,10 @@ def sparsity_path(
     n_jobs : int or None, default=None
         Number of fits that run in parallel, through joblib. None means 1 unless in a
         ``joblib.parallel_config`` context.
-    verbose : int, default=0
-        0 is silent; 1 shows a progress bar over the fits; 2 prints one line per fit. The fits
-        themselves follow the ``verbose`` parameter of ``estimator``.
+    verbose : int or None, default=None
+        0 is silent; 1 shows a progress bar over the fits; 2 prints one line per fit; None shows the
+        bar in a terminal and in a notebook. The fits themselves follow the ``verbose`` parameter of
+        ``estimator``, except that they are silent if it is None.
 
     Returns
     -------
@@ -127,7 +128,7 @@ def sparsity_path(
         expected = "a SUWRClassifier or SUWRRegressor"
         raise parameter_error("estimator", "sparsity_path", expected, estimator)
     if sparsity_weights is None:
-        sparsity_weights = RELATIVE_WEIGHTS * _constant_loss(y, is_classifier(estimator))
+        sparsity_weights = RELATIVE_WEIGHTS * _constant_loss(estimator, y)
     weights = np.atleast_1d(np.asarray(sparsity_weights, dtype=np.float64))
     if weights.ndim != 1 or len(weights) == 0 or not ((weights >= 0) & np.isfinite(weights)).all():
         raise ValueError(
@@ -138,11 +139,12 @@ def sparsity_path(
     parts = hold_out_rows(estimator, X, y, test_size, int(seed))
     jobs = (delayed(_fit_point)(estimator, float(weight), parts) for weight in weights)
     results = []
-    with progress_bars(["fits"], verbose=verbose == 1, total=len(weights)) as (bar,):
+    lines = verbose is not None and verbose > 1
+    with progress_bars(["fits"], verbose=False if lines else verbose, total=len(weights)) as (bar,):
         for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
             results.append(result)
             bar()
-            if verbose > 1:
+            if lines:
                 weight, found = weights[len(results) - 1], f"score {result[1]:.4f}"
                 line = f"[{len(results)}/{len(weights)}] sparsity_weight {weight:g}: {found}"
                 print(line, file=sys.stderr, flush=True)
@@ -186,7 +188,9 @@ def _fit_point(
     estimator: BaseSUWR, weight: float, parts: tuple[Any, ...]
 ) -> tuple[BaseSUWR, float, float, float, float]:
     X_train, X_test, y_train, y_test = parts
-    model = clone(estimator).set_params(sparsity_weight=weight).fit(X_train, y_train)
+    verbose = 0 if estimator.verbose is None else estimator.verbose
+    model = clone(estimator).set_params(sparsity_weight=weight, verbose=verbose)
+    model.fit(X_train, y_train)
     masks = model.select(X_test)
     return (
         model,
@@ -204,9 +208,8 @@ def _score_error(model: BaseSUWR, X: Any, y: Any) -> float:
     return float("nan") if found is None or found.error is None else found.error
 
 
-def _constant_loss(y: Any, classification: bool) -> float:
+def _constant_loss(estimator: BaseSUWR, y: Any) -> float:
     """Return the loss of the best constant prediction."""
-    if not classification:
-        return float(np.var(np.asarray(y, dtype=np.float64))) or 1.0
-    share = np.unique(np.asarray(y), return_counts=True)[1] / len(y)
-    return float(-(share * np.log(share)).sum()) or 1.0
+    model = clone(estimator)
+    model._prepare_target(y, np.ones(len(y)))
+    return float(model.constant_loss_)

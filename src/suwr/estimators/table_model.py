@@ -64,7 +64,7 @@ TABLE_CONSTRAINTS: dict[str, Any] = {
     "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
     "device": [str],
     "random_state": [None, Interval(Integral, 0), np.random.RandomState],
-    "verbose": [bool, Interval(Integral, 0)],
+    "verbose": [None, bool, Interval(Integral, 0)],
 }
 
 
@@ -118,8 +118,13 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
     # Implemented by `suwr.estimators.targets`.
 
     @abstractmethod
-    def _prepare_target(self, y: Any, weight: NDArray[np.float64]) -> NDArray[Any]:
-        """Validate ``y``, set the fitted attributes that describe it, and return it as numbers."""
+    def _prepare_target(
+        self, y: Any, weight: NDArray[np.float64]
+    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Validate ``y``, set the fitted attributes that describe it, and return it as numbers.
+
+        Also returns the weights of the rows, which may depend on ``y``.
+        """
 
     @abstractmethod
     def _make_loss(self) -> Loss:
@@ -172,7 +177,7 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         """Read the arguments of ``fit``; sets the encoder, the units and the device."""
         device = _resolve_device(self.device, type(self).__name__)
         table, y, weight = read_fit_table(self, X, y, sample_weight)
-        target = self._prepare_target(y, weight)
+        target, weight = self._prepare_target(y, weight)
         name = getattr(y, "name", None)
         self.target_name_ = name if isinstance(name, str) else None
         used = np.flatnonzero(weight > 0)

@@ -1,17 +1,18 @@
-"""Target mix-ins: classification with cross-entropy, regression with squared error.
+"""Target mix-ins: classification with cross-entropy, and regression.
 
 Each precedes a `TableModel` in the list of bases.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin
 from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, column_or_1d
@@ -19,8 +20,9 @@ from sklearn.utils.validation import assert_all_finite, column_or_1d
 from suwr._utils.text import plain_repr
 from suwr._utils.validation import parameter_error
 from suwr.data.tables import column_names
+from suwr.estimators.regression_target import RegressionTarget
 from suwr.estimators.table_model import TableModel
-from suwr.nn.losses import CrossEntropy, SquaredError
+from suwr.nn.losses import CrossEntropy
 
 __all__ = [
     "ClassProbabilities",
@@ -95,9 +97,12 @@ class ClassificationTarget(ClassifierMixin, TableModel):
     Targets are class labels, or probabilities of the classes (soft targets).
     """
 
+    class_weight: Literal["balanced"] | Mapping[Any, float] | None = None
     class_prior_: NDArray[np.float64] | None
 
-    def _prepare_target(self, y: Any, weight: NDArray[np.float64]) -> NDArray[Any]:
+    def _prepare_target(
+        self, y: Any, weight: NDArray[np.float64]
+    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
         if not isinstance(y, ClassProbabilities) and _is_wide(y):
             y = ClassProbabilities.read(y, None, type(self).__name__)
         if isinstance(y, ClassProbabilities):
@@ -118,15 +123,24 @@ class ClassificationTarget(ClassifierMixin, TableModel):
         self.classes_ = classes
         # Rows of weight zero may have labels outside `classes`; they are not used in training.
         numbers = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        total = np.bincount(numbers, weights=weight, minlength=len(classes)).astype(np.float64)
+        weight = weight * self._weights_of_classes(classes, total)[numbers]
         share = np.bincount(numbers, weights=weight, minlength=len(classes)) / weight.sum()
         self.class_prior_ = share
         self.constant_loss_ = float(-(share * np.log(share)).sum())
-        return numbers.astype(np.int64)
+        return numbers.astype(np.int64), weight
 
     def _prepare_probabilities(
         self, y: ClassProbabilities, weight: NDArray[np.float64]
-    ) -> NDArray[np.float32]:
-        share = np.average(y.values, axis=0, weights=weight)
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        values = y.values
+        if self.class_weight is not None:
+            # Weighting each class in the cross-entropy is the same as weighting the row by the sum
+            # of its weighted probabilities, and dividing them by it.
+            values = values * self._weights_of_classes(y.classes, weight @ values)
+            of_row = values.sum(axis=1)
+            values, weight = values / of_row[:, None], weight * of_row
+        share = np.average(values, axis=0, weights=weight)
         self.classes_, self.class_prior_ = y.classes, share
         self.constant_loss_ = float(-xlogy(share, share).sum())
         if self.constant_loss_ < MIN_ENTROPY:
@@ -134,7 +148,27 @@ class ClassificationTarget(ClassifierMixin, TableModel):
                 "y must have at least two classes with positive probability. Got only class "
                 f"{plain_repr(y.classes[share.argmax()])} instead."
             )
-        return y.values.astype(np.float32)
+        return values.astype(np.float32), weight
+
+    def _weights_of_classes(
+        self, classes: NDArray[Any], total: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the weight of each class by the parameter ``class_weight``.
+
+        ``total`` is the sum of the sample weights of each class.
+        """
+        given = self.class_weight
+        if given is None:
+            return np.ones(len(classes))
+        if isinstance(given, str):
+            # A class without weight has no rows that could be weighted.
+            return total.sum() / (len(classes) * np.where(total > 0, total, np.inf))
+        labels = classes.tolist()
+        unknown = [label for label in given if label not in labels]
+        if unknown:
+            expected = f"a dict whose keys are classes of y ({', '.join(map(repr, labels[:8]))})"
+            raise parameter_error("class_weight", type(self).__name__, expected, unknown[0])
+        return np.array([given.get(label, 1.0) for label in labels], dtype=np.float64)
 
     def _make_loss(self) -> CrossEntropy:
         return CrossEntropy(len(self.classes_), unit=self.constant_loss_)
@@ -200,59 +234,3 @@ def _is_wide(y: Any) -> bool:
 def normalize_probabilities(probability: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rescale float32 probabilities so that they sum to one in float64."""
     return probability / probability.sum(axis=1, keepdims=True)
-
-
-class RegressionTarget(RegressorMixin, TableModel):
-    """Regression with squared error; targets are standardized for training."""
-
-    def _prepare_target(self, y: Any, weight: NDArray[np.float64]) -> NDArray[np.float32]:
-        y = column_or_1d(y, warn=True)
-        try:
-            values = np.asarray(y, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(f"y must be numeric for {type(self).__name__}.") from None
-        assert_all_finite(values, input_name="y")
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.target_mean_ = float(np.average(values, weights=weight))
-            variance = float(np.average((values - self.target_mean_) ** 2, weights=weight))
-        if not np.isfinite(variance):
-            raise ValueError(
-                "y must be numeric with finite variance. "
-                f"Got absolute values up to {np.abs(values).max():g} instead."
-            )
-        # Any positive scale serves for a constant target.
-        self.constant_loss_ = variance if variance > 0 else 1.0
-        self.target_scale_ = float(np.sqrt(self.constant_loss_))
-        return ((values - self.target_mean_) / self.target_scale_).astype(np.float32)
-
-    def _make_loss(self) -> SquaredError:
-        # Targets are standardized, so the best constant prediction has a loss of one.
-        return SquaredError()
-
-    def _split(
-        self, y: NDArray[Any], n_validation: int, rng: np.random.RandomState
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        order = rng.permutation(len(y))
-        return order[n_validation:], order[:n_validation]
-
-    def _in_user_units(self, prediction: NDArray[np.float32]) -> NDArray[np.float64]:
-        return prediction.astype(np.float64) * self.target_scale_ + self.target_mean_
-
-    def _constant_prediction(self) -> NDArray[np.float64]:
-        return np.array([self.target_mean_])
-
-    def _n_outputs(self) -> int:
-        return 1
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predict the target of each row from the selected features.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        return self._predict_final(X)[:, 0]

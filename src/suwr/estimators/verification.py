@@ -344,8 +344,8 @@ class Verifier:
         """Largest difference of probabilities; of values, relative to the target's scale."""
         if self._classes is not None:
             return max(abs(x - y) for x, y in zip(a, b, strict=True))
-        mean, scale = self._model.target_mean_, self._model.target_scale_
-        return abs(a[0] - b[0]) / max(abs(scale), abs(b[0] - mean), math.ulp(0.0))
+        center, scale = self._model.target_center_, self._model.target_scale_
+        return abs(a[0] - b[0]) / max(abs(scale), abs(b[0] - center), math.ulp(0.0))
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -24,10 +24,10 @@ from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.sequential import PolicyKind
 from suwr.exceptions import StochasticModelWarning, TableError
 from suwr.explainer.fidelity import Attribution, Fidelity, measure_fidelity
-from suwr.explainer.narrative import ModelNarrative
 from suwr.explainer.outputs import OUTPUTS, ModelOutputs, QueryCost
 from suwr.explainer.sampling import concatenate_rows, draw_rows
 from suwr.explanation import Explanation
+from suwr.model_narrative import ModelNarrative
 from suwr.training.config import TrainingConfig
 
 __all__ = ["SUWRExplainer"]
@@ -83,8 +83,9 @@ class SUWRExplainer(BaseEstimator):
         label noise.
     random_state : int, RandomState or None, default=None
         Seed of the drawn rows and of the training.
-    verbose : int, default=0
-        0 is silent, 1 shows the expected duration of the queries and progress bars.
+    verbose : int or None, default=None
+        0 is silent, 1 shows the expected duration of the queries and progress bars. None shows
+        progress bars in a terminal and in a notebook.
 
     Attributes
     ----------
@@ -117,7 +118,7 @@ class SUWRExplainer(BaseEstimator):
         "queries_per_row": [Interval(Integral, 1)],
         "query_size": [Interval(Integral, 1)],
         "max_epochs": [Options("auto"), Interval(Integral, 1)],
-        "verbose": [bool, Interval(Integral, 0)],
+        "verbose": [None, bool, Interval(Integral, 0)],
     }
 
     estimator_: SUWRClassifier | SUWRRegressor
@@ -139,7 +140,7 @@ class SUWRExplainer(BaseEstimator):
         training: TrainingConfig | Mapping[str, Any] | None = None,
         device: str = "auto",
         random_state: Any = None,
-        verbose: int = 0,
+        verbose: int | None = None,
     ) -> None:
         self.model = model
         self.output = output

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 from sklearn.base import is_classifier
 
-from suwr._utils.optional import require
 from suwr._utils.progress import ProgressCounter
 from suwr._utils.validation import parameter_error
 from suwr.data.tables import is_frame, take_rows
 from suwr.exceptions import ModelOutputError
+from suwr.explainer.boosting import booster_query
 
 __all__ = ["OUTPUTS", "ModelOutputs", "QueryCost"]
 
@@ -52,8 +52,8 @@ class ModelOutputs:
     Parameters
     ----------
     model : object
-        An estimator with ``predict_proba`` or ``predict``, a torch module, a booster of XGBoost or
-        LightGBM, or a callable that takes rows.
+        An estimator with ``predict_proba`` or ``predict``, a torch module, a native model of
+        XGBoost, LightGBM or CatBoost, or a callable that takes rows.
     output : {'auto', 'probability', 'logit', 'value'}
         What the model returns; see `SUWRExplainer`.
     classes : array-like or None
@@ -75,11 +75,17 @@ class ModelOutputs:
         self, model: Any, output: str, classes: ArrayLike | None, owner: str = "SUWRExplainer"
     ) -> None:
         self.output, self.owner = output, owner
-        self._call, self._labels = _find_function(model, output, owner)
+        booster = booster_query(model, raw=output not in ("auto", "probability"))
+        self._labels: NDArray[Any] | None = None
+        self.kind: str | None = None
+        if booster is not None:
+            self._call, kind = booster
+            self.kind = kind if output == "auto" else None
+        else:
+            self._call, self._labels = _find_function(model, output, owner)
         self._given = None if classes is None else np.asarray(classes)
         known = getattr(model, "classes_", None)
         self._known = None if known is None or isinstance(known, list) else np.asarray(known)
-        self.kind: str | None = None
         self.classes: NDArray[Any] | None = None
         self.n_outputs: int | None = None
         self.n_queries = self.n_calls = 0
@@ -229,9 +235,6 @@ def _find_function(
     """Return the function to query, and the class labels if it returns labels."""
     if isinstance(model, torch.nn.Module):
         return _torch_function(model), None
-    if type(model).__module__.startswith("xgboost") and type(model).__name__ == "Booster":
-        xgboost = require("xgboost", extra="audit", purpose="Querying an XGBoost booster")
-        return lambda rows: model.predict(xgboost.DMatrix(rows)), None
     if output != "value" and callable(getattr(model, "predict_proba", None)):
         return model.predict_proba, None
     if callable(getattr(model, "predict", None)):

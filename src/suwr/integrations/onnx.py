@@ -120,7 +120,7 @@ def _step_graph(onnx: Any, model: Any, policy: Any) -> Any:
     parameters = iter(weights)
     outputs = [graph.network(net["layers"], seen, parameters) for net in description["networks"]]
     members = [graph.part(outputs, place) for place in description["predict"]]
-    prediction = graph.ensemble(members, softmax=output["kind"] == "probabilities")
+    prediction = graph.ensemble(members, output)
     available = _available(graph, inputs)
     if description["stop_odds"] is not None:
         stop = graph.confidence_stop(prediction, description["stop_odds"])
@@ -227,10 +227,13 @@ class _Graph:
                 name = self.add("HardSwish", name)
         return name
 
-    def ensemble(self, members: Sequence[str], *, softmax: bool) -> str:
-        """Return the mean prediction of the members."""
-        if softmax:
+    def ensemble(self, members: Sequence[str], output: dict[str, Any]) -> str:
+        """Return the mean prediction of the members; see `describe_output`."""
+        if output["kind"] == "probabilities":
             members = [self.add("Softmax", member, axis=1) for member in members]
+        elif "max_log" in output:
+            low, high = self.number(-output["max_log"]), self.number(output["max_log"])
+            members = [self.add("Exp", self.add("Clip", member, low, high)) for member in members]
         return self.add("Mean", *members)
 
     def others(self, probability: str) -> str:

@@ -6,16 +6,39 @@ configuration suits every data set.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor
 
-__all__ = ["CrossEntropy", "Loss", "SquaredError"]
+__all__ = [
+    "AbsoluteError",
+    "CrossEntropy",
+    "GammaDeviance",
+    "Loss",
+    "PinballLoss",
+    "PoissonDeviance",
+    "SquaredError",
+    "ValueLoss",
+]
+
+# Bound of the logarithms of predictions with a log link, whose exponentials stay finite.
+MAX_LOG = 30.0
+# Least positive target of the gamma deviance, in units of the mean.
+MIN_TARGET = 1e-30
 
 
 class Loss(Protocol):
-    """A loss *L(f(x ⊙ h), y)*."""
+    """A loss *L(f(x ⊙ h), y)*.
+
+    Attributes
+    ----------
+    linear_in_targets : bool
+        Whether the difference between the losses of two predictions is linear in the target. Only
+        then may a target be averaged with a prediction of it: the expected difference is the same.
+    """
+
+    linear_in_targets: ClassVar[bool]
 
     def targets(self, y: Tensor) -> Tensor:
         """Targets in the format of `per_row`, ``(n, n_outputs)``."""
@@ -33,6 +56,14 @@ class Loss(Protocol):
         """Loss of every row from predictions."""
         ...
 
+    def best_constant(self, targets: Tensor, weight: Tensor) -> Tensor:
+        """The constant prediction ``(n_outputs,)`` of least weighted mean loss."""
+        ...
+
+
+def _weighted_mean(targets: Tensor, weight: Tensor) -> Tensor:
+    return (targets * weight.unsqueeze(-1)).sum(dim=0) / weight.sum()
+
 
 class CrossEntropy:
     """Cross-entropy in nats, for hard or soft class targets.
@@ -42,6 +73,8 @@ class CrossEntropy:
     n_classes : int
     unit : float, default=1.0
     """
+
+    linear_in_targets: ClassVar[bool] = True
 
     def __init__(self, n_classes: int, unit: float = 1.0) -> None:
         self.n_classes = n_classes
@@ -65,14 +98,29 @@ class CrossEntropy:
         """Cross-entropy of class probabilities, clipped to stay finite."""
         return -(targets * prediction.clamp_min(1e-12).log()).sum(dim=-1) / self.unit
 
+    def best_constant(self, targets: Tensor, weight: Tensor) -> Tensor:
+        """The frequencies of the classes."""
+        return _weighted_mean(targets, weight)
 
-class SquaredError:
-    """Squared error of a single output.
+
+class ValueLoss:
+    """Loss of a single output, which is a value or its logarithm.
 
     Parameters
     ----------
     unit : float, default=1.0
+
+    Attributes
+    ----------
+    link : {'identity', 'log'}
+        Function from a prediction to the network output.
+    degree : int
+        *k* in *L(c p, c y) = c^k L(p, y)*.
     """
+
+    linear_in_targets: ClassVar[bool] = True
+    link: ClassVar[Literal["identity", "log"]] = "identity"
+    degree: ClassVar[int] = 1
 
     def __init__(self, unit: float = 1.0) -> None:
         self.unit = unit
@@ -82,13 +130,114 @@ class SquaredError:
         return y.to(torch.float32).unsqueeze(-1)
 
     def predict(self, outputs: Tensor) -> Tensor:
-        """The outputs themselves."""
+        """The values of the outputs."""
         return outputs
 
     def per_row(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Squared error of every row."""
-        return (outputs - targets).square().sum(dim=-1) / self.unit
+        """Loss of every row from network outputs."""
+        return self.of_prediction(self.predict(outputs), targets)
+
+    def of_prediction(self, prediction: Tensor, targets: Tensor) -> Tensor:
+        """Loss of every row from predictions."""
+        raise NotImplementedError
+
+    def best_constant(self, targets: Tensor, weight: Tensor) -> Tensor:
+        """The mean of the targets."""
+        return _weighted_mean(targets, weight)
+
+
+class SquaredError(ValueLoss):
+    """Squared error of a single output.
+
+    Parameters
+    ----------
+    unit : float, default=1.0
+    """
+
+    degree = 2
 
     def of_prediction(self, prediction: Tensor, targets: Tensor) -> Tensor:
         """Squared error of every row."""
-        return self.per_row(prediction, targets)
+        return (prediction - targets).square().sum(dim=-1) / self.unit
+
+
+class PinballLoss(ValueLoss):
+    """Pinball loss, whose expectation is minimal at a quantile.
+
+    Parameters
+    ----------
+    quantile : float
+        In (0, 1).
+    unit : float, default=1.0
+    """
+
+    linear_in_targets: ClassVar[bool] = False
+
+    def __init__(self, quantile: float, unit: float = 1.0) -> None:
+        super().__init__(unit)
+        self.quantile = quantile
+
+    def of_prediction(self, prediction: Tensor, targets: Tensor) -> Tensor:
+        """Pinball loss of every row."""
+        above = targets - prediction
+        return torch.maximum(self.quantile * above, (self.quantile - 1) * above)[..., 0] / self.unit
+
+    def best_constant(self, targets: Tensor, weight: Tensor) -> Tensor:
+        """The weighted quantile of the targets: the least value with enough weight up to it."""
+        order = targets[:, 0].argsort()
+        share = weight[order].double().cumsum(dim=0) / weight.double().sum()
+        # Sums of equal weights may miss the quantile by rounding.
+        place = int(torch.searchsorted(share, self.quantile - 1e-12))
+        return targets[order[min(place, len(order) - 1)]]
+
+
+class AbsoluteError(PinballLoss):
+    """Absolute error: twice the pinball loss of the median.
+
+    Parameters
+    ----------
+    unit : float, default=1.0
+    """
+
+    def __init__(self, unit: float = 1.0) -> None:
+        super().__init__(0.5, unit / 2)
+
+
+class _LogLink(ValueLoss):
+    """Loss of positive predictions, whose logarithms are the outputs."""
+
+    link = "log"
+
+    def predict(self, outputs: Tensor) -> Tensor:
+        """The exponentials of the outputs."""
+        return outputs.clamp(-MAX_LOG, MAX_LOG).exp()
+
+
+class PoissonDeviance(_LogLink):
+    """Poisson deviance, for counts and other targets of at least zero.
+
+    Parameters
+    ----------
+    unit : float, default=1.0
+    """
+
+    def of_prediction(self, prediction: Tensor, targets: Tensor) -> Tensor:
+        """Poisson deviance of every row."""
+        ratio = torch.xlogy(targets, targets) - torch.xlogy(targets, prediction)
+        return 2 * (ratio - targets + prediction)[..., 0] / self.unit
+
+
+class GammaDeviance(_LogLink):
+    """Gamma deviance, for positive targets whose standard deviation grows with their mean.
+
+    Parameters
+    ----------
+    unit : float, default=1.0
+    """
+
+    degree = 0
+
+    def of_prediction(self, prediction: Tensor, targets: Tensor) -> Tensor:
+        """Gamma deviance of every row."""
+        ratio = targets.clamp_min(MIN_TARGET) / prediction
+        return 2 * (ratio - ratio.log() - 1)[..., 0] / self.unit

@@ -60,7 +60,7 @@ def score_partitions(
     rows_per_partition: int = 500_000,
     n_jobs: int | None = None,
     overwrite: bool = False,
-    verbose: int = 0,
+    verbose: int | None = None,
 ) -> ScoredFolder:
     """Write predictions, selected columns and the order of the steps to Parquet files.
 
@@ -84,8 +84,8 @@ def score_partitions(
         instead.
     overwrite : bool, default=False
         Replace results of another model or of other data, which otherwise raise an error.
-    verbose : int, default=0
-        Whether to show a progress bar.
+    verbose : int or None, default=None
+        Whether to show a progress bar; None shows it in a terminal and in a notebook.
 
     Returns
     -------
@@ -105,6 +105,11 @@ def score_partitions(
     True
     """
     check_integer(rows_per_partition, "rows_per_partition", "score_partitions", 1)
+    if model.predictor is not None:
+        raise ValueError(
+            "Workers load the model from its file, which does not contain a 'predictor' of your "
+            "own: score_partitions requires a model without one."
+        )
     stored, folder = to_bytes(model), Path(out)
     digest = hashlib.sha256(stored).hexdigest()
     if hasattr(data, "to_delayed"):
@@ -119,7 +124,7 @@ def score_partitions(
 
 
 def _score_dask(
-    stored: bytes, digest: str, frame: Any, folder: Path, overwrite: bool, verbose: int
+    stored: bytes, digest: str, frame: Any, folder: Path, overwrite: bool, verbose: int | None
 ) -> ScoredFolder:
     dask = require("dask", "dask", "Scoring Dask data frames")
     parts = frame.to_delayed()
@@ -203,10 +208,10 @@ def _collect(folder: Path, n_partitions: int, n_scored: int) -> ScoredFolder:
     return ScoredFolder(paths, n_rows, n_scored, n_partitions - n_scored)
 
 
-def _consume(done: Iterable[int], total: int, before: int, verbose: int) -> None:
+def _consume(done: Iterable[int], total: int, before: int, verbose: int | None) -> None:
     n_rows = 0
     with progress_bars(
-        ["scoring"], verbose=bool(verbose), total=total, completed=before, unit="partition"
+        ["scoring"], verbose=verbose, total=total, completed=before, unit="partition"
     ) as (bar,):
         for n in done:
             n_rows += n

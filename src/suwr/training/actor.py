@@ -123,6 +123,8 @@ class ActorPhase(PolicyPhase):
 
     @property
     def _label_weight(self) -> float:
+        if not self.loss.linear_in_targets:
+            return 1.0
         return self.settings.target_weight(len(self.folds.rows) // self.network.n_models)
 
     def train_epoch(self) -> Metrics:

@@ -118,8 +118,8 @@ def compare_held_out(
     """
     losses, costs = row_objectives(policy, loss, validation)
     own = losses + sparsity_weight * costs
-    mean = (rows.targets * rows.weight.unsqueeze(1)).mean(dim=0)
-    constant = loss.of_prediction(mean.expand(len(validation), -1), validation.targets)
+    best = loss.best_constant(rows.targets, rows.weight)
+    constant = loss.of_prediction(best.expand(len(validation), -1), validation.targets)
     units = _fixed_subset(policy, loss, rows, float((costs * validation.weight).mean()))
     fixed = constant
     if len(units) > 0:

@@ -37,7 +37,7 @@ def informative(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, fold
     """Whether there is evidence that features are informative, for each model.
 
     There is none if the predictors have learned their training rows, but their predictions for the
-    other fold, from all features, do not covary with the targets there. The loss would be too
+    other fold, from all features, are not correlated with the targets there. The loss would be too
     strict a criterion: with few rows, predictors are overconfident, and worse than a constant
     although their predictions are informative.
 
@@ -75,7 +75,13 @@ def informative(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, fold
 
 
 def _centred(values: Tensor) -> Tensor:
-    """Values of each fold ``(2 · n_models, n, n_outputs)`` minus their mean."""
+    """Values of each fold ``(2 · n_models, n, n_outputs)`` minus their mean.
+
+    Numeric targets and their predictions are replaced by ranks, since a few outliers would dominate
+    the covariance.
+    """
+    if values.shape[-1] == 1:
+        values = values.argsort(dim=1).argsort(dim=1).to(values.dtype)
     return values - values.mean(dim=1, keepdim=True)
 
 

@@ -125,10 +125,11 @@ function evaluate(model, known) {
   });
   const outputs = model.networks.map((network) => forward(network, parts));
   const part = ([network, first, end]) => Array.from(outputs[network].slice(first, end));
+  const { kind, scale, mean, max_log: bound } = model.output;
+  // With a log link, the output is the logarithm of the prediction.
+  const inverse = (o) => (bound === undefined ? o : Math.exp(Math.min(Math.max(o, -bound), bound)));
   const members = model.predict.map((place) =>
-    model.output.kind === "probabilities"
-      ? softmax(part(place))
-      : part(place).map((o) => o * model.output.scale + model.output.mean)
+    kind === "probabilities" ? softmax(part(place)) : part(place).map((o) => inverse(o) * scale + mean)
   );
   const prediction = members[0].map(
     (_, i) => members.reduce((sum, member) => sum + member[i], 0) / members.length

@@ -59,6 +59,12 @@ class ModelNarrative(Narrative):
         """Return the narrative as plain text; the last line is `comparison`."""
         return f"{super().text(context=context)}\n{self.comparison}"
 
+    @classmethod
+    def from_dict(cls, state: dict[str, Any]) -> ModelNarrative:
+        """Create a narrative from the output of `to_dict`."""
+        known = {name: value for name, value in state.items() if name != "model_output"}
+        return cls.of(Narrative.from_dict(known), tuple(map(float, state["model_output"])))
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can represent."""
         return {**super().to_dict(), "model_output": list(self.model_output)}
