@@ -1,5 +1,6 @@
 """Models that are trained to know columns at the start of every row."""
 
+import os
 import warnings
 from itertools import product
 
@@ -12,6 +13,8 @@ import suwr
 from suwr import SUWRClassifier, SUWRRegressor, verify
 from suwr.estimators.poison import poison_check
 from suwr.exceptions import StartWarning, UnsupportedModelError
+from suwr.forms import ModelPolicy
+from suwr.serve.service import Service
 
 SMALL = {"max_epochs": 3, "hidden_size": 16, "n_predictors": 2, "random_state": 0}
 CUBE = np.array(list(product([0.0, 1.0], repeat=4)))
@@ -88,6 +91,13 @@ def test_files_pages_and_certificates(model, tmp_path):
         model.explain(CUBE).to_html(tmp_path / "page.html", model=True)
     certified = model.certify(np.repeat(CUBE, 20, axis=0), level=0.5, tolerance=0.5)
     assert certified.select(CUBE)[:, 0].all()
+
+
+@pytest.mark.parametrize("use", [Service, ModelPolicy, lambda m: m.to_onnx(os.devnull)])
+def test_runtimes_that_start_without_features_are_refused(model, use):
+    pytest.importorskip("onnx")
+    with pytest.raises(UnsupportedModelError, match="can be used in Python only"):
+        use(model)
 
 
 @pytest.mark.parametrize("trainer", ["lookahead", "reinforce"])

@@ -131,9 +131,6 @@ class BaseSUWR(WritableModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    # Errors about arguments begin with this name, for all subclasses.
-    __init__.__qualname__ = "SUWR.__init__"
-
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
         """Train the policy and the predictor.
 

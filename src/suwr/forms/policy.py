@@ -10,6 +10,7 @@ import numpy as np
 from suwr.data.encoding import ColumnCode
 from suwr.data.questions import Question
 from suwr.estimators.decisions import decide_masked
+from suwr.estimators.export import check_empty_start
 
 __all__ = ["FormPolicy", "ModelPolicy", "State"]
 
@@ -86,6 +87,7 @@ class ModelPolicy:
     def __init__(self, model: Any, mean_features: float | None = None) -> None:
         self.model = model
         self._policy = model._policy_at(None, mean_features)
+        check_empty_start(self._policy)
         names, codes = model.encoder_.names, model.encoder_.codes
         self.codes = dict(zip(names, codes, strict=True))
         self.questions = {name: Question.of(name, code) for name, code in self.codes.items()}

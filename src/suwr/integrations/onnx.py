@@ -19,7 +19,7 @@ import suwr
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.optional import require
 from suwr.data.encoding import BOUND
-from suwr.estimators.export import describe_network, describe_output
+from suwr.estimators.export import check_empty_start, describe_network, describe_output
 from suwr.estimators.identity import ModelIssuer
 
 __all__ = ["METADATA_KEY", "OPSET", "export_onnx", "onnx_metadata"]
@@ -43,6 +43,7 @@ def export_onnx(
     onnx = require("onnx", "onnx", "Exporting to ONNX")
     check_writable(path)
     policy = model._policy_at(sparsity_weight, mean_features)
+    check_empty_start(policy)
     graph = _step_graph(onnx, model, policy)
     file = onnx.helper.make_model(
         graph,

@@ -15,6 +15,7 @@ from suwr._utils.text import check_unicode
 from suwr.data.questions import Question
 from suwr.data.tables import Table
 from suwr.data.unusual import find_unusual
+from suwr.estimators.export import check_empty_start
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.results import explain_rows, narrate
 from suwr.exceptions import TableError
@@ -97,6 +98,7 @@ class Service:
         self.mean_features = mean_features
         self.max_rows = max_rows
         self.policy = model._policy_at(None, mean_features)
+        check_empty_start(self.policy)
         self.digest = ModelIssuer(model, self.policy).model
         names, codes = model.encoder_.names, model.encoder_.codes
         self.codes = dict(zip(names, codes, strict=True))
