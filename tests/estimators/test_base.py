@@ -279,8 +279,8 @@ def test_verbose_is_silent_or_a_bar_or_one_line_per_epoch(capsys, verbose, expec
         assert ("n_predictors: 4, for" in printed) == (verbose > 0)
 
 
-def test_unknown_parameter_does_not_name_a_base_class():
-    with pytest.raises(
-        TypeError, match=r"^SUWR\.__init__\(\) .* unexpected keyword argument 'foo'"
-    ):
-        SUWRClassifier(foo=1)
+@pytest.mark.parametrize("kind", [SUWRClassifier, SUWRRegressor])
+def test_an_unknown_parameter_names_the_estimator(kind):
+    message = rf"^{kind.__name__}\.__init__\(\) .* unexpected keyword argument 'foo'"
+    with pytest.raises(TypeError, match=message):
+        kind(foo=1)
