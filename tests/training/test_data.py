@@ -21,16 +21,3 @@ def test_folds_are_disjoint_and_batches_cover_them(n):
     if n > 1:
         assert not set(seen[0].tolist()) & set(seen[1].tolist())
         assert len(seen[0]) == len(seen[1]) == n // 2 or n == 500
-
-
-@pytest.mark.parametrize("n", [1, 2, 40, 41])
-def test_folds_are_stratified_by_class(n):
-    y = torch.arange(2 * n) % 13 == 0
-    rows = Rows(torch.zeros(2 * n, 1), torch.stack([~y, y], dim=1).float(), torch.ones(2 * n))
-    for seed in range(5):
-        folds = Folds(rows, torch.Generator().manual_seed(seed), n_tables=2)
-        assert folds.indices.shape == (4, max(1, n // 2))
-        rare = y[folds.indices].sum(dim=1)
-        assert ((rare[0::2] - rare[1::2]).abs() <= 1).all()
-        assert (folds.indices[:2] < n).all()
-        assert (folds.indices[2:] >= n).all()

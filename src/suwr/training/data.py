@@ -59,7 +59,7 @@ class Rows:
 
 
 class Folds:
-    """Two disjoint folds of the training rows, stratified by class.
+    """Two disjoint folds of the training rows.
 
     The predictors trained on one fold evaluate the rows of the other (cross-fitting), because the
     loss of a predictor on its own training rows is optimistic.
@@ -88,13 +88,8 @@ class Folds:
         for table in range(n_tables):
             order = table * n + torch.randperm(n, generator=generator, device=device)
             # An odd row is left out; a single row is in both folds.
-            order = order[: 2 * self.size] if n > 1 else order.repeat(2)
-            if rows.targets.shape[1] > 1:
-                # Stratified, so that no fold lacks rows of a rare class.
-                order = order[rows.targets[order].argmax(dim=1).argsort(stable=True)]
-            folds += [order[::2], order[1::2]]
-        # The first rows of a fold serve as a sample of it.
-        self.indices = shuffled(torch.stack(folds), generator)
+            folds += [order[: self.size], order[-self.size :]]
+        self.indices = torch.stack(folds)
 
     def n_batches(self, batch_size: int) -> int:
         """Batches of an epoch."""

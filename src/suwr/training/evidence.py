@@ -20,8 +20,8 @@ __all__ = ["informative", "interactions"]
 
 # Probability of finding evidence in a table without any.
 LEVEL = 0.01
-# Rows of each fold that are tested.
-MAX_ROWS = 2_000
+# Rows of each fold that are tested, and number of training rows that a test needs.
+MAX_ROWS, MIN_ROWS = 2_000, 30
 # Predictors whose loss on their own training rows is lower than a constant's by less than this
 # fraction have not learned enough to be tested.
 MIN_TRAINING_GAIN = 0.05
@@ -39,7 +39,7 @@ def informative(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, fold
     There is none if the predictors have learned their training rows, but their predictions for the
     other fold, from all features, are not correlated with the targets there. The loss would be too
     strict a criterion: with few rows, predictors are overconfident, and worse than a constant
-    although their predictions are informative.
+    although their predictions are informative. Fewer than `MIN_ROWS` rows are not tested.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ def informative(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, fold
     products = (_centred(cross_fitted) * _centred(rows.targets)).sum(dim=-1)
     products = to_models(products * rows.weight)
     n = products.shape[-1]
-    if n < 2:
-        return ~learned
+    if n < MIN_ROWS:
+        return torch.ones_like(learned)
     error = products.std(dim=-1) / n**0.5
     statistic = products.mean(dim=-1) / error.clamp_min(torch.finfo(error.dtype).tiny)
     return (statistic > float(student.isf(LEVEL, n - 1))) | ~learned
@@ -81,7 +81,11 @@ def _centred(values: Tensor) -> Tensor:
     the covariance.
     """
     if values.shape[-1] == 1:
-        values = values.argsort(dim=1).argsort(dim=1).to(values.dtype)
+        numbers = values[..., 0].contiguous()
+        ordered = numbers.sort(dim=1).values
+        # Equal values share their mean rank.
+        ranks = [torch.searchsorted(ordered, numbers, right=right) for right in (False, True)]
+        values = (ranks[0] + ranks[1]).to(values.dtype).unsqueeze(-1)
     return values - values.mean(dim=1, keepdim=True)
 
 
