@@ -1,9 +1,12 @@
 """Fixtures shared by several test modules. Models are trained briefly, once per session."""
 
+import os
+
 import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_breast_cancer, load_diabetes
+from tests.helpers.chromium import chromium, unavailable
 from tests.helpers.raw_cells import fit_random_policy, mixed_table
 
 from suwr import SUWRClassifier, SUWRRegressor
@@ -45,3 +48,15 @@ def mixed_model():
 @pytest.fixture
 def rng():
     return np.random.RandomState(0)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium; one for all tests, since two event loops cannot run in one thread."""
+    reason = unavailable()
+    if reason and os.environ.get("SUWR_REQUIRE_BROWSER") == "1":
+        pytest.fail(f"SUWR_REQUIRE_BROWSER=1, but {reason}")
+    if reason:
+        pytest.skip(reason)
+    with chromium() as browser:
+        yield browser

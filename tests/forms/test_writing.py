@@ -1,14 +1,12 @@
 """Written forms lead every row to the same result as the form itself."""
 
 import json
-import os
 import re
 import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
-from chromium import chromium, unavailable
 from hostile_strings import MARKUP as HOSTILE
 from raw_cells import randomize
 from typer.testing import CliRunner
@@ -144,17 +142,6 @@ def test_dot_has_every_page_and_branch(form, tmp_path):
     assert len(re.findall(r"^  p\d+ -> p\d+ \[", text, flags=re.MULTILINE)) == n_branches
     # Quotes in names are escaped.
     assert all(line.count('"') - line.count('\\"') in (0, 2) for line in text.splitlines())
-
-
-@pytest.fixture(scope="module")
-def browser():
-    reason = unavailable()
-    if reason and os.environ.get("SUWR_REQUIRE_BROWSER") == "1":
-        pytest.fail(f"SUWR_REQUIRE_BROWSER=1, but {reason}")
-    if reason:
-        pytest.skip(reason)
-    with chromium() as browser:
-        yield browser
 
 
 def test_html_form_in_a_browser(browser, model, form, walks, tmp_path):

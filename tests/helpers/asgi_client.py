@@ -1,8 +1,15 @@
 """Requests to an ASGI application without a network."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
+
+
+def _run(coroutine):
+    """Run a coroutine in a thread: the browser of other tests has an event loop in this one."""
+    with ThreadPoolExecutor(1) as executor:
+        return executor.submit(asyncio.run, coroutine).result()
 
 
 class Client:
@@ -17,7 +24,7 @@ class Client:
             async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
                 return await client.request(method, path, **options)
 
-        return asyncio.run(send())
+        return _run(send())
 
     def post_all(self, path, bodies):
         """Send requests at the same time; return their responses in order."""
@@ -27,7 +34,7 @@ class Client:
             async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
                 return await asyncio.gather(*(client.post(path, json=body) for body in bodies))
 
-        return asyncio.run(send())
+        return _run(send())
 
     def get(self, path, **options):
         return self.request("GET", path, **options)

@@ -1,21 +1,7 @@
 """Chromium for the tests of the page, which fail on any network request or console message."""
 
-import os
-
 import page_data
 import pytest
-from chromium import chromium, unavailable
-
-
-@pytest.fixture(scope="session")
-def browser():
-    reason = unavailable()
-    if reason and os.environ.get("SUWR_REQUIRE_BROWSER") == "1":
-        pytest.fail(f"SUWR_REQUIRE_BROWSER=1, but {reason}")
-    if reason:
-        pytest.skip(reason)
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture
