@@ -117,6 +117,7 @@ def renamed_parameter(old: str, new: str, removal: str) -> Callable[[Class], Cla
     """
 
     def decorate(cls: Class) -> Class:
+        # mypy warns that subclasses may have other signatures; the wrapper passes all of them on.
         init = cls.__init__  # type: ignore[misc]
 
         @wraps(init)

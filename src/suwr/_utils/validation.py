@@ -68,6 +68,7 @@ class Interval:
     def __contains__(self, value: object) -> bool:
         if not isinstance(value, self.type) or isinstance(value, bool):
             return False
+        # All types of intervals are kinds of real numbers.
         number = float(value)  # type: ignore[arg-type]
         low = -float("inf") if self.low is None else self.low
         high = float("inf") if self.high is None else self.high

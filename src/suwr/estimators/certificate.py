@@ -68,9 +68,10 @@ class Certificate:
     Examples
     --------
     >>> c = Certificate("disagreement", 0.05, 0.95, 500, 0.02, 0.001, 3.1, 30.0, "gain", 0.01)
-    >>> print(c.sentence)
-    Certified on 500 rows: with 95 % confidence, at most 5 % of new rows would be predicted otherwise if all features were revealed.
-    """  # noqa: E501
+    >>> print(c.sentence)  # doctest: +NORMALIZE_WHITESPACE
+    Certified on 500 rows: with 95 % confidence, at most 5 % of new rows would be predicted
+    otherwise if all features were revealed.
+    """
 
     risk: str
     level: float

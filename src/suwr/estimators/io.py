@@ -307,7 +307,7 @@ def _make_network(
         network = build(architecture)
     if predictor is not None:
         assert isinstance(network, SeparateNetwork)
-        network.predictor = predictor  # type: ignore[assignment]
+        network.predictor = predictor
     shapes = {k: (str(v.dtype), tuple(v.shape)) for k, v in network.state_dict().items()}
     if shapes != {k: (f"torch.{v.dtype}", v.shape) for k, v in tensors.items()}:
         raise ModelFileError("Its architecture does not match its tensors.")

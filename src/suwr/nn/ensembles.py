@@ -17,9 +17,19 @@ __all__ = ["Ensemble", "EnsembleConv", "EnsembleMLP"]
 
 
 class Ensemble(nn.Module, ABC):
-    """Networks of one shape, evaluated together; by all processes of a ``process_group`` if set."""
+    """Networks of one shape, evaluated together; by all processes of a ``process_group`` if set.
+
+    Attributes
+    ----------
+    group : int
+        Members come in groups of this size; see `EnsembleMLP`.
+    dropout : float
+        Dropout rate during training.
+    """
 
     process_group: ProcessGroup | None = None
+    group: int
+    dropout: float
 
     def forward(self, x: Tensor, flip: bool = False) -> Tensor:
         """Evaluate every member on its own rows; with ``flip``, on those of its counterpart."""

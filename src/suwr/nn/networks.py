@@ -271,7 +271,7 @@ class SeparateNetwork(Network):
             )
         else:
             self.policy = stack(n_models, extra, a.n_units + 1, policy_dropout)
-        self.predictor = stack(n_models * a.n_members, 0, a.n_outputs, dropout)
+        self.predictor: Ensemble = stack(n_models * a.n_members, 0, a.n_outputs, dropout)
 
     def cross_fitted(self, inputs: Tensor, loss: Loss) -> Tensor:
         """Mean prediction of the predictors that were trained on the other fold.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,8 +46,8 @@ class Fields(dict[str, Any]):
         super().__init__(pairs)
         self.repeated: list[str] = []
         if len(self) < len(pairs):
-            names = [name for name, _ in pairs]
-            self.repeated = sorted({name for name in names if names.count(name) > 1})
+            counts = Counter(name for name, _ in pairs)
+            self.repeated = sorted(name for name, n in counts.items() if n > 1)
 
 
 def read_json(body: bytes) -> Fields:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 
 __all__ = ["CONTENT_TYPE", "Metrics"]
 
@@ -35,7 +35,7 @@ class Metrics:
         self._lock = threading.Lock()
         self._requests: Counter[tuple[str, int]] = Counter()
         self._buckets: dict[str, list[int]] = {}
-        self._seconds: Counter[str] = Counter()
+        self._seconds: dict[str, float] = defaultdict(float)
         self._events: Counter[str] = Counter({"questions": 0, "answers": 0})
 
     def observe(self, path: str, status: int, seconds: float) -> None:
@@ -45,7 +45,7 @@ class Metrics:
             buckets = self._buckets.setdefault(path, [0] * len(BOUNDS))
             for number, bound in enumerate(BOUNDS):
                 buckets[number] += seconds <= bound
-            self._seconds[path] += seconds  # type: ignore[assignment]
+            self._seconds[path] += seconds
 
     def count(self, event: str) -> None:
         """Count a next question ('questions') or a final answer ('answers')."""

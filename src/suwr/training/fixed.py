@@ -64,7 +64,7 @@ class FixedPredictorTrainer(ActorTrainer):
         """See `Trainer`."""
         network = super().build(architecture, settings, n_models)
         assert isinstance(network, SeparateNetwork)
-        network.predictor = self.predictor  # type: ignore[assignment]
+        network.predictor = self.predictor
         return network
 
     def phases(
