@@ -73,23 +73,26 @@ class HeldOutComparison:
         relative_weight : float
             λ, relative to the loss of the best constant prediction.
         """
+        reason = (
+            "the features may be uninformative, or informative only jointly; try a smaller "
+            "'sparsity_weight', more 'rollouts' in 'training', or more rows"
+        )
         if self.mean_cost == 0:
             finding = "selects no features, like a constant prediction,"
         elif self.objective >= self.constant - self.constant_error:
             finding = "is no better than a constant prediction"
         elif self.objective > self.fixed_subset + self.subset_error:
             finding = "is worse than selecting the same features for every row"
+            reason = (
+                "the training was too brief to choose features row by row, or the same features "
+                "suit all rows; try more 'max_epochs' or more rows"
+            )
         else:
             return
         if n_rows < FEW_ROWS:
             reason = f"{n_rows} training rows are few; try more rows or a smaller 'max_steps'"
         elif relative_weight > LARGE_WEIGHT:
             reason = "the sparsity weight is large; try a smaller 'sparsity_weight'"
-        else:
-            reason = (
-                "the features may be uninformative, or informative only jointly; try a smaller "
-                "'sparsity_weight', more 'rollouts' in 'training', or more rows"
-            )
         warnings.warn(
             f"The policy of this {owner} {finding} on {self.n_rows} held-out rows "
             f"(objective {self.objective:.4g}, constant {self.constant:.4g}, fixed subset "
