@@ -53,7 +53,7 @@ def test_deprecated_names():
     with pytest.warns(FutureWarning, match=r"Use AuditReport\.n_queries"):
         assert report.n_asked == report.n_queries
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        suwr.audit.nothing  # noqa: B018
+        suwr.audit.nothing  # noqa: B018 (the access itself raises)
 
 
 def test_the_witness_changes_a_single_unit():

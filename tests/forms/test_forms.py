@@ -120,8 +120,7 @@ def test_missing_and_other_answers_have_pages_of_their_own():
 
 def test_value_without_a_page_ends_the_form():
     code = number_code(np.arange(50.0))
-    rule = lambda known: (1.0, 0.0) if known else "x"  # noqa: E731
-    form = make_form(RulePolicy(rule, {"x": code}))
+    form = make_form(RulePolicy(lambda known: (1.0, 0.0) if known else "x", {"x": code}))
     walk = form.walk({"x": None}.get)
     assert walk.columns == ("x",)
     assert walk.page is form.pages[0]

@@ -136,6 +136,7 @@ def renamed_parameter(old: str, new: str, removal: str) -> Callable[[Class], Cla
             warn_deprecated(what, f"Use '{new}_' instead", removal)
             return value
 
+        # As above.
         cls.__init__ = wrapper  # type: ignore[misc]
         setattr(cls, f"{old}_", property(alias))
         return cls

@@ -130,6 +130,12 @@ class Acquisition:
         -------
         self
         """
+        self._observe(values)
+        while self._unused and not self.done and self._unused.keys() >= set(self.next_columns):
+            self._observe({name: self._unused.pop(name) for name in self.next_columns})
+        return self
+
+    def _observe(self, values: Mapping[str, Any]) -> None:
         if self.done:
             raise ValueError("The policy has stopped: no unit is requested.")
         check_answer(self._model, values, self.next_columns, self.known)
@@ -144,9 +150,6 @@ class Acquisition:
             for u in requested
         }
         self._steps.append(Step(revealed, self._state[0], before, self._state[1]))
-        if self._unused and not self.done and self._unused.keys() >= set(self.next_columns):
-            self.observe({name: self._unused.pop(name) for name in self.next_columns})
-        return self
 
     def revise(self, values: Mapping[str, Any]) -> Acquisition:
         """Change answers that were given before.

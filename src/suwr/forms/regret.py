@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ class Regret:
     form_cost, policy_cost : float
         Mean cost ‖h‖ of the revealed units.
     form_loss, policy_loss : float or None
-        Mean cross-entropy in nats, or squared error; None without targets.
+        Mean cross-entropy in nats, or ``loss`` of the regressor; None without targets.
     regret : float or None
         Difference of the objectives, loss + λ cost; None without targets.
     standard_error : float or None
@@ -128,12 +129,8 @@ def measure_regret(
     explanation = model.explain(X, mean_features=mean_features)
     ours = np.array([walk.page.prediction for walk in walks])
     theirs = np.array([narrative.prediction for narrative in explanation])
-    units = model.units_
-    cost_of = dict(zip(units.names, units.costs.tolist(), strict=True))
-    form_cost = np.array([sum(cost_of[unit] for unit in walk.units) for walk in walks])
-    policy_cost = np.array(
-        [sum(cost_of[u] for step in n.steps for u in step.units) for n in explanation]
-    )
+    form_cost = _costs(model, [walk.units for walk in walks])
+    policy_cost = _costs(model, [[u for step in n.steps for u in step.units] for n in explanation])
     regression = form.classes is None
     if regression:
         disagreement = float(np.sqrt(np.mean((ours[:, 0] - theirs[:, 0]) ** 2)))
@@ -142,7 +139,7 @@ def measure_regret(
     means = (float(form_cost.mean()), float(policy_cost.mean()))
     if y is None:
         return Regret(len(ours), disagreement, *means, is_regression=regression)
-    losses = [_losses(form.classes, prediction, y) for prediction in (ours, theirs)]
+    losses = [_losses(model, form.classes, prediction, y) for prediction in (ours, theirs)]
     difference = losses[0] - losses[1] + model.sparsity_weight_ * (form_cost - policy_cost)
     error = float(difference.std() / np.sqrt(len(difference)))
     return Regret(
@@ -151,12 +148,22 @@ def measure_regret(
     )  # fmt: skip
 
 
+def _costs(model: Any, acquired: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+    """Return the cost of the units that each row acquired, set-up costs included."""
+    order = np.full((len(acquired), max(map(len, acquired), default=0)), -1, dtype=np.intp)
+    for row, names in enumerate(acquired):
+        order[row, : len(names)] = [model.units_.names.index(name) for name in names]
+    costs: NDArray[np.float64] = model.units_.cost_of(order)
+    return costs
+
+
 def _losses(
-    classes: tuple[Any, ...] | None, prediction: NDArray[np.float64], y: Any
+    model: Any, classes: tuple[Any, ...] | None, prediction: NDArray[np.float64], y: Any
 ) -> NDArray[np.float64]:
     truth = np.asarray(y)
     if classes is None:
-        return (prediction[:, 0] - truth.astype(np.float64)) ** 2
+        losses: NDArray[np.float64] = model._row_losses(truth.astype(np.float64), prediction[:, 0])
+        return losses
     position = {label: number for number, label in enumerate(classes)}
     unknown = [label for label in truth.tolist() if label not in position]
     if unknown:

@@ -6,6 +6,7 @@ configuration suits every data set.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import ClassVar, Literal, Protocol
 
 import torch
@@ -103,7 +104,7 @@ class CrossEntropy:
         return _weighted_mean(targets, weight)
 
 
-class ValueLoss:
+class ValueLoss(ABC):
     """Loss of a single output, which is a value or its logarithm.
 
     Parameters
@@ -137,9 +138,9 @@ class ValueLoss:
         """Loss of every row from network outputs."""
         return self.of_prediction(self.predict(outputs), targets)
 
+    @abstractmethod
     def of_prediction(self, prediction: Tensor, targets: Tensor) -> Tensor:
         """Loss of every row from predictions."""
-        raise NotImplementedError
 
     def best_constant(self, targets: Tensor, weight: Tensor) -> Tensor:
         """The mean of the targets."""
