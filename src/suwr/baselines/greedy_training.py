@@ -16,10 +16,11 @@ from suwr.nn.rollout import BLOCK, Policy
 from suwr.nn.step import reveal_units
 from suwr.training.config import Settings, linear_decay
 from suwr.training.data import MIN_BATCHES, Folds, Rows
-from suwr.training.loop import (
-    Metrics,
-    Phase,
+from suwr.training.loop import Metrics, Phase
+from suwr.training.optimizers import (
     cosine_decay,
+    ensemble_step,
+    make_optimizer,
     optimizer_step,
     set_rate,
     update_average,
@@ -108,17 +109,14 @@ class GreedyPhase(Phase):
         self.folds, self.settings = folds, settings
         self.explore, self.step_loss, self.validate = explore, step_loss, validate
         self.average = copy.deepcopy(network.policy)
-        self.averaged = network.with_policy(self.average)
+        self.averaged = network.with_modules(policy=self.average)
         self.policy = Policy(
             self.averaged, data.inputs, data.loss, settings.max_steps,
             block=min(BLOCK, len(data.validation)),
         )  # fmt: skip
         self.policy_optimizer = torch.optim.AdamW(network.policy.parameters(), weight_decay=0.0)
-        self.predictor_optimizer = torch.optim.AdamW(
-            network.predictor.parameters(),
-            lr=settings.predictor_rate * 0.1,
-            weight_decay=settings.weight_decay,
-        )
+        self.predictor_optimizer = make_optimizer(network.predictor)
+        set_rate(self.predictor_optimizer, settings.predictor_rate * 0.1)
         self.best = BestState(self.averaged)
         self.modules = {"network": network, "average": self.average}
         self.optimizers = {"policy": self.policy_optimizer, "predictor": self.predictor_optimizer}
@@ -141,7 +139,7 @@ class GreedyPhase(Phase):
             twice = Rows(*(torch.cat([part, part], dim=1) for part in vars(rows).values()))
             mask = torch.cat([random, visited], dim=1)
             loss = weighted_loss(self.network, inputs, self.data.loss, twice, mask)
-            optimizer_step(self.predictor_optimizer, loss)
+            ensemble_step(self.predictor_optimizer, self.network.predictor, loss)
             total = total + loss.detach()
         self.averaged.eval()
         objective = self.validate(self.policy)
@@ -252,9 +250,7 @@ class PrefixFineTuning(Phase):
         order = policy.rollout(rows.values).order[:, :, 0]
         self.order = torch.as_tensor(order, device=rows.values.device)
         network.predictor.dropout = settings.finetune_dropout
-        self.optimizer = torch.optim.AdamW(
-            network.predictor.parameters(), weight_decay=settings.weight_decay
-        )
+        self.optimizer = make_optimizer(network.predictor)
         self.modules = {"network": network}
         self.optimizers = {"predictor": self.optimizer}
 
@@ -278,6 +274,6 @@ class PrefixFineTuning(Phase):
             )
             mask = prefix_masks(self.inputs, self.order[index], length)
             loss = weighted_loss(self.network, self.inputs, self.loss, rows[index], mask)
-            optimizer_step(self.optimizer, loss)
+            ensemble_step(self.optimizer, self.network.predictor, loss)
             total = total + loss.detach()
         return Metrics(float(total) / n_batches)

@@ -25,17 +25,43 @@ class Ensemble(nn.Module, ABC):
         Members come in groups of this size; see `EnsembleMLP`.
     dropout : float
         Dropout rate during training.
+    weight_decay : Tensor of shape (n_members,)
+        Strength of the weight decay of each member during training; see `decay_weights`.
     """
 
     process_group: ProcessGroup | None = None
     group: int
     dropout: float
+    weight_decay: Tensor
+
+    def __init__(self, n_members: int) -> None:
+        super().__init__()
+        # Not a buffer: it is a state of the training, not of the model.
+        self.weight_decay = torch.zeros(n_members, device="cpu")
 
     def forward(self, x: Tensor, flip: bool = False) -> Tensor:
         """Evaluate every member on its own rows; with ``flip``, on those of its counterpart."""
         if self.process_group is None:
             return self.evaluate(x, flip)
         return self.process_group.evaluate(self.evaluate, x, flip)
+
+    @torch.no_grad()
+    def decay_weights(self, rate: float | Tensor) -> None:
+        """Decoupled weight decay of a step with learning rate ``rate``; biases do not decay."""
+        factor = 1.0 - rate * self.weight_decay
+        for weight in self.stacked_weights():
+            weight.mul_(factor.view(-1, 1, 1))
+        for member, weights in enumerate(self.member_weights()):
+            for weight in weights:
+                weight.mul_(factor[member])
+
+    def stacked_weights(self) -> list[Tensor]:
+        """Weights whose first dimension is that of the members."""
+        return []
+
+    def member_weights(self) -> list[list[Tensor]]:
+        """All other weights of each member."""
+        return []
 
     @abstractmethod
     def evaluate(self, x: Tensor, flip: bool = False, shard: Shard | None = None) -> Tensor:
@@ -67,7 +93,7 @@ class EnsembleMLP(Ensemble):
         dropout: float = 0.0,
         group: int = 1,
     ) -> None:
-        super().__init__()
+        super().__init__(n_members)
         self.group = group
         widths = [n_in] + [hidden_size] * n_layers + [n_out]
         self.dropout = dropout
@@ -82,6 +108,10 @@ class EnsembleMLP(Ensemble):
             bias = torch.empty(n_members, 1, fan_out).uniform_(-small, small)
             self.weights.append(nn.Parameter(weight))
             self.biases.append(nn.Parameter(bias))
+
+    def stacked_weights(self) -> list[Tensor]:
+        """See `Ensemble`."""
+        return list(self.weights)
 
     def evaluate(self, x: Tensor, flip: bool = False, shard: Shard | None = None) -> Tensor:
         """See `Ensemble`."""
@@ -179,7 +209,7 @@ class EnsembleConv(Ensemble):
         dropout: float = 0.0,
         group: int = 1,
     ) -> None:
-        super().__init__()
+        super().__init__(n_members)
         self.group = group
         self.image_shape = image_shape
         height, width = image_shape
@@ -206,6 +236,14 @@ class EnsembleConv(Ensemble):
     @dropout.setter
     def dropout(self, rate: float) -> None:
         self.dense.dropout = rate
+
+    def stacked_weights(self) -> list[Tensor]:
+        """See `Ensemble`."""
+        return self.dense.stacked_weights()
+
+    def member_weights(self) -> list[list[Tensor]]:
+        """See `Ensemble`."""
+        return [[p for p in member.parameters() if p.dim() > 1] for member in self.images]
 
     def evaluate(self, x: Tensor, flip: bool = False, shard: Shard | None = None) -> Tensor:
         """See `Ensemble`."""

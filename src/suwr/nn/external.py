@@ -50,7 +50,7 @@ class ExternalPredictor(Ensemble):
         to_outputs: Callable[[NDArray[np.float64]], NDArray[np.float64]],
         n_outputs: int,
     ) -> None:
-        super().__init__()
+        super().__init__(n_members=1)
         self.source, self.decode, self.to_outputs = source, decode, to_outputs
         self.n_columns, self.n_outputs = n_columns, n_outputs
         self.group, self.dropout = 1, 0.0

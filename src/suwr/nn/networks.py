@@ -325,10 +325,10 @@ class SeparateNetwork(Network):
         """See `Network`."""
         return self.predictor(inputs.unsqueeze(0).expand(self.architecture.n_members, -1, -1))
 
-    def with_policy(self, policy: nn.Module) -> SeparateNetwork:
-        """A network that shares all modules with this one except the policy."""
+    def with_modules(self, **modules: nn.Module) -> SeparateNetwork:
+        """A network that shares all modules with this one except those given by name."""
         twin = copy.copy(self)
-        twin._modules = {**self._modules, "policy": policy}
+        twin._modules = {**self._modules, **modules}
         return twin
 
     @torch.no_grad()

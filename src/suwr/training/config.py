@@ -66,16 +66,18 @@ class TrainingConfig:
     mixed_precision : bool or None, default=None
         Evaluate networks in bfloat16 during training on CUDA; inference stays in float32. None is
         True for ``trainer='lookahead'`` and False otherwise.
-    pretrain_fraction : float, default=0.3
-        Epochs of predictor pretraining relative to ``max_epochs``, at least 0; one epoch always
-        remains.
+    pretrain_fraction : float or None, default=None
+        Largest number of epochs of predictor pretraining relative to ``max_epochs``, at least 0;
+        one epoch always remains. Pretraining ends when the loss has settled. None is 0.3 for
+        ``trainer='lookahead'`` and 2 otherwise.
     pretrain_masks : int or None, default=None
         Random masks per row in a pretraining batch, at least 1. None is 2 for
         ``trainer='lookahead'`` and 4 otherwise.
     predictor_rate : float, default=3e-3
         Initial learning rate of the predictors, positive.
     weight_decay : float, default=0.1
-        Weight decay of the predictors, at least 0.
+        Weight decay of the predictors, at least 0; a stronger one is chosen if they overfit. See
+        `suwr.training.predictor.Pretraining`.
     dropout : float, default=0.2
         Dropout rate of the predictors, in [0, 1).
     joint_rate : float or None, default=None
@@ -147,7 +149,7 @@ class TrainingConfig:
     max_random_units: int | None = None
     mixed_precision: bool | None = None
 
-    pretrain_fraction: float = 0.3
+    pretrain_fraction: float | None = None
     pretrain_masks: int | None = None
     predictor_rate: float = 3e-3
     weight_decay: float = 0.1
@@ -185,7 +187,7 @@ class TrainingConfig:
     constraints: ClassVar[dict[str, list[Any]]] = {
         "max_random_units": [None, _COUNT],
         "mixed_precision": [None, bool],
-        "pretrain_fraction": [_NON_NEGATIVE],
+        "pretrain_fraction": [None, _NON_NEGATIVE],
         "pretrain_masks": [None, _COUNT],
         "predictor_rate": [_POSITIVE],
         "weight_decay": [_NON_NEGATIVE],
@@ -272,6 +274,7 @@ class Settings(TrainingConfig):
     max_epochs: int = 100
     batch_size: int = 500
     mixed_precision: bool = False
+    pretrain_fraction: float = 2.0
     pretrain_masks: int = 4
     joint_rate: float = 0.1
 

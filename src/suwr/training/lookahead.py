@@ -23,7 +23,8 @@ from torch import Tensor
 from suwr.nn.inputs import gumbel, soft_columns, soft_reveal
 from suwr.nn.step import decide, reveal_units
 from suwr.training.data import Rows, to_folds, to_models
-from suwr.training.loop import State, cosine_decay, set_rate
+from suwr.training.loop import State
+from suwr.training.optimizers import cosine_decay, set_rate
 from suwr.training.policy import PolicyPhase, PolicyTrainer
 from suwr.training.predictor import member_loss
 
@@ -225,5 +226,6 @@ class LookaheadTrainer(PolicyTrainer):
             "max_random_units": 2 * max_units,
             "mixed_precision": True,
             "joint_rate": 0.3,
+            "pretrain_fraction": 0.3,
             "pretrain_masks": 2,
         }

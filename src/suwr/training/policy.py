@@ -15,11 +15,10 @@ from suwr.nn.losses import Loss
 from suwr.nn.networks import Architecture, Network, SeparateNetwork
 from suwr.training.config import Settings
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import (
-    Metrics,
-    Phase,
-    State,
+from suwr.training.loop import Metrics, Phase, State
+from suwr.training.optimizers import (
     cosine_decay,
+    ensemble_step,
     make_optimizer,
     optimizer_step,
     set_rate,
@@ -69,19 +68,20 @@ class PolicyPhase(Phase):
         self.folds, self.settings, self.weights = folds, settings, weights
         self._set_temperature(0.0)
         self.average = copy.deepcopy(network.policy)
-        self.averaged = network.with_policy(self.average)
+        self.averaged = network.with_modules(policy=self.average)
         self.validate = ValidationObjective(
             self.averaged, inputs, loss, validation, settings, weights
         )
         self.best = BestState(self.averaged, network.n_models)
         decay = settings.policy_weight_decay if self.regularised else 0.0
         self.policy_optimizer = make_optimizer(network.policy, decay)
-        self.predictor_optimizer = make_optimizer(network.predictor, settings.weight_decay)
+        self.predictor_optimizer = make_optimizer(network.predictor)
         set_rate(self.predictor_optimizer, settings.predictor_rate * settings.joint_rate)
         self.total_loss = torch.zeros((), device=folds.indices.device)
         self.modules = {"network": network, "average": self.average}
         self.optimizers = {"policy": self.policy_optimizer, "predictor": self.predictor_optimizer}
         self.tensors = self.prepare() | self.best.tensors()
+        self.tensors["weight_decay"] = network.predictor.weight_decay
 
     def _set_temperature(self, progress: float) -> None:
         mean_cost = float(self.inputs.costs.mean())
@@ -105,7 +105,7 @@ class PolicyPhase(Phase):
 
     def update_predictors(self, loss: Tensor) -> None:
         """One gradient step of the predictors."""
-        optimizer_step(self.predictor_optimizer, loss)
+        ensemble_step(self.predictor_optimizer, self.network.predictor, loss)
         # In place, because captured CUDA graphs hold its address.
         self.total_loss.add_(loss.detach())
 
@@ -113,6 +113,7 @@ class PolicyPhase(Phase):
         """See `Phase`."""
         super().restore(state)
         self.best.restore(self.tensors)
+        self.network.predictor.weight_decay = self.tensors["weight_decay"]
 
     def train_epoch(self) -> Metrics:
         """See `Phase`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -15,19 +16,31 @@ from suwr.nn.rollout import Policy, rollout_together
 from suwr.nn.starts import training_starts
 from suwr.training.config import Settings
 from suwr.training.data import Folds, Rows, shuffled
-from suwr.training.loop import (
-    Metrics,
-    Phase,
-    State,
+from suwr.training.loop import Metrics, Phase, State
+from suwr.training.optimizers import (
     cosine_decay,
+    ensemble_step,
     make_optimizer,
-    optimizer_step,
     set_rate,
+    update_average,
 )
 from suwr.training.sparsity import SparsityWeights
-from suwr.training.validation import BestState, ValidationObjective
+from suwr.training.validation import BestState, CrossFittedLoss, ValidationObjective
 
 __all__ = ["FineTuning", "Pretraining", "final_masks", "member_loss", "weighted_loss"]
+
+# Updates of the predictors before their loss on the other fold counts: on small tables, the loss
+# under large masks soon becomes worse, while that under small masks still improves.
+MIN_UPDATES = 200
+# Pretraining ends after this many updates in which the loss was not lowered by `MIN_IMPROVEMENT`
+# times the loss of the best constant prediction.
+PATIENCE, MIN_IMPROVEMENT = 800, 1e-3
+# The predictors overfit if the loss has risen by this much. They are then trained with this weight
+# decay, or that of the settings if it is stronger, with which the loss settles sooner.
+OVERFITTING = 0.05
+STRONG_WEIGHT_DECAY, STRONG_PATIENCE = 5.0, 160
+# Decay of the averaged weights.
+AVERAGE_DECAY = 0.98
 
 
 def member_loss(network: SeparateNetwork, loss: Loss, seen: Tensor, rows: Rows) -> Tensor:
@@ -54,6 +67,12 @@ class Pretraining(Phase):
     An interaction of two features is learned only from masks that reveal both, which small masks
     rarely do.
 
+    Tables differ by more than a factor of ten in the number of epochs and in the weight decay that
+    predictors need. Training ends when the loss on the other fold has settled. If it increases, the
+    predictors overfit, and training continues with a stronger weight decay until it has settled
+    again. The best epoch is kept, and its weight decay for the further training of the predictors.
+    The losses are those of exponentially averaged weights, which are smooth.
+
     Parameters
     ----------
     network : SeparateNetwork
@@ -76,29 +95,93 @@ class Pretraining(Phase):
         super().__init__(settings.pretrain_epochs)
         self.network, self.inputs, self.loss = network, inputs, loss
         self.folds, self.settings = folds, settings
-        self.optimizer = make_optimizer(network.predictor, settings.weight_decay)
-        self.modules = {"network": network}
+        self.average = copy.deepcopy(network.predictor)
+        averaged = network.with_modules(predictor=self.average)
+        self.validate = CrossFittedLoss(averaged, inputs, loss, folds, settings)
+        self.best = BestState(self.average, network.n_models)
+        self.optimizer = make_optimizer(network.predictor)
+        self.modules = {"network": network, "average": self.average}
         self.optimizers = {"predictor": self.optimizer}
+        self.average.eval()
+        decay = settings.weight_decay
+        self.tensors = self.best.tensors() | {
+            "weight_decay": torch.tensor(decay),
+            "best_weight_decay": torch.full((network.n_models,), decay),
+            # Losses below which an improvement counts, and the last epoch with one.
+            "reference": torch.full((network.n_models,), torch.inf),
+            "improved": torch.tensor(0),
+            # The last epoch before the strong weight decay; 0 if there was none.
+            "strong_since": torch.tensor(0),
+            "settled": torch.tensor(False),
+        }
+
+    @property
+    def done(self) -> bool:
+        """Whether all epochs are over, or the loss has settled at the best weight decay."""
+        return super().done or bool(self.tensors["settled"])
+
+    def restore(self, state: State) -> None:
+        """See `Phase`."""
+        super().restore(state)
+        self.best.restore(self.tensors)
 
     def train_epoch(self) -> Metrics:
         """See `Phase`."""
-        settings, folds = self.settings, self.folds
+        settings, folds, predictor = self.settings, self.folds, self.network.predictor
+        decay, device = float(self.tensors["weight_decay"]), folds.indices.device
+        predictor.weight_decay = torch.full_like(predictor.weight_decay, decay, device=device)
         n_batches = folds.n_batches(settings.batch_size)
         total = torch.zeros((), device=folds.indices.device)
         self.network.train()
         for number, index in enumerate(folds.batches(settings.batch_size)):
             progress = (self.epoch + number / n_batches) / self.epochs
             set_rate(self.optimizer, settings.predictor_rate * cosine_decay(progress, floor=0.1))
-            own = index.repeat_interleave(self.network.predictor.group, dim=0)
+            own = index.repeat_interleave(predictor.group, dim=0)
             rows = folds.rows[own.repeat(1, settings.pretrain_masks)]
             mask = self.inputs.random_masks(
                 tuple(rows.weight.shape), folds.generator, settings.max_random_units
             )
             with settings.precision(rows.values.device):
                 value = weighted_loss(self.network, self.inputs, self.loss, rows, mask)
-            optimizer_step(self.optimizer, value)
+            ensemble_step(self.optimizer, predictor, value)
+            step = self.epoch * n_batches + number
+            update_average(self.average, predictor, min(AVERAGE_DECAY, step / (step + 10)))
             total = total + value.detach()
+        self._judge(self.validate())
         return Metrics(float(total) / n_batches / self.network.n_models)
+
+    def _judge(self, losses: Tensor) -> None:
+        """Keep the best epoch, and decide whether to continue with which weight decay."""
+        tensors, epoch = self.tensors, self.epoch + 1
+        n_batches = self.folds.n_batches(self.settings.batch_size)
+        if epoch * n_batches < MIN_UPDATES and epoch < self.epochs:
+            return
+        chosen = tensors["best_weight_decay"]
+        better = (losses < self.best.value).to(chosen.device)
+        tensors["best_weight_decay"] = torch.where(better, tensors["weight_decay"], chosen)
+        self.best.update(losses, epoch)
+        tensors |= self.best.tensors()
+        reference = tensors["reference"].cpu()
+        improved = losses < reference - MIN_IMPROVEMENT
+        tensors["reference"] = torch.where(improved, losses, reference)
+        if bool(improved.any()):
+            tensors["improved"].fill_(epoch)
+        strong = int(tensors["strong_since"])
+        updates = (epoch - max(int(tensors["improved"]), strong)) * n_batches
+        if not strong and bool((losses > self.best.value + OVERFITTING).any()):
+            tensors["strong_since"].fill_(epoch)
+            tensors["weight_decay"].clamp_min_(STRONG_WEIGHT_DECAY)
+        else:
+            tensors["settled"].fill_(updates > (STRONG_PATIENCE if strong else PATIENCE))
+
+    def finish(self) -> None:
+        """See `Phase`."""
+        self.best.load()
+        predictor, members = self.network.predictor, self.network.architecture.n_members
+        predictor.load_state_dict(self.average.state_dict())
+        chosen = self.tensors["best_weight_decay"].to(self.folds.indices.device)
+        predictor.weight_decay = chosen.repeat_interleave(members)
+        super().finish()
 
 
 class FineTuning(Phase):
@@ -141,15 +224,16 @@ class FineTuning(Phase):
         self.best = BestState(network, network.n_models)
         self.best.update(validate().value, 0)
         network.predictor.dropout = settings.finetune_dropout
-        self.optimizer = make_optimizer(network.predictor, settings.weight_decay)
+        self.optimizer = make_optimizer(network.predictor)
         self.modules = {"network": network}
         self.optimizers = {"predictor": self.optimizer}
-        self.tensors = self.best.tensors()
+        self.tensors = self.best.tensors() | {"weight_decay": network.predictor.weight_decay}
 
     def restore(self, state: State) -> None:
         """See `Phase`."""
         super().restore(state)
         self.best.restore(self.tensors)
+        self.network.predictor.weight_decay = self.tensors["weight_decay"]
 
     def train_epoch(self) -> Metrics:
         """See `Phase`."""
@@ -178,12 +262,12 @@ class FineTuning(Phase):
             mask = torch.cat([final[index], random], dim=1)
             with settings.precision(mask.device):
                 value = weighted_loss(self.network, self.inputs, self.loss, weighted, mask)
-            optimizer_step(self.optimizer, value)
+            ensemble_step(self.optimizer, self.network.predictor, value)
             total = total + value.detach()
         self.network.eval()
         objective = self.validate()
         self.best.update(objective.value, self.epoch + 1)
-        self.tensors = self.best.tensors()
+        self.tensors |= self.best.tensors()
         return Metrics(
             float(total) / n_batches / self.network.n_models,
             float(objective.value.mean()),

@@ -21,7 +21,8 @@ from suwr.nn.networks import Architecture, Network, SharedNetwork
 from suwr.nn.step import decide, reveal_units
 from suwr.training.config import Settings, linear_decay
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Metrics, Phase, State, optimizer_step
+from suwr.training.loop import Metrics, Phase, State
+from suwr.training.optimizers import optimizer_step
 from suwr.training.sparsity import SparsityWeights
 from suwr.training.trainer import Task, Trainer
 from suwr.training.validation import BestState, ValidationObjective

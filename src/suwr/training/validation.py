@@ -13,16 +13,20 @@ from suwr.nn.networks import Network, SeparateNetwork
 from suwr.nn.rollout import BLOCK, Policy, rollout_together
 from suwr.nn.starts import training_starts
 from suwr.training.config import Settings
-from suwr.training.data import Rows
+from suwr.training.data import Folds, Rows, to_models
 from suwr.training.sparsity import SparsityWeights
 
 __all__ = [
     "BestState",
+    "CrossFittedLoss",
     "Objective",
     "ValidationObjective",
     "row_objectives",
     "validation_objective",
 ]
+
+# Random masks of each fold that `CrossFittedLoss` evaluates.
+CROSS_FITTED_MASKS = 1_000
 
 
 class Objective(NamedTuple):
@@ -138,6 +142,45 @@ class ValidationObjective:
         of_row = self.rows.weight.unflatten(0, (m, -1))
         value = ((losses + weight * cost) * of_row).mean(dim=1)
         return Objective(value.cpu(), (cost * of_row).mean(dim=1).cpu())
+
+
+class CrossFittedLoss:
+    """Mean loss of the predictors on the fold that they were not trained on, under random masks.
+
+    Rows and masks are drawn once, so that the losses of two epochs can be compared.
+
+    Parameters
+    ----------
+    network : SeparateNetwork
+    inputs : MaskedInputs
+    loss : Loss
+    folds : Folds
+    settings : Settings
+    """
+
+    def __init__(
+        self,
+        network: SeparateNetwork,
+        inputs: MaskedInputs,
+        loss: Loss,
+        folds: Folds,
+        settings: Settings,
+    ) -> None:
+        self.network, self.inputs, self.loss = network, inputs, loss
+        index = folds.indices[:, :CROSS_FITTED_MASKS]
+        self.rows = folds.rows[index.repeat(1, max(1, CROSS_FITTED_MASKS // index.shape[1]))]
+        self.masks = inputs.random_masks(
+            tuple(self.rows.weight.shape), folds.generator, settings.max_random_units
+        )
+
+    @torch.no_grad()
+    def __call__(self) -> Tensor:
+        """The loss of each model, ``(n_models,)``."""
+        seen = self.inputs.reveal(self.rows.values, self.masks)
+        losses = self.loss.of_prediction(
+            self.network.cross_fitted(seen, self.loss), self.rows.targets
+        )
+        return to_models(losses * self.rows.weight).mean(dim=1).cpu()
 
 
 class BestState:

@@ -1,0 +1,76 @@
+"""Training of the predictors."""
+
+import numpy as np
+import pytest
+import torch
+
+from suwr import SUWRClassifier
+from suwr.training.data import Folds
+from suwr.training.loop import run_phases
+from suwr.training.predictor import STRONG_WEIGHT_DECAY, Pretraining
+from suwr.training.validation import CrossFittedLoss
+
+
+def pretrain(y, X, max_epochs=40):
+    """Run the pretraining of a fit; return the finished phase and the losses of its epochs."""
+    model = SUWRClassifier(max_epochs=max_epochs, hidden_size=32, random_state=0)
+    data = model._prepare(X, y, None)
+    generator = torch.Generator().manual_seed(0)
+    torch.manual_seed(0)
+    plan = model._plan(data, generator)
+    network = plan.trainer.build(plan.architecture, plan.task.settings, 1)
+    folds = Folds(plan.task.rows, generator)
+    phase = Pretraining(network, plan.task.inputs, plan.task.loss, folds, plan.task.settings)
+    losses = []
+    judge = phase._judge
+
+    def recorded(found):
+        losses.append(float(found[0]))
+        judge(found)
+
+    phase._judge = recorded
+    run_phases([lambda: phase], generator, lambda epoch: None)
+    return phase, np.array(losses)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.random.default_rng(0).normal(size=(120, 12))
+
+
+def test_predictors_that_overfit_get_a_strong_weight_decay(rows):
+    noise = np.random.default_rng(1).normal(size=120)
+    phase, losses = pretrain(rows[:, 0] + 2 * noise > 0, rows, max_epochs=60)
+    assert phase.network.predictor.weight_decay.tolist() == [STRONG_WEIGHT_DECAY] * 4
+    since = int(phase.tensors["strong_since"])
+    assert losses[since:].min() < losses[24:since].min()
+    assert len(losses) < phase.epochs
+
+
+def test_predictors_that_do_not_overfit_keep_the_weak_weight_decay(rows):
+    phase, losses = pretrain(rows[:, 0] > 0, rows[:, :3])
+    assert phase.network.predictor.weight_decay.tolist() == pytest.approx([0.1] * 4)
+    assert len(losses) > 30
+
+
+def test_the_epoch_with_the_lowest_loss_is_kept(rows):
+    phase, losses = pretrain(rows[:, 0] > 0, rows[:, :3])
+    validate = phase.validate
+    validate.network = phase.network
+    assert float(validate()[0]) == pytest.approx(losses[24:].min(), rel=1e-6)
+    assert int(phase.best.epoch[0]) == 25 + losses[24:].argmin()
+
+
+def test_the_loss_is_that_of_the_predictors_of_the_other_fold(rows):
+    phase, _ = pretrain(rows[:, 0] > 0, rows[:, :3], max_epochs=1)
+    network, loss, inputs = phase.network, phase.loss, phase.inputs
+    validate = CrossFittedLoss(network, inputs, loss, phase.folds, phase.settings)
+    by_hand = []
+    for fold in (0, 1):
+        seen = inputs.reveal(validate.rows.values[fold], validate.masks[fold])
+        with torch.no_grad():
+            outputs = network.predict(seen)
+        other = outputs[2:] if fold == 0 else outputs[:2]
+        mean = loss.predict(other).mean(dim=0)
+        by_hand.append(loss.of_prediction(mean, validate.rows.targets[fold]).mean())
+    assert float(validate()[0]) == pytest.approx(float(sum(by_hand)) / 2, rel=1e-5)
