@@ -1,4 +1,4 @@
-"""Division of texts into sentences or spans of words.
+"""Reading of texts, and their division into sentences or spans of words.
 
 A sentence ends where its own characters say so: at a full stop, an exclamation or a question mark
 that is followed by white space, or at an empty line. The text that follows is not read, so that the
@@ -11,9 +11,16 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from suwr._utils.validation import parameter_error
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Spans", "Splitter", "make_splitter", "sentence_spans", "word_spans"]
+from suwr._utils.validation import parameter_error
+from suwr.exceptions import TableError
+
+__all__ = [
+    "Spans", "Splitter", "make_splitter", "read_targets", "read_texts", "sentence_spans",
+    "word_spans",
+]  # fmt: skip
 
 #: Start and end of each part of a text, in order.
 Spans = list[tuple[int, int]]
@@ -31,6 +38,33 @@ _ABBREVIATION = re.compile(
 )
 # Long enough for every abbreviation above.
 _LONGEST_ABBREVIATION = 12
+
+
+def read_texts(texts: Any) -> list[str]:
+    """Return texts as a list of str; raise a `TableError` for anything else.
+
+    Examples
+    --------
+    >>> read_texts(np.array(["a", "b"]))
+    ['a', 'b']
+    """
+    if isinstance(texts, str):
+        raise TableError("Expected several texts, such as a list of str. Got a single str.")
+    found = list(texts)
+    for place, text in enumerate(found):
+        if not isinstance(text, str):
+            raise TableError(f"Texts must be str. Got {type(text).__name__} at position {place}.")
+    return [str(text) for text in found]
+
+
+def read_targets(y: Any, n: int) -> NDArray[Any] | None:
+    """Return a target per text as an array; None if there is none."""
+    if y is None:
+        return None
+    targets = np.asarray(y)
+    if targets.ndim == 0 or len(targets) != n:
+        raise TableError(f"'y' must have {n} values, one per text. Got shape {targets.shape}.")
+    return targets
 
 
 def sentence_spans(text: str) -> Spans:

@@ -17,8 +17,22 @@ from suwr._utils.validation import Interval, check_parameters, parameter_error
 from suwr.exceptions import TableError
 from suwr.explanation import Explanation, Narrative
 from suwr.texts.highlight import Highlight, highlight_spans, highlight_words, text_narrative
-from suwr.texts.splitting import Spans, make_splitter, sentence_spans, word_spans
-from suwr.texts.vectorizing import check_word_vectorizer, fit_vectorizer, vector_names, vectors_of
+from suwr.texts.splitting import (
+    Spans,
+    make_splitter,
+    read_targets,
+    read_texts,
+    sentence_spans,
+    word_spans,
+)
+from suwr.texts.vectorizing import (
+    TextScores,
+    check_word_vectorizer,
+    cross_fitted,
+    fit_vectorizer,
+    vector_names,
+    vectors_of,
+)
 
 __all__ = ["TextUnits"]
 
@@ -52,8 +66,9 @@ class TextUnits(TransformerMixin, BaseEstimator):
     vectorizer : transformer, callable or None, default=None
         Vector of a sentence or span: a transformer of texts, such as a vectoriser of scikit-learn
         or a pipeline that begins with one, fitted to all sentences of the texts; or a function from
-        texts to numbers, such as ``model.predict_proba``. None is TF-IDF, reduced to 16 components.
-        For words, a ``CountVectorizer`` or a ``TfidfVectorizer`` with ``norm=None``.
+        texts to numbers, such as ``model.predict_proba``. None is the score of each class by a
+        linear model of TF-IDF weights if ``fit`` has a target, and otherwise TF-IDF, reduced to 16
+        components. For words, a ``CountVectorizer`` or a ``TfidfVectorizer`` with ``norm=None``.
 
     Attributes
     ----------
@@ -98,6 +113,8 @@ class TextUnits(TransformerMixin, BaseEstimator):
         self.span_size = span_size
         self.vectorizer = vectorizer
 
+    vectorizer_: Any
+
     def fit(self, texts: Iterable[str], y: Any = None) -> TextUnits:
         """Fit the vectoriser.
 
@@ -124,12 +141,13 @@ class TextUnits(TransformerMixin, BaseEstimator):
         flat = [part for own in parts for part in own]
         if not flat:
             raise TableError(f"{name} requires texts with at least one {self._noun()}.")
-        targets = None
-        if y is not None:
-            if len(y) != len(documents):
-                raise TableError(f"'y' must have {len(documents)} values. Got {len(y)} instead.")
-            targets = np.repeat(np.asarray(y), [len(own) for own in parts], axis=0)
-        self.vectorizer_ = fit_vectorizer(self.vectorizer, flat, targets, name)
+        targets = read_targets(y, len(documents))
+        if self.vectorizer is None and targets is not None:
+            self.vectorizer_ = TextScores().fit(documents, targets)
+        else:
+            if targets is not None:
+                targets = np.repeat(targets, [len(own) for own in parts], axis=0)
+            self.vectorizer_ = fit_vectorizer(self.vectorizer, flat, targets, name)
         width = vectors_of(self.vectorizer_, flat[:1], name).shape[1]
         n_units = MAX_SENTENCES if self.max_units is None else int(self.max_units)
         self.n_features_per_unit_ = width
@@ -137,6 +155,31 @@ class TextUnits(TransformerMixin, BaseEstimator):
         self._names = vector_names(self.vectorizer_, width)
         self._set_groups()
         return self
+
+    def fit_transform(self, texts: Iterable[str], y: Any = None) -> NDArray[np.float64]:
+        """Fit to texts, and return one row per text to train an estimator on.
+
+        The scores that are the default with a target are cross-fitted: those of a text come from a
+        model that was fitted to other texts. They differ from ``fit(texts, y).transform(texts)``,
+        which would be too good on the texts that the scores were fitted to.
+
+        Parameters
+        ----------
+        texts : iterable of str
+        y : array-like or None, default=None
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, n_units * n_features_per_unit_)
+        """
+        documents = read_texts(texts)
+        self.fit(documents, y)
+        if not isinstance(self.vectorizer_, TextScores):
+            return self.transform(documents)
+        parts = [self._parts(text)[: len(self.unit_names_)] for text in documents]
+        targets = np.asarray(y)
+        return self._rows(cross_fitted(documents, parts, targets, type(self).__name__))
 
     def _fit_words(self, documents: list[str]) -> TextUnits:
         n_words = MAX_WORDS if self.max_units is None else int(self.max_units)
@@ -180,11 +223,15 @@ class TextUnits(TransformerMixin, BaseEstimator):
         parts = [self._parts(text)[: len(self.unit_names_)] for text in documents]
         flat = [part for own in parts for part in own]
         vectors = vectors_of(self.vectorizer_, flat, type(self).__name__)
-        rows = np.full((len(parts), len(self.unit_names_), self.n_features_per_unit_), np.nan)
-        places = [(row, place) for row, own in enumerate(parts) for place in range(len(own))]
-        row, place = np.array(places, dtype=np.intp).reshape(-1, 2).T
-        rows[row, place] = vectors.reshape(len(flat), self.n_features_per_unit_)
-        return rows.reshape(len(parts), -1)
+        ends = np.cumsum([len(own) for own in parts])[:-1]
+        return self._rows(np.split(vectors, ends))
+
+    def _rows(self, vectors: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Arrange the vectors of each text in a row."""
+        rows = np.full((len(vectors), len(self.unit_names_), self.n_features_per_unit_), np.nan)
+        for row, own in zip(rows, vectors, strict=True):
+            row[: len(own)] = own.reshape(len(own), self.n_features_per_unit_)
+        return rows.reshape(len(rows), -1)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Return the names of the columns, such as 'sentence 3: good'.
@@ -332,7 +379,7 @@ class TextUnits(TransformerMixin, BaseEstimator):
             raise ValueError(
                 f"There must be one text per narrative, {len(explanation)}. Got {len(documents)}."
             )
-        rows = self.transform(documents) if documents else np.zeros((0, 0))
+        rows = self.transform(documents)
         for narrative, row in zip(explanation, rows, strict=True):
             for step in narrative.steps:
                 for unit, values in step.revealed.items():
@@ -341,26 +388,10 @@ class TextUnits(TransformerMixin, BaseEstimator):
                     if columns is None or not _equal(known, row[columns]):
                         raise ValueError(
                             f"The text of row {narrative.row} is not the one that was explained: "
-                            f"{unit!r} differs."
+                            f"{unit!r} differs. Explain the rows of 'transform', not those of "
+                            "'fit_transform'."
                         )
         return documents
-
-
-def read_texts(texts: Any) -> list[str]:
-    """Return texts as a list of str; raise a `TableError` for anything else.
-
-    Examples
-    --------
-    >>> read_texts(np.array(["a", "b"]))
-    ['a', 'b']
-    """
-    if isinstance(texts, str):
-        raise TableError("Expected several texts, such as a list of str. Got a single str.")
-    found = list(texts)
-    for place, text in enumerate(found):
-        if not isinstance(text, str):
-            raise TableError(f"Texts must be str. Got {type(text).__name__} at position {place}.")
-    return [str(text) for text in found]
 
 
 def _equal(known: NDArray[np.float64], row: NDArray[np.float64]) -> bool:

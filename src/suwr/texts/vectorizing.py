@@ -11,22 +11,94 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.multiclass import type_of_target
 
 from suwr._utils.validation import parameter_error
 
-__all__ = ["check_word_vectorizer", "fit_vectorizer", "vector_names", "vectors_of"]
+__all__ = [
+    "TextScores", "check_word_vectorizer", "cross_fitted", "fit_vectorizer", "vector_names",
+    "vectors_of",
+]  # fmt: skip
 
 # Texts are vectorised in blocks of this size, the last one padded with empty texts: matrix products
 # of one shape give a row the same bits whatever the other rows are.
 BLOCK = 256
 # Components of the default vectoriser.
 N_COMPONENTS = 16
+# Folds of the cross-fitted scores of training texts.
+N_FOLDS = 5
 # Texts of a block in `fit`, of which the first and the last one are also vectorised alone.
 N_REPEATED = 32
 # Largest relative difference of their vectors.
 TOLERANCE = 1e-6
+
+
+class TextScores:
+    """Scores of the classes, or predictions of a value, by a linear model of TF-IDF weights.
+
+    Attributes
+    ----------
+    model : Pipeline
+    """
+
+    def fit(self, texts: Sequence[str], y: Any) -> TextScores:
+        """Fit the linear model.
+
+        Parameters
+        ----------
+        texts : sequence of str
+        y : array
+            Classes or values.
+        """
+        continuous = type_of_target(y).startswith("continuous")
+        linear = Ridge() if continuous else LogisticRegression(C=10.0, max_iter=1000)
+        self.model = make_pipeline(TfidfVectorizer(sublinear_tf=True), linear).fit(texts, y)
+        return self
+
+    def transform(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return log-odds or predictions, of shape (n,) or (n, n_classes)."""
+        score = getattr(self.model, "decision_function", self.model.predict)
+        return np.asarray(score(texts), dtype=np.float64)
+
+    def get_feature_names_out(self) -> list[str]:
+        """Return the names of the scores."""
+        classes = getattr(self.model, "classes_", [])
+        return [f"score of {c}" for c in (classes if len(classes) > 2 else classes[1:])] or [
+            "score"
+        ]
+
+
+def cross_fitted(
+    texts: Sequence[str], parts: Sequence[Sequence[str]], y: Any, owner: str
+) -> list[NDArray[np.float64]]:
+    """Return the scores of the parts of each text by models that were fitted to other texts.
+
+    Scores by a model that was fitted to the same text are too good: an estimator that is trained on
+    them would rely on them too much. `sklearn.preprocessing.TargetEncoder` does the same.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    parts : sequence of sequence of str
+        The parts of each text.
+    y : array of shape (n,)
+    owner : str
+        For errors.
+    """
+    found: list[NDArray[np.float64]] = [np.zeros((0, 0))] * len(texts)
+    folds = KFold(min(N_FOLDS, len(texts)), shuffle=True, random_state=0)
+    for train, test in folds.split(texts):
+        scores = TextScores().fit([texts[i] for i in train], y[train])
+        flat = [part for i in test for part in parts[i]]
+        vectors = vectors_of(scores, flat, owner)
+        ends = np.cumsum([len(parts[i]) for i in test])[:-1]
+        for i, own in zip(test, np.split(vectors, ends), strict=True):
+            found[i] = own
+    return found
 
 
 def fit_vectorizer(vectorizer: Any, texts: Sequence[str], y: Any, owner: str) -> Any:
@@ -56,14 +128,19 @@ def fit_vectorizer(vectorizer: Any, texts: Sequence[str], y: Any, owner: str) ->
     else:
         expected = "None, a transformer of texts, or a function from texts to numbers"
         raise parameter_error("vectorizer", owner, expected, vectorizer)
+    check_alone(fitted, texts, owner)
+    return fitted
+
+
+def check_alone(fitted: Any, texts: Sequence[str], owner: str) -> None:
+    """Raise a ``ValueError`` if the vector of a text depends on other texts."""
     sample = list(texts[:N_REPEATED])
     together = vectors_of(fitted, sample, owner)
     alone = np.concatenate([vectors_of(fitted, [sample[i]], owner) for i in (0, -1)])
     scale = max(1.0, float(abs(together).max(initial=0.0)))
     if abs(together[[0, -1]] - alone).max() > TOLERANCE * scale:
         expected = "a transformer that computes the vector of a text from this text alone"
-        raise parameter_error("vectorizer", owner, expected, vectorizer)
-    return fitted
+        raise parameter_error("vectorizer", owner, expected, fitted)
 
 
 def _fit_default(texts: Sequence[str]) -> Any:
