@@ -12,7 +12,7 @@ from suwr._utils.text import format_label, printable
 from suwr.data.descriptions import ColumnDescription, TableDescription
 from suwr.explanation import Narrative
 
-__all__ = ["Highlight", "Passage", "highlight_spans", "highlight_words", "text_narrative"]
+__all__ = ["Highlight", "Passage", "highlight_spans", "highlight_words", "quoted", "text_narrative"]
 
 # Start, end, step and unit.
 Mark = tuple[int, int, int, str]
@@ -204,6 +204,11 @@ def _read_passages(text: str, marks: list[Mark]) -> Iterator[Passage]:
     yield Passage(f" {ELLIPSIS}")
 
 
+def quoted(unit: str, parts: Mapping[str, str]) -> str:
+    """Return the text of a unit in quotation marks, or that it is absent."""
+    return f"“{parts[unit]}”" if unit in parts else ABSENT
+
+
 def text_narrative(narrative: Narrative, parts: Mapping[str, str] | None) -> Narrative:
     """Replace the values of a narrative by the text that its units revealed.
 
@@ -217,7 +222,7 @@ def text_narrative(narrative: Narrative, parts: Mapping[str, str] | None) -> Nar
     def value(unit: str, values: Mapping[str, Any]) -> Any:
         if parts is None:
             return next(iter(values.values()))
-        return f"“{parts[unit]}”" if unit in parts else ABSENT
+        return quoted(unit, parts)
 
     steps = tuple(
         replace(step, revealed={u: {u: value(u, values)} for u, values in step.revealed.items()})

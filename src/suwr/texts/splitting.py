@@ -33,7 +33,7 @@ _BOUNDARY = re.compile(
 )
 # A full stop after these words, or after a single letter, does not end a sentence.
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:mr|mrs|ms|dr|prof|st|vs|cf|fig|no|vol|approx|e\.g|i\.e)|(?<![\w.])[^\W\d_])\.$",
+    r"(?:\b(?:mr|mrs|ms|dr|prof|st|vs|cf|fig|vol|approx|e\.g|i\.e)|(?<![\w.])[^\W\d_])\.$",
     flags=re.IGNORECASE,
 )
 # Long enough for every abbreviation above.

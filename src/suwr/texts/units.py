@@ -12,11 +12,9 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.validation import Interval, check_parameters, parameter_error
 from suwr.exceptions import TableError
-from suwr.explanation import Explanation, Narrative
-from suwr.texts.highlight import Highlight, highlight_spans, highlight_words, text_narrative
+from suwr.texts.display import TextDisplay
 from suwr.texts.splitting import (
     Spans,
     make_splitter,
@@ -41,7 +39,7 @@ MAX_SENTENCES, MAX_WORDS = 20, 200
 _KINDS = ("sentence", "span", "word")
 
 
-class TextUnits(TransformerMixin, BaseEstimator):
+class TextUnits(TextDisplay, TransformerMixin, BaseEstimator):
     """Represent texts as rows of numbers whose units are sentences, spans or words.
 
     A sentence becomes a block of columns, computed from this sentence alone, so that a policy which
@@ -271,89 +269,6 @@ class TextUnits(TransformerMixin, BaseEstimator):
             found = make_splitter(self.unit)(text)
         return found[::-1] if self.from_end else found
 
-    def narrate(self, explanation: Explanation, texts: Iterable[str]) -> Explanation:
-        """Return an explanation whose steps show the sentences themselves.
-
-        Parameters
-        ----------
-        explanation : Explanation
-            Of ``transform(texts)``.
-        texts : iterable of str
-
-        Returns
-        -------
-        Explanation
-            The same steps and predictions; the values of a step are the text that it revealed, for
-            `Explanation.text`, `Explanation.to_html` and notebooks. It has no receipts.
-        """
-        documents = self._matching(explanation, texts)
-        words = self.unit == "word"
-        shown = [
-            text_narrative(narrative, None if words else self._by_name(text))
-            for narrative, text in zip(explanation, documents, strict=True)
-        ]
-        return Explanation(shown)
-
-    def highlight(self, narrative: Narrative, text: str, *, unread: bool = True) -> Highlight:
-        """Mark what was read of a text, in the order of reading.
-
-        Parameters
-        ----------
-        narrative : Narrative
-            Of the row of this text.
-        text : str
-        unread : bool, default=True
-            Whether the display contains text that was not read. Without, passages that were not
-            read are replaced by an ellipsis.
-
-        Returns
-        -------
-        Highlight
-            Shown as text by ``print``, with colours by `Highlight.terminal`, and in notebooks.
-        """
-        self._matching(Explanation([narrative]), [text])
-        if self.unit == "word":
-            return highlight_words(narrative, text, unread)
-        return highlight_spans(narrative, text, dict(self._named_spans(text)), unread)
-
-    def to_html(
-        self,
-        path: Any,
-        explanation: Explanation,
-        texts: Iterable[str],
-        *,
-        title: str = "What was read, and in which order",
-        y: Sequence[Any] | None = None,
-        unread: bool = True,
-    ) -> None:
-        """Write a page of texts with marks on what was read; it needs no network and no scripts.
-
-        Parameters
-        ----------
-        path : path
-            The HTML file; an existing file is replaced atomically.
-        explanation : Explanation
-            Of ``transform(texts)``.
-        texts : iterable of str
-        title : str
-        y : sequence, optional
-            The true class or value of each text.
-        unread : bool, default=True
-            As in `highlight`. Set it to False if readers must not see whole texts.
-        """
-        from suwr.report.texts import texts_page
-
-        check_writable(path)
-        documents = self._matching(explanation, texts)
-        if y is not None and len(y) != len(documents):
-            raise ValueError(f"'y' must have {len(documents)} values. Got {len(y)} instead.")
-        shown = [
-            self.highlight(narrative, text, unread=unread)
-            for narrative, text in zip(explanation, documents, strict=True)
-        ]
-        page = texts_page(shown, title=title, y=y, noun=self._noun())
-        write_atomic(path, page.encode(errors="replace"))
-
     def _parts(self, text: str) -> list[str]:
         return [text[start:end] for start, end in self.spans(text)]
 
@@ -364,35 +279,3 @@ class TextUnits(TransformerMixin, BaseEstimator):
         if not self.from_end:
             return f"{self._noun()} {number + 1}"
         return f"{self._noun()} {number + 1} from the end"
-
-    def _named_spans(self, text: str) -> Iterable[tuple[str, tuple[int, int]]]:
-        return zip(self.unit_names_, self.spans(text), strict=False)
-
-    def _by_name(self, text: str) -> dict[str, str]:
-        return {name: text[start:end] for name, (start, end) in self._named_spans(text)}
-
-    def _matching(self, explanation: Explanation, texts: Iterable[str]) -> list[str]:
-        """Read texts, and check that the revealed values are theirs."""
-        check_is_fitted(self, "vectorizer_")
-        documents = read_texts(texts)
-        if len(documents) != len(explanation):
-            raise ValueError(
-                f"There must be one text per narrative, {len(explanation)}. Got {len(documents)}."
-            )
-        rows = self.transform(documents)
-        for narrative, row in zip(explanation, rows, strict=True):
-            for step in narrative.steps:
-                for unit, values in step.revealed.items():
-                    columns = self.groups_.get(unit)
-                    known = np.array([np.nan if v is None else v for v in values.values()], float)
-                    if columns is None or not _equal(known, row[columns]):
-                        raise ValueError(
-                            f"The text of row {narrative.row} is not the one that was explained: "
-                            f"{unit!r} differs. Explain the rows of 'transform', not those of "
-                            "'fit_transform'."
-                        )
-        return documents
-
-
-def _equal(known: NDArray[np.float64], row: NDArray[np.float64]) -> bool:
-    return known.shape == row.shape and np.allclose(known, row, rtol=1e-5, equal_nan=True)
