@@ -205,8 +205,8 @@ def _read_passages(text: str, marks: list[Mark]) -> Iterator[Passage]:
 
 
 def quoted(unit: str, parts: Mapping[str, str]) -> str:
-    """Return the text of a unit in quotation marks, or that it is absent."""
-    return f"“{parts[unit]}”" if unit in parts else ABSENT
+    """Return the text of a unit on one line in quotation marks, or that it is absent."""
+    return f"“{' '.join(parts[unit].split())}”" if unit in parts else ABSENT
 
 
 def text_narrative(narrative: Narrative, parts: Mapping[str, str] | None) -> Narrative:
