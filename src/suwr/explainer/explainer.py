@@ -73,7 +73,7 @@ class SUWRExplainer(BaseEstimator):
     groups : Patches, TextUnits, mapping, sequence of sequences, or None, default=None
         As in `SUWRClassifier`. With `TextUnits`, rows are texts: the model takes a list of str, and
         the policy reveals sentences, spans or words.
-    max_steps, costs, hidden_size, device
+    max_steps, costs, hidden_size, columns, device
         As in `SUWRClassifier`.
     max_epochs : int or 'auto', default='auto'
         Epochs of the policy phase; 'auto' is 40.
@@ -137,6 +137,7 @@ class SUWRExplainer(BaseEstimator):
         hidden_size: int = 128,
         max_epochs: int | Literal["auto"] = "auto",
         training: TrainingConfig | Mapping[str, Any] | None = None,
+        columns: Mapping[str, Any] | None = None,
         device: str = "auto",
         random_state: Any = None,
         verbose: int | None = None,
@@ -153,6 +154,7 @@ class SUWRExplainer(BaseEstimator):
         self.hidden_size = hidden_size
         self.max_epochs = max_epochs
         self.training = training
+        self.columns = columns
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -234,6 +236,7 @@ class SUWRExplainer(BaseEstimator):
             hidden_size=self.hidden_size,
             max_epochs=DEFAULT_EPOCHS if self.max_epochs == "auto" else self.max_epochs,
             training=training,
+            columns=self.columns,
             device=self.device,
             random_state=int(rng.randint(np.iinfo(np.int32).max)),
             verbose=self.verbose,

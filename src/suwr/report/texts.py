@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import suwr
-from suwr._utils.text import printable
+from suwr._utils.text import counted, printable
 from suwr.report.notebook import escape
 from suwr.report.page import asset, content_hash
 
@@ -64,8 +64,8 @@ def texts_page(
         f"<title>{html.escape(printable(title))}</title>\n<style>{style}</style>\n</head>\n<body>\n"
         f"<header><h1>{html.escape(printable(title))}</h1>\n"
         f"<p>Marked passages were read, in the order of their numbers; the prediction follows from "
-        f"them alone. Mean number of {escape(noun)}s read: {mean:.2f} ({len(highlights)} "
-        f"{'text' if len(highlights) == 1 else 'texts'}).</p></header>\n"
+        f"them alone. Mean number of {escape(noun)}s read: {mean:.2f} "
+        f"({counted(len(highlights), 'text')}).</p></header>\n"
         f'<main class="suwr-texts">{"".join(articles)}</main>\n'
         f"<footer><p>suwr {suwr.__version__}</p></footer>\n</body>\n</html>\n"
     )
