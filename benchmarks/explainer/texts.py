@@ -36,6 +36,7 @@ from common import machine, write_json  # noqa: E402
 MAX_UNITS = 20
 # Sentences that the fixed readers read.
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12)
+DIRECTIONS = (False, True)
 N_MODEL, N_BACKGROUND, N_TEST = 10_000, 3_000, 2_000
 
 
@@ -90,12 +91,13 @@ def measure(seed: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     ).fit(fitted, y[parts[0]])
     results = []
 
-    def score_and_length(sentences: list[str]) -> np.ndarray:
-        lengths = [len(sentence.split()) for sentence in sentences]
-        return np.column_stack([model.decision_function(sentences), lengths])
+    def contribution(sentences: list[str]) -> np.ndarray:
+        # TF-IDF weights are normalised: a sentence counts by about the square root of its length.
+        lengths = np.array([len(sentence.split()) for sentence in sentences])
+        return np.column_stack([model.decision_function(sentences) * np.sqrt(lengths), lengths])
 
-    for from_end in (False, True):
-        units = TextUnits(max_units=MAX_UNITS, from_end=from_end, vectorizer=score_and_length)
+    for from_end in DIRECTIONS:
+        units = TextUnits(max_units=MAX_UNITS, from_end=from_end, vectorizer=contribution)
         evaluator = None
         for weight in options.weights:
             start = time.time()
@@ -152,7 +154,7 @@ def page(results: list[dict[str, Any]]) -> str:
         "| k in a row, EVAL-X | KL | KL, model | KL, EVAL-X | accuracy | accuracy, model |",
         "| --- " * 11 + "|",
     ]
-    for from_end in (False, True):
+    for from_end in DIRECTIONS:
         for weight in sorted({r["sparsity_weight"] for r in results}, reverse=True):
             rows = [
                 r for r in results if (r["from_end"], r["sparsity_weight"]) == (from_end, weight)

@@ -113,7 +113,8 @@ def test_explain_writes_a_page(folder):
     assert not page_data(out)["hidden_values"]
     assert run(*words, "--row", 5, "--hidden-values").exit_code == 0
     assert page_data(out)["hidden_values"]
-    assert run(*words, "--row", 5, "--without-model", "--no-hidden-values").exit_code == 0
+    done = run(*words, "--row", 5, "--without-model", "--no-hidden-values")
+    assert done.exit_code == 0
     data = page_data(out)
     assert [row["label"] for row in data["rows"]] == [5]
     assert "a page with 1 row" in " ".join(done.output.split())
