@@ -90,7 +90,13 @@ def main() -> None:
     highlight = units.highlight(explanation[0], shown[0])
     print(highlight.terminal() if sys.stdout.isatty() else highlight.text())
     units.to_html(
-        options.output, explanation, shown, y=y_test[:40], title="Docstrings, sentence by sentence"
+        options.output,
+        explanation,
+        shown,
+        y=y_test[:40],
+        title="Docstrings, sentence by sentence",
+        note="The texts are docstrings of Python's standard library, © Python Software Foundation, "
+        "under the PSF licence version 2.",
     )
     print(f"wrote {options.output}")
 

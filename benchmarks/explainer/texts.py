@@ -25,7 +25,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from suwr import SUWRExplainer, TextUnits
-from suwr.explainer.fidelity import fidelity_curve, train_evaluator
+from suwr.explainer.fidelity import fidelity_curve
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
@@ -37,7 +37,9 @@ MAX_UNITS = 20
 # Sentences that the fixed readers read.
 SIZES = (1, 2, 3, 4, 5, 6, 8, 10, 12)
 DIRECTIONS = (False, True)
-N_MODEL, N_BACKGROUND, N_TEST = 10_000, 3_000, 2_000
+N_MODEL, N_BACKGROUND, N_CALIBRATION, N_TEST = 10_000, 3_000, 2_000, 2_000
+# Levels of disagreement that stopping by confidence is certified for.
+LEVELS = (0.2, 0.1, 0.05)
 
 
 def read_reviews(path: Path | None) -> tuple[list[str], np.ndarray]:
@@ -59,129 +61,131 @@ def shortened(units: TextUnits, text: str, k: int) -> str:
 
 
 def fixed_readers(
-    explainer: SUWRExplainer, evaluator: Any, texts: list[str], y: np.ndarray
+    explainer: SUWRExplainer, texts: list[str], outputs: np.ndarray, y: np.ndarray
+) -> list[dict[str, Any]]:
+    """The model itself on k sentences in a row, or on all of a shorter text."""
+    units = explainer.text_units_
+    n_sentences = np.array([len(units.spans(text)) for text in texts])
+    return [
+        evaluate(
+            f"{k} in a row", float(np.minimum(n_sentences, k).mean()), outputs,
+            explainer.model_output([shortened(units, text, k) for text in texts]), y,
+        )
+        for k in SIZES
+    ]  # fmt: skip
+
+
+def evaluate(
+    name: str, cost: float, outputs: np.ndarray, predicted: np.ndarray, y: np.ndarray
 ) -> dict[str, Any]:
-    """Fidelity and accuracy of reading k sentences in a row, by the model and by the evaluator."""
-    outputs, rows = explainer.model_output(texts), explainer.features(texts)
-    groups = list(explainer.text_units_.groups_.values())
-    model, evaluated = [], []
-    for k in SIZES:
-        short = [shortened(explainer.text_units_, text, k) for text in texts]
-        model.append(explainer.model_output(short))
-        mask = np.zeros(rows.shape, dtype=bool)
-        mask[:, [column for group in groups[:k] for column in group]] = True
-        evaluated.append(evaluator.predict_masked(rows, mask))
-    classes = explainer.estimator_.classes_
+    """Fidelity to the outputs of the model, and accuracy."""
+    curve = fidelity_curve(outputs, [cost], [predicted])
+    classes = np.array(["negative", "positive"])
     return {
-        name: vars(fidelity_curve(outputs, SIZES, found))
-        | {"accuracy": [float((classes[p.argmax(axis=1)] == y).mean()) for p in found]}
-        for name, found in [("model", model), ("evaluator", evaluated)]
+        "reader": name,
+        "sentences": cost,
+        "agreement": curve.agreement[0],
+        "divergence": curve.divergence[0],
+        "accuracy": float((classes[predicted.argmax(axis=1)] == y).mean()),
     }
 
 
-def measure(seed: int, options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Explain one model from the start and from the end of the texts, at several λ."""
+def measure(seed: int, from_end: bool, options: argparse.Namespace) -> dict[str, Any]:
+    """Explain one model, with sentences counted from the start or from the end."""
     texts, y = read_reviews(options.reviews)
     order = np.random.RandomState(seed).permutation(len(texts))
-    parts = np.split(order[: N_MODEL + N_BACKGROUND + N_TEST], [N_MODEL, N_MODEL + N_BACKGROUND])
-    fitted, background, test = ([texts[i] for i in part] for part in parts)
+    cuts = np.cumsum([N_MODEL, N_BACKGROUND, N_CALIBRATION, N_TEST])
+    parts = np.split(order[: cuts[-1]], cuts[:-1])
+    fitted, background, calibration, test = ([texts[i] for i in part] for part in parts)
     model = make_pipeline(
         TfidfVectorizer(min_df=5, sublinear_tf=True, ngram_range=(1, 2)),
         LogisticRegression(C=10.0, max_iter=1000),
     ).fit(fitted, y[parts[0]])
-    results = []
 
     def contribution(sentences: list[str]) -> np.ndarray:
         # TF-IDF weights are normalised: a sentence counts by about the square root of its length.
         lengths = np.array([len(sentence.split()) for sentence in sentences])
         return np.column_stack([model.decision_function(sentences) * np.sqrt(lengths), lengths])
 
-    for from_end in DIRECTIONS:
-        units = TextUnits(max_units=MAX_UNITS, from_end=from_end, vectorizer=contribution)
-        evaluator = None
-        for weight in options.weights:
-            start = time.time()
-            explainer = SUWRExplainer(
-                model, groups=units, sparsity_weight=weight, queries_per_row=4, hidden_size=32,
-                max_epochs=options.epochs, random_state=seed,
-            ).fit(background)  # fmt: skip
-            seconds = time.time() - start
-            if evaluator is None:
-                evaluator = train_evaluator(explainer, options.epochs)
-                fixed = fixed_readers(explainer, evaluator, test, y[parts[2]])
-            fidelity = explainer.fidelity(test)
-            results.append(
-                {
-                    "seed": seed,
-                    "from_end": from_end,
-                    "sparsity_weight": weight,
-                    "fit_seconds": seconds,
-                    "queries": explainer.n_queries_,
-                    "accuracy_of_model": float(model.score(test, y[parts[2]])),
-                    "mean_cost": fidelity.mean_cost,
-                    "agreement": fidelity.agreement,
-                    "divergence": fidelity.divergence,
-                    "accuracy": float((explainer.predict(test) == y[parts[2]]).mean()),
-                    "units_first": _first_units(explainer, test),
-                    "fixed": fixed,
-                }
-            )
-            print({k: v for k, v in results[-1].items() if k != "fixed"}, flush=True)
-    return results
-
-
-def _first_units(explainer: SUWRExplainer, texts: list[str]) -> dict[str, int]:
-    """How often each unit is read first."""
-    first = [n.steps[0].unit for n in explainer.explain(texts[:500], query=False) if n.steps]
-    return {unit: first.count(unit) for unit in sorted(set(first))}
+    start = time.time()
+    explainer = SUWRExplainer(
+        model,
+        groups=TextUnits(max_units=MAX_UNITS, from_end=from_end, vectorizer=contribution),
+        sparsity_weight=options.weight, queries_per_row=3, hidden_size=32,
+        max_epochs=options.epochs, random_state=seed,
+    ).fit(background)  # fmt: skip
+    seconds = time.time() - start
+    truth, outputs = y[parts[3]], explainer.model_output(test)
+    rows, calibrating = explainer.features(test), explainer.features(calibration)
+    fidelity, policy = explainer.fidelity(test), explainer.estimator_
+    readers = [
+        evaluate("SUWR", fidelity.mean_cost, outputs, policy.predict_proba(rows), truth),
+        *fixed_readers(explainer, test, outputs, truth),
+    ]
+    for level in LEVELS:
+        certified = policy.certify(calibrating, level=level)
+        cost = float(certified.cost(rows).mean())
+        predicted = certified.predict_proba(rows)
+        name = f"SUWR, certified at {100 * level:g} %"
+        readers.append(evaluate(name, cost, outputs, predicted, truth))
+    first = [n.steps[0].unit for n in explainer.explain(test[:500], query=False) if n.steps]
+    result = {
+        "seed": seed,
+        "from_end": from_end,
+        "sparsity_weight": options.weight,
+        "epochs": options.epochs,
+        "queries": explainer.n_queries_,
+        "fit_seconds": seconds,
+        "accuracy_of_model": float(model.score(test, truth)),
+        "mean_sentences": float(np.mean([len(explainer.text_units_.spans(t)) for t in test])),
+        "read_first": {unit: first.count(unit) for unit in sorted(set(first))},
+        "readers": readers,
+    }
+    print({k: v for k, v in result.items() if k != "readers"}, readers[0], readers[-3:], flush=True)
+    return result
 
 
 def page(results: list[dict[str, Any]]) -> str:
     """The means over seeds as Markdown."""
+    of_model = np.mean([r["accuracy_of_model"] for r in results])
+    length = np.mean([r["mean_sentences"] for r in results])
     lines = [
         "# Sentences of film reviews",
         "",
         "Written by `benchmarks/explainer/texts.py` from `texts.json`. Means and standard "
         f"deviations over {len({r['seed'] for r in results})} seeds, each with other reviews: "
-        f"{N_MODEL:,} for the model, {N_BACKGROUND:,} background texts, {N_TEST:,} test texts. "
-        f"At most {MAX_UNITS} sentences can be read. The model classifies "
-        f"{100 * _mean(results, 'accuracy_of_model'):.1f} % of the test texts correctly. "
-        "The columns of 'k in a row' are interpolated at the mean number of sentences that the "
-        "explainer reads: 'model' is the model itself on the shortened text, 'EVAL-X' a predictor "
-        "that was trained on random masks.",
+        f"{N_MODEL:,} for the model, {N_BACKGROUND:,} background texts, {N_CALIBRATION:,} for "
+        f"certificates, {N_TEST:,} test texts of {length:.1f} sentences on average. The model "
+        f"classifies {100 * of_model:.1f} % of the test texts correctly. Agreement and divergence "
+        f"are those with the output of the model for the whole text. At most {MAX_UNITS} sentences "
+        "can be read.",
         "",
-        "| counted from | λ | sentences read | agreement | k in a row, model "
-        "| k in a row, EVAL-X | KL | KL, model | KL, EVAL-X | accuracy | accuracy, model |",
-        "| --- " * 11 + "|",
+        "- *SUWR* is the explainer. *Certified* is the same policy, which stops by its confidence: "
+        "with 95 % confidence, at most that share of new texts would be classified otherwise if "
+        f"all {MAX_UNITS} sentences were read.",
+        "- *k in a row* is the model itself on the first or last k sentences; shorter texts cost "
+        "what they have. The explainer pays for a sentence that does not exist.",
+        "",
     ]
     for from_end in DIRECTIONS:
-        for weight in sorted({r["sparsity_weight"] for r in results}, reverse=True):
-            rows = [
-                r for r in results if (r["from_end"], r["sparsity_weight"]) == (from_end, weight)
-            ]
+        chosen = [r for r in results if r["from_end"] == from_end]
+        lines += [
+            f"## Counted from the {'end' if from_end else 'start'}",
+            "",
+            "| reader | sentences read | agreement, % | KL divergence, nats | accuracy, % |",
+            "| --- | --- | --- | --- | --- |",
+        ]
+        for name in [reader["reader"] for reader in chosen[0]["readers"]]:
+            found = [x for r in chosen for x in r["readers"] if x["reader"] == name]
             cells = [
-                "end" if from_end else "start", f"{weight:g}",
-                _text([r["mean_cost"] for r in rows], 2),
-                _text([100 * r["agreement"] for r in rows], 1),
-                _text([100 * _at(r, "model", "agreement") for r in rows], 1),
-                _text([100 * _at(r, "evaluator", "agreement") for r in rows], 1),
-                _text([r["divergence"] for r in rows], 3),
-                _text([_at(r, "model", "divergence") for r in rows], 3),
-                _text([_at(r, "evaluator", "divergence") for r in rows], 3),
-                _text([100 * r["accuracy"] for r in rows], 1),
-                _text([100 * _at(r, "model", "accuracy") for r in rows], 1),
-            ]  # fmt: skip
-            lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join([*lines, ""])
-
-
-def _at(result: dict[str, Any], reader: str, measure: str) -> float:
-    curve = result["fixed"][reader]
-    return float(np.interp(result["mean_cost"], curve["cost"], curve[measure]))
-
-
-def _mean(results: list[dict[str, Any]], name: str) -> float:
-    return float(np.mean([r[name] for r in results]))
+                _text([x["sentences"] for x in found], 2),
+                _text([100 * x["agreement"] for x in found], 1),
+                _text([x["divergence"] for x in found], 3),
+                _text([100 * x["accuracy"] for x in found], 1),
+            ]
+            lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def _text(values: list[float], digits: int) -> str:
@@ -192,14 +196,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--reviews", type=Path)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--weights", type=float, nargs="+", default=[0.03, 0.01])
+    parser.add_argument("--weight", type=float, default=0.01, help="sparsity weight")
     parser.add_argument("--epochs", type=int, default=15)
     options = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    results = [r for seed in options.seeds for r in measure(seed, options)]
-    write_json(HERE / "texts.json", {"provenance": machine(), "results": results})
-    (HERE / "texts.md").write_text(page(results))
+    results: list[dict[str, Any]] = []
+    for seed in options.seeds:
+        results += [measure(seed, from_end, options) for from_end in DIRECTIONS]
+        write_json(HERE / "texts.json", {"provenance": machine(), "results": results})
+        (HERE / "texts.md").write_text(page(results))
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def read(units):
 def test_marks_in_the_order_of_reading(units, read):
     shown = units.highlight(read, TEXT)
     assert shown.text().splitlines() == [
-        "bad 90 %, good 10 %, from 3 of 6 units.",
+        "bad 90 %, good 10 %, from 3 of 6 sentences.",
         "We went on Monday. [2: A waste of time!] [1: My brother slept.]",
         "Not in the text: sentence 5 (step 3).",
     ]
@@ -61,7 +61,7 @@ def test_unread_text_can_be_left_out(units, read):
     assert shown.text().splitlines()[1] == expected
     assert "Monday" not in shown._repr_html_()
     nothing = units.highlight(narrative(units, TEXT, []), TEXT, unread=False)
-    assert nothing.text() == "bad 50 %, good 50 %, from 0 of 6 units.\n …"
+    assert nothing.text() == "bad 50 %, good 50 %, from 0 of 6 sentences.\n …"
 
 
 def test_words(units):
@@ -123,11 +123,14 @@ def test_hostile_texts_are_escaped(units):
 
 def test_page(units, read, tmp_path):
     path = tmp_path / "texts.html"
-    units.to_html(path, Explanation([read]), [TEXT], y=["bad"], title="A & B", unread=False)
+    units.to_html(
+        path, Explanation([read]), [TEXT], y=["good"], title="A & B", unread=False, note="<b>"
+    )
     page = path.read_text()
     assert "<title>A &amp; B</title>" in page
     assert "Mean number of sentences read: 3.00 (1 text)" in page
-    assert "true: bad" in page
+    assert '<span class="truth wrong">true: good</span>' in page
+    assert "<p>&lt;b&gt;</p>" in page
     assert "Monday" not in page
     assert "<script" not in page
     with pytest.raises(ValueError, match="'y' must have 1 values"):

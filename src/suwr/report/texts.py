@@ -32,6 +32,7 @@ def texts_page(
     title: str,
     y: Sequence[Any] | None = None,
     noun: str = "sentence",
+    note: str = "",
 ) -> str:
     """Return a page of highlighted texts; see `TextUnits.to_html`.
 
@@ -43,12 +44,18 @@ def texts_page(
         True class or value of each text.
     noun : str, default='sentence'
         What a unit is called.
+    note : str, default=""
+        Shown at the end.
     """
     style = asset("page.css") + asset("parts.css") + asset("texts.css")
     articles = []
     for i, highlight in enumerate(highlights):
-        truth = "" if y is None else f" · true: {escape(y[i])}"
-        row = escape(highlight.narrative.row)
+        truth, narrative = "", highlight.narrative
+        if y is not None:
+            wrong = narrative.classes is not None and narrative.label != y[i]
+            kind = "truth wrong" if wrong else "truth"
+            truth = f' · <span class="{kind}">true: {escape(y[i])}</span>'
+        row = escape(narrative.row)
         articles.append(
             f'<article class="card suwr-text" aria-labelledby="text-{i}">'
             f'<h2 id="text-{i}">Text {row}{truth}</h2>{_content(highlight)}</article>'
@@ -67,7 +74,8 @@ def texts_page(
         f"them alone. Mean number of {escape(noun)}s read: {mean:.2f} "
         f"({counted(len(highlights), 'text')}).</p></header>\n"
         f'<main class="suwr-texts">{"".join(articles)}</main>\n'
-        f"<footer><p>suwr {suwr.__version__}</p></footer>\n</body>\n</html>\n"
+        f"<footer>{f'<p>{escape(note)}</p>' if note else ''}"
+        f"<p>suwr {suwr.__version__}</p></footer>\n</body>\n</html>\n"
     )
 
 

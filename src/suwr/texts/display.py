@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -85,8 +86,14 @@ class TextDisplay:
 
     def _highlight(self, narrative: Narrative, text: str, unread: bool) -> Highlight:
         if self.unit == "word":
-            return highlight_words(narrative, text, unread)
-        return highlight_spans(narrative, text, dict(self._named_spans(text)), unread)
+            found = highlight_words(narrative, text, unread)
+        else:
+            found = highlight_spans(narrative, text, dict(self._named_spans(text)), unread)
+        return replace(found, noun=self._noun())
+
+    def _noun(self) -> str:
+        """What a unit is called."""
+        return self.unit if isinstance(self.unit, str) else "passage"
 
     def to_html(
         self,
@@ -97,6 +104,7 @@ class TextDisplay:
         title: str = "What was read, and in which order",
         y: Sequence[Any] | None = None,
         unread: bool = True,
+        note: str = "",
     ) -> None:
         """Write a page of texts with marks on what was read; it needs no network and no scripts.
 
@@ -112,6 +120,8 @@ class TextDisplay:
             The true class or value of each text.
         unread : bool, default=True
             As in `highlight`. Set it to False if readers must not see whole texts.
+        note : str, default=""
+            Shown at the end of the page, for example the source and the licence of the texts.
         """
         check_writable(path)
         documents = self._matching(explanation, texts)
@@ -121,9 +131,7 @@ class TextDisplay:
             self._highlight(narrative, text, unread)
             for narrative, text in zip(explanation, documents, strict=True)
         ]
-        page = texts_page(
-            shown, title=title, y=y, noun=self.unit if isinstance(self.unit, str) else "passage"
-        )
+        page = texts_page(shown, title=title, y=y, noun=self._noun(), note=note)
         write_atomic(path, page.encode(errors="replace"))
 
     def _named_spans(self, text: str) -> Iterable[tuple[str, tuple[int, int]]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from suwr._utils.narration import format_prediction
-from suwr._utils.text import format_label, printable
+from suwr._utils.text import counted, format_label, printable
 from suwr.data.descriptions import ColumnDescription, TableDescription
 from suwr.explanation import Narrative
 
@@ -53,6 +53,8 @@ class Highlight:
         must not contain it.
     absent : tuple of (int, str)
         Step and unit of what was asked for and is not in the text.
+    noun : str, default='unit'
+        What a unit is called.
 
     Examples
     --------
@@ -60,21 +62,22 @@ class Highlight:
     >>> step = Step({"sentence 2": {"x1": 0.3}}, 0.9, (0.5, 0.5), (0.1, 0.9))
     >>> narrative = Narrative(0, (0.5, 0.5), 0.0, (step,), "decision", ("bad", "good"), 20)
     >>> passages = (Passage("I went alone."), Passage(" "), Passage("It was fun!", 1, "sentence 2"))
-    >>> print(Highlight(narrative, passages, ()))
-    good 90 %, bad 10 %, from 1 of 20 units.
+    >>> print(Highlight(narrative, passages, noun="sentence"))
+    good 90 %, bad 10 %, from 1 of 20 sentences.
     I went alone. [1: It was fun!]
     """
 
     narrative: Narrative
     passages: tuple[Passage, ...]
     absent: tuple[tuple[int, str], ...] = ()
+    noun: str = "unit"
 
     @property
     def result(self) -> str:
         """The prediction, and from how many units, as a sentence."""
         narrative = self.narrative
         final = format_prediction(narrative.prediction, narrative.classes)
-        return f"{final}, from {narrative.n_used} of {narrative.n_units} units."
+        return f"{final}, from {narrative.n_used} of {counted(narrative.n_units, self.noun)}."
 
     @property
     def absence(self) -> str:

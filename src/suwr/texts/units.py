@@ -272,9 +272,6 @@ class TextUnits(TextDisplay, TransformerMixin, BaseEstimator):
     def _parts(self, text: str) -> list[str]:
         return [text[start:end] for start, end in self.spans(text)]
 
-    def _noun(self) -> str:
-        return self.unit if isinstance(self.unit, str) else "passage"
-
     def _unit_name(self, number: int) -> str:
         if not self.from_end:
             return f"{self._noun()} {number + 1}"
