@@ -7,6 +7,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
+import suwr
 from suwr import SUWRExplainer, TextUnits
 from suwr.exceptions import ModelOutputError
 from suwr.explainer.rows import TextRows, draw_texts
@@ -86,6 +87,11 @@ def test_unread_sentences_have_no_influence(explainer):
         assert np.array_equal(explainer.select([changed]), explainer.select([text]))
         assert np.array_equal(explainer.cost([changed]), explainer.cost([text]))
     assert n_poisoned > 20
+
+
+def test_audit_finds_no_leak(explainer):
+    report = suwr.audit(explainer.estimator_, explainer.features(TEXTS), random_state=0)
+    assert not report.leaks
 
 
 def test_attributions_are_functions_of_texts(explainer):
