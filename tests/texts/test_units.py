@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import get_tags
 
 from suwr import SUWRClassifier, TextUnits
 from suwr.exceptions import TableError
@@ -119,6 +120,12 @@ def test_cross_fitted_scores_are_those_of_models_of_other_texts():
     scores = TextScores().fit([texts[i] for i in others], labels[others])
     assert cross == scores.transform(["unique words"])[0] == scores.transform([""])[0]
     assert units.transform(texts)[0, 0] > cross
+
+
+def test_tags_say_that_rows_are_texts():
+    tags = get_tags(TextUnits())
+    assert tags.input_tags.string
+    assert not tags.input_tags.two_d_array
 
 
 def test_pandas_output():

@@ -269,6 +269,11 @@ class TextUnits(TextDisplay, TransformerMixin, BaseEstimator):
             found = make_splitter(self.unit)(text)
         return found[::-1] if self.from_end else found
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string, tags.input_tags.two_d_array = True, False
+        return tags
+
     def _parts(self, text: str) -> list[str]:
         return [text[start:end] for start, end in self.spans(text)]
 
