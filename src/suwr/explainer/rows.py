@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from suwr.data.tables import as_rows, column_names, is_frame, select_columns
+from suwr.data.units import Patches, resolve_units
 from suwr.explainer.sampling import N_NEIGHBOURS, concatenate_rows, draw_rows, nearest_rows
 from suwr.explanation import Explanation
 from suwr.texts import TextUnits
@@ -49,7 +50,12 @@ class TableRows:
 
     def draw(self, rows: Any, n: int, rng: np.random.RandomState) -> Any:
         """Draw rows; see `suwr.explainer.sampling`."""
-        return draw_rows(rows, n, rng)
+        if isinstance(self.groups, Patches):
+            return draw_rows(rows, n, rng, self.groups.tiles())
+        names = [str(name) for name in self.names or [f"x{i}" for i in range(rows.shape[1])]]
+        units = resolve_units(self.groups, None, names, "SUWRExplainer")
+        of_unit = None if units.single else units.membership.argmax(axis=0)
+        return draw_rows(rows, n, rng, of_unit)
 
     def concatenate(self, rows: Any, drawn: Any) -> Any:
         """Append drawn rows."""
