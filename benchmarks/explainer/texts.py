@@ -175,7 +175,7 @@ def page(results: list[dict[str, Any]]) -> str:
         "- *k in a row* is the model itself on the first or last k sentences; shorter texts cost "
         "what they have. The explainer pays for a sentence that does not exist. *Until the model "
         "is sure* also reads in a row, and queries the model after every sentence.",
-        "- The sparsity weight, the number of epochs and the vector of a sentence were chosen among "
+        "- The sparsity weight, the epochs and the vector of a sentence were chosen among "
         "eight settings that were scored on reviews of seed 0; certified stopping was added after "
         "them. The test texts of the other seeds overlap with these.",
         "",
