@@ -20,6 +20,7 @@ _EXPORTS = {
     "SUWRClassifier": "suwr.estimators.classifier",
     "SUWRExplainer": "suwr.explainer.explainer",
     "SUWRRegressor": "suwr.estimators.regressor",
+    "TextUnits": "suwr.texts.units",
     "TrainingConfig": "suwr.training.config",
     "engine": "suwr.scale.engine",
     "fit_partitions": "suwr.scale.training",
@@ -52,6 +53,7 @@ __all__ = [
     "SUWRClassifier",
     "SUWRExplainer",
     "SUWRRegressor",
+    "TextUnits",
     "TrainingConfig",
     "audit",
     "baselines",
@@ -86,6 +88,7 @@ if TYPE_CHECKING:
     from suwr.scale.engine import engine
     from suwr.scale.scoring import score_partitions
     from suwr.scale.training import fit_partitions
+    from suwr.texts.units import TextUnits
     from suwr.training.config import TrainingConfig
 
 

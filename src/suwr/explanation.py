@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.narration import ENDINGS, format_prediction, step_lines
-from suwr._utils.text import format_label, percent, printable
+from suwr._utils.text import counted, format_label, percent, printable
 from suwr.data.descriptions import NO_DESCRIPTION, TableDescription
 from suwr.given import Given
 from suwr.usage import usage_frame
@@ -292,7 +292,7 @@ class Explanation(Sequence[Narrative]):
         return isinstance(other, Explanation) and self._narratives == other._narratives
 
     def __repr__(self) -> str:
-        return f"Explanation of {len(self)} rows"
+        return f"Explanation of {counted(len(self), 'row')}"
 
     def _repr_html_(self) -> str:
         """Representation in notebooks."""

@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 
 import suwr
 from suwr.cli import app
+from suwr.cli.options import LOSSES
+from suwr.estimators.regression_target import REGRESSION_LOSSES
 
 FAST = ["--max-epochs", "8"]
 
@@ -111,9 +113,11 @@ def test_explain_writes_a_page(folder):
     assert not page_data(out)["hidden_values"]
     assert run(*words, "--row", 5, "--hidden-values").exit_code == 0
     assert page_data(out)["hidden_values"]
-    assert run(*words, "--row", 5, "--without-model", "--no-hidden-values").exit_code == 0
+    done = run(*words, "--row", 5, "--without-model", "--no-hidden-values")
+    assert done.exit_code == 0
     data = page_data(out)
     assert [row["label"] for row in data["rows"]] == [5]
+    assert "a page with 1 row" in " ".join(done.output.split())
     assert data["model"] is None
     assert "--target must be a column of data.csv" in one_line(run(*words[:-1], "nothing"))
 
@@ -148,12 +152,46 @@ def one_line(done):
         (["--target", "ill", "--out", "{}/x.suwr", "--max-steps", "0"], "'max_steps' parameter"),
         (["--target", "ill", "--out", "{}/x.suwr", "--sparsity-weight", "x"], "must be a number"),
         (["--target", "gap", "--out", "{}/x.suwr"], "missing values"),
+        (["--target", "age", "--out", "{}/x.suwr", "--loss", "hinge"], "--loss must be one of"),
+        (["--target", "age", "--out", "{}/x.suwr", "--quantile", "0.5"], "requires --loss"),
+        (["--target", "age", "--out", "{}/x.suwr", "--loss", "quantile"], "require each other"),
+        (
+            ["--target", "age", "--out", "{}/x.suwr", "--loss", "quantile", "--quantile", "2"],
+            "--quantile must be between 0 and 1. Got 2.",
+        ),
+        (
+            [
+                "--target",
+                "age",
+                "--out",
+                "{}/x.suwr",
+                "--loss",
+                "gamma",
+                "--task",
+                "classification",
+            ],
+            "--loss is for regression",
+        ),
     ],
 )
 def test_invalid_options_of_fit(folder, words, message):
     words = [w.format(folder) for w in words]
     assert message in one_line(run("fit", folder / "data.csv", *words))
     assert not (folder / "x.suwr").exists()
+
+
+def test_losses_of_regression(folder):
+    assert set(LOSSES) == set(REGRESSION_LOSSES)
+    few = pd.read_csv(folder / "data.csv").assign(visits=lambda f: f["age"] % 4)
+    few.drop(columns="price").to_csv(folder / "few.csv", index=False)
+    words = ["fit", folder / "few.csv", "--target", "visits", "--max-epochs", "2"]
+    # Four values would be classes without --loss.
+    done = run(*words, "--out", folder / "p.suwr", "--loss", "poisson")
+    assert "Trained a regression model" in done.output
+    assert suwr.load(folder / "p.suwr").loss == "poisson"
+    options = ["--loss", "quantile", "--quantile", "0.9"]
+    assert run(*words, "--out", folder / "q.suwr", *options).exit_code == 0
+    assert suwr.load(folder / "q.suwr").quantile == 0.9
 
 
 def test_invalid_files(folder):

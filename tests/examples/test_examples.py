@@ -19,6 +19,7 @@ EXAMPLES = {
     "panel": (["--quick"], "Prediction: "),
     "path": (["--quick", "--output", "out.png"], "wrote out.png"),
     "pipeline": (["--quick"], "Before anything is revealed"),
+    "texts": (["--quick", "--output", "out.html"], "wrote out.html"),
 }
 # Scripts that create committed files; parts of them are tested below and in tests/exact.
 GENERATORS = {"conjecture", "html_page", "plots"}

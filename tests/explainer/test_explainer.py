@@ -85,6 +85,18 @@ def test_percentages_of_the_comparison():
     assert found.text().endswith(expected)
 
 
+def test_columns_are_described(mixed):
+    X, model = mixed
+    columns = {"age": suwr.Column("Age", "years")}
+    options = SMALL | {"max_epochs": 1, "queries_per_row": 1, "sparsity_weight": 0.0}
+    explainer = SUWRExplainer(model, columns=columns, **options).fit(X[:60])
+    text = explainer.explain(X[:5]).text()
+    assert "Age is " in text
+    assert " years" in text
+    with pytest.raises(ValueError, match="'columns' parameter of SUWRClassifier"):
+        SUWRExplainer(model, columns={"nothing": {"label": "N"}}, **options).fit(X[:60])
+
+
 def test_columns_in_another_order(explainer, mixed):
     X, _ = mixed
     assert np.array_equal(explainer.model_output(X[X.columns[::-1]]), explainer.model_output(X))

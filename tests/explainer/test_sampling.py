@@ -5,6 +5,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
+import suwr
+from suwr.explainer.rows import TableRows
 from suwr.explainer.sampling import concatenate_rows, draw_rows, nearest_rows
 
 
@@ -50,3 +52,24 @@ def test_frames_keep_their_types(frame):
 def test_no_rows_are_drawn():
     X = np.arange(6.0).reshape(3, 2)
     assert draw_rows(X, 0, np.random.RandomState(0)).shape == (0, 2)
+
+
+def test_groups_are_exchanged_as_a_whole():
+    rng = np.random.RandomState(0)
+    codes = np.eye(3)[rng.randint(3, size=60)]
+    X = np.column_stack([rng.randn(60), codes, rng.randn(60)])
+    rows = TableRows({"colour": [1, 2, 3]})
+    rows.fit(X, np.zeros(60))
+    drawn = rows.draw(X, 300, np.random.RandomState(0))
+    assert (drawn[:, 1:4].sum(axis=1) == 1).all()
+    # Units are exchanged: there are rows that are not background rows.
+    assert len({tuple(row) for row in drawn} - {tuple(row) for row in X}) > 100
+    # Without groups, the rows of a one-hot encoding would not keep their sum.
+    assert not (draw_rows(X, 300, np.random.RandomState(0))[:, 1:4].sum(axis=1) == 1).all()
+
+
+def test_patches_are_exchanged_as_a_whole():
+    X = np.repeat(np.random.RandomState(0).randn(30, 4), 4, axis=1)
+    patches = suwr.Patches((4, 4), size=(1, 4), stride=(1, 4))
+    drawn = TableRows(patches).draw(X, 100, np.random.RandomState(0))
+    assert (np.ptp(drawn.reshape(100, 4, 4), axis=2) == 0).all()

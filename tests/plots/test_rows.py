@@ -105,7 +105,7 @@ def test_usage_by_true_class_with_similar_names(explanation):
     y = ["a long name of one kind", "a long name of another", "a long name of one kind"]
     ax = plot_usage(explanation[:3], y, max_units=2)
     heads = [t.get_text() for t in ax.get_xticklabels()]
-    assert [head.split("\n")[1] for head in heads] == ["3 rows", "1 rows", "2 rows"]
+    assert [head.split("\n")[1] for head in heads] == ["3 rows", "1 row", "2 rows"]
     assert list(cells(ax)) == ["texture", "radius"]
     with pytest.raises(ValueError, match=r"must have 5 entries, one per row. Got 1"):
         plot_usage(explanation, ["a"])

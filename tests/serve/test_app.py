@@ -12,6 +12,7 @@ from raw_cells import mixed_table
 import suwr
 from suwr.exceptions import MissingExtraError
 from suwr.serve import Limits, create_app
+from suwr.serve.messages import read_json
 from suwr.serve.service import Service
 
 pytest.importorskip("fastapi")
@@ -351,7 +352,9 @@ def test_page_health_and_documentation(client, grouped):
     paths = client.get("/openapi.json").json()["paths"]
     assert {"/next", "/predict", "/explain", "/healthz", "/metrics", "/"} <= set(paths)
     schema = paths["/next"]["post"]["requestBody"]["content"]["application/json"]["schema"]
-    assert set(schema["properties"]) == {"answers", "model", "unasked"}
+    assert set(schema["properties"]) == {
+        "answers", "known", "max_cost", "model", "unasked", "unavailable",
+    }  # fmt: skip
     assert page.headers["cache-control"] == "no-store"
 
 
@@ -359,3 +362,98 @@ def test_missing_extra_is_named(grouped, monkeypatch):
     monkeypatch.setitem(sys.modules, "fastapi", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'suwr\[serve\]'"):
         create_app(grouped[0])
+
+
+def ask_session(client, session, row, **options):
+    """Ask the service what a session in Python asks, and compare both after every answer."""
+    answers = {}
+    while True:
+        response = client.post("/next", json={"answers": answers, **options})
+        assert response.status_code == 200, response.text
+        state = response.json()
+        assert state["done"] == session.done
+        if session.done:
+            return state
+        asked = tuple(column["name"] for column in state["question"]["columns"])
+        assert asked == session.next_columns
+        assert state["question"]["stop_probability"] == session.stop_probability
+        values = {name: row[name] for name in asked}
+        session.observe(values)
+        answers |= values
+
+
+@pytest.mark.filterwarnings("ignore::suwr.exceptions.StartWarning")
+@pytest.mark.parametrize(
+    ("known", "unavailable", "max_cost"),
+    [
+        (["age"], [], None),
+        (["city", "age"], ["size"], None),
+        ([], ["where", "age"], None),
+        (["size"], [], 1),
+        ([], [], 2.0),
+        ([], [], 10**399),
+        (["age", "member", "size", "code", "city"], [], None),
+    ],
+)
+def test_sessions_with_known_values(client, grouped, rows, known, unavailable, max_cost):
+    model, _ = grouped
+    for row in rows[:6]:
+        values = {name: row[name] for name in known}
+        limit = None if max_cost is None else float(min(max_cost, 1e9))
+        session = model.acquire(known=values or None, unavailable=unavailable, max_cost=limit)
+        options = {"known": values, "unavailable": unavailable, "max_cost": max_cost}
+        state = ask_session(client, session, row, **options)
+        answer = state["answer"]
+        expected = session.narrative()
+        assert answer["ended"] == expected.ended
+        assert tuple(answer["probabilities"]) == expected.prediction
+        assert answer["narrative"].splitlines()[1:] == expected.text().splitlines()[1:]
+        receipt = suwr.Receipt.from_json(json.dumps(answer["receipt"]))
+        assert str(suwr.verify(receipt, model)).startswith("verified")
+        assert ("start_distance" in state) == bool(known)
+
+
+def test_starts_do_not_influence_other_sessions(grouped, rows):
+    service = Service(grouped[0])
+    given = service.read_next(
+        read_json(json.dumps({"known": {"age": 40}, "unavailable": ["size"]}).encode())
+    )
+    plain = service.read_next(read_json(b"{}"))
+    alone, together = service.replay([plain]), service.replay([given, plain])
+    assert alone[0].narrative == together[1].narrative
+    assert alone[0].next_columns == together[1].next_columns
+    assert together[1].start_distance is None
+    assert service.next(together[1]) == service.next(alone[0])
+    assert together[0].start_distance in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"known": [1]}, "known"),
+        ({"known": {MARKER: 1}}, MARKER),
+        ({"known": {"age": MARKER}}, "age"),
+        ({"known": {"age": 30}, "answers": {"age": 31}}, "age"),
+        ({"unavailable": "size"}, "unavailable"),
+        ({"unavailable": [{"size": 1}]}, "unavailable"),
+        ({"unavailable": ["code"]}, "unavailable"),
+        ({"known": {"age": 30}, "unavailable": ["age"]}, "unavailable"),
+        ({"max_cost": -1}, "max_cost"),
+        ({"max_cost": True}, "max_cost"),
+        ({"max_cost": "2"}, "max_cost"),
+        ({"max_cost": float("nan")}, "max_cost"),
+    ],
+)
+def test_wrong_starts(client, body, field):
+    found = error(client.post("/next", content=json.dumps(body)), 422)
+    assert found["field"] == field
+    if field != MARKER:
+        assert MARKER not in json.dumps(found)
+
+
+@pytest.mark.filterwarnings("ignore::suwr.exceptions.CertificationWarning")
+def test_certified_models_refuse_starts(grouped):
+    client = Client(create_app(grouped[0].certify(mixed_table(160)[0], level=0.3)))
+    for field, value in (("known", {"age": 30}), ("unavailable", ["size"]), ("max_cost", 2)):
+        assert error(client.post("/next", json={field: value}), 422)["field"] == field
+    assert client.post("/next", json={"known": {}, "unavailable": []}).status_code == 200

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 __all__ = [
-    "check_unicode", "format_label", "format_number", "format_value", "percent", "plain_repr",
-    "printable",
+    "check_unicode", "counted", "format_label", "format_number", "format_value", "percent",
+    "plain_repr", "printable",
 ]  # fmt: skip
 
 # Control characters, bidirectional controls, invisible characters and lone surrogates; format.js of
@@ -88,6 +88,17 @@ def check_unicode(values: Iterable[Any], what: str) -> None:
                     f"{what} must be valid Unicode. Got {value[:80]!r} instead, with a lone "
                     "surrogate."
                 ) from None
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number with a noun that has a regular plural.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(12, "row")
+    ('1 row', '12 rows')
+    """
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def percent(p: float) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
+from suwr._utils.text import counted
 from suwr.cli.columns import column_notes, identifier_columns
 from suwr.cli.options import CsvFormat, missing_column
 from suwr.cli.tables import read_frame
@@ -83,7 +84,8 @@ def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) ->
     terminal = Terminal()
     used = model.select(sample).sum(axis=1).mean()
     terminal.print(
-        f"Trained a {task} model on {len(X)} rows and {sample.shape[1]} columns; "
+        f"Trained a {task} model on {counted(len(X), 'row')} and "
+        f"{counted(sample.shape[1], 'column')}; "
         f"it selects {used:.1f} columns per row on average."
     )
     if test is not None:

@@ -13,6 +13,7 @@ from suwr.cli.options import (
     CsvFormat,
     check_column,
     check_table,
+    parse_loss,
     parse_number,
     parse_pairs,
     parse_sparsity_weight,
@@ -35,6 +36,18 @@ def fit(
     target: Annotated[str, typer.Option(help="Column to predict.")],
     out: Annotated[Path, typer.Option(help="Model file to write.")],
     task: Annotated[str, typer.Option(help="'classification', 'regression' or 'auto'.")] = "auto",
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            help="Loss of a regression: 'squared_error', 'absolute_error', 'quantile', 'poisson' "
+            "or 'gamma'. Implies --task regression.",
+            show_default="squared_error",
+        ),
+    ] = None,
+    quantile: Annotated[
+        float | None,
+        typer.Option(help="The quantile of --loss quantile, between 0 and 1.", show_default=False),
+    ] = None,
     sparsity_weight: Annotated[
         str,
         typer.Option(
@@ -127,6 +140,9 @@ def fit(
         "random_state": seed,
     }
     task = parse_task(task)
+    of_loss = parse_loss(task, loss, quantile)
+    if of_loss:
+        task, params = "regression", params | of_loss
     from suwr.cli.fit import FitInput, fit_table
 
     source = FitInput(

@@ -25,6 +25,7 @@ from suwr.cli.arguments import (
     Sep,
     report_errors,
 )  # fmt: skip
+from suwr.cli.certify import certify
 from suwr.cli.fit_command import fit
 from suwr.cli.form import form
 from suwr.cli.options import (
@@ -77,6 +78,7 @@ def demo(
 app.command()(fit)
 app.command()(serve)
 app.command()(form)
+app.command()(certify)
 
 
 @app.command()

@@ -16,15 +16,17 @@ from suwr._utils.text import printable
 from suwr.exceptions import ModelFileError, TableError
 
 __all__ = [
-    "PARQUET", "SEPARATORS", "CsvFormat", "check_column", "check_model", "check_table",
+    "LOSSES", "PARQUET", "SEPARATORS", "CsvFormat", "check_column", "check_model", "check_table",
     "check_table_path", "encoding_error", "missing_column",
-    "parse_number", "parse_pairs", "parse_sparsity_weight", "parse_task",
+    "parse_loss", "parse_number", "parse_pairs", "parse_sparsity_weight", "parse_task",
     "read_columns",
 ]  # fmt: skip
 
 #: Suffixes of text tables with the default separator of their columns.
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PARQUET = (".parquet", ".pq")
+#: Values of --loss: those of `SUWRRegressor`, without the import of torch.
+LOSSES = ("squared_error", "absolute_error", "quantile", "poisson", "gamma")
 # Separators that a file may have instead of the expected one.
 _OTHER_SEPARATORS = (";", "\t", "|", ",")
 _SHOWN_COLUMNS = 12
@@ -156,6 +158,31 @@ def parse_task(text: str) -> str:
     if text not in ("auto", "classification", "regression"):
         raise ValueError(f"--task must be 'auto', 'classification' or 'regression'. Got {text!r}.")
     return text
+
+
+def parse_loss(task: str, loss: str | None, quantile: float | None) -> dict[str, Any]:
+    """Return the parameters of `SUWRRegressor` that state the loss; empty without --loss.
+
+    Parameters
+    ----------
+    task : str
+        The value of --task.
+    loss, quantile : str and float, or None
+        The values of --loss and --quantile.
+    """
+    if loss is None:
+        if quantile is not None:
+            raise ValueError("--quantile requires --loss quantile.")
+        return {}
+    if loss not in LOSSES:
+        raise ValueError(f"--loss must be one of {', '.join(map(repr, LOSSES))}. Got {loss!r}.")
+    if task == "classification":
+        raise ValueError("--loss is for regression: omit it, or --task classification.")
+    if (loss == "quantile") != (quantile is not None):
+        raise ValueError("--loss quantile and --quantile require each other.")
+    if quantile is not None and not 0 < quantile < 1:
+        raise ValueError(f"--quantile must be between 0 and 1. Got {quantile:g}.")
+    return {"loss": loss, "quantile": quantile}
 
 
 def parse_pairs(texts: Sequence[str]) -> list[tuple[str, str]]:

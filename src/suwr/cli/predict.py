@@ -10,7 +10,7 @@ import numpy as np
 
 from suwr._utils.files import write_atomic
 from suwr._utils.optional import require
-from suwr._utils.text import printable
+from suwr._utils.text import counted, printable
 from suwr.cli.options import CsvFormat, missing_column
 from suwr.cli.score import evaluate_table
 from suwr.cli.tables import model_columns, read_frame, write_frame
@@ -127,7 +127,7 @@ def explain_rows(
         terminal.print(explanation.text(context=options.context))
     if json is not None:
         write_atomic(json, explanation.to_json().encode())
-        terminal.print_written(json, f"{len(explanation)} narratives")
+        terminal.print_written(json, counted(len(explanation), "narrative"))
     if html is not None:
         y = None
         if options.target is not None:
@@ -141,4 +141,4 @@ def explain_rows(
             hidden_values=options.hidden_values,
             context=options.context,
         )
-        terminal.print_written(html, f"a page with {len(explanation)} rows")
+        terminal.print_written(html, f"a page with {counted(len(explanation), 'row')}")

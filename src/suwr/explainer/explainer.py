@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from suwr._utils.progress import progress_bars
 from suwr._utils.validation import Interval, Options, check_parameters
-from suwr.data.tables import as_rows, column_names, is_frame, select_columns, take_rows
 from suwr.data.units import Patches, Units
 from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.classifier import SUWRClassifier
@@ -24,18 +23,15 @@ from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.sequential import PolicyKind
 from suwr.exceptions import StochasticModelWarning, TableError
 from suwr.explainer.fidelity import Attribution, Fidelity, measure_fidelity
-from suwr.explainer.outputs import OUTPUTS, ModelOutputs, QueryCost
-from suwr.explainer.sampling import concatenate_rows, draw_rows
+from suwr.explainer.outputs import OUTPUTS, ModelOutputs, QueryCost, examine_model
+from suwr.explainer.rows import TableRows, TextRows
 from suwr.explanation import Explanation
 from suwr.model_narrative import ModelNarrative
+from suwr.texts import TextUnits
 from suwr.training.config import TrainingConfig
 
 __all__ = ["SUWRExplainer"]
 
-# Rows that are queried twice, to time the model and to compare its outputs.
-N_REPEATED = 50
-# Relative difference of repeated outputs above which a model counts as stochastic.
-REPEAT_TOLERANCE = 1e-6
 # Expected duration in seconds from which `fit` warns even if it is silent.
 LONG_DURATION = 60.0
 # Rows from which drawing more has not helped; see benchmarks/explainer.
@@ -74,7 +70,10 @@ class SUWRExplainer(BaseEstimator):
         Rows per call of the model.
     sparsity_weight : float, 'auto' or tuple of two floats, default='auto'
         λ, as in `SUWRClassifier`. 'auto' is 1 % of the loss of the best constant prediction.
-    max_steps, groups, costs, hidden_size, device
+    groups : Patches, TextUnits, mapping, sequence of sequences, or None, default=None
+        As in `SUWRClassifier`. With `TextUnits`, rows are texts: the model takes a list of str, and
+        the policy reveals sentences, spans or words.
+    max_steps, costs, hidden_size, columns, device
         As in `SUWRClassifier`.
     max_epochs : int or 'auto', default='auto'
         Epochs of the policy phase; 'auto' is 40.
@@ -133,11 +132,12 @@ class SUWRExplainer(BaseEstimator):
         query_size: int = 1024,
         sparsity_weight: float | Literal["auto"] | tuple[float, float] = "auto",
         max_steps: int | None = None,
-        groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
+        groups: Patches | TextUnits | Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
         costs: Mapping[str, float] | ArrayLike | None = None,
         hidden_size: int = 128,
         max_epochs: int | Literal["auto"] = "auto",
         training: TrainingConfig | Mapping[str, Any] | None = None,
+        columns: Mapping[str, Any] | None = None,
         device: str = "auto",
         random_state: Any = None,
         verbose: int | None = None,
@@ -154,6 +154,7 @@ class SUWRExplainer(BaseEstimator):
         self.hidden_size = hidden_size
         self.max_epochs = max_epochs
         self.training = training
+        self.columns = columns
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -163,7 +164,7 @@ class SUWRExplainer(BaseEstimator):
 
         Parameters
         ----------
-        X_background : array or data frame of shape (n, d)
+        X_background : array or data frame of shape (n, d), or texts
             Rows of the kind that will be explained, such as the training rows of the model. No
             labels are needed.
         y : None
@@ -176,67 +177,52 @@ class SUWRExplainer(BaseEstimator):
         name = type(self).__name__
         check_parameters(name, self._parameter_constraints, self.get_params(deep=False))
         outputs = ModelOutputs(self.model, self.output, self.classes, name)
-        rows = as_rows(X_background)
+        groups = self.groups
+        source = TextRows(groups) if isinstance(groups, TextUnits) else TableRows(groups)
+        rows = source.read(X_background)
         if len(rows) < 2:
             raise TableError(f"'X_background' must have at least 2 rows. Got {len(rows)} instead.")
         rng = check_random_state(self.random_state)
-        cautions = []
-        caution, cost = self._examine(outputs, rows)
+        caution, cost = examine_model(outputs, rows, (self.queries_per_row - 1) * len(rows))
         if caution is not None:
-            cautions.append(caution)
             warnings.warn(caution, StochasticModelWarning, stacklevel=2)
         left = max(0, self.queries_per_row * len(rows) - len(rows) - outputs.n_queries)
-        drawn = draw_rows(rows, min(left, max(0, MAX_ROWS - len(rows))), rng)
-        rows = concatenate_rows(rows, drawn)
-        found = self._query(outputs, rows, cost)
-        estimator = self._make_estimator(outputs, rng)
+        n_drawn = min(left, max(0, MAX_ROWS - len(rows)))
+        n, size = len(rows) + n_drawn, int(self.query_size)
+        self._announce(cost, n)
+        with progress_bars(["queries"], verbose=self.verbose, total=n, unit="row") as (bar,):
+            found = outputs(rows, size, bar)
+            source.fit(rows, found)
+            if n_drawn:
+                drawn = source.draw(rows, n_drawn, rng)
+                found = np.concatenate([found, outputs(drawn, size, bar)])
+                rows = source.concatenate(rows, drawn)
+        features = source.features(rows)
+        estimator = self._make_estimator(outputs, source.groups, rng)
         if isinstance(estimator, SUWRClassifier):
-            estimator.fit(rows, found, classes=outputs.classes)
+            estimator.fit(features, found, classes=outputs.classes)
         else:
-            estimator.fit(rows, found)
+            estimator.fit(features, found)
         self.estimator_, self.queries_, self.outputs_ = estimator, rows, found
+        self._source = source
         self.n_queries_, self.n_calls_ = outputs.n_queries, outputs.n_calls
-        self.cautions_ = cautions
+        self.cautions_ = [] if caution is None else [caution]
         self.n_features_in_ = estimator.n_features_in_
         if hasattr(estimator, "feature_names_in_"):
             self.feature_names_in_ = estimator.feature_names_in_
         return self
 
-    def _examine(self, outputs: ModelOutputs, rows: Any) -> tuple[str | None, QueryCost]:
-        """Query some rows twice: is the model deterministic, and how long does it take?"""
-        spare = ((self.queries_per_row - 1) * len(rows) - 1) // 2
-        sample = take_rows(rows, np.arange(max(1, min(N_REPEATED, spare))) % len(rows))
-        _, of_one = outputs.timed(take_rows(rows, np.arange(1)))
-        first, _ = outputs.timed(sample)
-        second, of_many = outputs.timed(sample)
-        difference = float(abs(first - second).max())
-        caution = None
-        if difference > REPEAT_TOLERANCE * max(1.0, float(abs(first).max())):
-            caution = (
-                "The model is stochastic: repeated queries of the same rows differ by up to "
-                f"{difference:.3g}. The explainer learns its mean output; single outputs cannot be "
-                "predicted from any features."
-            )
-        return caution, QueryCost(of_one, of_many, len(sample))
-
-    def _query(self, outputs: ModelOutputs, rows: Any, cost: QueryCost) -> NDArray[np.float64]:
-        """Query all rows, after a statement of what it will cost."""
-        n, size = len(rows), int(self.query_size)
-        seconds = cost.seconds(n, size)
-        message = (
-            f"Querying the model on {n:,} rows in {-(-n // size):,} calls takes about "
-            f"{_duration(seconds)}"
-        )
+    def _announce(self, cost: QueryCost, n: int) -> None:
+        """State what the queries will cost."""
+        message = cost.statement(n, int(self.query_size))
         if self.verbose:
             print(f"{message}.", file=sys.stderr, flush=True)
-        elif seconds >= LONG_DURATION:
+        elif cost.seconds(n, int(self.query_size)) >= LONG_DURATION:
             hint = "Reduce 'queries_per_row' or 'X_background' to shorten it"
             warnings.warn(f"{message}. {hint}.", UserWarning, stacklevel=3)
-        with progress_bars(["queries"], verbose=self.verbose, total=n, unit="row") as (bar,):
-            return outputs(rows, size, bar)
 
     def _make_estimator(
-        self, outputs: ModelOutputs, rng: np.random.RandomState
+        self, outputs: ModelOutputs, groups: Any, rng: np.random.RandomState
     ) -> SUWRClassifier | SUWRRegressor:
         training = self.training
         if not isinstance(training, TrainingConfig):
@@ -245,11 +231,12 @@ class SUWRExplainer(BaseEstimator):
         return kind(
             sparsity_weight=self.sparsity_weight,
             max_steps=self.max_steps,
-            groups=self.groups,
+            groups=groups,
             costs=self.costs,
             hidden_size=self.hidden_size,
             max_epochs=DEFAULT_EPOCHS if self.max_epochs == "auto" else self.max_epochs,
             training=training,
+            columns=self.columns,
             device=self.device,
             random_state=int(rng.randint(np.iinfo(np.int32).max)),
             verbose=self.verbose,
@@ -270,11 +257,7 @@ class SUWRExplainer(BaseEstimator):
         check_is_fitted(self, "estimator_")
         outputs = ModelOutputs(self.model, self.output, self.classes, type(self).__name__)
         outputs.expect(self.estimator_._n_outputs())
-        rows = as_rows(X)
-        names = column_names(self.queries_)
-        if is_frame(rows) and names is not None and set(column_names(rows) or ()) == set(names):
-            rows = select_columns(rows, names)
-        return outputs(rows, int(self.query_size))
+        return outputs(self._source.read(X), int(self.query_size))
 
     def explain(
         self,
@@ -300,7 +283,9 @@ class SUWRExplainer(BaseEstimator):
         Explanation
         """
         check_is_fitted(self, "estimator_")
-        explanation = self.estimator_.explain(X, policy=policy, random_state=random_state)
+        features = self.features(X)
+        explanation = self.estimator_.explain(features, policy=policy, random_state=random_state)
+        explanation = self._source.narrate(explanation, X)
         if not query:
             return explanation
         found = self.model_output(X).reshape(len(explanation), -1)
@@ -341,7 +326,28 @@ class SUWRExplainer(BaseEstimator):
         check_is_fitted(self, "estimator_")
         return measure_fidelity(self, X, compare, max_features, evaluator)
 
+    def features(self, X: Any) -> Any:
+        """Return the table that the policy reads, whose columns `select` masks.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d), or texts
+            Rows of a table are returned as they are; texts become rows of units.
+        """
+        check_is_fitted(self, "estimator_")
+        if isinstance(self._source, TextRows):
+            return self._source.features(self._source.read(X))
+        return X
+
     # Methods of the estimator.
+
+    @property
+    def text_units_(self) -> TextUnits:
+        """The fitted units of texts, for `TextUnits.highlight` and `TextUnits.to_html`."""
+        check_is_fitted(self, "estimator_")
+        if not isinstance(self._source, TextRows):
+            raise AttributeError("The rows of this explainer are not texts.")
+        return self._source.units
 
     @property
     def units_(self) -> Units:
@@ -358,40 +364,31 @@ class SUWRExplainer(BaseEstimator):
     ) -> NDArray[np.bool_]:
         """Select the columns of each row; the model is not queried. See `SUWRClassifier.select`."""
         check_is_fitted(self, "estimator_")
-        return self.estimator_.select(X, policy=policy, random_state=random_state)
+        return self.estimator_.select(self.features(X), policy=policy, random_state=random_state)
 
     def mask_probability(
         self, X: Any, masks: ArrayLike, *, policy: PolicyKind = "greedy"
     ) -> NDArray[np.float64]:
         """Return ζ(h | x). See `SUWRClassifier.mask_probability`."""
         check_is_fitted(self, "estimator_")
-        return self.estimator_.mask_probability(X, masks, policy=policy)
+        return self.estimator_.mask_probability(self.features(X), masks, policy=policy)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the model's class or value from the selected features alone."""
         check_is_fitted(self, "estimator_")
-        return self.estimator_.predict(X)
+        return self.estimator_.predict(self.features(X))
 
     def predict_masked(self, X: Any, masks: ArrayLike) -> NDArray[np.float64]:
         """Predict the model's output from given features. See `SUWRClassifier.predict_masked`."""
         check_is_fitted(self, "estimator_")
-        return self.estimator_.predict_masked(X, masks)
+        return self.estimator_.predict_masked(self.features(X), masks)
 
     def cost(self, X: Any) -> NDArray[np.float64]:
         """Return ‖h‖ of each row. See `SUWRClassifier.cost`."""
         check_is_fitted(self, "estimator_")
-        return self.estimator_.cost(X)
+        return self.estimator_.cost(self.features(X))
 
     def acquire(self) -> Acquisition:
         """Request the features of a new row one at a time. See `SUWRClassifier.acquire`."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.acquire()
-
-
-def _duration(seconds: float) -> str:
-    """Format an expected duration."""
-    if seconds < 1:
-        return "less than a second"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

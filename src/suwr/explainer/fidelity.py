@@ -179,21 +179,21 @@ def measure_fidelity(
 ) -> Fidelity:
     """Measure the fidelity of an explainer; see `SUWRExplainer.fidelity`."""
     model = explainer.estimator_
-    outputs = explainer.model_output(X)
+    outputs, rows = explainer.model_output(X), explainer.features(X)
     if max_features is not None:
         check_integer(max_features, "max_features", "fidelity", 1)
-    masks, costs, point = _own_masks(model, X)
-    own = [model.predict_masked(X, mask) for mask in masks]
+    masks, costs, point = _own_masks(model, rows)
+    own = [model.predict_masked(rows, mask) for mask in masks]
     curves = {OWN: fidelity_curve(outputs, costs, own)}
     named = _attributions(explainer, compare)
     if named or evaluator is not None:
         evaluator = train_evaluator(explainer) if evaluator is None else evaluator
-        seen = [evaluator.predict_masked(X, mask) for mask in masks]
+        seen = [evaluator.predict_masked(rows, mask) for mask in masks]
         curves[EVALUATED] = fidelity_curve(outputs, costs, seen)
         most = max_features or max(1, model.max_steps_)
         for name, attribution in named.items():
             chosen, paid = _ranked_masks(attribution(X), model.units_, most)
-            found = [evaluator.predict_masked(X, mask) for mask in chosen]
+            found = [evaluator.predict_masked(rows, mask) for mask in chosen]
             curves[name] = fidelity_curve(outputs, paid, found)
     return Fidelity(curves, len(outputs), len(model.units_), outputs.ndim == 1, point)
 
@@ -205,7 +205,7 @@ def train_evaluator(
     model = explainer.estimator_
     options: dict[str, Any] = {
         "mask_sizes": "uniform",
-        "groups": explainer.groups,
+        "groups": model.groups,
         "costs": explainer.costs,
         "hidden_size": explainer.hidden_size,
         "max_epochs": max_epochs,
@@ -213,9 +213,10 @@ def train_evaluator(
         "random_state": model.random_state,
         "verbose": explainer.verbose,
     }
+    rows = explainer.features(explainer.queries_)
     if explainer.outputs_.ndim == 1:
-        return EVALXRegressor(**options).fit(explainer.queries_, explainer.outputs_)
-    return EVALXClassifier(**options).fit(explainer.queries_, explainer.outputs_)
+        return EVALXRegressor(**options).fit(rows, explainer.outputs_)
+    return EVALXClassifier(**options).fit(rows, explainer.outputs_)
 
 
 def _attributions(

@@ -18,13 +18,17 @@ from suwr.data.tables import is_frame, take_rows
 from suwr.exceptions import ModelOutputError
 from suwr.explainer.boosting import booster_query
 
-__all__ = ["OUTPUTS", "ModelOutputs", "QueryCost"]
+__all__ = ["OUTPUTS", "ModelOutputs", "QueryCost", "examine_model"]
 
 #: Values of the ``output`` parameter.
 OUTPUTS = ("auto", "probability", "logit", "value")
 
 # Largest deviation of the sum of probabilities from 1.
 SUM_TOLERANCE = 1e-3
+# Rows that are queried twice, to time the model and to compare its outputs.
+N_REPEATED = 50
+# Relative difference of repeated outputs above which a model counts as stochastic.
+REPEAT_TOLERANCE = 1e-6
 
 
 class QueryCost:
@@ -44,6 +48,18 @@ class QueryCost:
     def seconds(self, n_rows: int, batch_size: int) -> float:
         """Expected seconds of queries on ``n_rows`` rows, in calls of ``batch_size`` rows."""
         return -(-n_rows // batch_size) * self.per_call + n_rows * self.per_row
+
+    def statement(self, n_rows: int, batch_size: int) -> str:
+        """State what queries will cost.
+
+        Examples
+        --------
+        >>> QueryCost(0.5, 0.5, 10).statement(2000, 1000)
+        'Querying the model on 2,000 rows in 2 calls takes about 1 s'
+        """
+        n_calls = -(-n_rows // batch_size)
+        duration = _duration(self.seconds(n_rows, batch_size))
+        return f"Querying the model on {n_rows:,} rows in {n_calls:,} calls takes about {duration}"
 
 
 class ModelOutputs:
@@ -120,7 +136,8 @@ class ModelOutputs:
 
     def _query(self, rows: Any) -> NDArray[np.float64]:
         try:
-            raw = self._call(rows)
+            # Texts are passed as a list of str.
+            raw = self._call(rows.tolist() if np.ndim(rows) == 1 else rows)
         except Exception as error:
             raise ModelOutputError(
                 f"The model failed on {len(rows)} rows after {self.n_queries:,} successful "
@@ -266,3 +283,44 @@ def _torch_function(module: torch.nn.Module) -> Callable[[Any], Any]:
             module.train(was_training)
 
     return query
+
+
+def examine_model(outputs: ModelOutputs, rows: Any, spare: int) -> tuple[str | None, QueryCost]:
+    """Query some rows twice: is the model deterministic, and how long does it take?
+
+    Parameters
+    ----------
+    outputs : ModelOutputs
+    rows : data frame or array
+    spare : int
+        Queries that may be spent on it; at least 3 are.
+
+    Returns
+    -------
+    caution : str or None
+        Stated if repeated outputs differ.
+    cost : QueryCost
+    """
+    n = max(1, min(N_REPEATED, (spare - 1) // 2))
+    sample = take_rows(rows, np.arange(n) % len(rows))
+    _, of_one = outputs.timed(take_rows(rows, np.arange(1)))
+    first, _ = outputs.timed(sample)
+    second, of_many = outputs.timed(sample)
+    difference = float(abs(first - second).max())
+    caution = None
+    if difference > REPEAT_TOLERANCE * max(1.0, float(abs(first).max())):
+        caution = (
+            "The model is stochastic: repeated queries of the same rows differ by up to "
+            f"{difference:.3g}. The explainer learns its mean output; single outputs cannot be "
+            "predicted from any features."
+        )
+    return caution, QueryCost(of_one, of_many, len(sample))
+
+
+def _duration(seconds: float) -> str:
+    """Format an expected duration."""
+    if seconds < 1:
+        return "less than a second"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -2,8 +2,9 @@
 
 A model can be queried on rows for which there are no labels. Rows must resemble the data, because
 the predictor learns the expected output given the revealed values under the distribution of the
-rows that it is trained on. A drawn row is a background row in which about half of the columns are
-replaced by those of one of its nearest neighbours: every cell is a value of its column, dependences
+rows that it is trained on. A drawn row is a background row in which about half of the units are
+replaced by those of one of its nearest neighbours: every cell is a value of its column, the columns
+of a group (such as the columns of a one-hot encoding) are replaced together, other dependences
 between columns are kept approximately, and columns of every type are treated alike.
 """
 
@@ -23,7 +24,7 @@ __all__ = ["concatenate_rows", "draw_rows", "nearest_rows"]
 
 # Neighbours among which the second row is drawn.
 N_NEIGHBOURS = 10
-# Probability that a column is taken from the neighbour.
+# Probability that a unit is taken from the neighbour.
 EXCHANGE = 0.5
 # Rows among which neighbours are searched, which bounds the time of the search.
 MAX_CANDIDATES = 20_000
@@ -56,8 +57,10 @@ def nearest_rows(X: Any, n_neighbours: int, rng: np.random.RandomState) -> NDArr
     return found[:, 1:] if n > 1 else found
 
 
-def draw_rows(X: Any, n: int, rng: np.random.RandomState) -> Any:
-    """Draw rows that recombine the columns of a background row and of one of its neighbours.
+def draw_rows(
+    X: Any, n: int, rng: np.random.RandomState, unit_of: NDArray[np.intp] | None = None
+) -> Any:
+    """Draw rows that recombine the units of a background row and of one of its neighbours.
 
     Parameters
     ----------
@@ -65,6 +68,8 @@ def draw_rows(X: Any, n: int, rng: np.random.RandomState) -> Any:
     n : int
         Rows to draw; background rows are used equally often.
     rng : RandomState
+    unit_of : ndarray of int, shape (d,), optional
+        Number of the unit of each column; by default, every column is one.
 
     Returns
     -------
@@ -82,7 +87,9 @@ def draw_rows(X: Any, n: int, rng: np.random.RandomState) -> Any:
     repeats = [rng.permutation(n_rows) for _ in range(-(-n // n_rows))]
     base = np.concatenate(repeats)[:n] if n else np.zeros(0, dtype=np.intp)
     other = neighbours[base, rng.randint(neighbours.shape[1], size=n)]
-    exchanged = rng.random_sample((n, n_columns)) < EXCHANGE
+    units = np.arange(n_columns) if unit_of is None else unit_of
+    n_units = int(units.max(initial=-1)) + 1
+    exchanged = (rng.random_sample((n, n_units)) < EXCHANGE)[:, units]
     return gather_rows(X, np.where(exchanged, other[:, None], base[:, None]))
 
 

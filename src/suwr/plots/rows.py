@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suwr._utils.optional import require
+from suwr._utils.text import counted
 from suwr.plots._style import (
     BLUE,
     COLOURS,
@@ -338,7 +339,7 @@ def _columns(explanation: Explanation, y: ArrayLike | None) -> list[tuple[str, l
     labels = None if y is None else np.asarray(y).tolist()
     if labels is None and classes is not None:
         labels = [narrative.label for narrative in explanation]
-    columns = [(f"all\n{len(explanation)} rows", list(range(len(explanation))))]
+    columns = [(f"all\n{counted(len(explanation), 'row')}", list(range(len(explanation))))]
     if labels is None:
         return columns
     if len(labels) != len(explanation):
@@ -350,5 +351,5 @@ def _columns(explanation: Explanation, y: ArrayLike | None) -> list[tuple[str, l
     known = [c for c in classes or () if c in present]
     for label in known + sorted(present - set(known), key=str):
         rows = [i for i, value in enumerate(labels) if value == label]
-        columns.append((f"{plain(label, 14)}\n{len(rows)} rows", rows))
+        columns.append((f"{plain(label, 14)}\n{counted(len(rows), 'row')}", rows))
     return columns

@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
-from suwr._utils.text import format_number, percent, printable
+from suwr._utils.text import counted, format_number, percent, printable
 
 if TYPE_CHECKING:
     from suwr.explanation import Explanation, Narrative, Prediction
@@ -66,7 +66,8 @@ def explanation_html(explanation: Explanation) -> str:
         for narrative in shown
     ]
     if len(explanation) > len(shown):
-        parts.append(f'<p class="suwr-soft">… and {len(explanation) - len(shown)} more rows.</p>')
+        more = counted(len(explanation) - len(shown), "more row")
+        parts.append(f'<p class="suwr-soft">… and {more}.</p>')
     return _page("".join(parts))
 
 

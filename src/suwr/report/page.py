@@ -21,7 +21,9 @@ from suwr.report.source import Layout, PageModel
 if TYPE_CHECKING:
     from suwr.explanation import Explanation, Narrative
 
-__all__ = ["MAX_WEIGHT_BYTES", "derive_layout", "page_data", "page_html"]
+__all__ = [
+    "MAX_WEIGHT_BYTES", "asset", "content_hash", "derive_layout", "page_data", "page_html",
+]  # fmt: skip
 
 FORMAT = 3
 # With model='auto', larger models are not embedded, so that a page can be sent by mail.
@@ -277,25 +279,26 @@ def _choose_model(
 
 
 def _assemble(title: str, data: dict[str, Any]) -> str:
-    style = "".join(_asset(name) for name in STYLES)
-    script = '"use strict";\n(() => {\n' + "".join(_asset(name) for name in SCRIPTS) + "})();\n"
+    style = "".join(asset(name) for name in STYLES)
+    script = '"use strict";\n(() => {\n' + "".join(asset(name) for name in SCRIPTS) + "})();\n"
     parts = {
         "title": html.escape(title),
         "style": style,
-        "style_hash": _hash(style),
+        "style_hash": content_hash(style),
         "script": script,
-        "script_hash": _hash(script),
+        "script_hash": content_hash(script),
         "data": _json_in_html(data),
     }
     # A single pass, so that placeholders inside the data are not substituted.
-    return re.sub(r"\{\{(\w+)\}\}", lambda m: parts[m[1]], _asset("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda m: parts[m[1]], asset("page.html"))
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return the text of a file of `suwr.report.assets`."""
     return (files("suwr.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _hash(text: str) -> str:
+def content_hash(text: str) -> str:
     """Return the hash by which the content security policy allows a script or style."""
     digest = hashlib.sha256(text.encode()).digest()
     return "sha256-" + base64.b64encode(digest).decode()

@@ -67,6 +67,23 @@ OPERATIONS: dict[str, dict[str, Any]] = {
                 "additionalProperties": True,
                 "description": "Values by column; null is a missing value.",
             },
+            "known": {
+                "type": "object",
+                "additionalProperties": True,
+                "description": "Values by column that are known in advance: they cost nothing, "
+                "and the model reads them before its first question. Send the same in every "
+                "request of a session.",
+            },
+            "unavailable": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Units that cannot be had: the model does not ask for them.",
+            },
+            "max_cost": {
+                "type": "number",
+                "minimum": 0,
+                "description": "Largest total cost of the questions.",
+            },
             "unasked": {
                 "type": "string",
                 "enum": ["error", "drop"],

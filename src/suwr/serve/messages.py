@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr.data.parsing import InvalidCell
+from suwr.data.parsing import INVALID, InvalidCell
+from suwr.data.questions import Question
 from suwr.data.tables import Table
 from suwr.exceptions import TableError
+from suwr.given import Given
 
-__all__ = ["RequestError", "check_fields", "parse_rows", "read_json", "read_rows"]
+__all__ = ["RequestError", "check_fields", "parse_rows", "read_given", "read_json", "read_rows"]
 
 # Integers of more digits are kept as text: converting them takes quadratic time.
 MAX_DIGITS = 400
@@ -85,6 +87,50 @@ def check_fields(content: Any, what: str, allowed: set[str] | None = None) -> Fi
             unknown[0],
         )
     return content
+
+
+def read_given(model: Any, questions: Mapping[str, Question], request: Fields) -> Given:
+    """Read the fields 'known', 'unavailable' and 'max_cost' of a request.
+
+    Parameters
+    ----------
+    model : SUWRClassifier or SUWRRegressor
+    questions : mapping
+        The question of each column.
+    request : Fields
+    """
+    known = check_fields(request.get("known", Fields([])), "known")
+    unavailable = request.get("unavailable", [])
+    max_cost = request.get("max_cost")
+    codes = dict(zip(model.encoder_.names, model.encoder_.codes, strict=True))
+    for name, value in known.items():
+        if name not in questions:
+            raise RequestError(f"The model has no column {name[:80]!r}.", name[:80])
+        if codes[name].parse(value) is INVALID:
+            expected = questions[name].expected
+            raise RequestError(f"The value of {name!r} must be {expected}, or null.", name)
+    if not isinstance(unavailable, list) or not all(isinstance(u, str) for u in unavailable):
+        raise RequestError("'unavailable' must be a list of units.", "unavailable")
+    for unit in unavailable:
+        if unit not in model.units_.names:
+            raise RequestError(f"The model has no unit {unit[:80]!r}.", "unavailable")
+        columns = model.units_.columns_of(model.units_.names.index(unit))
+        if all(model.encoder_.names[c] in known for c in columns):
+            raise RequestError(f"{unit!r} is known: it cannot be unavailable.", "unavailable")
+    is_number = isinstance(max_cost, int | float) and not isinstance(max_cost, bool)
+    if max_cost is not None and not (is_number and max_cost >= 0):
+        raise RequestError("'max_cost' must be a number of at least 0.", "max_cost")
+    # Integers may be too large for a float, and no sum of costs is.
+    limit = float(max_cost) if max_cost is not None and max_cost < 1e300 else None
+    given = Given(dict(known), tuple(dict.fromkeys(unavailable)), limit)
+    if given and model._certificate_sentence():
+        field = "known" if known else "unavailable" if unavailable else "max_cost"
+        raise RequestError(
+            "The model is certified for one policy on whole rows: 'known', 'unavailable' and "
+            "'max_cost' are not possible.",
+            field,
+        )
+    return given
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,14 +18,17 @@ from suwr.data.unusual import find_unusual
 from suwr.estimators.export import check_empty_start
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.results import explain_rows, narrate
+from suwr.estimators.starts import start_distance, starts_of
 from suwr.exceptions import TableError
 from suwr.explanation import Explanation, Narrative
+from suwr.given import Given
 from suwr.report import page_html
 from suwr.serve.messages import (
     Fields,
     RequestError,
     check_fields,
     parse_rows,
+    read_given,
     read_rows,
 )
 
@@ -42,10 +45,13 @@ class Answers:
         From column to value, in any order.
     drop : bool
         Whether to leave out answers that the policy does not ask for, instead of refusing them.
+    given : Given
+        Values known in advance, units that cannot be had, and the budget.
     """
 
     values: Mapping[str, Any]
     drop: bool = False
+    given: Given = field(default_factory=Given)
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,9 @@ class Replay:
         Answers to its other columns.
     dropped : tuple of str
         Columns that were answered, but not asked for.
+    start_distance : int or None
+        Number of known units that the policy would not have asked for by itself; None if nothing is
+        known in advance.
     """
 
     narrative: Narrative
@@ -71,6 +80,7 @@ class Replay:
     next_columns: tuple[str, ...]
     partial: dict[str, Any]
     dropped: tuple[str, ...]
+    start_distance: int | None = None
 
     @property
     def done(self) -> bool:
@@ -118,17 +128,24 @@ class Service:
 
     def read_next(self, request: Fields) -> Answers:
         """Read the body of a request for the next question."""
-        check_fields(request, "body", {"answers", "unasked", "model"})
+        fields = {"answers", "unasked", "model", "known", "unavailable", "max_cost"}
+        check_fields(request, "body", fields)
         self._check_model(request)
         unasked = request.get("unasked", "error")
         if unasked not in ("error", "drop"):
             raise RequestError("'unasked' must be 'error' or 'drop'.", "unasked")
         answers = check_fields(request.get("answers", Fields([])), "answers")
-        return Answers(answers, drop=unasked == "drop")
+        given = read_given(self.model, self.questions, request)
+        twice = [name for name in given.known if name in answers]
+        if twice:
+            raise RequestError(f"{twice[0]!r} is in 'known' and in 'answers'.", twice[0])
+        return Answers(answers, unasked == "drop", given)
 
     def next(self, replay: Replay) -> dict[str, Any]:
         """Return the next question, or the final answer."""
         state = {"model": self.digest, "done": replay.done, "dropped": list(replay.dropped)}
+        if replay.start_distance is not None:
+            state["start_distance"] = replay.start_distance
         narrative = replay.narrative
         if replay.done:
             return state | {"answer": self.final(narrative)}
@@ -151,8 +168,16 @@ class Service:
         answers to what the policy asks for are read, and rows do not influence each other.
         """
         model = self.model
-        table = parse_rows(model.encoder_, [session.values for session in sessions])
-        trace = self.policy.rollout(model._encode(table), record=True)
+        table = parse_rows(model.encoder_, [{**s.values, **s.given.known} for s in sessions])
+        values, starts = model._encode(table), None
+        distances: list[int | None] = [None] * len(sessions)
+        if any(session.given for session in sessions):
+            starts = starts_of(model, [session.given for session in sessions])
+            assert starts.known is not None
+            found_distances = start_distance(self.policy, values, starts.known).tolist()
+            known = zip(sessions, found_distances, strict=True)
+            distances = [int(n) if session.given.known else None for session, n in known]
+        trace = self.policy.rollout(values, record=True, starts=starts)
         order, found = trace.order.copy(), []
         for row, n_steps in enumerate(trace.n_steps):
             last = [int(u) for u in order[row, n_steps - 1] if u >= 0] if n_steps else []
@@ -163,11 +188,12 @@ class Service:
             found.append((last, list(columns), invalid))
         shorter = replace(trace, order=order)
         labels = ["answers"] * len(sessions)
-        narratives = narrate(model, table, labels, self.policy, shorter)
+        narratives = narrate(model, table, labels, self.policy, shorter, starts)
         replays: list[Replay | RequestError] = []
         for row, (session, narrative) in enumerate(zip(sessions, narratives, strict=True)):
             try:
-                replays.append(self._replay(table, row, session, narrative, *found[row]))
+                replay = self._replay(table, row, session, narrative, *found[row])
+                replays.append(replace(replay, start_distance=distances[row]))
             except RequestError as error:
                 replays.append(error)
         return replays
@@ -192,6 +218,7 @@ class Service:
         partial: dict[str, Any] = {}
         if invalid:
             narrative = replace(narrative, ended="open")
+            used |= session.given.known.keys()
             new = [c for c in columns if c not in invalid and names[c] not in used]
             partial = {names[c]: table.value(row, c) for c in new}
         left = tuple(name for name in given if name not in used and name not in partial)

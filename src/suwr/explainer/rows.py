@@ -1,0 +1,165 @@
+"""What an explainer queries and what its policy reads: rows of a table, or texts.
+
+The rows of a table are both. Texts are queried as they are, and the policy reads the rows that
+`TextUnits` makes of them.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from suwr.data.tables import as_rows, column_names, is_frame, select_columns
+from suwr.data.units import Patches, resolve_units
+from suwr.explainer.sampling import N_NEIGHBOURS, concatenate_rows, draw_rows, nearest_rows
+from suwr.explanation import Explanation
+from suwr.texts import TextUnits
+from suwr.texts.splitting import read_texts, sentence_spans
+
+__all__ = ["TableRows", "TextRows", "draw_texts"]
+
+
+class TableRows:
+    """Rows of a table, which the policy reads as they are.
+
+    Parameters
+    ----------
+    groups : object
+        As in `SUWRClassifier`.
+    """
+
+    def __init__(self, groups: Any) -> None:
+        self.groups = groups
+        self.names: list[Any] | None = None
+
+    def read(self, X: Any) -> Any:
+        """Return a data frame or an array; columns in the order of `fit` once that is known."""
+        rows = as_rows(X)
+        known = self.names is not None and is_frame(rows)
+        if known and set(column_names(rows) or ()) == set(self.names or ()):
+            return select_columns(rows, self.names or [])
+        return rows
+
+    def fit(self, rows: Any, outputs: NDArray[np.float64]) -> None:
+        """Remember the order of the columns."""
+        self.names = column_names(rows)
+
+    def draw(self, rows: Any, n: int, rng: np.random.RandomState) -> Any:
+        """Draw rows; see `suwr.explainer.sampling`."""
+        if isinstance(self.groups, Patches):
+            return draw_rows(rows, n, rng, self.groups.tiles())
+        names = [str(name) for name in self.names or [f"x{i}" for i in range(rows.shape[1])]]
+        units = resolve_units(self.groups, None, names, "SUWRExplainer")
+        of_unit = None if units.single else units.membership.argmax(axis=0)
+        return draw_rows(rows, n, rng, of_unit)
+
+    def concatenate(self, rows: Any, drawn: Any) -> Any:
+        """Append drawn rows."""
+        return concatenate_rows(rows, drawn)
+
+    def features(self, rows: Any) -> Any:
+        """Return the rows."""
+        return rows
+
+    def narrate(self, explanation: Explanation, rows: Any) -> Explanation:
+        """Return the explanation as it is."""
+        return explanation
+
+
+class TextRows:
+    """Texts, of which the policy reads units.
+
+    Parameters
+    ----------
+    units : TextUnits
+        A clone is fitted.
+    """
+
+    def __init__(self, units: TextUnits) -> None:
+        self.units: TextUnits = clone(units)
+
+    @property
+    def groups(self) -> Any:
+        """The columns of each unit."""
+        return self.units.groups_
+
+    def read(self, X: Any) -> Any:
+        """Return texts as an array of objects."""
+        return _array(read_texts(X))
+
+    def fit(self, rows: Any, outputs: NDArray[np.float64]) -> None:
+        """Fit the vectoriser to the class or value that the model predicts."""
+        predicted = outputs if outputs.ndim == 1 else outputs.argmax(axis=1)
+        self.units.fit(rows, predicted if len(np.unique(predicted)) > 1 else None)
+
+    def draw(self, rows: Any, n: int, rng: np.random.RandomState) -> Any:
+        """Draw texts; see `draw_texts`."""
+        return _array(draw_texts(self.units, rows, n, rng))
+
+    def concatenate(self, rows: Any, drawn: Any) -> Any:
+        """Append drawn texts."""
+        return np.concatenate([rows, drawn])
+
+    def features(self, rows: Any) -> Any:
+        """Return the rows of the units."""
+        return self.units.transform(rows)
+
+    def narrate(self, explanation: Explanation, rows: Any) -> Explanation:
+        """Show the text that each step revealed."""
+        return self.units._narrate(explanation, self.read(rows))
+
+
+def draw_texts(units: TextUnits, texts: Any, n: int, rng: np.random.RandomState) -> list[str]:
+    """Draw texts that recombine the sentences of a text and of one of its neighbours.
+
+    Each sentence, span or passage is that of either text at the same position; if the units are
+    words, sentences are recombined.
+
+    Parameters
+    ----------
+    units : TextUnits
+        Fitted; neighbours are close in their features.
+    texts : sequence of str
+    n : int
+        Texts to draw; all texts are used equally often.
+    rng : RandomState
+
+    Returns
+    -------
+    list of str
+    """
+    if n == 0:
+        return []
+    neighbours = nearest_rows(units.transform(texts), N_NEIGHBOURS, rng)
+    pieces = [_pieces(units, text) for text in texts]
+    order = np.concatenate([rng.permutation(len(pieces)) for _ in range(-(-n // len(pieces)))])
+    backward = units.from_end and units.unit != "word"
+    drawn = []
+    for base in order[:n]:
+        other = neighbours[base, rng.randint(neighbours.shape[1])]
+        both = pieces[base], pieces[other]
+        longest = max(map(len, both))
+        sources = rng.randint(2, size=longest)
+        chosen = [both[source][i] for i, source in enumerate(sources) if i < len(both[source])]
+        drawn.append("".join(chosen[::-1] if backward else chosen))
+    return drawn
+
+
+def _pieces(units: TextUnits, text: str) -> list[str]:
+    """Return the units of a text with the white space after them, in the order of their numbers."""
+    spans = sentence_spans(text) if units.unit == "word" else units.spans(text)
+    starts = [0, *sorted(start for start, _ in spans)[1:], len(text)]
+    pieces = [text[a:b] for a, b in pairwise(starts)]
+    pieces = [piece if piece[-1:].isspace() else f"{piece} " for piece in pieces]
+    return pieces[::-1] if units.from_end and units.unit != "word" else pieces
+
+
+def _array(texts: list[str]) -> NDArray[Any]:
+    """Return an array of objects: an array of str would pad every text to the longest one."""
+    array = np.empty(len(texts), dtype=object)
+    array[:] = texts
+    return array
