@@ -173,7 +173,8 @@ def rewritten_tensors(data: bytes, rng: Random) -> bytes:
         tensors[key] = np.zeros((*array.shape, 0), dtype=array.dtype)
     else:
         # Still a model, of other numbers.
-        tensors[key] = np.full_like(array, rng.choice([np.nan, np.inf, 1e38, 0.0, -1.0]))
+        with np.errstate(invalid="ignore"):
+            tensors[key] = np.full_like(array, rng.choice([np.nan, np.inf, 1e38, 0.0, -1.0]))
     return forged(state, tensors)
 
 
