@@ -115,6 +115,15 @@ def data():
     return to_bytes(SUWRClassifier(**SMALL).fit(X, y))
 
 
+@pytest.fixture(scope="module")
+def convolutional():
+    X = np.random.RandomState(0).randn(40, 16)
+    groups = Patches((4, 4), size=2)
+    settings = {"max_epochs": 1, "hidden_size": 4, "max_steps": 1, "random_state": 0}
+    model = SUWRClassifier(**settings, groups=groups, network="conv", trainer="lookahead")
+    return to_bytes(model.fit(X, X[:, 0] > 0))
+
+
 def test_every_truncation_is_refused(data):
     for size in [0, 1, 7, 8, 9, 100, len(data) // 2, len(data) - 1]:
         with pytest.raises(ModelFileError, match="not a suwr model file, or it is truncated"):
@@ -358,6 +367,33 @@ def test_nothing_is_built_before_the_architecture_is_checked(change, monkeypatch
     state["architecture"] |= change
     monkeypatch.setattr(module, "build", lambda a: pytest.fail("A network was built."))
     with pytest.raises(ModelFileError, match="does not match its tensors"):
+        from_bytes(forged(state, tensors))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"image_shape": [True, 4]},
+        {"image_shape": [1, 4]},
+        {"image_shape": [4, 4, 1]},
+        {"n_members": True},
+        {"n_members": 2.0},
+        {"informed": 1},
+    ],
+    ids=str,
+)
+def test_architectures_have_numbers_of_the_right_type_and_all_pixels(change, convolutional):
+    state, tensors = take_apart(convolutional)
+    state["architecture"] |= change
+    with pytest.raises(ModelFileError, match=r"must be|does not match"):
+        from_bytes(forged(state, tensors))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
+def test_importances_are_finite_and_not_negative(value, convolutional):
+    state, tensors = take_apart(convolutional)
+    state["importances"][3] = value
+    with pytest.raises(ModelFileError, match="importance"):
         from_bytes(forged(state, tensors))
 
 
