@@ -116,7 +116,7 @@ def data():
 
 
 @pytest.fixture(scope="module")
-def convolutional():
+def image_model():
     X = np.random.RandomState(0).randn(40, 16)
     groups = Patches((4, 4), size=2)
     settings = {"max_epochs": 1, "hidden_size": 4, "max_steps": 1, "random_state": 0}
@@ -337,6 +337,14 @@ def test_memory_is_proportional_to_the_size_of_the_file(tmp_path):
         "groups": (resized(small, 32_768, groups=[[0, 1]]), "too many columns"),
         "some groups": (resized(small, 4_000, groups=[[0, 1]]), "predicted"),
         "steps": (resized(small, 32_768, max_steps=32_768, reveals=True), "too many steps"),
+        "wide": (
+            resized(small, 784, hidden_size=256, max_steps=784, reveals=True),
+            "The most is 2",
+        ),
+        "some steps": (
+            resized(small, 784, hidden_size=64, max_steps=200, reveals=True),
+            "predicted",
+        ),
         "classes": (resized(labels, 4, n_classes=10**6), "predicted"),
         "hashes": (equal_hashes(labels), "more than 64 bits"),
     }
@@ -382,16 +390,16 @@ def test_nothing_is_built_before_the_architecture_is_checked(change, monkeypatch
     ],
     ids=str,
 )
-def test_architectures_have_numbers_of_the_right_type_and_all_pixels(change, convolutional):
-    state, tensors = take_apart(convolutional)
+def test_architectures_have_numbers_of_the_right_type_and_all_pixels(change, image_model):
+    state, tensors = take_apart(image_model)
     state["architecture"] |= change
     with pytest.raises(ModelFileError, match=r"must be|does not match"):
         from_bytes(forged(state, tensors))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
-def test_importances_are_finite_and_not_negative(value, convolutional):
-    state, tensors = take_apart(convolutional)
+def test_importances_are_finite_and_not_negative(value, image_model):
+    state, tensors = take_apart(image_model)
     state["importances"][3] = value
     with pytest.raises(ModelFileError, match="importance"):
         from_bytes(forged(state, tensors))
@@ -405,7 +413,7 @@ def test_no_units_are_built_before_their_size_is_checked(monkeypatch):
 
 
 def test_models_that_could_not_be_loaded_are_not_saved():
-    model = from_bytes(resized(subject("regressor")[0].read_bytes(), 2_000))
+    model = from_bytes(resized(subject("regressor")[0].read_bytes(), 200))
     model.max_steps = 10**9
     module_limit = module._MAX_WORK
     assert to_bytes(model)
