@@ -43,14 +43,18 @@ def test_figures(folder, tmp_path):
         run("figures", folder / "m.suwr", folder / f"{name}.csv", "--target", "y", "--out", out,
             "--also", folder / "m.suwr")  # fmt: skip
         written[name] = {path.name: path.read_bytes() for path in out.iterdir()}
-    assert {"narrative.png", "usage.png", "accuracy.png", "calibration.png"} <= set(written["clean"])
+    assert {"narrative.png", "usage.png", "accuracy.png", "calibration.png"} <= set(
+        written["clean"]
+    )
     assert written["clean"] == written["poisoned"]
 
 
 def test_score(folder):
     """Only the reference that reads every feature is omitted."""
     clean, poisoned = (
-        json.loads(run("score", folder / "m.suwr", folder / f"{name}.csv", "--target", "y", "--json"))
+        json.loads(
+            run("score", folder / "m.suwr", folder / f"{name}.csv", "--target", "y", "--json")
+        )
         for name in ("clean", "poisoned")
     )
     assert clean.pop("all_features") is not None
