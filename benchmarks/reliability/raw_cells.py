@@ -37,7 +37,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from asgi_client import Client
 from hostile_strings import hostile_strings
-from raw_cells import OBJECTS, TEXTS, mixed_table, randomize
+from raw_cells import (
+    OBJECTS,
+    TEXTS,
+    as_object_array,
+    as_object_frame,
+    as_text,
+    mixed_table,
+    poisoned_cells,
+    randomize,
+)  # fmt: skip
 from typer.testing import CliRunner
 
 from common import machine, write_json
@@ -78,13 +87,6 @@ class Job:
     @property
     def clean(self) -> Columns:
         return {name: self.X[name].tolist() for name in self.X.columns}
-
-    def poisoned(self, cells: list[Any], rng: np.random.RandomState) -> Columns:
-        columns = self.clean
-        for number, name in enumerate(columns):
-            for row in np.flatnonzero(~self.mask[:, number]):
-                columns[name][row] = cells[rng.randint(len(cells))]
-        return columns
 
 
 def mixes() -> dict[str, tuple[Any, pd.DataFrame]]:
@@ -138,25 +140,6 @@ def results(model: Any, X: Any) -> list[Any]:
         model.explain(X).to_json(),
         [narrative.text() for narrative in model.explain(X)],
     ]
-
-
-def as_objects(columns: Columns) -> np.ndarray:
-    array = np.empty((len(next(iter(columns.values()))), len(columns)), dtype=object)
-    for number, cells in enumerate(columns.values()):
-        for row, cell in enumerate(cells):
-            array[row, number] = cell
-    return array
-
-
-def as_text(columns: Columns) -> dict[str, list[str | None]]:
-    return {
-        name: [None if cell is None or cell != cell else str(cell) for cell in cells]
-        for name, cells in columns.items()
-    }
-
-
-def object_frame(columns: Columns) -> pd.DataFrame:
-    return pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in columns.items()})
 
 
 def as_array(columns: Columns, dtype: Any = None) -> np.ndarray:
@@ -227,7 +210,7 @@ def by_dask(job: Job, columns: Columns) -> list[Any]:
     """``score_partitions`` of a Dask data frame."""
     import dask.dataframe
 
-    rows = object_frame(columns)
+    rows = as_object_frame(columns)
     parts = [rows.iloc[:70], rows.iloc[70:]]
     frame = dask.dataframe.from_map(lambda i: parts[i], [0, 1], meta=rows.iloc[:0])
     with tempfile.TemporaryDirectory(dir=job.folder) as folder:
@@ -265,7 +248,7 @@ def by_interview(job: Job, columns: Columns) -> list[Any]:
 
 def by_receipt(job: Job, columns: Columns) -> list[Any]:
     """Receipts of narratives, which are verified by replay."""
-    receipts = [narrative.receipt() for narrative in job.model.explain(object_frame(columns))]
+    receipts = [narrative.receipt() for narrative in job.model.explain(as_object_frame(columns))]
     verdicts = [str(verify(receipt, job.model)) for receipt in receipts]
     return [*(receipt.to_json() for receipt in receipts), *verdicts]
 
@@ -288,21 +271,21 @@ def by_service(job: Job, columns: Columns) -> list[Any]:
 def by_page(job: Job, columns: Columns) -> list[Any]:
     """The model inside a page, which also holds the hidden values, in Chromium."""
     path = job.folder / "page.html"
-    job.model.explain(object_frame(columns)).to_html(path, model=True, hidden_values=True)
+    job.model.explain(as_object_frame(columns)).to_html(path, model=True, hidden_values=True)
     job.page.goto(path.as_uri())
     job.page.wait_for_selector("html[data-ready=true]", timeout=20_000)
     return job.page.evaluate(COMPUTE)
 
 
 PATHS: dict[str, tuple[list[Any], Callable[[Job, Columns], list[Any]]]] = {
-    "array of objects": (OBJECT_CELLS, lambda job, c: unnamed(job, as_objects(c))),
-    "nested lists": (OBJECT_CELLS, lambda job, c: unnamed(job, as_objects(c).tolist())),
+    "array of objects": (OBJECT_CELLS, lambda job, c: unnamed(job, as_object_array(c))),
+    "nested lists": (OBJECT_CELLS, lambda job, c: unnamed(job, as_object_array(c).tolist())),
     "array of texts": (TEXT_CELLS, lambda job, c: unnamed(job, as_array(as_text(c)))),
     "array of numbers": (NUMBERS, lambda job, c: unnamed(job, as_array(c, float))),
     "array of single precision": (
         [np.nan, np.inf, 3e38, 1e30, -1.0], lambda job, c: unnamed(job, as_array(c, np.float32))
     ),
-    "pandas objects": (OBJECT_CELLS, lambda job, c: results(job.model, object_frame(c))),
+    "pandas objects": (OBJECT_CELLS, lambda job, c: results(job.model, as_object_frame(c))),
     "pandas texts": (TEXT_CELLS, lambda job, c: results(job.model, pd.DataFrame(as_text(c)))),
     "pandas nullable texts": (
         TEXT_CELLS, lambda job, c: results(job.model, pd.DataFrame(as_text(c), dtype="string"))
@@ -348,7 +331,7 @@ def compare(job: Job, path: str, seeds: range) -> dict[str, Any]:
     begun = time.perf_counter()
     expected = run(job, job.clean)
     for seed in seeds:
-        columns = job.poisoned(cells, np.random.RandomState(seed))
+        columns = poisoned_cells(job.X, job.mask, cells, seed)
         found["cells"] += int((~job.mask).sum())
         try:
             found["changed"] += run(job, columns) != expected

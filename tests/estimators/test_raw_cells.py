@@ -4,34 +4,26 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from tests.helpers.raw_cells import OBJECTS, TEXTS, fit_random_policy, mixed_table, poisoned_cells
+from tests.helpers.raw_cells import (
+    OBJECTS,
+    TEXTS,
+    as_object_array,
+    as_object_frame,
+    as_text,
+    fit_random_policy,
+    mixed_table,
+    poisoned_cells,
+)
 
 from suwr import SUWRClassifier
 from suwr.baselines import AllFeaturesClassifier, CAEClassifier, L2XClassifier
 from suwr.estimators.poison import poison_check
 from suwr.exceptions import TableError
 
-
-def as_objects(columns):
-    array = np.empty((len(columns["age"]), len(columns)), dtype=object)
-    for number, cells in enumerate(columns.values()):
-        for row, cell in enumerate(cells):
-            array[row, number] = cell
-    return array
-
-
-def as_pandas(columns):
-    return pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in columns.items()})
-
-
-def as_text(columns):
-    return {name: [None if c is None else str(c) for c in cells] for name, cells in columns.items()}
-
-
 KINDS = {
-    "pandas": (OBJECTS, as_pandas),
-    "object array": (OBJECTS, as_objects),
-    "nested lists": (OBJECTS, lambda columns: as_objects(columns).tolist()),
+    "pandas": (OBJECTS, as_object_frame),
+    "object array": (OBJECTS, as_object_array),
+    "nested lists": (OBJECTS, lambda columns: as_object_array(columns).tolist()),
     "pandas text": (TEXTS, lambda columns: pd.DataFrame(as_text(columns))),
     "polars": (TEXTS, lambda columns: pl.DataFrame(as_text(columns))),
     "pyarrow": (TEXTS, lambda columns: pl.DataFrame(as_text(columns)).to_arrow()),
