@@ -29,6 +29,7 @@ __all__ = [
     "column_values",
     "gather_rows",
     "is_frame",
+    "object_column",
     "raw_columns",
     "read_table",
     "select_columns",
@@ -224,15 +225,21 @@ def _narwhals(X: Any) -> nw.DataFrame[Any]:
         ) from None
 
 
+def object_column(cells: Sequence[Any]) -> NDArray[Any]:
+    """Return objects as an array of one dimension, even if they are sequences of equal length."""
+    column = np.empty(len(cells), dtype=object)
+    for row, cell in enumerate(cells):
+        column[row] = cell
+    return column
+
+
 def _raw_series(series: nw.Series[Any]) -> NDArray[Any]:
     if series.dtype.is_float() or series.dtype.is_integer() or series.dtype == nw.Boolean:
         values = series.to_numpy()
         # Integers with missing values would become floats, which represent fewer integers.
         if values.dtype.kind == "f" if series.dtype.is_float() else values.dtype.kind in "biu":
             return values
-    column = np.empty(len(series), dtype=object)
-    column[:] = series.to_list()
-    return column
+    return object_column(series.to_list())
 
 
 def _infer_column(values: NDArray[Any], name: str, category: bool = False) -> NDArray[Any]:
