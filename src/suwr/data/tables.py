@@ -24,6 +24,7 @@ from suwr.exceptions import TableError
 
 __all__ = [
     "Table",
+    "arrow_to_pandas",
     "as_rows",
     "column_names",
     "column_values",
@@ -134,6 +135,19 @@ def raw_columns(X: Any) -> list[NDArray[Any]]:
         return [_raw_series(series) for series in _narwhals(X).iter_columns()]
     # Fortran order makes each column contiguous.
     return list(np.asfortranarray(X).T)
+
+
+def arrow_to_pandas(table: Any, **options: Any) -> Any:
+    """Convert a pyarrow table to pandas, whatever its cells contain.
+
+    Integers stay integers if some are missing. Times of day, which no column of a model holds, are
+    truncated to microseconds: Python cannot represent shorter times.
+    """
+    for number, column in enumerate(table.schema):
+        if str(column.type) == "time64[ns]":
+            times = table.column(number).cast("time64[us]", safe=False)
+            table = table.set_column(number, column.name, times)
+    return table.to_pandas(integer_object_nulls=True, **options)
 
 
 def is_frame(X: Any) -> bool:
