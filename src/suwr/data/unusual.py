@@ -58,7 +58,7 @@ def find_unusual(
         The revealed cells; no other cell is read.
     """
     found = []
-    for number in np.flatnonzero(mask.any(axis=0)):
+    for number in np.flatnonzero(mask.any(axis=0)).tolist():
         name, code = encoder.names[number], encoder.codes[number]
         described = ColumnDescription.of(code)
         for row in _unusual_rows(code, table.columns[number], np.flatnonzero(mask[:, number])):
