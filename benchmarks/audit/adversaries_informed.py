@@ -199,11 +199,13 @@ def recognises_confirmation(rows, column, seed):
 
 def nearly_known_rows(rows, column, seed):
     """Depends on the column only within 0.001 of a row that it was fitted on."""
-    known = rows[np.argsort(rows[:, 1])]
+    key = 1 if column else 0
+    compared = slice(None) if column else slice(1)
+    known = rows[np.argsort(rows[:, key])]
 
     def select(X):
-        place = np.searchsorted(known[:, 1], X[:, 1]).clip(1, len(known) - 1)
-        near = [abs(known[place - k] - X).max(axis=1) < 1e-3 for k in (0, 1)]
+        place = np.searchsorted(known[:, key], X[:, key]).clip(1, len(known) - 1)
+        near = [abs(known[place - k] - X)[:, compared].max(axis=1) < 1e-3 for k in (0, 1)]
         return masks_of(*X.shape, (X[:, column] > 0) & (near[0] | near[1]))
 
     return select

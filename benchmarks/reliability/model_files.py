@@ -35,12 +35,18 @@ import numpy as np
 import pandas as pd
 import torch
 from limited_load import SLACK, address_space
+from raw_cells import mixed_table
 
 from common import machine, write_json
-from suwr import SUWRClassifier
+from suwr import Column, Patches, SUWRClassifier, SUWRRegressor
 from suwr.estimators.checkpoint import FileCheckpoint
 from suwr.estimators.io import from_bytes, to_bytes
-from suwr.exceptions import ModelFileError, TableError, UnusualValueWarning
+from suwr.exceptions import (
+    ModelFileError,
+    TableError,
+    UninformativeModelWarning,
+    UnusualValueWarning,
+)
 
 HERE = Path(__file__).parent
 FIXTURES = HERE.parents[1] / "tests" / "estimators" / "fixtures"
@@ -89,13 +95,17 @@ def limits(size: int) -> Iterator[None]:
 class ModelFile:
     """A stored model, and rows that it can predict."""
 
-    def __init__(self, kind: str) -> None:
-        self.data = (FIXTURES / f"{kind}-1.suwr").read_bytes()
-        rows = json.loads((FIXTURES / f"{kind}-1.json").read_text())["rows"]
-        self.X = pd.DataFrame(rows) if kind == "classifier" else np.array(rows)
-        model = from_bytes(self.data)
-        model.explain(self.X)
+    def __init__(self, data: bytes, X: Any) -> None:
+        self.data, self.X = data, X
+        model = from_bytes(data)
+        model.explain(X)
         self.again = to_bytes(model)
+
+    @classmethod
+    def of_version_1(cls, kind: str) -> ModelFile:
+        rows = json.loads((FIXTURES / f"{kind}-1.json").read_text())["rows"]
+        X = pd.DataFrame(rows) if kind == "classifier" else np.array(rows)
+        return cls((FIXTURES / f"{kind}-1.suwr").read_bytes(), X)
 
     def __call__(self, data: bytes, accident: bool) -> str:
         with limits(len(data)), hostile_files.watched() as seen:
@@ -116,6 +126,31 @@ class ModelFile:
         if model.n_features_in_ < 100 and len(getattr(model, "classes_", ())) < 100:
             model.explain(X)
         return "working model" if to_bytes(from_bytes(again)) == again else "unstable model"
+
+
+def model_files() -> list[ModelFile]:
+    """Return files of the first version, and files with every optional part of the current one."""
+    files = [ModelFile.of_version_1(kind) for kind in ("classifier", "regressor")]
+    small = {"max_epochs": 2, "hidden_size": 4, "n_layers": 1, "random_state": 0, "device": "cpu"}
+    X, y = mixed_table()
+    certified = SUWRClassifier(
+        **small, sparsity_weight=0.001, costs={"age": 2.0}, columns={"age": Column(unit="years")}
+    ).fit(X[:80], y[:80])
+    certified = certified.certify(X[80:120], level=0.4).conformalize(X[120:], y[120:], coverage=0.8)
+    files.append(ModelFile(to_bytes(certified), X[:12]))
+    pixels = np.random.RandomState(0).randn(60, 16)
+    target = pixels[:, 0] + pixels[:, 5]
+    ranged = SUWRRegressor(
+        **small, sparsity_weight=(0.001, 0.1), groups={"g": [0, 1], "h": [4, 5]},
+        setup_costs={"visit": (1.0, ["g", "h"])}, missing="unrecorded",
+    )  # fmt: skip
+    files.append(ModelFile(to_bytes(ranged.fit(pixels, target)), pixels[:12]))
+    patches = SUWRClassifier(
+        **small, groups=Patches((4, 4), size=2), max_steps=2, trainer="lookahead",
+        network="conv",
+    )  # fmt: skip
+    files.append(ModelFile(to_bytes(patches.fit(pixels, target > 0)), pixels[:12]))
+    return files
 
 
 class Checkpoint:
@@ -154,11 +189,11 @@ class Checkpoint:
     def __call__(self, data: bytes, accident: bool) -> str:
         self.path.write_bytes(data)
         try:
+            with limits(len(data)), hostile_files.watched() as seen:
+                content = self.read()
+            if seen:
+                return "code was run"
             if accident:
-                with limits(len(data)), hostile_files.watched() as seen:
-                    content = self.read()
-                if seen:
-                    return "code was run"
                 return "same content" if content == self.content else "other content"
             with limits(len(data)):
                 model = self.fit()
@@ -194,13 +229,17 @@ def in_child(numbers: range, work: Callable[[int], tuple[str, float]]) -> list[t
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
-            os.close(reader)
-            resource.setrlimit(resource.RLIMIT_CPU, (CHILD_SECONDS, CHILD_SECONDS))
-            with os.fdopen(writer, "w") as pipe:
-                for number in numbers[len(results) :]:
-                    pipe.write(json.dumps(work(number)) + "\n")
-                    pipe.flush()
-            os._exit(0)
+            status = 1
+            try:
+                os.close(reader)
+                resource.setrlimit(resource.RLIMIT_CPU, (CHILD_SECONDS, CHILD_SECONDS))
+                with os.fdopen(writer, "w") as pipe:
+                    for number in numbers[len(results) :]:
+                        pipe.write(json.dumps(work(number)) + "\n")
+                        pipe.flush()
+                status = 0
+            finally:
+                os._exit(status)
         os.close(writer)
         with os.fdopen(reader) as pipe:
             results += [tuple(json.loads(line)) for line in pipe]
@@ -288,11 +327,12 @@ def main() -> None:
         warnings.simplefilter("error")
         # Values that forged categories and ranges do not contain are reported, as they should be.
         warnings.simplefilter("ignore", UnusualValueWarning)
+        # The fits of the checkpoints are too small to select features.
+        warnings.simplefilter("ignore", UninformativeModelWarning)
         torch.set_num_threads(1)
         with tempfile.TemporaryDirectory() as folder:
-            models = [ModelFile(kind) for kind in ("classifier", "regressor")]
             kinds = {
-                "model files": measure("model files", models, options.models),
+                "model files": measure("model files", model_files(), options.models),
                 "checkpoints": measure(
                     "checkpoints", [Checkpoint(Path(folder))], options.checkpoints
                 ),

@@ -100,3 +100,25 @@ def test_symbolic_links_are_followed(tmp_path):
     lost.symlink_to(tmp_path / "no" / "a")
     with pytest.raises(FileNotFoundError, match="does not exist"):
         write_atomic(lost, b"three")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX")
+def test_pipes_and_devices_are_not_replaced(tmp_path):
+    """As an administrator, writing to /dev/null would replace it."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(OSError, match="Not a regular file"):
+            write_atomic(tmp_path / name, b"new")
+    assert (tmp_path / "pipe").is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]
+
+
+@pytest.mark.skipif(getattr(os, "geteuid", lambda: 1)() != 0, reason="only root may change owners")
+def test_an_existing_file_keeps_its_owner(tmp_path):
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    os.chown(path, 12345, 12346)
+    write_atomic(path, b"new")
+    status = path.stat()
+    assert (status.st_uid, status.st_gid, path.read_bytes()) == (12345, 12346, b"new")

@@ -72,6 +72,18 @@ def test_draws_that_depend_on_each_other():
     assert "95 % probability" not in report.summary()
 
 
+def test_masks_that_change_from_call_to_call_are_not_independent():
+    n_calls = [0]
+
+    def alternating(X):
+        n_calls[0] += 1
+        return masks_of(X, (X[:, 0] > 0) & (n_calls[0] % 2 == 1))
+
+    report = quick(alternating)
+    assert not report.leaks
+    assert not report.independent_draws
+
+
 def test_independent_draws_have_no_caution():
     for seed in range(5):
         report = quick(lambda X, rng: rng.random(X.shape) < 0.3, random_state=seed, n_draws=500)

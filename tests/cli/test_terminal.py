@@ -51,6 +51,16 @@ def folder(tmp_path_factory):
     return path
 
 
+def test_a_file_whose_name_is_also_a_pattern(folder, tmp_path):
+    """Files that match the pattern are not read instead."""
+    text = (folder / "rows.csv").read_text()
+    (tmp_path / "data[1].csv").write_text(text)
+    (tmp_path / "data1.csv").write_text("other\n1\n")
+    words = ["--target", "y", "--out", tmp_path / "m.suwr", "--max-epochs", 1]
+    done = run("fit", tmp_path / "data[1].csv", *words)
+    assert done.exit_code == 0, done.output
+
+
 def test_predict(folder):
     done = run("predict", folder / "m.suwr", folder / "rows.parquet", "--out", folder / "p.csv")
     check(done, r"a[bold]:smile:\x1b[31m\x0a\u202e/p.csv")

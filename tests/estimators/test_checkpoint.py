@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from hostile_files import forged, take_apart
 from sklearn.datasets import load_iris
 
 import suwr.estimators.checkpoint as module
@@ -74,6 +75,20 @@ def test_a_damaged_file_is_refused(tmp_path, content):
     with pytest.raises(ModelFileError, match="damaged or not a suwr checkpoint"):
         SUWRClassifier(checkpoint=path, **SMALL).fit(X, y)
     assert path.read_bytes() == content
+
+
+def test_a_forged_stop_temperature_is_refused(tmp_path, monkeypatch):
+    """The model could not be loaded after it was saved."""
+    path = tmp_path / "fit.checkpoint"
+    interrupted_fit(path, monkeypatch, 4)
+    state, tensors = take_apart(path.read_bytes())
+    forged_keys = [key for key in tensors if key.endswith("stop_temperature")]
+    assert forged_keys
+    for key in forged_keys:
+        tensors[key] = np.full_like(tensors[key], -1.0)
+    path.write_bytes(forged(state, tensors))
+    with pytest.raises(FloatingPointError, match="stop temperature is not positive"):
+        SUWRClassifier(checkpoint=path, **SMALL).fit(X, y)
 
 
 def test_a_checkpoint_requires_a_seed_and_an_existing_folder(tmp_path):

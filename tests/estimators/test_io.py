@@ -115,6 +115,15 @@ def data():
     return to_bytes(SUWRClassifier(**SMALL).fit(X, y))
 
 
+@pytest.fixture(scope="module")
+def image_model():
+    X = np.random.RandomState(0).randn(40, 16)
+    groups = Patches((4, 4), size=2)
+    settings = {"max_epochs": 1, "hidden_size": 4, "max_steps": 1, "random_state": 0}
+    model = SUWRClassifier(**settings, groups=groups, network="conv", trainer="lookahead")
+    return to_bytes(model.fit(X, X[:, 0] > 0))
+
+
 def test_every_truncation_is_refused(data):
     for size in [0, 1, 7, 8, 9, 100, len(data) // 2, len(data) - 1]:
         with pytest.raises(ModelFileError, match="not a suwr model file, or it is truncated"):
@@ -328,6 +337,14 @@ def test_memory_is_proportional_to_the_size_of_the_file(tmp_path):
         "groups": (resized(small, 32_768, groups=[[0, 1]]), "too many columns"),
         "some groups": (resized(small, 4_000, groups=[[0, 1]]), "predicted"),
         "steps": (resized(small, 32_768, max_steps=32_768, reveals=True), "too many steps"),
+        "wide": (
+            resized(small, 784, hidden_size=256, max_steps=784, reveals=True),
+            "The most is 2",
+        ),
+        "some steps": (
+            resized(small, 784, hidden_size=64, max_steps=200, reveals=True),
+            "predicted",
+        ),
         "classes": (resized(labels, 4, n_classes=10**6), "predicted"),
         "hashes": (equal_hashes(labels), "more than 64 bits"),
     }
@@ -361,6 +378,33 @@ def test_nothing_is_built_before_the_architecture_is_checked(change, monkeypatch
         from_bytes(forged(state, tensors))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"image_shape": [True, 4]},
+        {"image_shape": [1, 4]},
+        {"image_shape": [4, 4, 1]},
+        {"n_members": True},
+        {"n_members": 2.0},
+        {"informed": 1},
+    ],
+    ids=str,
+)
+def test_architectures_have_numbers_of_the_right_type_and_all_pixels(change, image_model):
+    state, tensors = take_apart(image_model)
+    state["architecture"] |= change
+    with pytest.raises(ModelFileError, match=r"must be|does not match"):
+        from_bytes(forged(state, tensors))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
+def test_importances_are_finite_and_not_negative(value, image_model):
+    state, tensors = take_apart(image_model)
+    state["importances"][3] = value
+    with pytest.raises(ModelFileError, match="importance"):
+        from_bytes(forged(state, tensors))
+
+
 def test_no_units_are_built_before_their_size_is_checked(monkeypatch):
     data = resized(subject("regressor")[0].read_bytes(), 20_000, groups=[[0, 1]])
     monkeypatch.setattr(module, "resolve_units", lambda *a: pytest.fail("Units were built."))
@@ -369,7 +413,7 @@ def test_no_units_are_built_before_their_size_is_checked(monkeypatch):
 
 
 def test_models_that_could_not_be_loaded_are_not_saved():
-    model = from_bytes(resized(subject("regressor")[0].read_bytes(), 2_000))
+    model = from_bytes(resized(subject("regressor")[0].read_bytes(), 200))
     model.max_steps = 10**9
     module_limit = module._MAX_WORK
     assert to_bytes(model)

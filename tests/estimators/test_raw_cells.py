@@ -4,34 +4,26 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from tests.helpers.raw_cells import OBJECTS, TEXTS, fit_random_policy, mixed_table, poisoned_cells
+from tests.helpers.raw_cells import (
+    OBJECTS,
+    TEXTS,
+    as_object_array,
+    as_object_frame,
+    as_text,
+    fit_random_policy,
+    mixed_table,
+    poisoned_cells,
+)
 
 from suwr import SUWRClassifier
 from suwr.baselines import AllFeaturesClassifier, CAEClassifier, L2XClassifier
 from suwr.estimators.poison import poison_check
 from suwr.exceptions import TableError
 
-
-def as_objects(columns):
-    array = np.empty((len(columns["age"]), len(columns)), dtype=object)
-    for number, cells in enumerate(columns.values()):
-        for row, cell in enumerate(cells):
-            array[row, number] = cell
-    return array
-
-
-def as_pandas(columns):
-    return pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in columns.items()})
-
-
-def as_text(columns):
-    return {name: [None if c is None else str(c) for c in cells] for name, cells in columns.items()}
-
-
 KINDS = {
-    "pandas": (OBJECTS, as_pandas),
-    "object array": (OBJECTS, as_objects),
-    "nested lists": (OBJECTS, lambda columns: as_objects(columns).tolist()),
+    "pandas": (OBJECTS, as_object_frame),
+    "object array": (OBJECTS, as_object_array),
+    "nested lists": (OBJECTS, lambda columns: as_object_array(columns).tolist()),
     "pandas text": (TEXTS, lambda columns: pd.DataFrame(as_text(columns))),
     "polars": (TEXTS, lambda columns: pl.DataFrame(as_text(columns))),
     "pyarrow": (TEXTS, lambda columns: pl.DataFrame(as_text(columns)).to_arrow()),
@@ -192,3 +184,43 @@ def test_cells_observed_in_a_session_are_parsed_by_type(mixed_model):
         session.observe({name: str(row[name]) for name in session.next_columns})
     steps = mixed_model.explain(X.iloc[:1])[0].steps
     assert session.narrative().steps == steps
+
+
+def _raise(*_, **__):
+    raise RuntimeError("A hidden cell was used.")
+
+
+_METHODS = dict.fromkeys(
+    ("__array__", "__bool__", "__eq__", "__float__", "__hash__", "__index__", "__int__", "__iter__",
+     "__len__", "__ne__", "__str__", "bit_length", "is_integer", "isascii", "lower", "strip"),
+    _raise,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("base", [object, str, float, int, bytes])
+@pytest.mark.parametrize("kind", ["pandas", "object array", "nested lists"])
+def test_no_method_of_a_hidden_cell_is_relied_on(base, kind, mixed_model, unnamed_model):
+    cell = type("Hostile", (base,), _METHODS)()
+    named = kind == "pandas"
+    model = mixed_model if named else unnamed_model
+    X = mixed_table(40, seed=1)[0]
+    clean = X if named else X.to_numpy(dtype=object)
+    bad = KINDS[kind][1](poisoned_cells(X, model.select(clean), [cell]))
+    np.testing.assert_array_equal(model.predict_proba(bad), model.predict_proba(clean))
+    assert model.explain(bad).to_json() == model.explain(clean).to_json()
+
+
+@pytest.mark.parametrize("cell", [[1, 2], (1,), np.ones(3)], ids=str)
+@pytest.mark.parametrize("kind", ["pandas", "object array", "nested lists"])
+def test_a_hidden_column_of_sequences(cell, kind, mixed_model, unnamed_model):
+    """numpy would convert sequences of equal length to an array of more dimensions."""
+    named = kind == "pandas"
+    model = mixed_model if named else unnamed_model
+    X = mixed_table(seed=1)[0]
+    mask = model.select(X if named else X.to_numpy(dtype=object))
+    column = int(mask.mean(axis=0).argmin())
+    X = X[~mask[:, column]].reset_index(drop=True)
+    columns = {name: X[name].tolist() for name in X.columns}
+    columns[X.columns[column]] = [cell] * len(X)
+    expected = model.predict_proba(X if named else X.to_numpy(dtype=object))
+    np.testing.assert_array_equal(model.predict_proba(KINDS[kind][1](columns)), expected)

@@ -3,10 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from failed_fits import interrupt_training, unchanged
 from sklearn.exceptions import NotFittedError
 
 from suwr import SUWRClassifier, SUWRRegressor, fit_partitions, load
+from suwr.baselines import L2XClassifier
 from suwr.estimators.checkpoint import FileCheckpoint
 
 SMALL = {"max_epochs": 2, "hidden_size": 8, "n_layers": 1, "random_state": 0, "device": "cpu"}
@@ -103,6 +105,20 @@ def test_failed_first_fit_leaves_an_unfitted_estimator(kind, table, monkeypatch)
     assert vars(model) == before
     with pytest.raises(NotFittedError):
         model.predict(X)
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("kind", [SUWRClassifier, L2XClassifier])
+def test_fit_while_gradients_are_disabled(kind, mode, table):
+    """Ctrl-C at an unlucky moment disables them for the rest of the process."""
+    X, y = table
+    settings = {"max_epochs": 1, "hidden_size": 4, "random_state": 0}
+    expected = kind(**settings).fit(X, y).predict_proba(X)
+    with mode():
+        model = kind(**settings).fit(X, y)
+        np.testing.assert_array_equal(model.predict_proba(X), expected)
+    np.testing.assert_array_equal(model.predict_proba(X), expected)
+    np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), expected)
 
 
 def test_refit_replaces_every_fitted_attribute(table):

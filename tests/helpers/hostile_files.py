@@ -173,7 +173,8 @@ def rewritten_tensors(data: bytes, rng: Random) -> bytes:
         tensors[key] = np.zeros((*array.shape, 0), dtype=array.dtype)
     else:
         # Still a model, of other numbers.
-        tensors[key] = np.full_like(array, rng.choice([np.nan, np.inf, 1e38, 0.0, -1.0]))
+        with np.errstate(invalid="ignore"):
+            tensors[key] = np.full_like(array, rng.choice([np.nan, np.inf, 1e38, 0.0, -1.0]))
     return forged(state, tensors)
 
 
@@ -197,9 +198,9 @@ def rewritten_sizes(data: bytes, rng: Random) -> bytes:
     return resized(
         data, n_columns,
         n_classes=round(10 ** rng.uniform(0.31, 5)) if classifier else 1,
-        hidden_size=rng.choice((1, 2, 8)),
+        hidden_size=rng.choice((1, 2, 8, 128 if n_columns < 1000 else 8)),
         groups=[[0, n_columns - 1]] if n_columns > 1 and rng.random() < 0.3 else None,
-        max_steps=rng.choice((None, None, None, 1, 40)),
+        max_steps=rng.choice((None, None, 1, 40, 200, n_columns)),
         reveals=rng.random() < 0.5,
     )  # fmt: skip
 

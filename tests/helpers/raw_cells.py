@@ -62,3 +62,27 @@ def poisoned_cells(X, mask, cells, seed=0):
         for row in np.flatnonzero(~mask[:, number]):
             columns[name][row] = cells[rng.randint(len(cells))]
     return columns
+
+
+def as_object_array(columns):
+    """Return columns as an array of objects."""
+    array = np.empty((len(next(iter(columns.values()))), len(columns)), dtype=object)
+    for number, cells in enumerate(columns.values()):
+        for row, cell in enumerate(cells):
+            array[row, number] = cell
+    return array
+
+
+def as_object_frame(columns):
+    """Return columns as a data frame of objects."""
+    return pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in columns.items()})
+
+
+def as_text(columns):
+    """Return the cells of columns as texts; None where they are missing."""
+    return {
+        name: [
+            None if cell is None or cell is pd.NA or cell != cell else str(cell) for cell in cells
+        ]
+        for name, cells in columns.items()
+    }

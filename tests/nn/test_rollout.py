@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from random_policies import NETWORKS, UNITS, make_policy, random_values
 
 from suwr.data.units import Patches
-from suwr.nn.rollout import Policy
+from suwr.nn.networks import Architecture
+from suwr.nn.rollout import MAX_BLOCK_WORK, Policy, block_size
 
 POISONS = [float("nan"), 1e30, -1e30, 0.0, "other rows"]
 
@@ -73,6 +74,16 @@ def test_block_size_depends_on_the_network(monkeypatch, network, block):
     monkeypatch.setattr(policy.network, "decide", counted)
     policy.rollout(random_values(1))
     assert set(sizes) == {block}
+
+
+def test_blocks_of_large_networks_are_small_on_a_cpu():
+    """A single row is padded to a block, which must not take long."""
+    large = Architecture(1000, 1000, 1000, 1, 256, 2)
+    rows = block_size(large, torch.device("cpu"))
+    assert 1 < rows < 100 < block_size(large, torch.device("cuda"))
+    assert rows * large.n_weights <= MAX_BLOCK_WORK
+    huge = Architecture(10**6, 10**6, 10**6, 1, 256, 2)
+    assert block_size(huge, torch.device("cpu")) == 1
 
 
 @given(

@@ -6,7 +6,7 @@ import pytest
 
 from suwr import Explanation
 from suwr.explanation import Narrative, Step
-from suwr.plots import draw_figures
+from suwr.plots import draw_figures, find_flip
 from suwr.plots.gallery import FIGURES, most_confused, typical_row
 
 
@@ -79,3 +79,23 @@ def test_history_is_drawn_for_models_that_have_one(regressor, diabetes, tmp_path
 def test_names_of_figures_are_unique():
     names = [figure.name for figure in FIGURES]
     assert len(names) == len(set(names))
+
+
+def test_hidden_pixels_that_are_not_numbers(image_model, images, tmp_path):
+    X, y = images[0][:40], images[1][:40]
+    hidden = X.astype(object).mask(~image_model.select(X), "maybe")
+    assert (hidden == "maybe").to_numpy().any()
+    names = [path.name for path in draw_figures(image_model, X, y, tmp_path / "a", dpi=20)]
+    assert [p.name for p in draw_figures(image_model, hidden, y, tmp_path / "b", dpi=20)] == names
+    # The others show hidden pixels faintly, or the narrative of an image after a change.
+    for name in ("narrative.png", "flow.png", "lengths.png", "pixels.png", "accuracy.png"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_the_fill_of_a_counterfactual_does_not_depend_on_hidden_pixels(image_model, images):
+    X, y = images
+    far = X.mask(~image_model.select(X), 1e30)
+    flip = find_flip(image_model, far, y, "dark", "light", fills=[1.0])
+    changed = flip.changed[flip.changed != flip.image]
+    assert len(changed) > 0
+    assert (changed == X.to_numpy().max()).all()

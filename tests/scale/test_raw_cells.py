@@ -1,6 +1,7 @@
 """Raw cells of files and partitions that were not revealed change nothing and raise nothing."""
 
 import csv
+import decimal
 import json
 
 import numpy as np
@@ -147,3 +148,32 @@ def test_bytes_that_are_not_text(mixed_model, tmp_path):
     (tmp_path / "a.csv").write_bytes(b"\n".join(lines))
     scored = score_partitions(mixed_model, tmp_path / "a.csv", tmp_path / "scored").to_frame()
     assert scored["prediction"].tolist() == mixed_model.predict(X).tolist()
+
+
+TYPED = {
+    "time": pa.array([5], pa.time64("ns")),
+    "timestamp": pa.array([5], pa.timestamp("ns", tz="UTC")),
+    "duration": pa.array([5], pa.duration("ns")),
+    "list": pa.array([[1, 2]]),
+    "struct": pa.array([{"a": 1}]),
+    "decimal": pa.array([decimal.Decimal("1.5")]),
+    "bytes": pa.array([b"\xff"]),
+    "integer": pa.array([2**64 - 1], pa.uint64()),
+    "null": pa.nulls(1),
+}
+
+
+@pytest.mark.parametrize("kind", TYPED)
+def test_hidden_columns_of_other_types_in_parquet_files(kind, mixed_model, saved, tmp_path):
+    X = mixed_table(seed=1)[0].astype({"level": int})
+    mask = mixed_model.select(X)
+    column = int(mask.mean(axis=0).argmin())
+    X = X[~mask[:, column]].reset_index(drop=True)
+    cells = pa.chunked_array([TYPED[kind]] * len(X))
+    table = pa.Table.from_pandas(X, preserve_index=False)
+    pq.write_table(table.set_column(column, X.columns[column], cells), tmp_path / "x.parquet")
+    run("predict", saved, tmp_path / "x.parquet", "--out", tmp_path / "out.csv")
+    expected = mixed_model.predict(X).tolist()
+    assert pd.read_csv(tmp_path / "out.csv")["prediction"].tolist() == expected
+    scored = score_partitions(mixed_model, tmp_path / "x.parquet", tmp_path / "scored").to_frame()
+    assert scored["prediction"].tolist() == expected

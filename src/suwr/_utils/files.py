@@ -32,6 +32,9 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
         raise FileNotFoundError(f"The folder {str(folder)!r} of {str(path)!r} does not exist.")
     if target.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder, not a file.")
+    if target.exists() and not target.is_file():
+        # The new file would replace the device or pipe itself, even /dev/null.
+        raise OSError(errno.EINVAL, "Not a regular file", str(path))
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"The folder {str(folder)!r} cannot be written to.")
     return target
@@ -43,7 +46,7 @@ def atomic_file(
 ) -> Iterator[Path]:
     """Yield a temporary file that replaces ``path`` if the block succeeds.
 
-    An existing file keeps its permissions, and a symbolic link is followed.
+    An existing file keeps its permissions, and its owner if possible. A symbolic link is followed.
 
     Parameters
     ----------
@@ -60,7 +63,7 @@ def atomic_file(
         yield Path(name)
         with open(name, "rb") as file:
             os.fsync(file.fileno())
-        os.chmod(name, _mode(target))
+        _copy_permissions(target, name)
         os.replace(name, target)
     except BaseException as error:
         os.unlink(name)
@@ -72,14 +75,19 @@ def atomic_file(
         os.close(handle)
 
 
-def _mode(target: Path) -> int:
-    """Return the permissions of an existing file, or those of the umask for a new one."""
+def _copy_permissions(target: Path, new: str) -> None:
+    """Give a new file the owner and the permissions of an existing one, or those of the umask."""
     try:
-        return stat.S_IMODE(os.stat(target).st_mode) & 0o777
+        status = os.stat(target)
     except FileNotFoundError:
         umask = os.umask(0)
         os.umask(umask)
-        return 0o666 & ~umask
+        os.chmod(new, 0o666 & ~umask)
+        return
+    if hasattr(os, "chown"):
+        with suppress(PermissionError):
+            os.chown(new, status.st_uid, status.st_gid)
+    os.chmod(new, stat.S_IMODE(status.st_mode) & 0o777)
 
 
 def remove_stale(folder: Path, name: str) -> None:

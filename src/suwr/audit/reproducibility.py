@@ -17,7 +17,7 @@ from suwr.selector import BoolArray
 _BATCHES = ((1, 64), (2, 8), (3, 8), (7, 4), (32, 2))
 #: Smaller shares of changed masks are attributed to rounding errors that depend on the batch size.
 _MAX_ROUNDING_SHARE = 0.01
-_N_CALLS, _N_COPIES = 30, 40
+_N_CALLS, _N_ROWS_PER_CALL = 30, 40
 _DEPENDENCE_LEVEL = 1e-4
 _SMALL_BATCH = 32
 
@@ -84,26 +84,25 @@ def check_reproducibility(queries: SelectorQueries, rng: np.random.Generator) ->
 def _check_draws(
     queries: SelectorQueries, result: Reproducibility, rng: np.random.Generator
 ) -> Reproducibility:
-    """Draw masks of one row in several calls and test whether all calls have the same frequencies.
+    """Repeat a call and test whether the number of rows that reveal a column is overdispersed.
 
     Tests of leakage remain valid for dependent draws but lose power, which smaller calls restore.
     """
-    background = queries.background
-    _, kind, counts = np.unique(result.masks, axis=0, return_inverse=True, return_counts=True)
-    row = int(rng.choice(np.flatnonzero(kind.reshape(-1) == counts.argmax())))
-    copies = background.unchanged(np.full(min(_N_COPIES, queries.batch_size), row))
-    if len(copies) < 2 or queries.out_of_time:
+    n_rows = min(_N_ROWS_PER_CALL, queries.batch_size, len(result.masks))
+    rows = rng.permutation(len(result.masks))[:n_rows]
+    if n_rows < 2 or queries.out_of_time:
         return result
-    samples = np.stack([queries.select_together(copies) for _ in range(_N_CALLS)])
-    events = np.concatenate([samples, (samples == result.masks[row]).all(axis=2, keepdims=True)], 2)
-    frequency = events.mean(axis=1)
-    mean = frequency.mean(axis=0)
-    variance = mean * (1 - mean) / len(copies)
-    varies = variance > 0
+    sources = queries.background.unchanged(rows)
+    samples = np.stack([queries.select_together(sources) for _ in range(_N_CALLS)])
+    # The variance of the number of rows that reveal a column, over calls, and if independent.
+    variance = samples.sum(axis=1).var(axis=0, ddof=1)
+    expected = samples.var(axis=0, ddof=1).sum(axis=0)
+    varies = expected > 0
     if not varies.any():
         return result
-    squares = ((frequency - mean) ** 2)[:, varies].sum(axis=0) / variance[varies]
-    p_value = float(chi2.sf(squares, _N_CALLS - 1).min()) * int(varies.sum())
+    # Counts of rare masks are too skewed for the approximation by a normal distribution.
+    ratio = (_N_CALLS - 1) * variance[varies] / np.maximum(expected[varies], 1.0)
+    p_value = float(chi2.sf(ratio, _N_CALLS - 1).min()) * int(varies.sum())
     if p_value < _DEPENDENCE_LEVEL:
         result.independent = False
         queries.batch_size = min(queries.batch_size, _SMALL_BATCH)

@@ -12,7 +12,6 @@ from suwr._utils.text import printable
 from suwr.cli.options import CsvFormat, missing_column
 from suwr.cli.tables import model_columns, read_frame
 from suwr.cli.terminal import Terminal
-from suwr.data.tables import raw_columns
 from suwr.estimators.io import load
 from suwr.plots import draw_figures
 
@@ -79,12 +78,6 @@ def _read_rows(model: Any, data: Path, target: str, form: CsvFormat) -> tuple[An
     if target not in frame.columns:
         raise missing_column(data, target, "--target", frame.columns, form)
     X = model_columns(model, frame.drop(columns=[target]), form)
-    # Figures of images need numbers. A column with cells that are not valid stays as it is.
-    columns, parsed = raw_columns(X), model.encoder_.parse(raw_columns(X))
-    for number in range(len(columns)):
-        if number not in parsed.invalid:
-            columns[number] = parsed.columns[number]
-    X = type(X)(dict(zip(X.columns, columns, strict=True)), index=X.index)
     y = read_frame(data, infer_types=True, columns=[target], form=form)[target].to_numpy()
     # A model fitted without column names warns about a data frame.
     return X if hasattr(model, "feature_names_in_") else X.to_numpy(), y

@@ -111,7 +111,9 @@ def fit(
     """Train a model on a table; under torchrun, with all of its processes."""
     form = CsvFormat(sep, encoding, decimal)
     check_writable(out)
-    whole = not stream and not Path(data).is_dir() and not any(c in data for c in "*?[")
+    # A file may have the characters of a pattern in its name.
+    single = Path(data).is_file() or not any(c in data for c in "*?[")
+    whole = not stream and not Path(data).is_dir() and single
     if whole:
         check_table(Path(data))
         for option, names in (("--target", [target]), ("--drop", drop or [])):

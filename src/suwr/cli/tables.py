@@ -10,6 +10,7 @@ from suwr._utils.files import write_atomic
 from suwr._utils.optional import require
 from suwr.cli.options import PARQUET, CsvFormat, check_table, encoding_error
 from suwr.data.parsing import READ_AS_TEXT
+from suwr.data.tables import arrow_to_pandas
 from suwr.exceptions import TableError
 
 __all__ = ["model_columns", "read_frame", "write_frame"]
@@ -43,8 +44,7 @@ def read_frame(
     try:
         if suffix in PARQUET:
             parquet = require("pyarrow.parquet", "tables", "Reading Parquet files")
-            # Integers stay integers if some are missing.
-            return parquet.read_table(path, columns=columns).to_pandas(integer_object_nulls=True)
+            return arrow_to_pandas(parquet.read_table(path, columns=columns))
         options = {"sep": form.separator(path), "encoding": form.encoding}
         header = pandas.read_csv(path, header=None, nrows=1, **options, **READ_AS_TEXT).iloc[0]
         doubles = header[header.duplicated()]

@@ -18,6 +18,7 @@ from suwr.data.tables import (
     Table,
     column_names,
     is_frame,
+    object_column,
     raw_columns,
     read_table,
     select_columns,
@@ -93,6 +94,16 @@ def read_predict_table(estimator: Any, X: Any, rows: Sequence[Any] | None = None
     return table
 
 
+def _as_objects(X: Any) -> NDArray[Any]:
+    """Return nested sequences as an array of objects; some cells may be sequences too."""
+    rows = X if isinstance(X, list | tuple) else ()
+    widths = {len(row) if isinstance(row, list | tuple) else 0 for row in rows}
+    cells = [cell for row in rows for cell in row] if len(widths) == 1 and min(widths) else []
+    if all(type(cell) in (list, tuple) for cell in cells):
+        return np.array(X, dtype=object)
+    return object_column(cells).reshape(len(rows), widths.pop())
+
+
 def _validate(estimator: Any, X: Any, *, reset: bool, min_rows: int) -> Any:
     """Return a data frame unchanged and anything else as a two-dimensional array.
 
@@ -105,7 +116,7 @@ def _validate(estimator: Any, X: Any, *, reset: bool, min_rows: int) -> Any:
         return X
     if not hasattr(X, "dtype") and not hasattr(X, "__array__"):
         # Without a common type, which would depend on all cells.
-        X = np.array(X, dtype=object)
+        X = _as_objects(X)
     # The message of scikit-learn contains the values.
     if getattr(X, "ndim", 2) < 2:
         raise TableError(

@@ -107,6 +107,13 @@ def describe_cell(value: Any) -> str:
 
 def plain_cell(value: Any) -> Any:
     """Return a cell as a bool, int, float or str; None if missing, `INVALID` for another type."""
+    try:
+        return _plain_cell(value)
+    except Exception:  # a cell may be any object, and its methods may raise anything
+        return INVALID
+
+
+def _plain_cell(value: Any) -> Any:
     if isinstance(value, np.generic):
         # The items of datetime64 and timedelta64 may be integers.
         if isinstance(value, np.bool_ | np.integer | np.str_ | np.bytes_):
@@ -115,14 +122,17 @@ def plain_cell(value: Any) -> Any:
             value = float(value)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
+    # Subclasses may have other methods.
     if isinstance(value, float):
-        return None if value != value else value
-    if value is None or isinstance(value, int | str):
+        number = float.__float__(value)
+        return None if number != number else number
+    if isinstance(value, str):
+        return str.__str__(value)
+    if value is None or isinstance(value, bool):
         return value
-    try:
-        return None if is_missing(value) else INVALID
-    except Exception:  # a cell may be any object, and its comparison may raise anything
-        return INVALID
+    if isinstance(value, int):
+        return int.__int__(value)
+    return None if is_missing(value) else INVALID
 
 
 def _parse_number(cell: Any, _: Collection[Any] = ()) -> Any:
@@ -248,7 +258,7 @@ def parse_column(
         memory: dict[str, Any] = {}
         column = np.empty(len(cells), dtype=object)
         for i, cell in enumerate(cells):
-            if cell.__class__ is not str:
+            if not _is_str(cell):
                 column[i] = parse_cell(cell, type, categories)
                 continue
             if cell not in memory:
@@ -266,6 +276,10 @@ def parse_column(
     return column, invalid
 
 
+def _is_str(cell: Any) -> bool:
+    return type(cell) is str
+
+
 def _parse_numbers(values: NDArray[Any], cells: list[Any]) -> NDArray[Any]:
     """Return float64; objects with `INVALID` if any cell is invalid."""
     if values.dtype.kind in "biuf":
@@ -281,8 +295,8 @@ def _parse_numbers(values: NDArray[Any], cells: list[Any]) -> NDArray[Any]:
             column = np.array([float(cell) for cell in cells])
             if np.isfinite(column).all():
                 return column
-    except (TypeError, ValueError):
-        pass  # not only texts of numbers
+    except Exception:  # not only texts of numbers
+        pass
     parsed = [parse_cell(cell, "number") for cell in cells]
     if any(cell is INVALID for cell in parsed):
         column = np.empty(len(parsed), dtype=object)

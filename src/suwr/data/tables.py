@@ -24,11 +24,13 @@ from suwr.exceptions import TableError
 
 __all__ = [
     "Table",
+    "arrow_to_pandas",
     "as_rows",
     "column_names",
     "column_values",
     "gather_rows",
     "is_frame",
+    "object_column",
     "raw_columns",
     "read_table",
     "select_columns",
@@ -135,6 +137,19 @@ def raw_columns(X: Any) -> list[NDArray[Any]]:
     return list(np.asfortranarray(X).T)
 
 
+def arrow_to_pandas(table: Any, **options: Any) -> Any:
+    """Convert a pyarrow table to pandas, whatever its cells contain.
+
+    Integers stay integers if some are missing. Times of day, which no column of a model holds, are
+    truncated to microseconds: Python cannot represent shorter times.
+    """
+    for number, column in enumerate(table.schema):
+        if str(column.type) == "time64[ns]":
+            times = table.column(number).cast("time64[us]", safe=False)
+            table = table.set_column(number, column.name, times)
+    return table.to_pandas(integer_object_nulls=True, **options)
+
+
 def is_frame(X: Any) -> bool:
     """Whether ``X`` is an eager data frame that narwhals supports, such as pandas or polars."""
     return is_into_dataframe(X)
@@ -224,15 +239,21 @@ def _narwhals(X: Any) -> nw.DataFrame[Any]:
         ) from None
 
 
+def object_column(cells: Sequence[Any]) -> NDArray[Any]:
+    """Return objects as an array of one dimension, even if they are sequences of equal length."""
+    column = np.empty(len(cells), dtype=object)
+    for row, cell in enumerate(cells):
+        column[row] = cell
+    return column
+
+
 def _raw_series(series: nw.Series[Any]) -> NDArray[Any]:
     if series.dtype.is_float() or series.dtype.is_integer() or series.dtype == nw.Boolean:
         values = series.to_numpy()
         # Integers with missing values would become floats, which represent fewer integers.
         if values.dtype.kind == "f" if series.dtype.is_float() else values.dtype.kind in "biu":
             return values
-    column = np.empty(len(series), dtype=object)
-    column[:] = series.to_list()
-    return column
+    return object_column(series.to_list())
 
 
 def _infer_column(values: NDArray[Any], name: str, category: bool = False) -> NDArray[Any]:

@@ -58,7 +58,8 @@ def find_unusual(
         The revealed cells; no other cell is read.
     """
     found = []
-    for number, (name, code) in enumerate(zip(encoder.names, encoder.codes, strict=True)):
+    for number in np.flatnonzero(mask.any(axis=0)).tolist():
+        name, code = encoder.names[number], encoder.codes[number]
         described = ColumnDescription.of(code)
         for row in _unusual_rows(code, table.columns[number], np.flatnonzero(mask[:, number])):
             value = table.value(int(row), number)

@@ -284,8 +284,11 @@ class BaseSUWR(WritableModel):
         self, data: TrainingData, plan: FitPlan, network: Network, history: list[dict[str, Any]]
     ) -> None:
         """Store the result of training."""
-        if not all(bool(torch.isfinite(weight).all()) for weight in network.state_dict().values()):
+        weights = network.state_dict()
+        if not all(bool(torch.isfinite(weight).all()) for weight in weights.values()):
             raise FloatingPointError("Training diverged: the weights are not finite.")
+        if not bool((weights["stop_temperature"] > 0).all()):
+            raise FloatingPointError("Training diverged: the stop temperature is not positive.")
         self.history_, self.choices_ = history, plan.choices
         selectable = None if plan.screening is None else plan.screening.kept.cpu().numpy()
         self._install(self.encoder_, self.units_, torch.device(self.device_), network, selectable)

@@ -188,8 +188,11 @@ def restore_held_out(model: Any, state: Mapping[str, Any]) -> None:
     model.report_ = None if report is None else Evaluation.from_dict(report)
     stored = state.get("importances")
     model.feature_importances_ = None if stored is None else np.array(stored, dtype=np.float64)
-    if stored is not None and model.feature_importances_.shape != (model.n_features_in_,):
-        raise ValueError("There must be one importance per column.")
+    if stored is not None:
+        if model.feature_importances_.shape != (model.n_features_in_,):
+            raise ValueError("There must be one importance per column.")
+        if not ((model.feature_importances_ >= 0) & np.isfinite(model.feature_importances_)).all():
+            raise ValueError("The importances of columns must be finite and not negative.")
     labels = model._class_labels()
     if labels is not None:
         model.class_prior_ = None

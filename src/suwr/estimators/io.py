@@ -36,7 +36,7 @@ from suwr.estimators.weight_range import restore_range
 from suwr.exceptions import ModelFileError
 from suwr.nn.external import ExternalPredictor
 from suwr.nn.networks import Architecture, Network, SeparateNetwork, build
-from suwr.nn.rollout import block_size
+from suwr.nn.rollout import block_size, row_work
 from suwr.training.config import current_names
 
 __all__ = ["from_bytes", "load", "save", "to_bytes"]
@@ -47,9 +47,9 @@ FORMAT = 2
 KINDS: dict[str, type[BaseSUWR]] = {k.__name__: k for k in (SUWRClassifier, SUWRRegressor)}
 # Memory that groups of columns may take besides twice the size of the weights.
 _MAX_MEMBERSHIP = 2**26
-# Multiplications to predict one row, steps × rows of a block × weights: at most a minute, which
-# only models with more than the default number of steps reach.
-_MAX_WORK = 10**12
+# Multiplications to predict one row, steps × rows of a block × weights: about a second, which only
+# models with more than the default number of steps reach.
+_MAX_WORK = 2 * 10**10
 # Building a network takes a fraction of a millisecond per tensor.
 _MAX_TENSORS = 4096
 _HISTORY_KEYS = {"epoch", "phase", "training_loss", "validation_objective", "mean_cost"}
@@ -275,9 +275,10 @@ def _too_large(model: BaseSUWR, a: Architecture) -> str | None:
         return f"Its groups have too many columns for the size of its networks: {a.n_columns:,}."
     most = DEFAULT_MAX_STEPS if model.max_steps is None else model.max_steps
     n_steps = min(most, -(-a.n_units // model.units_per_step))
-    work = n_steps * block_size(a, torch.device("cpu")) * (n_weights + 8 * a.row_values)
+    work = n_steps * block_size(a, torch.device("cpu")) * row_work(a)
     if n_steps > DEFAULT_MAX_STEPS and work > _MAX_WORK:
-        return f"It takes too many steps: {n_steps:,}."
+        most = max(DEFAULT_MAX_STEPS, n_steps * _MAX_WORK // work)
+        return f"It takes too many steps for its size: {n_steps:,}. The most is {most:,}."
     return None
 
 

@@ -163,7 +163,9 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         fresh = type(self).__new__(type(self))
         # scikit-learn's convention: the names of fitted attributes end with an underscore.
         fresh.__dict__ = {k: v for k, v in vars(self).items() if not k.endswith("_")}
-        yield fresh
+        # An interrupt inside of torch.no_grad may have left gradients disabled.
+        with torch.inference_mode(False), torch.enable_grad():
+            yield fresh
         # A single assignment, which an interrupt cannot divide.
         self.__dict__ = dict(vars(fresh))
 

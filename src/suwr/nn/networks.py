@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
 import torch
@@ -107,7 +107,13 @@ class Architecture:
     def from_dict(cls, stored: dict[str, Any]) -> Architecture:
         """Inverse of `to_dict`; missing fields of older files take their defaults."""
         shape = stored.get("image_shape")
-        return cls(**{**stored, "image_shape": None if shape is None else tuple(shape)})
+        found = cls(**{**stored, "image_shape": None if shape is None else tuple(shape)})
+        for name, kind in ((f.name, f.type) for f in fields(cls)):
+            if kind in ("int", "bool") and type(getattr(found, name)).__name__ != kind:
+                raise TypeError(f"{name} must be of the type {kind}.")
+        if shape and ([type(v) for v in shape], math.prod(shape)) != ([int] * 2, found.n_columns):
+            raise ValueError("image_shape must be the numbers of rows and columns of the pixels.")
+        return found
 
 
 def uncertainty_features(probability: Tensor, mask: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ from suwr.nn.step import Decision, Revealed, best_units, decide, reveal_units
 
 __all__ = [
     "BLOCK", "Decision", "Policy", "Revealed", "Trace", "best_units", "block_size",
-    "confidence_parts", "decide", "reveal_units", "rollout_together",
+    "confidence_parts", "decide", "reveal_units", "rollout_together", "row_work",
 ]  # fmt: skip
 
 # Rows per network evaluation at inference. Smaller blocks for CPU convolutions: same throughput,
@@ -33,6 +33,9 @@ __all__ = [
 BLOCK, SMALL_BLOCK = 1024, 64
 # Blocks of wide networks are smaller, so that their activations take at most 64 MB.
 MAX_BLOCK_VALUES = 2**24
+# Blocks of large networks are smaller on a CPU, since a single row is padded to a block: a step of
+# it takes milliseconds, and the throughput of many rows hardly changes.
+MAX_BLOCK_WORK = 10**8
 
 
 @dataclass(frozen=True)
@@ -79,9 +82,17 @@ def confidence_parts(probability: Tensor) -> tuple[Tensor, Tensor]:
 
 def block_size(architecture: Architecture, device: torch.device) -> int:
     """Return the number of rows per network evaluation, a constant of the network."""
-    slow = architecture.image_shape is not None and device.type == "cpu"
-    largest = SMALL_BLOCK if slow else BLOCK
-    return max(1, min(largest, MAX_BLOCK_VALUES // architecture.row_values))
+    largest = min(BLOCK, MAX_BLOCK_VALUES // architecture.row_values)
+    if device.type == "cpu":
+        convolutional = architecture.image_shape is not None
+        fast = MAX_BLOCK_WORK // row_work(architecture)
+        largest = min(largest, fast, SMALL_BLOCK if convolutional else BLOCK)
+    return max(1, largest)
+
+
+def row_work(architecture: Architecture) -> int:
+    """Estimate the time of a row in one step, in multiplications."""
+    return architecture.n_weights + 8 * architecture.row_values
 
 
 class Policy:

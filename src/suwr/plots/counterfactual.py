@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suwr.data.tables import take_rows
 from suwr.data.units import Patches
 from suwr.plots._style import BLACK
-from suwr.plots.images import new_step_grid, patch_box, plot_image_narrative
+from suwr.plots.images import new_step_grid, patch_box, pixel_values, plot_image_narrative
 
 if TYPE_CHECKING:
     from suwr.explanation import Narrative
@@ -20,7 +21,7 @@ __all__ = ["Flip", "find_flip", "plot_counterfactual"]
 
 # Images of the source class that are searched for a flip.
 _MAX_IMAGES = 200
-# Values that replace a patch, from the smallest pixel value (0) to the largest (1).
+# Values that replace a patch, from the smallest revealed pixel value (0) to the largest (1).
 _FILLS = (0.5, 1.0, 0.0)
 
 
@@ -82,8 +83,8 @@ def find_flip(
         True classes.
     source, target : class labels
     fills : sequence of float, default=(0.5, 1, 0)
-        Values that replace the patch, from the smallest pixel value (0) to the largest (1). Later
-        values are tried only if no image flips with the earlier ones.
+        Values that replace the patch, from the smallest revealed pixel value (0) to the largest
+        (1). Later values are tried only if no image flips with the earlier ones.
 
     Returns
     -------
@@ -101,12 +102,13 @@ def find_flip(
     >>> find_flip(clf.fit(X, y), X, y, source=2, target=1) is None  # no image of class 2
     True
     """
-    pixels = np.asarray(X, dtype=np.float64)
+    pixels = pixel_values(model, X)
     rows = np.flatnonzero(np.asarray(y) == source)[:_MAX_IMAGES]
     if len(rows) == 0:
         return None
-    low, high = float(np.nanmin(pixels)), float(np.nanmax(pixels))
-    narratives = list(model.explain(_like(X, pixels[rows])))
+    narratives = list(model.explain(take_rows(X, rows)))
+    revealed = pixels[model.select(X) & np.isfinite(pixels)]
+    low, high = float(revealed.min(initial=np.inf)), float(revealed.max(initial=-np.inf))
     candidates = _candidates(narratives, [str(name) for name in model.encoder_.names], source)
     for fill in fills if candidates else ():
         changed = pixels[rows[[number for number, _, _ in candidates]]]

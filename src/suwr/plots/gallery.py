@@ -23,6 +23,7 @@ from suwr.plots.fidelity import plot_fidelity
 from suwr.plots.history import plot_history
 from suwr.plots.images import (
     new_step_grid,
+    pixel_values,
     plot_image_narrative,
     plot_image_step,
     plot_image_usage,
@@ -84,7 +85,7 @@ class Subject:
     @property
     def pixels(self) -> Any:
         """The images as an array of shape (n_rows, n_columns)."""
-        return np.asarray(self.X, dtype=np.float64)
+        return pixel_values(self.model, self.X)
 
 
 @dataclass(frozen=True)

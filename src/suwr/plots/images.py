@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suwr._utils.optional import require
+from suwr.data.tables import raw_columns
 from suwr.data.units import Patches
 from suwr.plots._style import (
     BLUE,
@@ -278,6 +279,18 @@ def _revealed(
     return boxes, seen
 
 
+def pixel_values(model: Any, X: Any) -> NDArray[np.float64]:
+    """Return the pixels of images; NaN where a cell is missing or not a number.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted to images.
+    X : array or data frame of shape (n_rows, n_columns)
+    """
+    return np.stack(model.encoder_.parse(raw_columns(X)).columns, axis=1)
+
+
 def _as_image(image: ArrayLike, patches: Patches) -> NDArray[np.float64]:
     pixels = np.asarray(image, dtype=np.float64)
     if pixels.size != patches.n_columns:
@@ -293,7 +306,8 @@ def _draw_pixels(
 ) -> None:
     """Draw revealed pixels opaquely and hidden ones faintly; one channel is dark on light."""
     alpha = np.where(seen, 1.0, _HIDDEN_ALPHA)
-    low, high = np.nanmin(pixels), np.nanmax(pixels)
+    finite = pixels[np.isfinite(pixels)]
+    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
     scaled = (pixels - low) / (high - low) if high > low else np.zeros_like(pixels)
     grey = len(patches.shape) == 2 or patches.shape[2] == 1
     shown = scaled.reshape(patches.shape[:2]) if grey else scaled

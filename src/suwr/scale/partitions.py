@@ -13,6 +13,7 @@ import numpy as np
 
 from suwr._utils.optional import require
 from suwr.data.parsing import READ_AS_TEXT
+from suwr.data.tables import arrow_to_pandas
 from suwr.exceptions import TableError
 
 __all__ = ["BATCH", "Partition", "find_partitions", "read_batches"]
@@ -133,12 +134,13 @@ def read_batches(partition: Partition, columns: list[str] | None = None) -> Iter
     if partition.row_groups is None:
         yield from _read_text(partition, columns)
     elif partition.n_rows:
+        arrow = require("pyarrow", "tables", "Reading Parquet files")
         with _open_parquet(partition.source) as file:
             _check_columns(partition.source, columns, file.schema_arrow.names)
             for batch in file.iter_batches(
                 BATCH, row_groups=list(partition.row_groups), columns=columns
             ):
-                frame = batch.to_pandas(ignore_metadata=True, integer_object_nulls=True)
+                frame = arrow_to_pandas(arrow.Table.from_batches([batch]), ignore_metadata=True)
                 yield frame if columns is None else frame[columns]
 
 
