@@ -245,6 +245,7 @@ def page(records: list[Record], link: str) -> str:
         _lp_sentence(records, front),
         "In general they differ: [the paper's conjecture is false](../theory/conjecture.md).", "",
         "## SUWR and the optimum", "", _SUWR_NOTE, "", suwr_grid(fitted).markdown(), "",
+        *_caveats(fitted), "",
         "## All methods", "", _METHOD_NOTE, "", method_grid(fitted, front).markdown(), "",
         "## The paper's findings", "", findings_grid(_findings(records)).markdown(), "",
         "## Witnesses", "",
@@ -253,6 +254,29 @@ def page(records: list[Record], link: str) -> str:
         *witness_lines(fitted, front),
     ]  # fmt: skip
     return "\n".join(lines)
+
+
+def _caveats(records: list[Record]) -> list[str]:
+    """How many fits are not within 2 % of the optimum, and how SUWR's settings differ."""
+    ratios = [_ratios(metrics) for metrics in _by_weight(records).values()]
+    above = [sum(r > 1.02 for pair in ratios for r in pair[kind]) for kind in (0, 1)]
+    own = _of_method(records, "SUWR")
+    if not own or "training" not in own[0]["cell"]["params"]:
+        return []
+    params = own[0]["cell"]["params"]
+    widths = sorted(
+        {
+            r["cell"]["params"]["hidden_size"]
+            for r in records
+            if r not in own and "hidden_size" in r["cell"]["params"]
+        }
+    )
+    return [
+        f"More than 2 % above the optimum: {above[0]} of {len(own)} fits with greedy inference and",
+        f"{above[1]} with sampled inference. SUWR has {len(params['training'])} training settings",
+        f"of its own here, and hidden layers of {params['hidden_size']} units; those of the other",
+        f"networks have {', '.join(map(str, widths))} units.",
+    ]
 
 
 def _findings(records: list[Record]) -> list[tuple[str, str]]:
