@@ -40,7 +40,7 @@ def rows():
 
 def test_predictors_that_overfit_get_a_strong_weight_decay(rows):
     noise = np.random.default_rng(1).normal(size=120)
-    phase, losses = pretrain(rows[:, 0] + 2 * noise > 0, rows, max_epochs=60)
+    phase, losses = pretrain(rows[:, 0] + 2 * noise > 0, rows, max_epochs=120)
     assert phase.network.predictor.weight_decay.tolist() == [STRONG_WEIGHT_DECAY] * 4
     since = int(phase.tensors["strong_since"])
     assert losses[since:].min() < losses[24:since].min()

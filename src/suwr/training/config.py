@@ -69,7 +69,7 @@ class TrainingConfig:
     pretrain_fraction : float or None, default=None
         Largest number of epochs of predictor pretraining relative to ``max_epochs``, at least 0;
         one epoch always remains. Pretraining ends when the loss has settled. None is 0.3 for
-        ``trainer='lookahead'`` and 2 otherwise.
+        ``trainer='lookahead'`` and 1 otherwise.
     pretrain_masks : int or None, default=None
         Random masks per row in a pretraining batch, at least 1. None is 2 for
         ``trainer='lookahead'`` and 4 otherwise.
@@ -274,7 +274,7 @@ class Settings(TrainingConfig):
     max_epochs: int = 100
     batch_size: int = 500
     mixed_precision: bool = False
-    pretrain_fraction: float = 2.0
+    pretrain_fraction: float = 1.0
     pretrain_masks: int = 4
     joint_rate: float = 0.1
 

@@ -34,7 +34,7 @@ __all__ = ["FineTuning", "Pretraining", "final_masks", "member_loss", "weighted_
 MIN_UPDATES = 200
 # Pretraining ends after this many updates in which the loss was not lowered by `MIN_IMPROVEMENT`
 # times the loss of the best constant prediction.
-PATIENCE, MIN_IMPROVEMENT = 800, 1e-3
+PATIENCE, MIN_IMPROVEMENT = 400, 1e-3
 # The predictors overfit if the loss has risen by this much. They are then trained with this weight
 # decay, or that of the settings if it is stronger, with which the loss settles sooner.
 OVERFITTING = 0.05
