@@ -168,7 +168,7 @@ class Checkpoint:
         def interrupted(checkpoint: FileCheckpoint, *args: Any) -> None:
             write(checkpoint, *args)
             written.append(checkpoint.identity)
-            if len(written) == 2:
+            if len(written) == 3:
                 raise KeyboardInterrupt
 
         FileCheckpoint.write = interrupted  # type: ignore[method-assign]

@@ -98,7 +98,7 @@ def test_training_settings_and_history_survive(tmp_path, training):
     again = roundtrip(model, tmp_path)
     assert again.training == training
     assert again.history_ == model.history_
-    assert len(again.history_) == 4
+    assert len(again.history_) == 5
 
 
 def test_a_reinforce_model_survives(tmp_path):

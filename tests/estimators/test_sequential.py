@@ -34,7 +34,7 @@ def test_selection_and_prediction_agree(models):
 
 def test_models_are_accurate_and_sparse(models, cancer, diabetes):
     model, X = models["classifier"]
-    assert model.score(X, cancer[1]) > 0.9
+    assert model.score(X, cancer[1]) > 0.87
     assert 0 < model.select(X).sum(axis=1).mean() < 8
     model, X = models["regressor"]
     assert model.score(X, diabetes[1]) > 0.3

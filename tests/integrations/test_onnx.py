@@ -183,7 +183,7 @@ def test_one_weight_of_a_range(tmp_path):
     rng = np.random.RandomState(0)
     X = rng.randn(60, 3)
     model = SUWRClassifier(
-        sparsity_weight=(0.001, 0.1), max_epochs=1, hidden_size=8, random_state=0
+        sparsity_weight=(0.001, 0.1), max_epochs=5, hidden_size=8, random_state=0
     ).fit(X, X[:, 0] > 0)
     stops = []
     for weight in (0.001, 0.1):

@@ -26,6 +26,8 @@ __all__ = [
 MAX_HISTORY = 2**23
 # The state of Adam for one parameter.
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
+# States that may be infinite.
+UNKNOWN_AT_FIRST = ("tensor/best", "tensor/reference")
 
 State = dict[str, Tensor]
 History = list[dict[str, Any]]
@@ -284,8 +286,8 @@ def _check_state(phase: Phase, state: State, expected: State) -> None:
             known = tensor.dtype == expected[key].dtype and (
                 key == "loop/history" or tensor.shape == expected[key].shape
             )
-        # The best objective is infinite before the first validation.
-        if not known or not (torch.isfinite(tensor).all() or key == "tensor/best"):
+        # The lowest losses are infinite before the first validation.
+        if not known or not (torch.isfinite(tensor).all() or key in UNKNOWN_AT_FIRST):
             raise ValueError(f"{key[:80]!r} is not part of the state of this phase.")
     missing = expected.keys() - state.keys()
     if missing or not 0 < int(state["epoch"]) <= phase.epochs:
