@@ -40,7 +40,7 @@ def test_resumed_fit_writes_the_same_file(tmp_path):
     load_iris(as_frame=True).frame.to_csv(tmp_path / "iris.csv", index=False)
     for name in ("uninterrupted", "killed"):
         (tmp_path / name).mkdir()
-    # Three epochs of pretraining, three of the policy, one of fine-tuning. Killed in the third epoch,
+    # Pretraining and the policy have three epochs, fine-tuning has one. Killed in the third epoch,
     # in the first one after resuming, and while writing the model.
     plan = [("uninterrupted", 0), ("killed", 3), ("killed", 1), ("killed", 6), ("killed", 0)]
     words = [sys.executable, "-c", DRIVER, json.dumps(plan)]
