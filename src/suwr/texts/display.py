@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -24,20 +25,20 @@ from suwr.texts.splitting import Spans, read_texts
 __all__ = ["TextDisplay"]
 
 
-class TextDisplay:
+class TextDisplay(ABC):
     """Methods that show explanations of texts; see `TextUnits` for the attributes."""
 
     unit: Any
     unit_names_: list[str]
     groups_: dict[str, list[int]]
 
+    @abstractmethod
     def spans(self, text: str) -> Spans:
         """Find the units of a text."""
-        raise NotImplementedError
 
+    @abstractmethod
     def transform(self, texts: Iterable[str]) -> Any:
         """Return one row per text."""
-        raise NotImplementedError
 
     def narrate(self, explanation: Explanation, texts: Iterable[str]) -> Explanation:
         """Return an explanation whose steps show the sentences themselves.
