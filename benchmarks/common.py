@@ -6,20 +6,20 @@ import datetime
 import json
 import os
 import platform
-import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import suwr
+from suwr_experiments.records import source_commit
 
 
 def machine() -> dict[str, Any]:
     """Date, commit, hardware, versions and command of a run."""
     return {
         "date": datetime.date.today().isoformat(),
-        "commit": _commit(),
+        "commit": source_commit(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
         **_gpu(),
@@ -27,13 +27,6 @@ def machine() -> dict[str, Any]:
         | {"suwr": suwr.__version__},
         "command": " ".join(["python", *sys.argv]),
     }
-
-
-def _commit() -> str:
-    """The commit of the working tree, marked if it has changes."""
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "unknown"
 
 
 def _gpu() -> dict[str, str]:

@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import platform
+import subprocess
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 from suwr._utils.files import write_atomic
 from suwr_experiments.config import Cell
 
-__all__ = ["Record", "RecordStore", "device_name", "provenance"]
+__all__ = ["Record", "RecordStore", "device_name", "provenance", "source_commit"]
 
 Record = dict[str, Any]
 
@@ -116,14 +117,31 @@ def _encode(content: Any) -> bytes:
 
 
 def provenance(device: str = "cpu") -> dict[str, Any]:
-    """Date, hardware and versions of a run."""
+    """Date, commit, hardware and versions of a run."""
     return {
         "date": datetime.date.today().isoformat(),
+        "commit": source_commit(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "device": device_name(device),
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in ("suwr", "torch", "numpy", "scikit-learn")},
     }
+
+
+def source_commit() -> str:
+    """The commit of the sources, marked if they have changes.
+
+    The environment variable ``SUWR_COMMIT`` names it for a copy without its history.
+    """
+    given = os.environ.get("SUWR_COMMIT")
+    if given:
+        return given
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return "unknown"
+    return found.stdout.strip() or "unknown"
 
 
 def _version(package: str) -> str:

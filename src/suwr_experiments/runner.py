@@ -73,15 +73,10 @@ def run(config: RunConfig) -> RecordStore:
     print(
         f"{config.experiment}: {len(cells)} cells, {n_finished} already finished.", file=sys.stderr
     )
-    stacked = [c for c in unfinished if config.device.startswith("cuda") and _can_stack(c)]
-    single = [c for c in unfinished if c not in stacked]
+    groups = _groups(unfinished, experiment, config)
     deadline = time.time() + (config.max_seconds or float("inf"))
     with job_progress(len(unfinished)) as report:
-        for group in _groups(stacked, experiment, config.together):
-            if time.time() < deadline:
-                for outcome in run_group(group, config.folder, config.device):
-                    report(*outcome)
-        for outcome in _in_parallel(single, config, deadline):
+        for outcome in _in_parallel(groups, config, deadline):
             report(*outcome)
     store.join(provenance(config.device) | {"command": config.command})
     return store
@@ -96,17 +91,22 @@ def run_cell(cell: Cell, folder: Path | None, device: str = "cpu") -> Outcome:
     return _record(cell, folder, device, work)
 
 
-def run_group(cells: Sequence[Cell], folder: Path, device: str) -> Iterator[Outcome]:
-    """Fit SUWR cells of one shape as one stack, then evaluate and record each of them."""
+def run_group(cells: Sequence[Cell], folder: Path, device: str) -> list[Outcome]:
+    """Fit SUWR cells of one shape as one stack, then evaluate and record each of them.
+
+    A group of one cell may be of any method.
+    """
+    if len(cells) == 1:
+        return [run_cell(cells[0], folder, device)]
     experiment = find_experiment(cells[0].experiment)
     try:
         tasks = [experiment.load(cell) for cell in cells]
         models, seconds = fit_group(cells, tasks, device)
     except Exception:
         error = traceback.format_exc()
-        for cell in cells:
-            yield _record(cell, folder, device, _raiser(f"The stack failed:\n{error}"))
-        return
+        failure = _raiser(f"The stack failed:\n{error}")
+        return [_record(cell, folder, device, failure) for cell in cells]
+    outcomes = []
     for cell, model, task in zip(cells, models, tasks, strict=True):
 
         def work(
@@ -114,7 +114,8 @@ def run_group(cells: Sequence[Cell], folder: Path, device: str) -> Iterator[Outc
         ) -> tuple[dict[str, Any], float]:
             return experiment.measure(cell, model, task), seconds
 
-        yield _record(cell, folder, device, work)
+        outcomes.append(_record(cell, folder, device, work))
+    return outcomes
 
 
 def _raiser(text: str) -> Callable[[], tuple[dict[str, Any], float]]:
@@ -151,58 +152,77 @@ def _can_stack(cell: Cell) -> bool:
     return cell.method == "SUWR" and cell.params.get("network") != "conv"
 
 
-def _groups(cells: Sequence[Cell], experiment: Experiment, size: int) -> Iterator[list[Cell]]:
-    """Groups of at most ``size`` cells of one shape."""
-    shapes: dict[str, list[Cell]] = {}
+def _groups(cells: Sequence[Cell], experiment: Experiment, config: RunConfig) -> list[list[Cell]]:
+    """The cells that are fitted together, in the order of the first of each group.
+
+    On a GPU at most ``config.together`` cells of one shape; otherwise every cell alone.
+    """
+    found: list[list[Cell]] = []
+    current: dict[str, list[Cell]] = {}
     for cell in cells:
-        shapes.setdefault(experiment.shape(cell), []).append(cell)
-    for same in shapes.values():
-        for start in range(0, len(same), size):
-            yield same[start : start + size]
+        if not (config.device.startswith("cuda") and _can_stack(cell)):
+            found.append([cell])
+            continue
+        shape = experiment.shape(cell)
+        if len(current.get(shape, ())) in (0, config.together):
+            current[shape] = []
+            found.append(current[shape])
+        current[shape].append(cell)
+    return found
 
 
-def _in_parallel(cells: Sequence[Cell], config: RunConfig, deadline: float) -> Iterator[Outcome]:
+def _in_parallel(
+    groups: Sequence[list[Cell]], config: RunConfig, deadline: float
+) -> Iterator[Outcome]:
     folder, device = config.folder.absolute(), config.device
     if config.jobs == 1 and config.scheduler is None:
-        for cell in cells:
+        for group in groups:
             if time.time() < deadline:
-                yield run_cell(cell, folder, device)
+                yield from run_group(group, folder, device)
         return
-    remaining = {cell.key: cell for cell in cells}
+    remaining = dict(enumerate(groups))
     try:
         # One thread per worker: the workers already use every core.
         local = parallel_config(backend="loky", n_jobs=config.jobs, inner_max_num_threads=1)
         with local, engine(config.scheduler):
-            tasks = (delayed(_keyed)(cell, folder, device, deadline) for cell in cells)
+            tasks = (
+                delayed(_numbered)(number, group, folder, device, deadline)
+                for number, group in enumerate(groups)
+            )
             parallel = Parallel(return_as="generator_unordered", idle_worker_timeout=IDLE_TIMEOUT)
-            for key, outcome in parallel(tasks):
-                del remaining[key]
-                if outcome is not None:
-                    yield outcome
+            for number, outcomes in parallel(tasks):
+                del remaining[number]
+                yield from outcomes
     except BrokenProcessPool:
-        yield from _one_by_one(RecordStore(folder).unfinished(remaining.values()), config, deadline)
+        finished = RecordStore(folder)
+        left = [finished.unfinished(group) for group in remaining.values()]
+        yield from _one_by_one([group for group in left if group], config, deadline)
 
 
-def _keyed(cell: Cell, folder: Path, device: str, deadline: float) -> tuple[str, Outcome | None]:
-    """Run a cell, unless the deadline has passed since it was queued."""
-    return cell.key, run_cell(cell, folder, device) if time.time() < deadline else None
+def _numbered(
+    number: int, group: list[Cell], folder: Path, device: str, deadline: float
+) -> tuple[int, list[Outcome]]:
+    """Run a group, unless the deadline has passed since it was queued."""
+    return number, run_group(group, folder, device) if time.time() < deadline else []
 
 
-def _one_by_one(cells: Sequence[Cell], config: RunConfig, deadline: float) -> Iterator[Outcome]:
-    """Run each cell in a process of its own, after a worker was killed, e.g. out of memory.
+def _one_by_one(
+    groups: Sequence[list[Cell]], config: RunConfig, deadline: float
+) -> Iterator[Outcome]:
+    """Run each group in a process of its own, after a worker was killed, e.g. out of memory.
 
-    joblib does not say which cell the worker was running; the one that is killed again is recorded
+    joblib does not say which group the worker was running; the one that is killed again is recorded
     as failed.
     """
     folder, device = config.folder.absolute(), config.device
-    for cell in cells:
+    for group in groups:
         if time.time() >= deadline:
             return
         try:
             with parallel_config(backend="loky", n_jobs=2, inner_max_num_threads=1):
                 alone = Parallel(pre_dispatch=1, idle_worker_timeout=IDLE_TIMEOUT)
-                yield alone([delayed(run_cell)(cell, folder, device)])[0]
+                yield from alone([delayed(run_group)(group, folder, device)])[0]
         except BrokenProcessPool as killed:
-            yield _record(
-                cell, folder, device, _raiser(f"The process of this cell was killed. {killed}")
-            )
+            failure = _raiser(f"The process of this cell was killed. {killed}")
+            for cell in group:
+                yield _record(cell, folder, device, failure)

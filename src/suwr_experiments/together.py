@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from suwr._utils.progress import training_progress
-from suwr.estimators.base import BaseSUWR
+from suwr.estimators.base import BaseSUWR, FitPlan
 from suwr.estimators.table_model import TrainingData, seeded
 from suwr.nn.losses import CrossEntropy, Loss
 from suwr.nn.networks import SeparateNetwork
@@ -68,8 +68,8 @@ def _train_stack(
     first = models[0]
     generator = torch.Generator(first.device_)
     plans = [model._plan(data, generator) for model, data in zip(models, parts, strict=True)]
-    if any(plan.screening is not None for plan in plans):
-        raise ValueError("'tables' must not be so wide that their units are screened.")
+    if len({_kept(plan) for plan in plans}) > 1:
+        raise ValueError("'tables' must have equal units after the screening of wide tables.")
     architectures = {plan.architecture for plan in plans}
     if len(architectures) > 1 or len({(len(d.rows), len(d.validation)) for d in parts}) > 1:
         raise ValueError("'tables' must have equal numbers of rows, columns and classes.")
@@ -77,19 +77,24 @@ def _train_stack(
     settings = replace(
         plans[0].task.settings, sparsity_weight=_weights(models, units, first.device_)
     )
-    trainer = plans[0].trainer
+    trainer, tasks = plans[0].trainer, [plan.task for plan in plans]
     with (
         seeded(first.device_, parts[0].seed) as generator,
         training_progress(trainer.n_epochs(settings), verbose) as progress,
     ):
         network, history = trainer.train(
-            architectures.pop(), parts[0].inputs, loss,
-            _stacked([d.rows for d in parts]), _stacked([d.validation for d in parts]), settings,
-            generator, progress, n_models=len(models),
+            architectures.pop(), tasks[0].inputs, loss,
+            _stacked([task.rows for task in tasks]), _stacked([task.validation for task in tasks]),
+            settings, generator, progress, n_models=len(models),
         )  # fmt: skip
     assert isinstance(network, SeparateNetwork)
     for model, data, plan, part in zip(models, parts, plans, network.split(), strict=True):
-        model._finish(data, plan, part, history)
+        model._finish(data, plan, model._extended(data, plan, part), history)
+
+
+def _kept(plan: FitPlan) -> tuple[bool, ...] | None:
+    """The units that the screening of a plan keeps."""
+    return None if plan.screening is None else tuple(plan.screening.kept.tolist())
 
 
 def _check_equal(models: Sequence[BaseSUWR]) -> None:

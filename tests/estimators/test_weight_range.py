@@ -113,6 +113,13 @@ def test_the_grid_is_interpolated():
     assert weights.condition(None, 10.0) == -1.0
 
 
+@pytest.mark.parametrize(("wanted", "condition"), [(1.9, 0.0), (1.5, 0.0), (0.5, 1 / 16)])
+def test_mean_features_within_a_jump_take_the_nearer_end(wanted, condition):
+    """No λ reveals 1.5 units on average here: 2 are nearer than none."""
+    weights = WeightRange(0.01, 1.0, np.repeat([2.0, 0.0], [17, 16]))
+    assert weights.condition(None, wanted) == pytest.approx(condition)
+
+
 def test_mean_features_counts_units_not_columns_or_costs(data):
     """Three groups of ten columns: at most three units, whatever the costs."""
     X, y = data

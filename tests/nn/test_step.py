@@ -7,17 +7,13 @@ import torch
 from random_policies import UNITS, make_policy, random_values
 
 from suwr.nn import step
-from suwr.nn.step import Decision, best_units, decide, reveal_units
+from suwr.nn.step import Decision, Sample, best_units, decide, reveal_units
 
 
 def make_decision(logits, available):
     logits, available = torch.tensor(logits), torch.tensor(available)
     zeros = torch.zeros(logits.shape[:-1])
     return Decision(zeros, logits, available, zeros)
-
-
-def softmax(logits, available):
-    return logits.masked_fill(~available, -1e9).softmax(dim=-1)
 
 
 def test_the_step_takes_no_raw_rows():
@@ -63,26 +59,33 @@ def test_best_with_gumbel_noise_samples_from_the_softmax():
 def test_sample_draws_from_the_mixture(epsilon):
     n = 20_000
     decision = make_decision([[0.0, 1.0, 5.0]], [[True, True, False]]).expand(n)
-    select = partial(softmax, decision.raw_logits)
-    sample = decision.sample(select, 1, epsilon, torch.Generator().manual_seed(0))
+    sample = decision.sample(1, epsilon, torch.Generator().manual_seed(0))
     policy = torch.tensor([0.0, 1.0]).softmax(dim=0)
     mixture = (1 - epsilon) * policy + epsilon / 2
     units = sample.units[:, 0]
     frequency = torch.bincount(units, minlength=3)[:2] / n
     torch.testing.assert_close(frequency, mixture, atol=0.02, rtol=0.0)
-    torch.testing.assert_close(sample.log_prob, policy.log()[units])
-    torch.testing.assert_close(sample.behaviour_log_prob, mixture.log()[units])
+    torch.testing.assert_close(decision.log_prob(sample), policy.log()[units])
+    torch.testing.assert_close(decision.log_prob(sample, epsilon), mixture.log()[units])
+
+
+def test_log_prob_of_units_without_replacement():
+    logits = torch.tensor([[0.0, 1.0, 2.0]])
+    decision = make_decision(logits.tolist(), [[True] * 3])
+    sample = Sample(torch.tensor([[2, 0]]), torch.tensor([[0.5, 0.25]]))
+    p = logits[0].softmax(dim=0)
+    drawn = [p[2], p[0] / (p[0] + p[1])]
+    expected = sum(torch.log(0.8 * a + 0.2 * b) for a, b in zip(drawn, [0.5, 0.25], strict=True))
+    torch.testing.assert_close(decision.log_prob(sample, 0.2)[0], expected)
 
 
 def test_sample_is_without_replacement_and_only_for_active_rows():
     decision = make_decision([[0.0, 1.0, 5.0]], [[True, True, False]]).expand(50)
     active = torch.arange(50) < 40
-    sample = decision.sample(
-        partial(softmax, decision.raw_logits), 3, 0.2, torch.Generator().manual_seed(0), active
-    )
+    sample = decision.sample(3, 0.2, torch.Generator().manual_seed(0), active)
     assert sorted(set(map(tuple, sample.units[:40].tolist()))) == [(0, 1, -1), (1, 0, -1)]
     assert (sample.units[40:] == -1).all()
-    assert (sample.log_prob[40:] == 0).all()
+    assert (decision.log_prob(sample)[40:] == 0).all()
 
 
 @pytest.mark.parametrize("groups", UNITS)

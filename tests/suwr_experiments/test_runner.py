@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from suwr_experiments.config import Cell, RunConfig
-from suwr_experiments.records import RecordStore
-from suwr_experiments.runner import find_experiment, run, run_group
+from suwr_experiments.records import RecordStore, provenance, source_commit
+from suwr_experiments.runner import _groups, find_experiment, run, run_group
 
 SMALL = {"n_train": 60, "n_test": 60}
 BRIEF = {"max_epochs": 1, "hidden_size": 4, "n_layers": 1}
@@ -115,6 +115,29 @@ def test_without_the_extras(tmp_path):
     assert "[1/1, 0:00:00 left] Syn4 CAE n_units=5 seed 0" in done.stderr
     assert "No figures" in done.stderr
     assert (tmp_path / "table.md").exists()
+
+
+def test_cells_of_one_shape_are_grouped_on_a_gpu():
+    cells = [
+        Cell("synthetic", data, method, seed, **SMALL)
+        for seed in (0, 1)
+        for data in ("Syn1", "Syn4")
+        for method in ("SUWR", "L2X")
+    ]
+    experiment = find_experiment("synthetic")
+    alone = _groups(cells, experiment, RunConfig("synthetic"))
+    assert alone == [[cell] for cell in cells]
+    groups = _groups(cells, experiment, RunConfig("synthetic", device="cuda", together=3))
+    assert sorted(cell.key for group in groups for cell in group) == sorted(c.key for c in cells)
+    assert [[c.method for c in group] for group in groups] == [
+        ["SUWR"] * 3, ["L2X"], ["L2X"], ["L2X"], ["SUWR"], ["L2X"]
+    ]  # fmt: skip
+
+
+def test_records_name_the_commit(monkeypatch):
+    assert provenance()["commit"] == source_commit() != ""
+    monkeypatch.setenv("SUWR_COMMIT", "abc123")
+    assert provenance()["commit"] == "abc123"
 
 
 def test_models_of_one_shape_train_as_one_stack(tmp_path):

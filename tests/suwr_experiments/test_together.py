@@ -36,7 +36,7 @@ def test_models_with_one_range_of_sparsity_weights():
     ]  # fmt: skip
     fit_together(models, [(X, y)] * 2)
     for model in models:
-        assert np.mean(model.predict(X, mean_features=1.5) == y) > 0.9
+        assert np.mean(model.predict(X, sparsity_weight=0.0001) == y) > 0.9
         small, large = (model.cost(X, sparsity_weight=w).mean() for w in (0.0001, 0.5))
         assert small > large
     assert not np.array_equal(*(model.predict_proba(X) for model in models))
@@ -52,12 +52,34 @@ def test_regressors_keep_the_scale_of_their_targets():
     assert abs(scaled.mean() - (100 * t + 7).mean()) < 3000
 
 
+def wide_table(first):
+    """A table of 30 columns of which two, from number ``first`` on, determine the class."""
+    rng = np.random.RandomState(0)
+    wide = rng.randn(300, 30)
+    return wide, (wide[:, first] + wide[:, first + 1] > 0).astype(int)
+
+
+def test_wide_tables_are_screened_as_in_a_single_fit():
+    wide, target = wide_table(first=20)
+    params = {"max_epochs": 8, "hidden_size": 32, "random_state": 0}
+    models = [SUWRClassifier(sparsity_weight=weight, **params) for weight in (0.001, 0.3)]
+    fit_together(models, [(wide, target)] * 2)
+    alone = SUWRClassifier(max_epochs=1, hidden_size=8, random_state=0).fit(wide, target)
+    for model in models:
+        np.testing.assert_array_equal(model.selectable_units_, alone.selectable_units_)
+        assert model.select(wide).shape == (300, 30)
+        assert not model.select(wide)[:, ~model.selectable_units_].any()
+    assert models[0].score(wide, target) > 0.8
+    assert models[0].cost(wide).mean() > models[1].cost(wide).mean()
+
+
 @pytest.mark.parametrize(
     ("changes", "tables", "message"),
     [
         ({}, [(X, y)], "one \\(X, y\\) per model"),
         ({"hidden_size": 7}, [(X, y)] * 2, "equal in all parameters"),
         ({}, [(X, y), (X[:90], y[:90])], "equal numbers of rows"),
+        ({}, [wide_table(0), wide_table(20)], "equal units after the screening"),
         ({"sparsity_weight": (0.1, 0.2)}, [(X, y)] * 2, "same range"),
         ({"trainer": "reinforce"}, [(X, y)] * 2, "trainer='auto'"),
     ],

@@ -6,16 +6,20 @@ import torch
 from random_policies import make_policy, random_values
 
 from suwr.nn.losses import CrossEntropy
-from suwr.nn.networks import Architecture, SeparateNetwork
+from suwr.nn.networks import Architecture, PolicyOutputs, SeparateNetwork
 from suwr.training.actor import (
+    ActorPhase,
     _cross_fitted_losses,
     _explore,
+    _gains,
     _guided,
     _policy_loss,
     _Step,
     _VisitedStates,
 )
 from suwr.training.config import Settings
+from suwr.training.data import Folds, Rows
+from suwr.training.sparsity import SparsityWeights
 
 
 def one_step(row, stop, cost, active=None):
@@ -23,12 +27,13 @@ def one_step(row, stop, cost, active=None):
     return _Step(
         row=torch.tensor([row]),
         active=torch.tensor([active or [True] * n]),
+        seen=torch.zeros(1, n, 2),
+        available=torch.ones(1, n, 1, dtype=torch.bool),
+        stop=torch.tensor([stop]),
+        units=torch.zeros(1, n, 1, dtype=torch.long),
+        exploration=torch.ones(1, n, 1),
         mask=torch.zeros(1, n, 1, dtype=torch.bool),
         cost=torch.full((1, n), cost),
-        stop=torch.tensor([stop]),
-        gain=torch.zeros(1, n, requires_grad=True),
-        log_prob=torch.zeros(1, n, requires_grad=True),
-        entropy=torch.zeros(1, n),
     )
 
 
@@ -37,28 +42,82 @@ def one_step(row, stop, cost, active=None):
 # Row 0, first step: continuing costs 0.1 + 0.6 = 0.7, gain 0.3.
 # Row 1, first step: continuing costs 0.1 + 0.2 = 0.3, gain 0.7.
 LOSSES = torch.tensor([[[1.0, 1.0]], [[0.6, 0.2]], [[0.5, 9.0]]])
-TARGETS = torch.tensor([0.3, 0.7, 0.0])
+GAINS = torch.tensor([0.3, 0.7, 0.0])
 
 
 @pytest.mark.parametrize("removed", [True, False])
-def test_gain_targets_by_hand(removed):
-    """Removing stopped rows from the batch does not change the loss."""
+def test_gains_by_hand(removed):
+    """Removing stopped rows from the batch does not change the gains."""
     first = one_step([0, 1], [0.25, 0.5], 0.1)
     if removed:
         steps = [first, one_step([0], [0.5], 0.1)]
     else:
         steps = [first, one_step([0, 1], [0.5, 0.9], 0.1, active=[True, False])]
-    ones = torch.ones(1, 2)
-    value = _policy_loss(steps, LOSSES, ones, ones, bonus=0.0)
-    assert value.item() == pytest.approx(0.5 * TARGETS.square().mean().item())
+    gains = _gains(steps, LOSSES, torch.ones(1, 2))
+    np.testing.assert_allclose(gains[0, :3].numpy(), GAINS.numpy(), atol=1e-6)
+
+
+def test_policy_loss_by_hand():
+    """Inactive states do not count; advantages are not differentiated."""
+    gain = torch.tensor([[0.1, 0.2, 0.0, 5.0]], requires_grad=True)
+    logits = torch.zeros(1, 4, 2, requires_grad=True)
+
+    class Network:
+        def decide(self, seen, condition):
+            return None, PolicyOutputs(gain, logits)
+
+    steps = _Step(
+        row=torch.tensor([[0, 1, 0, 1]]),
+        active=torch.tensor([[True, True, True, False]]),
+        seen=torch.zeros(1, 4, 2),
+        available=torch.ones(1, 4, 2, dtype=torch.bool),
+        stop=torch.zeros(1, 4),
+        units=torch.tensor([[[0], [1], [0], [-1]]]),
+        exploration=torch.full((1, 4, 1), 0.5),
+        mask=torch.zeros(1, 4, 2, dtype=torch.bool),
+        cost=torch.zeros(1, 4),
+    )
+    found = torch.cat([GAINS, torch.zeros(1)]).unsqueeze(0)
+    weight = torch.tensor([[1.0, 2.0]])
+    value = _policy_loss(Network(), steps, found, weight, None, epsilon=0.5, bonus=0.0)
+    advantage = found - gain.detach()
+    w = torch.tensor([1.0, 2.0, 1.0])
+    terms = 0.5 * advantage[0, :3].square() - advantage[0, :3] * np.log(0.5)
+    assert value.item() == pytest.approx((w * terms).sum().item() / 3)
     value.backward()
-    # Gradient of log_prob: minus the advantage. Gradient of the gain: estimate minus target.
-    expected = -TARGETS / 3
-    for name in ("log_prob", "gain"):
-        got = torch.cat([getattr(s, name).grad[0] for s in steps])[:3]
-        np.testing.assert_allclose(got.numpy(), expected.numpy(), atol=1e-6)
-    if not removed:
-        assert steps[1].gain.grad[0, 1] == 0
+    expected = torch.cat([-w * advantage[0, :3] / 3, torch.zeros(1)])
+    np.testing.assert_allclose(gain.grad[0].numpy(), expected.numpy(), atol=1e-6)
+    # d log((1 - ε) p + ε / 2) / d logit is (1 - ε) p (1 - p) / 0.5 = 0.25 for p = 0.5.
+    slope = -w * advantage[0, :3] / 3 * 0.25
+    np.testing.assert_allclose(logits.grad[0, [0, 1, 2], [0, 1, 0]].numpy(), slope.numpy(), 1e-5)
+    assert (logits.grad[0, 3] == 0).all()
+
+
+@pytest.mark.parametrize("n_rows", [6, 400])
+def test_small_batches_are_rolled_out_together(n_rows):
+    """Every batch is one update of policy and predictors, also if rollouts are shared."""
+    policy, loss = make_policy(0), CrossEntropy(2)
+    network = SeparateNetwork(policy.network.architecture)
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randn(n_rows, 6, generator=generator)
+    targets = loss.targets((values[:, 0] > 0).long())
+    rows = Rows(values, targets, torch.ones(n_rows))
+    settings = Settings(sparsity_weight=0.01, max_steps=3, max_epochs=2, batch_size=20)
+    folds = Folds(rows, generator)
+    weights = SparsityWeights.of(settings, 1, torch.device("cpu"))
+    phase = ActorPhase(network, policy.inputs, loss, folds, rows, settings, weights)
+    calls = []
+    for name in ("update_policy", "update_predictors"):
+        update = getattr(phase, name)
+        setattr(phase, name, lambda x, name=name, update=update: (calls.append(name), update(x)))
+    before = [p.clone() for p in network.policy.parameters()]
+    phase.train_epoch()
+    n_batches = folds.n_batches(20)
+    assert phase.batches_at_once == n_batches
+    assert calls == ["update_policy", "update_predictors"] * n_batches
+    assert any(
+        not torch.equal(a, b) for a, b in zip(before, network.policy.parameters(), strict=True)
+    )
 
 
 def explore(policy, values, sparsity_weight, **changes):
@@ -68,7 +127,7 @@ def explore(policy, values, sparsity_weight, **changes):
     n_units = policy.inputs.n_units
     interaction = torch.rand(len(values), n_units, n_units, generator=generator)
     return _explore(
-        policy.network, policy.inputs, values, weight, None, settings, 0.0, generator, interaction
+        policy.network, policy.inputs, values, weight, None, settings, 1.0, generator, interaction
     )
 
 
@@ -79,12 +138,16 @@ def test_exploration_reveals_and_pays(width):
     seen = torch.zeros(30, 6, dtype=torch.bool)
     for s in steps:
         row, mask = s.row[0], s.mask[0]
-        assert (seen[row] & ~mask).sum() == 0
+        before = seen.clone()
+        assert (before[row] & ~mask).sum() == 0
         new_units = (s.cost / 0.5).round()
         assert (new_units >= 1).all()
         assert (new_units <= width).all()
         seen[row] = mask
-        assert torch.isfinite(s.log_prob).all()
+        assert torch.equal(s.seen[0, :, -6:].bool(), before[row])
+        chosen = s.available[0].gather(1, s.units[0].clamp_min(0))
+        assert (chosen | (s.units[0] < 0)).all()
+        assert ((s.exploration > 0) & (s.exploration <= 1) | (s.units < 0)).all()
     # At the start of training, few rollouts stop, whatever the policy.
     assert steps[0].row.shape[1] >= 20
 

@@ -181,10 +181,14 @@ class BaseSUWR(WritableModel):
                     task.settings, generator, progress, checkpoint=checkpoint,
                     process_group=process_group,
                 )  # fmt: skip
-        if plan.screening is not None:
-            network = plan.screening.extend(network, self._architecture(data, trainer))
-        self._finish(data, plan, network, history)
+        self._finish(data, plan, self._extended(data, plan, network), history)
         return checkpoint
+
+    def _extended(self, data: TrainingData, plan: FitPlan, network: Network) -> Network:
+        """The network of all units, from that of the units that the screening kept."""
+        if plan.screening is None:
+            return network
+        return plan.screening.extend(network, self._architecture(data, plan.trainer))
 
     def _plan(self, data: TrainingData, generator: torch.Generator, X: Any = None) -> FitPlan:
         """Choose what the parameters leave open, from the numbers of rows and columns."""

@@ -22,6 +22,9 @@ __all__ = ["WeightRange", "check_range", "check_sparsity_weight", "restore_range
 
 # Number of λ values, equally spaced on a logarithmic scale, at which the units are counted.
 GRID = 33
+# Where the number of units changes by more than this between two of them, only the two were
+# measured, and what lies in between is unknown.
+JUMP = 0.5
 
 
 def check_range(value: Any, owner: str) -> tuple[float, float]:
@@ -106,9 +109,13 @@ class WeightRange:
                 "numbers of units that the validation rows reveal across the range of "
                 f"'sparsity_weight'. Got {mean_features!r} instead."
             )
+        grid, wanted = np.linspace(-1.0, 1.0, GRID), float(mean_features)
+        above = int(np.flatnonzero(self.n_units >= wanted)[-1])
+        ends = [above, min(above + 1, GRID - 1)]
+        if self.n_units[ends[0]] - self.n_units[ends[1]] > JUMP:
+            return float(grid[min(ends, key=lambda end: abs(self.n_units[end] - wanted))])
         # np.interp needs increasing abscissas: reverse the grid.
-        grid = np.linspace(-1.0, 1.0, GRID)
-        return float(np.interp(float(mean_features), self.n_units[::-1], grid[::-1]))
+        return float(np.interp(wanted, self.n_units[::-1], grid[::-1]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON types, for model files."""

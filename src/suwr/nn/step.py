@@ -9,7 +9,7 @@ masked by `MaskedInputs.reveal`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -31,15 +31,12 @@ class Sample(NamedTuple):
     ----------
     units : Tensor of int, shape (..., units_per_step)
         -1 where nothing was drawn.
-    log_prob : Tensor of shape (...)
-        Log-probability of the draws under the selection policy.
-    behaviour_log_prob : Tensor of shape (...)
-        Log-probability of the draws under the mixture with the exploration distribution.
+    exploration : Tensor of shape (..., units_per_step)
+        Probability of each draw under the exploration distribution.
     """
 
     units: Tensor
-    log_prob: Tensor
-    behaviour_log_prob: Tensor
+    exploration: Tensor
 
 
 @dataclass(frozen=True)
@@ -90,6 +87,15 @@ class Decision:
         closed = ~self.available.any(dim=-1, keepdim=True)
         return self.raw_logits.masked_fill(~(self.available | closed), -torch.inf)
 
+    @property
+    def probability(self) -> Tensor:
+        """ζ_select, ``(..., n_units)``."""
+        return self.finite_logits.softmax(dim=-1)
+
+    def restricted(self, units: Tensor) -> Decision:
+        """The decision if only ``units`` ``(..., n_units)`` were available."""
+        return replace(self, available=units)
+
     def expand(self, *shape: int) -> Decision:
         """Repeat the decision of one state for all rows of ``shape``."""
         return Decision(
@@ -124,9 +130,9 @@ class Decision:
             margin = torch.where(going, torch.minimum(margin, gaps.amin(dim=-1)), margin)
         return torch.where(self.available.any(dim=-1), margin, torch.inf)
 
+    @torch.no_grad()
     def sample(
         self,
-        select: Callable[[Tensor], Tensor],
         units_per_step: int,
         epsilon: float,
         generator: torch.Generator,
@@ -137,8 +143,6 @@ class Decision:
 
         Parameters
         ----------
-        select : callable
-            From the units that can be drawn ``(..., n_units)`` to ζ_select over them.
         units_per_step : int
         epsilon : float
             Share of exploration.
@@ -149,25 +153,33 @@ class Decision:
             From the units that can be drawn to the exploration distribution over them; uniform by
             default.
         """
-        left, chosen = self.available, []
-        log_prob, behaviour = torch.zeros_like(self.gain), torch.zeros_like(self.gain)
+        left, chosen, explored = self.available, [], []
         for _ in range(units_per_step):
             open_row = left.any(dim=-1)
             if active is not None:
                 open_row = open_row & active
-            probability = select(left)
             exploration = uniform(left) if explore is None else explore(left)
-            mixture = (1 - epsilon) * probability + epsilon * exploration
-            draws = torch.where(open_row.unsqueeze(-1), mixture.detach(), 1.0)
+            mixture = torch.lerp(self.restricted(left).probability, exploration, epsilon)
+            draws = torch.where(open_row.unsqueeze(-1), mixture, 1.0)
             unit = torch.multinomial(draws.flatten(0, -2), 1, generator=generator)
             unit = unit.unflatten(0, open_row.shape)
-            taken = probability.gather(-1, unit)[..., 0].clamp_min(1e-12).log()
-            log_prob = log_prob + torch.where(open_row, taken, 0.0)
-            taken = mixture.gather(-1, unit)[..., 0].clamp_min(1e-12).log()
-            behaviour = behaviour + torch.where(open_row, taken, 0.0)
             left = left.scatter(-1, unit, False)
             chosen.append(torch.where(open_row, unit[..., 0], -1))
-        return Sample(torch.stack(chosen, dim=-1), log_prob, behaviour)
+            explored.append(exploration.gather(-1, unit)[..., 0])
+        return Sample(torch.stack(chosen, dim=-1), torch.stack(explored, dim=-1))
+
+    def log_prob(self, sample: Sample, epsilon: float = 0.0) -> Tensor:
+        """Log-probability of a sample under ``(1 - ε) ζ_select + ε exploration``, ``(...)``."""
+        left, total = self.available, torch.zeros_like(self.gain)
+        for unit, exploration in zip(
+            sample.units.unbind(dim=-1), sample.exploration.unbind(dim=-1), strict=True
+        ):
+            index = unit.clamp_min(0).unsqueeze(-1)
+            taken = self.restricted(left).probability.gather(-1, index)[..., 0]
+            mixture = torch.lerp(taken, exploration.to(taken.dtype), epsilon)
+            total = total + torch.where(unit >= 0, mixture.clamp_min(1e-12).log(), 0.0)
+            left = left.scatter(-1, index, False)
+        return total
 
 
 def uniform(available: Tensor) -> Tensor:

@@ -9,7 +9,8 @@ predictor in state ``s_t`` and ``c_t`` the weighted cost of the units revealed i
 
 Both terms of ``D_t`` come from the same row and label, so that most of the label noise cancels. The
 network regresses ``E[D_t | s_t]``, which is the baseline of the policy gradient; the policy stops
-where it is not positive.
+where it is not positive. Rollouts are sampled without gradients; a single pass over all visited
+states then computes those of the policy.
 
 The losses are those of the predictors trained on the other fold. Their targets are a mixture of the
 label and of what the predictors of the row's own fold predict from all features. The two groups of
@@ -23,6 +24,7 @@ therefore follows `interactions`: after a unit, it prefers units that interact w
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -32,8 +34,8 @@ from torch import Tensor
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
-from suwr.nn.step import decide, reveal_units, uniform
-from suwr.training.config import Settings, linear_decay
+from suwr.nn.step import Decision, Sample, decide, reveal_units, uniform
+from suwr.training.config import Settings
 from suwr.training.data import Folds, Rows, group_by_fold, to_folds, to_models
 from suwr.training.evidence import informative, interactions
 from suwr.training.loop import Metrics, State
@@ -47,22 +49,39 @@ __all__ = ["ActorPhase", "ActorTrainer", "soft_targets"]
 PATIENCE = 0.15
 # Rows of each fold per evaluation of the soft targets.
 SOFT_TARGET_ROWS = 4096
+# Rollouts sampled at once, of several batches if these are small: the steps of few rows take little
+# less time than those of many.
+ROLLOUTS_AT_ONCE = 4096
+# Share of the visited states on which the policy is trained: those of one rollout are so similar
+# that every other one suffices.
+STATE_SHARE = 0.5
 # Share of the exploration that follows the interactions.
 GUIDED_SHARE = 0.5
 
 
 @dataclass
 class _Step:
-    """One step of the rows of a batch, ``(n_models, n)``."""
+    """One step of the rows of a batch, ``(n_models, n)``; or several, joined along the rows."""
 
     row: Tensor  # position in the batch
     active: Tensor  # whether the row had not stopped
+    seen: Tensor  # masked inputs before the step
+    available: Tensor  # units before the step
+    stop: Tensor  # ζ_stop before the step
+    units: Tensor  # revealed in the step
+    exploration: Tensor  # their probability under the exploration distribution
     mask: Tensor  # state after the step
     cost: Tensor  # of the revealed units, multiplied by λ
-    stop: Tensor  # ζ_stop before the step
-    gain: Tensor  # estimate, with gradient
-    log_prob: Tensor  # of the revealed units, with gradient
-    entropy: Tensor  # of the selection policy, with gradient
+
+    @classmethod
+    def join(cls, steps: list[_Step]) -> _Step:
+        """Concatenate the rows of all steps."""
+        parts = zip(*(vars(s).values() for s in steps), strict=True)
+        return cls(*(torch.cat(part, dim=1) for part in parts))
+
+    def __getitem__(self, index: Tensor) -> _Step:
+        """Some of the rows."""
+        return _Step(*(part[:, index] for part in vars(self).values()))
 
 
 @dataclass
@@ -132,42 +151,60 @@ class ActorPhase(PolicyPhase):
         self.soft_targets = soft_targets(self.network, self.inputs, self.loss, self.folds)
         return super().train_epoch()
 
-    def train_batch(self, index: Tensor, progress: float) -> None:
+    @property
+    def batches_at_once(self) -> int:
+        """See `PolicyPhase`."""
+        settings, folds = self.settings, self.folds
+        rows = 2 * folds.rows_per_batch(settings.batch_size) * settings.rollouts
+        return max(1, min(ROLLOUTS_AT_ONCE // rows, folds.n_batches(settings.batch_size)))
+
+    def train_batches(self, index: Tensor, progress: float) -> None:
         """See `PolicyPhase`."""
         settings, network, inputs = self.settings, self.network, self.inputs
         generator = self.folds.generator
-        repeated = index.repeat(1, settings.rollouts)
+        repeated = torch.cat([*index], dim=1).repeat(1, settings.rollouts)
         rows = self.folds.rows[repeated]
         targets = self.soft_targets[repeated].lerp(rows.targets, self._label_weight)
         fold_size = repeated.shape[1]
         weight, condition = self.weights.draw(2 * fold_size, generator)
         first = inputs.first_masks((network.n_models, 2 * fold_size), generator)
-        states = None
+        epsilon = settings.exploration(progress)
+        network.eval()
         with settings.precision(index.device):
             steps = _explore(
-                network, inputs, to_models(rows.values), weight, condition, settings, progress,
+                network, inputs, to_models(rows.values), weight, condition, settings, epsilon,
                 generator, self.tensors["interactions"], first,
             )  # fmt: skip
-            if steps:
-                states = _VisitedStates.of(steps, fold_size)
+            states = _VisitedStates.of(steps, fold_size) if steps else None
+            if states is not None:
                 losses = _cross_fitted_losses(
                     network, inputs, self.loss, rows.values, targets, states, len(steps),
                     None if first is None else to_folds(first),
                 )  # fmt: skip
                 scale = settings.reward_scale * self.weights.importance(weight)
-                bonus = settings.entropy_weight * (1.0 - progress)
-                value = _policy_loss(steps, losses, to_models(rows.weight), scale, bonus)
-        if steps:
-            self.update_policy(value)
-        self._train_predictors(rows, states, index)
+                gains = _gains(steps, losses, scale)
+                visited = _Step.join(steps)
+                order = torch.randperm(gains.shape[1], generator=generator, device=index.device)
+                order = order[: math.ceil(STATE_SHARE * len(order))]
+        network.train()
+        n_batches, _, size = index.shape
+        for number in range(n_batches):
+            if states is not None:
+                part = order[number::n_batches]
+                with settings.precision(index.device):
+                    value = _policy_loss(
+                        network, visited[part], gains[:, part], to_models(rows.weight), condition,
+                        epsilon, settings.entropy_weight * (1.0 - progress),
+                    )  # fmt: skip
+                self.update_policy(value)
+            batch = slice(number * size, (number + 1) * size)
+            self._train_predictors(rows, batch, states)
 
-    def _train_predictors(self, rows: Rows, states: _VisitedStates | None, index: Tensor) -> None:
+    def _train_predictors(self, rows: Rows, batch: slice, states: _VisitedStates | None) -> None:
         settings, inputs = self.settings, self.inputs
-        batch, mask = _predictor_batch(
-            inputs, rows, states, settings, self.folds.generator, index.shape[1]
-        )
-        with settings.precision(index.device):
-            value = weighted_loss(self.network, inputs, self.loss, batch, mask)
+        joined, mask = _predictor_batch(inputs, rows, batch, states, settings, self.folds.generator)
+        with settings.precision(mask.device):
+            value = weighted_loss(self.network, inputs, self.loss, joined, mask)
         self.update_predictors(value)
 
 
@@ -194,6 +231,7 @@ def soft_targets(
     return targets
 
 
+@torch.no_grad()
 def _explore(
     network: SeparateNetwork,
     inputs: MaskedInputs,
@@ -201,20 +239,18 @@ def _explore(
     weight: Tensor,
     condition: Tensor | None,
     settings: Settings,
-    progress: float,
+    epsilon: float,
     generator: torch.Generator,
     interaction: Tensor,
     first: Tensor | None = None,
 ) -> list[_Step]:
     """Sample one rollout per row ``(n_models, n)``, from the masks ``first``.
 
+    A share ``epsilon`` of the choices of units is random.
+
     Stopped rows are removed from the batch of a single model on a CPU. Otherwise they stay in it as
     inactive: models keep batches of one size, and a GPU needs no synchronisation per step.
     """
-    decay = linear_decay(progress, 0.0, settings.exploration_fraction)
-    epsilon = settings.exploration_end + decay * (
-        settings.exploration_start - settings.exploration_end
-    )
     continuation = min(max(epsilon, settings.min_continuation), settings.max_continuation)
     (m, n), device = values.shape[:2], values.device
     remove = m == 1 and device.type == "cpu"
@@ -231,10 +267,11 @@ def _explore(
             # The first state is the same for every row: evaluate it once.
             seen = inputs.reveal(values[:, :1], mask[:, :1])
             decision = decide(network.decide, inputs, seen, mask[:, :1]).expand(m, n)
+            seen = seen.expand(m, n, -1)
         else:
             seen = inputs.reveal(values, mask)
             decision = decide(network.decide, inputs, seen, mask, condition, allowed=allowed)
-        stop = decision.stop_probability.detach()
+        stop = decision.stop_probability
         draw = torch.rand(active.shape, generator=generator, device=device)
         open_row = decision.available.any(dim=-1)
         active = active & (draw >= stop * (1 - continuation)) & open_row
@@ -242,30 +279,23 @@ def _explore(
             going = torch.nonzero(active[0])[:, 0]
             if len(going) == 0:
                 break
-            row, active, mask = row[:, going], active[:, going], mask[:, going]
-            decision, stop = decision[:, going], stop[:, going]
-            values, weight = values[:, going], weight[:, going]
+            row, active, mask, seen = (x[:, going] for x in (row, active, mask, seen))
+            decision, values, weight = decision[:, going], values[:, going], weight[:, going]
             condition = None if condition is None else condition[:, going]
             allowed = None if allowed is None else allowed[:, going]
             first = None if first is None else first[:, going]
             last = None if last is None else last[:, going]
-        probability = decision.finite_logits.softmax(dim=-1)
-        entropy = -(probability * probability.clamp_min(1e-9).log()).sum(dim=-1)
-        sample = decision.sample(
-            partial(_renormalised, probability), settings.units_per_step, epsilon, generator,
-            active, None if last is None else partial(_guided, interaction[model, last]),
+        units, exploration = decision.sample(
+            settings.units_per_step, epsilon, generator, active,
+            None if last is None else partial(_guided, interaction[model, last]),
         )  # fmt: skip
-        last = sample.units[..., -1].clamp_min(0)
-        mask, cost = reveal_units(inputs, mask, sample.units, weight=weight, known=first)
-        log_prob = sample.behaviour_log_prob
-        steps.append(_Step(row, active, mask, cost, stop, decision.gain, log_prob, entropy))
+        last = units[..., -1].clamp_min(0)
+        mask, cost = reveal_units(inputs, mask, units, weight=weight, known=first)
+        stop = decision.stop_probability
+        steps.append(
+            _Step(row, active, seen, decision.available, stop, units, exploration, mask, cost)
+        )
     return steps
-
-
-def _renormalised(probability: Tensor, available: Tensor) -> Tensor:
-    """The distribution restricted to the available units."""
-    left = probability * available
-    return left / left.sum(dim=-1, keepdim=True).clamp_min(1e-12)
 
 
 def _guided(interaction: Tensor, available: Tensor) -> Tensor:
@@ -291,7 +321,6 @@ def _cross_fitted_losses(
 
     ``values`` and ``targets`` are grouped by fold; the result is ``(n_steps + 1, n_models, n)``.
     """
-    network.eval()
     n_folds, size = values.shape[:2]
     # The last column collects inactive states and is dropped.
     losses = torch.zeros(n_steps + 1, n_folds, size + 1, device=values.device)
@@ -306,53 +335,68 @@ def _cross_fitted_losses(
     losses[states.step, fold, column] = loss.of_prediction(
         prediction, targets[fold, states.position]
     )
-    network.train()
     return losses[..., :size].unflatten(1, (-1, 2)).flatten(2, 3)
 
 
-def _policy_loss(
-    steps: list[_Step], losses: Tensor, weight: Tensor, scale: Tensor, bonus: float
-) -> Tensor:
-    """Policy gradient, regression of the gain, and entropy bonus.
+@torch.no_grad()
+def _gains(steps: list[_Step], losses: Tensor, scale: Tensor) -> Tensor:
+    """The gain of continuing ``D_t`` of every step, joined along the rows.
 
-    The mean over the states of a model, summed over models. ``weight`` is the sample weight of each
-    row and ``scale`` the factor of its gains, both ``(n_models, n)``.
+    ``scale`` ``(n_models, n)`` is the factor of the gains of each row.
     """
     ahead = losses[0].clone()
     for number, s in enumerate(steps):
         reached = losses[number + 1].gather(1, s.row)
         ahead = ahead.scatter(1, s.row, torch.where(s.active, reached, ahead.gather(1, s.row)))
-    targets: list[Tensor] = []
+    gains: list[Tensor] = []
     for number in range(len(steps) - 1, -1, -1):
         s = steps[number]
         now, later = losses[number].gather(1, s.row), ahead.gather(1, s.row)
         continuing = s.cost + later
-        targets.append((now - continuing) * scale.gather(1, s.row))
+        gains.append((now - continuing) * scale.gather(1, s.row))
         value = s.stop * now + (1 - s.stop) * continuing
         ahead = ahead.scatter(1, s.row, torch.where(s.active, value, later))
-    target = torch.cat(targets[::-1], dim=1)
-    gain = torch.cat([s.gain for s in steps], dim=1)
-    log_prob = torch.cat([s.log_prob for s in steps], dim=1)
-    entropy = torch.cat([s.entropy for s in steps], dim=1)
-    active = torch.cat([s.active for s in steps], dim=1)
-    w = weight.gather(1, torch.cat([s.row for s in steps], dim=1)) * active
-    advantage = target - gain.detach()
-    each = w * (0.5 * (gain - target).square() - advantage * log_prob - bonus * entropy)
-    return (each.sum(dim=1) / active.sum(dim=1).clamp_min(1)).sum()
+    return torch.cat(gains[::-1], dim=1)
+
+
+def _policy_loss(
+    network: SeparateNetwork,
+    steps: _Step,
+    gains: Tensor,
+    weight: Tensor,
+    condition: Tensor | None,
+    epsilon: float,
+    bonus: float,
+) -> Tensor:
+    """Policy gradient, regression of the gain, and entropy bonus.
+
+    The mean over the states of a model, summed over models. ``weight`` is the sample weight of each
+    row of the batch, and ``condition`` its position of λ, both ``(n_models, n)``.
+    """
+    condition = None if condition is None else condition.gather(1, steps.row)
+    _, found = network.decide(steps.seen, condition)
+    decision = Decision(steps.stop, found.logits, steps.available, found.gain)
+    probability = decision.probability
+    entropy = -(probability * probability.clamp_min(1e-9).log()).sum(dim=-1)
+    log_prob = decision.log_prob(Sample(steps.units, steps.exploration), epsilon)
+    advantage = gains - found.gain.detach()
+    each = 0.5 * (found.gain - gains).square() - advantage * log_prob - bonus * entropy
+    each = each * weight.gather(1, steps.row) * steps.active
+    return (each.sum(dim=1) / steps.active.sum(dim=1).clamp_min(1)).sum()
 
 
 def _predictor_batch(
     inputs: MaskedInputs,
     rows: Rows,
+    batch: slice,
     states: _VisitedStates | None,
     settings: Settings,
     generator: torch.Generator,
-    size: int,
 ) -> tuple[Rows, Tensor]:
-    """``size`` rows of each fold under random masks, and as many in visited states."""
-    n_folds = len(rows.weight)
+    """The rows ``batch`` of each fold under random masks, and as many in visited states."""
+    first = Rows(rows.values[:, batch], rows.targets[:, batch], rows.weight[:, batch])
+    n_folds, size = first.weight.shape
     random = inputs.random_masks((n_folds, size), generator, settings.max_random_units)
-    first = Rows(rows.values[:, :size], rows.targets[:, :size], rows.weight[:, :size])
     if states is None:
         return first, random
     # A fold without active states draws inactive ones, which get weight 0.

@@ -288,6 +288,11 @@ class Settings(TrainingConfig):
         """Epochs of predictor fine-tuning."""
         return max(1, round(self.finetune_fraction * self.max_epochs))
 
+    def exploration(self, progress: float) -> float:
+        """Share of random choices of units at a point of the policy phase."""
+        decay = linear_decay(progress, 0.0, self.exploration_fraction)
+        return self.exploration_end + decay * (self.exploration_start - self.exploration_end)
+
     def target_weight(self, n_rows: int) -> float:
         """The `label_weight` of a fit on ``n_rows`` training rows."""
         if self.label_weight is not None:

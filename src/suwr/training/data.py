@@ -93,14 +93,14 @@ class Folds:
 
     def n_batches(self, batch_size: int) -> int:
         """Batches of an epoch."""
-        return max(MIN_BATCHES, self.size // self._rows_per_fold(batch_size))
+        return max(MIN_BATCHES, self.size // self.rows_per_batch(batch_size))
 
     def batches(self, batch_size: int) -> Iterator[Tensor]:
         """Row numbers ``(2 · n_tables, b)`` of the batches of an epoch.
 
         A row occurs at most once in a pass over the table.
         """
-        b = self._rows_per_fold(batch_size)
+        b = self.rows_per_batch(batch_size)
         order, start = self.indices, self.size
         for _ in range(self.n_batches(batch_size)):
             if start + b > self.size:
@@ -108,7 +108,8 @@ class Folds:
             yield order[:, start : start + b]
             start += b
 
-    def _rows_per_fold(self, batch_size: int) -> int:
+    def rows_per_batch(self, batch_size: int) -> int:
+        """Rows of each fold in a batch."""
         return max(1, min(batch_size // 2, self.size))
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from torch import Tensor
-
 from suwr.nn.external import ExternalPredictor
 from suwr.nn.networks import Architecture, Network, SeparateNetwork
 from suwr.training.actor import ActorPhase, ActorTrainer
@@ -36,7 +34,7 @@ class FixedPredictorPhase(ActorPhase):
     def _label_weight(self) -> float:
         return 1.0
 
-    def _train_predictors(self, rows: Rows, states: Any, index: Tensor) -> None:
+    def _train_predictors(self, rows: Rows, batch: slice, states: Any) -> None:
         pass
 
 

@@ -97,14 +97,14 @@ class LookaheadPhase(PolicyPhase):
         self._train = CapturedFunction(self.train, self.folds.generator) if capture else self.train
         return {}
 
-    def train_batch(self, index: Tensor, progress: float) -> None:
+    def train_batches(self, index: Tensor, progress: float) -> None:
         """See `PolicyPhase`."""
         settings = self.settings
         rate = settings.predictor_rate * settings.joint_rate
         set_rate(self.predictor_optimizer, rate * cosine_decay(progress, floor=0.1))
         start, end = settings.start_temperature, settings.end_temperature
         self.temperature.fill_(start * (end / start) ** progress)
-        self._train(*vars(self.folds.rows[index]).values())
+        self._train(*vars(self.folds.rows[index[0]]).values())
 
     def train(self, *parts: Tensor) -> None:
         """Roll out a batch and update several times on it; ``parts`` are the fields of `Rows`."""

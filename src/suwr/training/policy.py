@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from abc import abstractmethod
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, ClassVar
 
 import torch
@@ -91,11 +92,21 @@ class PolicyPhase(Phase):
         """Tensors computed once before training."""
         return {}
 
-    @abstractmethod
-    def train_batch(self, index: Tensor, progress: float) -> None:
-        """Update policy and predictors on the rows ``index`` ``(2 · n_models, b)``.
+    @property
+    def batches_at_once(self) -> int:
+        """Number of batches of a call of `train_batches`."""
+        return 1
 
-        ``progress`` is the completed fraction of the phase.
+    @abstractmethod
+    def train_batches(self, index: Tensor, progress: float) -> None:
+        """Update policy and predictors on some batches of rows.
+
+        Parameters
+        ----------
+        index : Tensor of int, shape (n_batches, 2 * n_models, b)
+            The rows of at most `batches_at_once` batches.
+        progress : float
+            The completed fraction of the phase.
         """
 
     def update_policy(self, loss: Tensor) -> None:
@@ -122,11 +133,12 @@ class PolicyPhase(Phase):
         self._set_temperature(self.epoch / self.epochs)
         self.total_loss.zero_()
         self.network.train()
-        for number, index in enumerate(folds.batches(settings.batch_size)):
+        batches = folds.batches(settings.batch_size)
+        for number in range(0, n_batches, self.batches_at_once):
             progress = (self.epoch + number / n_batches) / self.epochs
             rate = settings.policy_rate * cosine_decay(progress, floor=0.05)
             set_rate(self.policy_optimizer, rate)
-            self.train_batch(index, progress)
+            self.train_batches(torch.stack(list(islice(batches, self.batches_at_once))), progress)
         self.averaged.eval()
         objective = self.validate()
         # Epochs with strong exploration are good only by chance.

@@ -9,7 +9,6 @@ the selection policy. All three are heads of one encoder; exploration decreases 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -151,12 +150,10 @@ def _sampled_loss(
         reached = reached * (1 - stop)
         if last or not bool(decision.available.any()):
             break
-        sample = decision.sample(
-            partial(_selection, decision.raw_logits), settings.units_per_step, epsilon, generator
-        )
+        sample = decision.sample(settings.units_per_step, epsilon, generator)
         mask, paid = reveal_units(inputs, mask, sample.units, known=first)
         cost = cost + paid
-        log_probs.append(sample.log_prob)
+        log_probs.append(decision.log_prob(sample))
     total = torch.stack(terms)
     # A choice at step t only affects the terms after it.
     ahead = total.detach().flip(0).cumsum(0).flip(0)[1:]
@@ -166,9 +163,3 @@ def _sampled_loss(
     )
     surrogate = settings.reward_scale * (rows.weight * (direct + score)).mean()
     return surrogate, (rows.weight * direct.detach()).mean()
-
-
-def _selection(logits: Tensor, available: Tensor) -> Tensor:
-    """Softmax over the available units; over all units in rows without any."""
-    closed = ~available.any(dim=1, keepdim=True)
-    return logits.masked_fill(~(available | closed), -torch.inf).softmax(dim=1)
