@@ -201,7 +201,7 @@ def _model_points(cell: Cell, model: Any, task: Task) -> Iterator[Point]:
             yield Point(k, np.full(len(X), float(k)), after[:, k])
     elif cell.method == "DIME":
         # The stopping rule is applied at prediction time: one fit serves every threshold.
-        from suwr.baselines.dime import Stopping
+        from suwr.baselines.stopping import Stopping
 
         name = {"cost": "sparsity_weight", "confidence": "confidence"}[cell.params["stopping"]]
         for value in COST_SHARES if name == "sparsity_weight" else CONFIDENCES:

@@ -1,0 +1,415 @@
+"""SEFA: acquisition by gradients in a stochastic latent space (Norcliffe et al. 2025).
+
+Each column has its own encoder, which maps its value, or that it is hidden, to a normal
+distribution of a few latent components. A predictor reads samples of the components of all columns,
+and the prediction is the mean over the samples. Both are trained on random masks, by the loss of
+that mean and a small weight β of the information bottleneck, the divergence of the latent
+distributions from a standard normal one.
+
+No selection policy is trained. In a state, the gradient of the probability of each class with
+respect to the latent components of a feature is normalised over the features and averaged over the
+latent samples and, with the predicted probabilities as weights, over the classes. The feature of
+largest score is revealed next: latent samples of hidden features stand for the values that they
+might have, so that features which are informative only jointly can have a large gradient.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from suwr._utils.validation import Interval, Options, parameter_error
+from suwr.baselines.base import SELECTOR_CONSTRAINTS
+from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseSequentialBaseline, mean_step_loss
+from suwr.baselines.stopping import Stopping
+from suwr.baselines.training import Schedule, SelectorPhase, make_adamw
+from suwr.estimators.table_model import TrainingData
+from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.nn.ensembles import EnsembleMLP
+from suwr.nn.inputs import MaskedInputs
+from suwr.nn.losses import CrossEntropy, Loss
+from suwr.nn.networks import Architecture, Network, PolicyOutputs
+from suwr.nn.rollout import Policy
+from suwr.training.data import Folds, Rows
+from suwr.training.loop import Metrics, Phase
+from suwr.training.optimizers import optimizer_step
+
+__all__ = ["SEFAClassifier", "SEFANetwork", "SEFARegressor", "bottleneck", "input_gradients"]
+
+# Hidden layers of the encoders, and least standard deviation of a latent component.
+ENCODER_LAYERS, MIN_STD = 2, 1e-3
+# Gradients much smaller than this, where the prediction is saturated, do not count.
+MIN_GRADIENT = 1e-6
+# Scores have at least this logarithm.
+MIN_SCORE = 1e-30
+
+
+def bottleneck(mean: Tensor, std: Tensor) -> Tensor:
+    """Divergence of normal distributions from standard normal ones, summed over the components.
+
+    Parameters
+    ----------
+    mean, std : Tensor of shape (..., n_components)
+
+    Returns
+    -------
+    Tensor of shape (...)
+
+    Examples
+    --------
+    >>> bottleneck(torch.tensor([[0.0, 0.0], [2.0, 0.0]]), torch.ones(2, 2)).tolist()
+    [0.0, 2.0]
+    """
+    return 0.5 * (mean.square() + std.square() - 2.0 * std.log() - 1.0).sum(dim=-1)
+
+
+def input_gradients(network: EnsembleMLP, x: Tensor, of_outputs: Tensor) -> Tensor:
+    """Gradients of weighted outputs with respect to the inputs.
+
+    By hand, since rollouts run in `torch.inference_mode`, without automatic differentiation.
+
+    Parameters
+    ----------
+    network : EnsembleMLP
+        With a single member, without dropout.
+    x : Tensor of shape (n, n_in)
+    of_outputs : Tensor of shape (k, n, n_out)
+        Weights of the outputs of each row; one gradient is computed for each of the ``k``.
+
+    Returns
+    -------
+    Tensor of shape (k, n, n_in)
+    """
+    weights, biases = [w[0] for w in network.weights], [b[0] for b in network.biases]
+    before = []
+    for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+        before.append(torch.addmm(bias, x, weight))
+        x = F.hardswish(before[-1])
+    gradient = of_outputs @ weights[-1].T.contiguous()
+    for activation, weight in zip(reversed(before), reversed(weights[:-1]), strict=True):
+        inner = torch.where(activation < 3.0, activation / 3.0 + 0.5, 1.0)
+        slope = torch.where(activation > -3.0, inner, 0.0)
+        gradient = (gradient * slope) @ weight.T.contiguous()
+    return gradient
+
+
+class SEFANetwork(Network):
+    """One stochastic encoder per column, a predictor of latent samples, and a stopping rule.
+
+    The noise of the latent samples is drawn once and is the same for all rows and states, so that
+    decisions and predictions are functions of what is revealed. The samples take the place of the
+    members of an ensemble.
+
+    Parameters
+    ----------
+    architecture : Architecture
+        ``n_members`` is the number of latent samples.
+    inputs : MaskedInputs
+        The units and their costs, and the columns of the encoded values.
+    loss : Loss
+    latent_size, encoder_size : int
+        Latent components of a column, and width of the hidden layers of its encoder.
+    stopping : Stopping
+    """
+
+    noise: Tensor
+    places: Tensor
+
+    def __init__(
+        self,
+        architecture: Architecture,
+        inputs: MaskedInputs,
+        loss: Loss,
+        latent_size: int,
+        encoder_size: int,
+        stopping: Stopping,
+    ) -> None:
+        super().__init__(architecture)
+        a = architecture
+        self.units, self.loss, self.stopping = inputs, loss, stopping
+        self.latent_size = latent_size
+        n_latent = a.n_columns * latent_size
+        # Positions of the encoded values of each column; the last position is a zero.
+        columns = [torch.nonzero(inputs.column_of == c)[:, 0] for c in range(a.n_columns)]
+        width = max(len(places) for places in columns)
+        padded = [F.pad(p, (0, width - len(p)), value=a.n_values) for p in columns]
+        self.register_buffer("places", torch.stack(padded))
+        self.register_buffer("noise", torch.randn(a.n_members, n_latent))
+        self.encoder = EnsembleMLP(
+            a.n_columns, width + 1, encoder_size, ENCODER_LAYERS, 2 * latent_size
+        )
+        self.predictor = EnsembleMLP(1, n_latent, a.hidden_size, a.n_layers, a.n_outputs)
+
+    def encode(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Means and standard deviations of the latent components, ``(n, n_latent)`` each."""
+        values, mask = inputs.split([self.architecture.n_values, self.architecture.n_columns], 1)
+        own = F.pad(values, (0, 1))[:, self.places]
+        own = torch.cat([own, mask.unsqueeze(-1)], dim=-1).transpose(0, 1).contiguous()
+        mean, raw = self.encoder(own).transpose(0, 1).unflatten(-1, (2, -1)).unbind(dim=2)
+        return mean.flatten(1), F.softplus(raw.flatten(1)) + MIN_STD
+
+    def latent_samples(self, inputs: Tensor) -> Tensor:
+        """Latent samples with the noise of the network, ``(n_samples, n, n_latent)``."""
+        mean, std = self.encode(inputs)
+        return mean + std * self.noise.unsqueeze(1)
+
+    def outputs(self, latent: Tensor) -> Tensor:
+        """Outputs of the predictor for latent samples, ``(n_samples, n, n_outputs)``."""
+        return self.predictor(latent.flatten(0, 1).unsqueeze(0))[0].unflatten(0, latent.shape[:2])
+
+    def predict(self, inputs: Tensor) -> Tensor:
+        """See `suwr.nn.networks.Network`; the outputs for each latent sample."""
+        return self.outputs(self.latent_samples(inputs))
+
+    def scores(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores of the units, ``(n, n_units)``, and the prediction ``(n, n_outputs)``."""
+        latent = self.latent_samples(inputs)
+        samples = self.loss.predict(self.outputs(latent))
+        prediction = samples.mean(dim=0)
+        classes = samples.shape[-1]
+        if not isinstance(self.loss, CrossEntropy):
+            return self._gradient_shares(latent, torch.ones_like(samples), inputs), prediction
+        # The gradients of two classes are opposite.
+        if classes == 2:
+            return self._gradient_shares(latent, self._slopes(samples, 0), inputs), prediction
+        scores = torch.zeros(len(inputs), self.units.n_units, device=inputs.device)
+        for number in range(classes):
+            shares = self._gradient_shares(latent, self._slopes(samples, number), inputs)
+            scores = scores + prediction[:, number : number + 1] * shares
+        return scores, prediction
+
+    @staticmethod
+    def _slopes(probability: Tensor, number: int) -> Tensor:
+        """Gradient of the probability of a class with respect to the logits."""
+        own = probability[..., number : number + 1]
+        slopes = -own * probability
+        slopes[..., number] += own[..., 0]
+        return slopes
+
+    def _gradient_shares(self, latent: Tensor, of_outputs: Tensor, inputs: Tensor) -> Tensor:
+        """Mean over the samples of the share of each unit in the length of the gradient."""
+        flat = input_gradients(
+            self.predictor, latent.flatten(0, 1), of_outputs.flatten(0, 1).unsqueeze(0)
+        )
+        # Squared lengths, (n_samples, n, n_columns).
+        squares = flat[0].unflatten(1, (-1, self.latent_size)).square().sum(dim=-1)
+        squares = squares.unflatten(0, latent.shape[:2])
+        if self.units.single:
+            length = whole = squares.sqrt()
+        else:
+            # Only the hidden columns of a unit count, since others do not change if it is revealed.
+            columns = self.units.membership.to(squares.dtype).T
+            hidden = 1.0 - inputs[:, self.architecture.n_values :]
+            length, whole = (squares * hidden @ columns).sqrt(), (squares @ columns).sqrt()
+        return (length / (whole.sum(dim=-1, keepdim=True) + MIN_GRADIENT)).mean(dim=0)
+
+    def policy_outputs(
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
+    ) -> PolicyOutputs:
+        """See `suwr.nn.networks.Network`."""
+        return self.decide(inputs)[1]
+
+    def decide(
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
+    ) -> tuple[Tensor, PolicyOutputs]:
+        """See `suwr.nn.networks.Network`; sampled policies draw units by their scores."""
+        scores, prediction = self.scores(inputs)
+        available = self.units.available(inputs[:, self.architecture.n_values :] > 0.5)
+        stop = self.stopping.applies(scores, available, self.units.costs, prediction)
+        stop_logit = torch.where(stop, torch.inf, -torch.inf)
+        return stop_logit, PolicyOutputs(-stop_logit, scores.clamp_min(MIN_SCORE).log())
+
+    def without_stopping(self) -> SEFANetwork:
+        """A network that shares all weights with this one and spends the whole budget."""
+        twin = copy.copy(self)
+        twin.stopping = Stopping()
+        return twin
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BaseSEFA(BaseSequentialBaseline):
+    """SEFA for classes and values."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **SELECTOR_CONSTRAINTS,
+        **GREEDY_CONSTRAINTS,
+        "stopping": [Options("budget", "confidence")],
+        "max_cost": [None, Interval(Real, 0)],
+        "confidence": [Interval(Real, 0, 1, closed="both")],
+        "bottleneck_weight": [Interval(Real, 0)],
+        "latent_size": [Interval(Integral, 1)],
+        "encoder_size": [Interval(Integral, 1)],
+        "n_samples": [Interval(Integral, 1)],
+        "n_training_samples": [Interval(Integral, 1)],
+    }
+
+    max_steps: int | None = 5
+    stopping: Literal["budget", "confidence"] = "budget"
+    max_cost: float | None = None
+    confidence: float = 0.95
+    bottleneck_weight: float = 5e-4
+    latent_size: int = 4
+    encoder_size: int = 20
+    n_samples: int = 200
+    n_training_samples: int = 100
+    n_layers: int = 2
+    learning_rate: float = 1e-3
+    patience: int | None = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.stopping == "confidence" and not hasattr(self, "predict_proba"):
+            raise parameter_error(
+                "stopping", type(self).__name__, "'budget' for regression", self.stopping
+            )
+
+    def _phases(
+        self, data: TrainingData, generator: torch.Generator
+    ) -> Sequence[Callable[[], Phase]]:
+        self.max_steps_ = self._resolve_max_steps()
+        architecture = Architecture(
+            n_values=data.rows.values.shape[1],
+            n_columns=data.inputs.n_columns,
+            n_units=data.inputs.n_units,
+            n_outputs=self._n_outputs(),
+            hidden_size=self.hidden_size,
+            n_layers=self.n_layers,
+            n_members=self.n_samples,
+        )
+        rule = {
+            "confidence": Stopping(confidence=self.confidence),
+            "budget": Stopping(max_cost=self.max_cost),
+        }[self.stopping]
+        network = SEFANetwork(
+            architecture, data.inputs, data.loss, self.latent_size, self.encoder_size, rule
+        ).to(self.device_)
+        self.policy_ = Policy(network, data.inputs, data.loss, self.max_steps_)
+        schedule = Schedule(
+            self.max_epochs, self._batch_size(len(data.rows)), self.learning_rate, self.patience
+        )
+        return [lambda: self._phase(network, data, Folds(data.rows, generator), schedule)]
+
+    def _phase(
+        self, network: SEFANetwork, data: TrainingData, folds: Folds, schedule: Schedule
+    ) -> SelectorPhase:
+        """Training on random masks; the best epoch is that of the policy which it implies."""
+        optimizer = make_adamw(network, schedule, weight_decay=0.0)
+        policy = Policy(network.without_stopping(), data.inputs, data.loss, self.max_steps_)
+
+        def update(index: Tensor, progress: float) -> Tensor:
+            mask = data.inputs.random_masks(tuple(index.shape), folds.generator)
+            loss = self._loss(network, data, folds.rows[index], mask, folds.generator)
+            optimizer_step(optimizer, loss)
+            return loss
+
+        def validate() -> Metrics:
+            objective = mean_step_loss(policy, data)
+            return Metrics(
+                validation_objective=float(objective.value), mean_cost=float(objective.mean_cost)
+            )
+
+        return SelectorPhase(
+            self._method_name(), network, folds, schedule, [optimizer], update, validate
+        )
+
+    def _loss(
+        self,
+        network: SEFANetwork,
+        data: TrainingData,
+        rows: Rows,
+        mask: Tensor,
+        generator: torch.Generator,
+    ) -> Tensor:
+        """Loss of the mean prediction over new latent samples, and the information bottleneck."""
+        mean, std = network.encode(data.inputs.reveal(rows.values, mask))
+        shape = (self.n_training_samples, *mean.shape)
+        noise = torch.randn(shape, generator=generator, device=generator.device)
+        samples = data.loss.predict(network.outputs(mean + std * noise))
+        losses = data.loss.of_prediction(samples.mean(dim=0), rows.targets)
+        # β is published for a cross-entropy in nats; losses are relative to the best constant's.
+        unit = data.loss.unit if isinstance(data.loss, CrossEntropy) else 1.0
+        losses = losses + self.bottleneck_weight / unit * bottleneck(mean, std)
+        return (losses * rows.weight).mean()
+
+
+class SEFAClassifier(ClassificationTarget, BaseSEFA):
+    """SEFA: units in decreasing order of the gradients in a stochastic latent space.
+
+    Like SUWR it decides from what is revealed. It does not estimate the gain of the next unit but
+    how much the probable classes depend on a hidden unit, over many latent samples of all hidden
+    units. `select`, `explain`, `acquire`, `predict_masked` and `mask_probability` are those of
+    `suwr.SUWRClassifier`.
+
+    Parameters
+    ----------
+    max_steps : int or None, default=5
+        Maximum number of units revealed in a row. None means all units, but at most 32.
+    stopping : {'budget', 'confidence'}, default='budget'
+        'budget' stops after ``max_steps``, or if the next unit would exceed ``max_cost``;
+        'confidence' if a class has at least the probability ``confidence``. The publication has no
+        rule.
+    max_cost : float or None, default=None
+        Maximum total cost of the units of a row, for ``stopping='budget'``. A unit that is covered
+        by other, overlapping units counts as paid for.
+    confidence : float, default=0.95
+        Probability at which to stop, for ``stopping='confidence'``.
+    bottleneck_weight : float, default=0.0005
+        Weight β of the information bottleneck, relative to the cross-entropy in nats.
+    latent_size : int, default=4
+        Number of latent components of each column.
+    encoder_size : int, default=20
+        Width of the two hidden layers of the encoder of each column.
+    n_samples : int, default=200
+        Number of latent samples of a state in selection and prediction.
+    n_training_samples : int, default=100
+        Number of latent samples of a row in training.
+    n_layers : int, default=2
+        Number of hidden layers of the predictor.
+    learning_rate : float, default=0.001
+        Initial learning rate.
+    patience : int or None, default=None
+        Number of epochs without improvement on the validation rows after which training stops.
+    groups, costs
+        As in `suwr.SUWRClassifier`; the costs only affect `cost` and ``max_cost``.
+    hidden_size, max_epochs, batch_size, validation_fraction, device, random_state, verbose
+        As in `suwr.SUWRClassifier`.
+
+    Attributes
+    ----------
+    policy_ : Policy
+        The trained networks.
+    max_steps_ : int
+        The maximum number of units revealed in a row.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from suwr.baselines import SEFAClassifier
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> clf = SEFAClassifier(max_steps=2, max_epochs=3, n_samples=10, random_state=0).fit(X, y)
+    >>> set(clf.select(X).sum(axis=1).tolist())
+    {2}
+    """
+
+
+class SEFARegressor(RegressionTarget, BaseSEFA):
+    """SEFA for squared error; see `SEFAClassifier`. ``stopping='confidence'`` is not available.
+
+    The publication is about classes. Here the gradient is that of the predicted value.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from suwr.baselines import SEFARegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> reg = SEFARegressor(max_steps=2, max_epochs=1, n_samples=10, random_state=0).fit(X, y)
+    >>> reg.predict(X).shape, reg.select(X).shape
+    ((442,), (442, 10))
+    """
