@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -43,6 +43,8 @@ from suwr.training.optimizers import optimizer_step
 
 __all__ = ["SEFAClassifier", "SEFANetwork", "SEFARegressor", "bottleneck", "input_gradients"]
 
+# Latent samples in the validation of an epoch, which would otherwise take longer than its training.
+VALIDATION_SAMPLES = 32
 # Hidden layers of the encoders, and least standard deviation of a latent component.
 ENCODER_LAYERS, MIN_STD = 2, 1e-3
 # Gradients much smaller than this, where the prediction is saturated, do not count.
@@ -226,10 +228,12 @@ class SEFANetwork(Network):
         stop_logit = torch.where(stop, torch.inf, -torch.inf)
         return stop_logit, PolicyOutputs(-stop_logit, scores.clamp_min(MIN_SCORE).log())
 
-    def without_stopping(self) -> SEFANetwork:
-        """A network that shares all weights with this one and spends the whole budget."""
+    def for_validation(self) -> SEFANetwork:
+        """A network that shares the weights, spends the whole budget and takes fewer samples."""
         twin = copy.copy(self)
         twin.stopping = Stopping()
+        twin._buffers = {**self._buffers, "noise": self.noise[:VALIDATION_SAMPLES]}
+        twin.architecture = replace(self.architecture, n_members=len(twin.noise))
         return twin
 
 
@@ -258,9 +262,9 @@ class BaseSEFA(BaseSequentialBaseline):
     latent_size: int = 4
     encoder_size: int = 20
     n_samples: int = 200
-    n_training_samples: int = 100
+    n_training_samples: int = 20
     n_layers: int = 2
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-3
     patience: int | None = None
 
     def _check_parameters(self) -> None:
@@ -300,8 +304,8 @@ class BaseSEFA(BaseSequentialBaseline):
         self, network: SEFANetwork, data: TrainingData, folds: Folds, schedule: Schedule
     ) -> SelectorPhase:
         """Training on random masks; the best epoch is that of the policy which it implies."""
-        optimizer = make_adamw(network, schedule, weight_decay=0.0)
-        policy = Policy(network.without_stopping(), data.inputs, data.loss, self.max_steps_)
+        optimizer = make_adamw(network, schedule)
+        policy = Policy(network.for_validation(), data.inputs, data.loss, self.max_steps_)
 
         def update(index: Tensor, progress: float) -> Tensor:
             mask = data.inputs.random_masks(tuple(index.shape), folds.generator)
@@ -368,11 +372,11 @@ class SEFAClassifier(ClassificationTarget, BaseSEFA):
         Width of the two hidden layers of the encoder of each column.
     n_samples : int, default=200
         Number of latent samples of a state in selection and prediction.
-    n_training_samples : int, default=100
+    n_training_samples : int, default=20
         Number of latent samples of a row in training.
     n_layers : int, default=2
         Number of hidden layers of the predictor.
-    learning_rate : float, default=0.001
+    learning_rate : float, default=0.003
         Initial learning rate.
     patience : int or None, default=None
         Number of epochs without improvement on the validation rows after which training stops.
