@@ -48,6 +48,7 @@ CHECKED = [
     baselines.L2XRegressor(**BRIEF),
     baselines.OracleClassifier(**BRIEF),
     baselines.REALXRegressor(**{**QUICK, "max_epochs": 8}),
+    baselines.SEFAClassifier(**{**QUICK, "n_samples": 10, "n_training_samples": 5}),
 ]
 if "TabNet" in METHODS:
     CHECKED.append(baselines.TabNetClassifier(max_epochs=8, n_steps=1, n_layers=1))
@@ -146,6 +147,9 @@ def test_invalid_shared_parameters(method, params, message):
         ("GDFSClassifier", {"n_temperatures": 0}),
         ("DIMEClassifier", {"stopping": "never"}),
         ("DIMEClassifier", {"confidence": 2.0}),
+        ("SEFAClassifier", {"stopping": "cost"}),
+        ("SEFAClassifier", {"n_samples": 0}),
+        ("SEFARegressor", {"bottleneck_weight": -1.0}),
         ("AllFeaturesClassifier", {"patience": 0}),
     ],
 )
@@ -207,6 +211,7 @@ def test_rows_of_weight_zero_are_ignored():
         ("INVASEClassifier", ["EVAL-X", "INVASE"]),
         ("CAEClassifier", ["CAE", "predictor"]),
         ("GDFSClassifier", ["pretraining", "GDFS", "fine-tuning"]),
+        ("SEFAClassifier", ["SEFA"]),
         ("GlobalOptimumClassifier", ["subsets"]),
     ],
 )
@@ -219,7 +224,7 @@ def test_history(name, phases):
     assert all(np.isfinite(record["training_loss"]) for record in history)
 
 
-@pytest.mark.parametrize("name", ["L2XClassifier", "GDFSClassifier", "REALXRegressor"])
+@pytest.mark.parametrize("name", ["L2XClassifier", "GDFSClassifier", "SEFAClassifier", "REALXRegressor"])
 def test_history_has_the_mean_cost_of_the_validation_rows(name):
     X, label, value = one_column(60)
     y = label if name.endswith("Classifier") else value

@@ -47,16 +47,18 @@ def test_selectors_of_the_whole_row_leak(toy, method, params):
     assert count_leaks(cube, model.select(cube)) > 0
 
 
-@pytest.mark.parametrize("method", ["GDFS", "DIME", "CAE", "AllFeatures", "GlobalOptimum"])
+@pytest.mark.parametrize("method", ["GDFS", "DIME", "SEFA", "CAE", "AllFeatures", "GlobalOptimum"])
 def test_sequential_and_global_methods_do_not_leak(toy, method):
     cube, X, y = toy
-    params = {"GDFS": {"max_steps": 2}, "CAE": {"max_steps": 2}}.get(method, {})
+    params = {"max_steps": 2} if method in ("GDFS", "SEFA", "CAE") else {}
     model = getattr(baselines, f"{method}Classifier")(**{**QUICK, **params}).fit(X, y)
     assert model.leak_free_by_construction
     assert count_leaks(cube, model.select(cube)) == 0
 
 
-@pytest.fixture(scope="module", params=["GDFS", "DIME", "DIME by confidence"])
+@pytest.fixture(
+    scope="module", params=["GDFS", "DIME", "DIME by confidence", "SEFA", "SEFA by confidence"]
+)
 def sequential(request):
     X, y = switch(600)
     X = X + 0.2 * np.random.RandomState(1).randn(*X.shape)

@@ -36,7 +36,7 @@ from suwr.nn.ensembles import EnsembleMLP
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy, Loss
 from suwr.nn.networks import Architecture, Network, PolicyOutputs
-from suwr.nn.rollout import Policy
+from suwr.nn.rollout import Policy, block_size
 from suwr.training.data import Folds, Rows
 from suwr.training.loop import Metrics, Phase
 from suwr.training.optimizers import optimizer_step
@@ -305,7 +305,11 @@ class BaseSEFA(BaseSequentialBaseline):
     ) -> SelectorPhase:
         """Training on random masks; the best epoch is that of the policy which it implies."""
         optimizer = make_adamw(network, schedule)
-        policy = Policy(network.for_validation(), data.inputs, data.loss, self.max_steps_)
+        twin = network.for_validation()
+        policy = Policy(
+            twin, data.inputs, data.loss, self.max_steps_,
+            block=min(block_size(twin.architecture, data.inputs.device), len(data.validation)),
+        )  # fmt: skip
 
         def update(index: Tensor, progress: float) -> Tensor:
             mask = data.inputs.random_masks(tuple(index.shape), folds.generator)
