@@ -224,7 +224,9 @@ def test_history(name, phases):
     assert all(np.isfinite(record["training_loss"]) for record in history)
 
 
-@pytest.mark.parametrize("name", ["L2XClassifier", "GDFSClassifier", "SEFAClassifier", "REALXRegressor"])
+@pytest.mark.parametrize(
+    "name", ["L2XClassifier", "GDFSClassifier", "SEFAClassifier", "REALXRegressor"]
+)
 def test_history_has_the_mean_cost_of_the_validation_rows(name):
     X, label, value = one_column(60)
     y = label if name.endswith("Classifier") else value

@@ -80,6 +80,17 @@ def test_a_row_that_stopped_keeps_its_prediction():
     np.testing.assert_allclose(steps[:, -1], model.predict_proba(X), atol=1e-6)
 
 
+@pytest.mark.parametrize("method", ["GDFS", "SEFA"])
+def test_validation_counts_rows_whose_units_cover_all_columns_early(method):
+    X, y, _ = one_column(60)
+    groups = {"left": [0, 1, 2], "right": [2, 3, 4], "ends": [0, 1, 3, 4]}
+    model = fit(f"{method}Classifier", X, y, groups=groups, max_steps=3, max_epochs=2)
+    # Any two units cover all columns.
+    assert model.cost(X).max() == 2
+    objectives = [r["validation_objective"] for r in model.history_ if r["phase"] == method]
+    assert np.isfinite(objectives).all()
+
+
 @given(data=st.data())
 def test_prefix_masks_are_unions_of_the_first_units(data):
     n_units, n_columns = 4, 5

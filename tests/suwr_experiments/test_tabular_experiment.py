@@ -25,7 +25,7 @@ def test_full_grid_runs_split_by_split():
     assert {cell.data for cell in cells} == set(TABLES)
     assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)
     # One table is complete before the next one begins.
-    sequential = [c for c in cells if c.seed == 0 and c.method in ("SUWR", "GDFS", "DIME")]
+    sequential = [c for c in cells if c.seed == 0 and c.method in ("SUWR", "GDFS", "DIME", "SEFA")]
     assert list(dict.fromkeys(c.data for c in sequential)) == list(TABLES)
     assert [c.data for c in sequential] == sorted(
         (c.data for c in sequential), key=list(TABLES).index
@@ -35,6 +35,11 @@ def test_full_grid_runs_split_by_split():
     assert churn[0].sparsity_share == 0.01
     stops = [c.params["stopping"] for c in sequential if (c.data, c.method) == ("diabetes", "DIME")]
     assert stops == ["budget", "cost"]
+    sefa = [c for c in cells if c.seed == 0 and c.method == "SEFA"]
+    assert [c.params for c in sefa if c.data == "churn"] == [
+        {"stopping": "budget", "max_steps": 10}, {"stopping": "confidence", "max_steps": None},
+    ]  # fmt: skip
+    assert [c.params["stopping"] for c in sefa if c.data == "diabetes"] == ["budget"]
 
 
 def test_parts_of_the_grid():
@@ -90,7 +95,7 @@ def test_quick_preset(tmp_path, capsys):
     assert {r["cell"]["method"] for r in records} == set(METHODS)
     results = TableResults(records)
     assert results.tables == ["wine", "diabetes"]
-    assert "DIME, confidence" in results.names
+    assert {"DIME, confidence", "SEFA, budget", "SEFA, confidence"} <= set(results.names)
     assert (out / "critical-difference.png").exists()
     rows = list(csv.DictReader((out / "table.csv").read_text().splitlines()))
     assert {row["data"] for row in rows} == {"wine", "diabetes"}
