@@ -165,8 +165,8 @@ def _variants(scale: _Scale, data: str, method: str, split: int, audit: bool) ->
     if method in STOPS:
         regression = TABLES[data].n_classes is None
         stops = [stop for stop in STOPS[method] if not (regression and stop == "confidence")]
-        # Unlike that of DIME, the default of SEFA is a budget.
-        own = {"max_steps": None} if method == "SEFA" else {}
+        # The default of DIME; that of SEFA is a budget.
+        own = {"max_steps": 32} if method == "SEFA" else {}
         steps = {"budget": {"max_steps": scale.max_units}}
         return [cell(stopping=stop, **steps.get(stop, own)) for stop in stops]
     if method == "FixedSubset":

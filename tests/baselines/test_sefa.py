@@ -8,7 +8,7 @@ import pytest
 import torch
 from easy_problems import fit, one_column, switch
 
-from suwr.baselines.sefa import SEFANetwork, bottleneck, input_gradients
+from suwr.baselines.sefa_network import SEFANetwork, bottleneck, input_gradients
 from suwr.baselines.stopping import Stopping
 from suwr.data.units import Units
 from suwr.nn.ensembles import EnsembleMLP

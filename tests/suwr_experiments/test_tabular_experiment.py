@@ -37,7 +37,7 @@ def test_full_grid_runs_split_by_split():
     assert stops == ["budget", "cost"]
     sefa = [c for c in cells if c.seed == 0 and c.method == "SEFA"]
     assert [c.params for c in sefa if c.data == "churn"] == [
-        {"stopping": "budget", "max_steps": 10}, {"stopping": "confidence", "max_steps": None},
+        {"stopping": "budget", "max_steps": 10}, {"stopping": "confidence", "max_steps": 32},
     ]  # fmt: skip
     assert [c.params["stopping"] for c in sefa if c.data == "diabetes"] == ["budget"]
 
