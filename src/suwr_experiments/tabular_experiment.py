@@ -38,7 +38,10 @@ from suwr_experiments.tabular_methods import (
     unit_columns,
 )
 
-__all__ = ["DEFAULT_SHARE", "METHODS", "TablesExperiment", "calibration_error", "point_scores"]
+__all__ = [
+    "DEFAULT_SHARE", "METHODS", "TablesExperiment", "calibration_error", "confidence_points",
+    "point_scores",
+]  # fmt: skip
 
 #: Methods in the order in which a split runs them. Cheap ones first.
 METHODS = (
@@ -203,19 +206,33 @@ def _model_points(cell: Cell, model: Any, task: Task) -> Iterator[Point]:
         after = model.predict_steps(X)
         for k in range(after.shape[1]):
             yield Point(k, np.full(len(X), float(k)), after[:, k])
-    elif cell.method in STOPS:
+    elif cell.params.get("stopping") == "confidence":
+        yield from confidence_points(model, X)
+    elif cell.params.get("stopping") == "cost":
         # The stopping rule is applied at prediction time: one fit serves every threshold.
         from suwr.baselines.stopping import Stopping
 
-        name = {"cost": "sparsity_weight", "confidence": "confidence"}[cell.params["stopping"]]
-        for value in COST_SHARES if name == "sparsity_weight" else CONFIDENCES:
-            model.policy_.network.stopping = Stopping(**{name: value})
+        for value in COST_SHARES:
+            model.policy_.network.stopping = Stopping(sparsity_weight=value)
             yield point(value)
     elif cell.method == "SUWR":
         yield point(cell.sparsity_share or 0.0)
     else:
         predict = getattr(model, "predict_proba", model.predict)
         yield Point(0.0, model.cost(X), predict(X))
+
+
+def confidence_points(model: Any, X: Any) -> Iterator[Point]:
+    """DIME or SEFA, stopped at every confidence; the order of the units does not depend on it."""
+    from suwr.baselines.stopping import Stopping
+
+    model.policy_.network.stopping = Stopping()
+    after = model.predict_steps(X)
+    for value in CONFIDENCES:
+        done = after.max(axis=2) >= value
+        done[:, -1] = True
+        steps = done.argmax(axis=1)
+        yield Point(value, steps.astype(np.float64), after[np.arange(len(after)), steps])
 
 
 Curves = dict[str, list[Point]]

@@ -1,4 +1,4 @@
-"""The network of SEFA: encoders of the columns, a predictor of latent samples, and scores of units."""
+"""The network of SEFA: encoders of columns, a predictor of latent samples, scores of units."""
 
 from __future__ import annotations
 
