@@ -8,7 +8,7 @@ import pytest
 import torch
 from easy_problems import fit, one_column, switch
 
-from suwr.baselines.sefa_network import SEFANetwork, bottleneck, input_gradients
+from suwr.baselines.sefa_network import SEFANetwork, bottleneck, vjp
 from suwr.baselines.stopping import Stopping
 from suwr.data.units import Units
 from suwr.nn.ensembles import EnsembleMLP
@@ -66,17 +66,16 @@ def brute_force_scores(network, seen, membership):
 @pytest.mark.parametrize("n_layers", [1, 3])
 def test_gradients_are_those_of_automatic_differentiation(n_layers):
     torch.manual_seed(0)
-    network = EnsembleMLP(1, 5, 8, n_layers, 3)
+    network = EnsembleMLP(2, 5, 8, n_layers, 3)
     # Inputs of a scale that reaches every part of the activation function.
-    x = (4.0 * torch.randn(50, 5)).requires_grad_()
+    x = (4.0 * torch.randn(2, 50, 5)).requires_grad_()
     weights = torch.randn(2, 50, 3)
-    outputs = network(x.unsqueeze(0))[0]
-    expected = torch.stack(
-        [torch.autograd.grad((outputs * w).sum(), x, retain_graph=True)[0] for w in weights]
-    )
+    outputs = network(x)
+    expected = torch.autograd.grad((outputs * weights).sum(), x)[0]
     with torch.inference_mode():
-        found = input_gradients(network, x.detach().clone(), weights.clone())
-    torch.testing.assert_close(found, expected)
+        found, gradients = vjp(network, x.detach().clone())
+        torch.testing.assert_close(gradients(weights.clone()), expected)
+    torch.testing.assert_close(found, outputs, rtol=0, atol=0)
 
 
 OVERLAPPING = np.array([[1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 0, 1]], dtype=bool)

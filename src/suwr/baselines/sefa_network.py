@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -15,7 +16,7 @@ from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy, Loss
 from suwr.nn.networks import Architecture, Network, PolicyOutputs
 
-__all__ = ["SEFANetwork", "bottleneck", "input_gradients"]
+__all__ = ["SEFANetwork", "bottleneck", "vjp"]
 
 # Latent samples in the validation of an epoch, which would otherwise take longer than its training.
 VALIDATION_SAMPLES = 32
@@ -46,33 +47,53 @@ def bottleneck(mean: Tensor, std: Tensor) -> Tensor:
     return 0.5 * (mean.square() + std.square() - 2.0 * std.log() - 1.0).sum(dim=-1)
 
 
-def input_gradients(network: EnsembleMLP, x: Tensor, of_outputs: Tensor) -> Tensor:
-    """Gradients of weighted outputs with respect to the inputs.
+def vjp(network: EnsembleMLP, x: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+    """Outputs of a network, and the function for its vector-Jacobian products.
 
-    By hand, since rollouts run in `torch.inference_mode`, without automatic differentiation.
+    As `torch.func.vjp`, but without automatic differentiation, which `torch.inference_mode`, the
+    mode of rollouts, excludes.
 
     Parameters
     ----------
     network : EnsembleMLP
-        With a single member, without dropout.
-    x : Tensor of shape (n, n_in)
-    of_outputs : Tensor of shape (k, n, n_out)
-        Weights of the outputs of each row; one gradient is computed for each of the ``k``.
+        Without dropout.
+    x : Tensor of shape (n_members, n, n_in)
 
     Returns
     -------
-    Tensor of shape (k, n, n_in)
+    outputs : Tensor of shape (n_members, n, n_out)
+    function : callable
+        From weights of the outputs ``(n_members, n, n_out)`` to the gradients of the weighted
+        outputs with respect to the inputs, ``(n_members, n, n_in)``.
     """
-    weights, biases = [w[0] for w in network.weights], [b[0] for b in network.biases]
-    before = []
-    for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
-        before.append(torch.addmm(bias, x, weight))
-        x = F.hardswish(before[-1])
-    gradient = of_outputs @ weights[-1].T.contiguous()
-    for activation, weight in zip(reversed(before), reversed(weights[:-1]), strict=True):
-        inner = torch.where(activation < 3.0, activation / 3.0 + 0.5, 1.0)
-        slope = torch.where(activation > -3.0, inner, 0.0)
-        gradient = (gradient * slope) @ weight.T.contiguous()
+    *hidden, last = zip(network.weights, network.biases, strict=True)
+    slopes = []
+    for weight, bias in hidden:
+        x = torch.baddbmm(bias, x, weight)
+        # The derivative of hardswish.
+        inner = torch.where(x < 3.0, x / 3.0 + 0.5, 1.0)
+        slopes.append(torch.where(x > -3.0, inner, 0.0))
+        x = F.hardswish(x)
+
+    def gradients(of_outputs: Tensor) -> Tensor:
+        found = torch.bmm(of_outputs, _transposed(last[0]))
+        for slope, (weight, _) in zip(reversed(slopes), reversed(hidden), strict=True):
+            found = torch.bmm(found * slope, _transposed(weight))
+        return found
+
+    return torch.baddbmm(last[1], x, last[0]), gradients
+
+
+def _transposed(weight: Tensor) -> Tensor:
+    # A copy, since OpenBLAS multiplies by a transposed matrix at less than half of its speed.
+    return weight.transpose(1, 2).contiguous()
+
+
+def _softmax_gradient(probability: Tensor, number: int) -> Tensor:
+    """Gradient of the probability of a class with respect to the logits."""
+    own = probability[..., number : number + 1]
+    gradient = -own * probability
+    gradient[..., number] += own[..., 0]
     return gradient
 
 
@@ -147,36 +168,30 @@ class SEFANetwork(Network):
     def scores(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Scores of the units, ``(n, n_units)``, and the prediction ``(n, n_outputs)``."""
         latent = self.latent_samples(inputs)
-        samples = self.loss.predict(self.outputs(latent))
-        prediction = samples.mean(dim=0)
-        classes = samples.shape[-1]
+        outputs, gradients = vjp(self.predictor, latent.flatten(0, 1).unsqueeze(0))
+        samples = self.loss.predict(outputs)
+        prediction = samples[0].unflatten(0, latent.shape[:2]).mean(dim=0)
+
+        def shares(of_outputs: Tensor) -> Tensor:
+            gradient = gradients(of_outputs)[0].unflatten(0, latent.shape[:2])
+            return self._gradient_shares(gradient, inputs)
+
         if not isinstance(self.loss, CrossEntropy):
-            return self._gradient_shares(latent, torch.ones_like(samples), inputs), prediction
-        # The gradients of two classes are opposite.
-        if classes == 2:
-            return self._gradient_shares(latent, self._slopes(samples, 0), inputs), prediction
+            return shares(torch.ones_like(outputs)), prediction
+        if self.loss.n_classes == 2:
+            # The gradients of two classes are opposite.
+            return shares(_softmax_gradient(samples, 0)), prediction
         scores = torch.zeros(len(inputs), self.units.n_units, device=inputs.device)
-        for number in range(classes):
-            shares = self._gradient_shares(latent, self._slopes(samples, number), inputs)
-            scores = scores + prediction[:, number : number + 1] * shares
+        for number, weight in enumerate(prediction.unbind(dim=1)):
+            scores = scores + weight.unsqueeze(1) * shares(_softmax_gradient(samples, number))
         return scores, prediction
 
-    @staticmethod
-    def _slopes(probability: Tensor, number: int) -> Tensor:
-        """Gradient of the probability of a class with respect to the logits."""
-        own = probability[..., number : number + 1]
-        slopes = -own * probability
-        slopes[..., number] += own[..., 0]
-        return slopes
+    def _gradient_shares(self, gradient: Tensor, inputs: Tensor) -> Tensor:
+        """Share of each unit in the length of gradients ``(n_samples, n, n_latent)``.
 
-    def _gradient_shares(self, latent: Tensor, of_outputs: Tensor, inputs: Tensor) -> Tensor:
-        """Mean over the samples of the share of each unit in the length of the gradient."""
-        flat = input_gradients(
-            self.predictor, latent.flatten(0, 1), of_outputs.flatten(0, 1).unsqueeze(0)
-        )
-        # Squared lengths, (n_samples, n, n_columns).
-        squares = flat[0].unflatten(1, (-1, self.latent_size)).square().sum(dim=-1)
-        squares = squares.unflatten(0, latent.shape[:2])
+        Averaged over the samples, ``(n, n_units)``.
+        """
+        squares = gradient.unflatten(-1, (-1, self.latent_size)).square().sum(dim=-1)
         if self.units.single:
             length = whole = squares.sqrt()
         else:
