@@ -29,7 +29,8 @@ NAMES = [f"{method}{kind}" for method in METHODS for kind in KINDS]
 
 
 def make(name, **params):
-    return getattr(baselines, name)(**{**SMALL, **params})
+    samples = {"n_samples": 5} if name.startswith("SEFA") else {}
+    return getattr(baselines, name)(**{**SMALL, **samples, **params})
 
 
 # Some of scikit-learn's checks require a minimum score, hence some training. Classifier and
@@ -48,7 +49,7 @@ CHECKED = [
     baselines.L2XRegressor(**BRIEF),
     baselines.OracleClassifier(**BRIEF),
     baselines.REALXRegressor(**{**QUICK, "max_epochs": 8}),
-    baselines.SEFAClassifier(**{**QUICK, "n_samples": 10, "n_training_samples": 5}),
+    baselines.SEFAClassifier(**{**QUICK, "n_samples": 3, "n_training_samples": 2}),
 ]
 if "TabNet" in METHODS:
     CHECKED.append(baselines.TabNetClassifier(max_epochs=8, n_steps=1, n_layers=1))

@@ -10,7 +10,7 @@ from suwr import baselines
 from suwr.estimators.poison import POISONS, poison_check, poisoned
 
 QUICK = {"max_epochs": 20, "hidden_size": 32, "n_layers": 2, "random_state": 0}
-FEW_SAMPLES = {"n_samples": 10, "n_training_samples": 5}
+FEW_SAMPLES = {"n_samples": 5, "n_training_samples": 5}
 
 
 def count_leaks(cube, masks):
@@ -58,9 +58,7 @@ def test_sequential_and_global_methods_do_not_leak(toy, method):
     assert count_leaks(cube, model.select(cube)) == 0
 
 
-@pytest.fixture(
-    scope="module", params=["GDFS", "DIME", "DIME by confidence", "SEFA", "SEFA by confidence"]
-)
+@pytest.fixture(scope="module", params=["GDFS", "DIME", "DIME by confidence", "SEFA by confidence"])
 def sequential(request):
     X, y = switch(600)
     X = X + 0.2 * np.random.RandomState(1).randn(*X.shape)

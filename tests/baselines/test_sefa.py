@@ -18,7 +18,7 @@ from suwr.nn.networks import Architecture
 
 # Column 1 has three encoded values.
 COLUMN_OF = np.array([0, 1, 1, 1, 2, 3])
-PARTS = {"n_samples": 20, "n_training_samples": 5}
+PARTS = {"n_samples": 10, "n_training_samples": 5}
 
 
 def make_network(loss, n_outputs, membership=None, n_samples=7):
@@ -124,7 +124,7 @@ def test_a_large_bottleneck_weight_removes_all_information():
     X, y, _ = one_column(300)
     divergence, scores = [], []
     for weight in (5e-4, 50.0):
-        model = fit("SEFAClassifier", X, y, bottleneck_weight=weight, max_steps=5, **PARTS)
+        model = fit("SEFAClassifier", X, y, bottleneck_weight=weight, max_steps=1, **PARTS)
         values = model._encode(model._read(X))
         seen = model.policy_.inputs.reveal(values, torch.ones(X.shape, dtype=torch.bool))
         with torch.no_grad():
@@ -136,7 +136,7 @@ def test_a_large_bottleneck_weight_removes_all_information():
 
 def test_jointly_informative_columns_are_found():
     """Neither x1 nor x3 has any information alone, so that a greedy method would find noise."""
-    X = np.random.RandomState(0).randn(1500, 5)
+    X = np.random.RandomState(0).randn(1000, 5)
     y = (X[:, 1] * X[:, 3] > 0).astype(int)
     model = fit("SEFAClassifier", X, y, max_steps=2, max_epochs=30, **PARTS)
     masks = model.select(X)
