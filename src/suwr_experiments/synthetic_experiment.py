@@ -32,6 +32,7 @@ __all__ = ["BUDGETS", "METHODS", "SHARES", "SyntheticExperiment", "is_branched"]
 
 METHODS = (
     "SUWR", "AllFeatures", "Oracle", "L2X", "INVASE", "REALX", "TabNet", "CAE", "GDFS", "DIME",
+    "SEFA",
 )  # fmt: skip
 NARROW = tuple(f"Syn{number}" for number in range(1, 7))
 WIDE = tuple(f"{name}x100" for name in NARROW)
