@@ -13,6 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from suwr.nn.rollout import Policy, Trace
 from suwr.nn.starts import Starts
 from suwr.receipts import MAX_BYTES
 from suwr.receipts.reading import check_scalar
-from suwr.receipts.writing import ReceiptWriter, Recorded, to_text
+from suwr.receipts.writing import ReceiptWriter, Recorded, cell_text, to_text
 
 __all__ = ["ReceiptIssuer", "receipt_texts"]
 
@@ -92,7 +93,7 @@ class ReceiptIssuer:
         cells = []
         for column in range(trace.mask.shape[1]):
             rows = np.flatnonzero(trace.mask[:, column])
-            texts = map(to_text, table.values(rows, column))
+            texts = map(cell_text, table.values(rows, column))
             cells.append(dict(zip(rows.tolist(), texts, strict=True)))
         for row, label in enumerate(labels):
             text = to_text(label if type(label) in (int, str) else str(label))
@@ -107,11 +108,12 @@ class ReceiptIssuer:
         assert trace.margin is not None
         n, states = trace.stop_probability.shape
         shown = self._model._in_user_units(trace.prediction.reshape(n * states, -1))
-        return Recorded(
-            trace.order.tolist(),
-            trace.stop_probability.astype(np.float64).tolist(),
-            trace.margin.tolist(),
-            shown.reshape(n, states, -1).tolist(),
+        return Recorded.of(
+            trace.n_steps,
+            trace.order,
+            trace.stop_probability,
+            shown.reshape(n, states, -1),
+            trace.margin,
             stop_reasons(self._model, policy, trace),
         )
 
@@ -175,7 +177,7 @@ class ReceiptIssuer:
                 same = label is not None and text == writer.text(row, label, recorded, cells)
             except (KeyError, ValueError):
                 same = False
-            yield recorded.near_ties(row, recorded.n_steps(row)) if same else None
+            yield recorded.near_ties.get(row, ()) if same else None
 
     def _find_cells(self, row: int, text: str, cells: list[dict[int, str]]) -> None:
         """Add the values in a text; those that are not found will be missing in its receipt."""
@@ -262,14 +264,14 @@ def _cell_reader(code: ColumnCode) -> CellReader:
 
 def _read_number(text: str) -> tuple[float] | None:
     """Read a cell of a numeric column."""
-    if text == "null":
-        return (np.nan,)
     try:
         number = float(text)
     except ValueError:
-        return None
+        return (np.nan,) if text == "null" else None
+    if repr(number) == text and "." in text and not text.endswith(".0"):
+        return (number,)
     # Whole numbers are written as integers, and infinite ones not at all.
-    return (number,) if number - number == 0 and repr(plain_value(number)) == text else None
+    return (number,) if isfinite(number) and repr(plain_value(number)) == text else None
 
 
 def _read_category(code: ColumnCode, memory: dict[str, Any], text: str) -> tuple[Any] | None:
