@@ -162,42 +162,27 @@ class ReceiptWriter:
         predictions = recorded.predictions[row][: n_steps + 1]
         # The JSON of a list of floats is its representation without spaces.
         shown = [repr(prediction).replace(" ", "") for prediction in predictions]
-        parts = [
-            self.head, label, self.facts, repr(stops[0]), ',"start":', shown[0], ',"steps":[',
-        ]  # fmt: skip
-        for step in range(n_steps):
-            parts += (
-                '{"reveals":[' if step == 0 else ',{"reveals":[',
-                self._reveals(recorded.order[row][step], row, cells),
-                '],"stop_probability":',
-                repr(stops[step + 1]),
-                ',"prediction_before":',
-                shown[step],
-                ',"prediction":',
-                shown[step + 1],
-                "}",
-            )
+        order = recorded.order[row]
+        steps = [
+            f'{{"reveals":[{self._reveals(order[step], row, cells)}],"stop_probability":'
+            f'{stop!r},"prediction_before":{shown[step]},"prediction":{shown[step + 1]}}}'
+            for step, stop in enumerate(stops[1 : n_steps + 1])
+        ]
         last, ties = predictions[-1], recorded.near_ties.get(row)
         answer = repr(last[0]) if self._labels is None else self._labels[last.index(max(last))]
-        parts += (
-            '],"ended":"',
-            recorded.endings[row],
-            '","near_ties":',
-            to_text(ties) if ties else "[]",
-            ',"answer":',
-            answer,
-            self._end,
+        return signed(
+            f'{self.head}{label}{self.facts}{stops[0]!r},"start":{shown[0]},"steps":['
+            f'{",".join(steps)}],"ended":"{recorded.endings[row]}","near_ties":'
+            f'{to_text(ties) if ties else "[]"},"answer":{answer}{self._end}'
         )
-        return signed("".join(parts))
 
     def _reveals(self, units: list[int], row: int, cells: Sequence[Mapping[int, str]]) -> str:
-        found = []
-        for unit in units:
-            if unit < 0:
-                continue
-            opening, columns = self._units[unit]
+        if len(units) == 1:
+            opening, columns = self._units[units[0]]
             if isinstance(columns, int):
-                found.append(f"{opening}{cells[columns][row]}]}}")
-            else:
-                found.append(f"{opening}{','.join([cells[c][row] for c in columns])}]}}")
-        return found[0] if len(found) == 1 else ",".join(found)
+                return f"{opening}{cells[columns][row]}]}}"
+        found = []
+        for opening, columns in (self._units[unit] for unit in units if unit >= 0):
+            numbers = [columns] if isinstance(columns, int) else columns
+            found.append(f"{opening}{','.join([cells[c][row] for c in numbers])}]}}")
+        return ",".join(found)
