@@ -72,7 +72,7 @@ class ReceiptIssuer:
 
     @staticmethod
     def applies_to(policy: Policy) -> bool:
-        """Whether rows start from nothing unless told otherwise."""
+        """Whether rows start from nothing by default."""
         return Starts.usual(policy.inputs, 1) is None
 
     # Issue.
@@ -139,9 +139,9 @@ class ReceiptIssuer:
                 policy, issuer = policy.at(condition), copy.copy(self._issuer)
                 issuer.condition = condition
                 writer = self._make_writer(issuer)
-            given = [text for _, text in members]
+            claimed = [text for _, text in members]
             for (position, _), ties in zip(
-                members, self._compare(given, policy, writer), strict=True
+                members, self._compare(claimed, policy, writer), strict=True
             ):
                 results[position] = ties
         return results
@@ -274,10 +274,12 @@ def _read_number(text: str) -> tuple[float] | None:
     return (number,) if isfinite(number) and repr(plain_value(number)) == text else None
 
 
-def _read_category(code: ColumnCode, memory: dict[str, Any], text: str) -> tuple[Any] | None:
+def _read_category(
+    code: ColumnCode, memory: dict[str, tuple[Any] | None], text: str
+) -> tuple[Any] | None:
     """Read a cell of a categorical column; ``memory`` holds texts that were read before."""
     if text in memory:
-        return memory[text]  # type: ignore[no-any-return]
+        return memory[text]
     try:
         value = json.loads(text)
         found = None if to_text(value) != text else _parse(code, value)
