@@ -35,33 +35,37 @@ def to_text(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Recorded:
-    """The numbers of recorded rollouts that start from nothing, as lists over rows.
+    """The numbers of recorded rollouts that start from nothing, as lists over all rows.
 
     Attributes
     ----------
     n_steps : list of int
         Number of steps of each row.
-    order : list
-        Units of each step and row; -1 where no unit was revealed.
-    stops : list
-        Stop probability in every state of each row; anything after the last one.
-    predictions : list
-        Prediction in every state of each row, on the scale of the target.
+    first : list of int
+        Place of the first state of each row in the lists of states. Its first step is that many
+        places, less the number of rows before it, into the list of steps.
+    units : list of list of int
+        Units of each step; -1 where there are fewer.
+    stops : list of float
+        Stop probability in each state.
+    predictions : list of list of float
+        Prediction in each state, on the scale of the target.
     endings : list of str
-        As in `suwr.Narrative`.
+        As in `suwr.Narrative`, of each row.
     near_ties : dict of tuple of int
         As in `suwr.Receipt`, of rows that have any.
-    unfinished : frozenset of int
+    infinite : frozenset of int
         Rows that have no receipt, since one of their numbers is not finite.
     """
 
     n_steps: list[int]
-    order: list[list[list[int]]]
-    stops: list[list[float]]
-    predictions: list[list[list[float]]]
+    first: list[int]
+    units: list[list[int]]
+    stops: list[float]
+    predictions: list[list[float]]
     endings: list[str]
     near_ties: dict[int, tuple[int, ...]]
-    unfinished: frozenset[int]
+    infinite: frozenset[int]
 
     @classmethod
     def of(
@@ -73,15 +77,16 @@ class Recorded:
         margins: NDArray[np.floating],
         endings: list[str],
     ) -> Recorded:
-        """Convert arrays of rows and states; see `suwr.nn.rollout.Trace`."""
+        """Convert arrays over rows and steps or states; see `suwr.nn.rollout.Trace`."""
         visited = np.arange(stops.shape[1]) <= n_steps[:, None]
         finite = np.isfinite(stops) & np.isfinite(predictions).all(axis=2)
         near = visited & (margins < TOLERANCE)
         return cls(
             n_steps.tolist(),
-            order.tolist(),
-            stops.astype(np.float64).tolist(),
-            predictions.tolist(),
+            (np.cumsum(n_steps + 1) - n_steps - 1).tolist(),
+            order[np.arange(order.shape[1]) < n_steps[:, None]].tolist(),
+            stops[visited].astype(np.float64).tolist(),
+            predictions[visited].tolist(),
             endings,
             {int(i): tuple(np.flatnonzero(near[i]).tolist()) for i in np.flatnonzero(near.any(1))},
             frozenset(np.flatnonzero((visited & ~finite).any(axis=1)).tolist()),
@@ -156,17 +161,19 @@ class ReceiptWriter:
         ValueError
             A number is not finite.
         """
-        if row in recorded.unfinished:
+        if row in recorded.infinite:
             raise ValueError("A receipt cannot contain a number that is not finite.")
-        stops, n_steps = recorded.stops[row], recorded.n_steps[row]
-        predictions = recorded.predictions[row][: n_steps + 1]
+        first, n_steps = recorded.first[row], recorded.n_steps[row]
+        stops = recorded.stops[first : first + n_steps + 1]
+        predictions = recorded.predictions[first : first + n_steps + 1]
+        units = recorded.units[first - row : first - row + n_steps]
         # The JSON of a list of floats is its representation without spaces.
         shown = [repr(prediction).replace(" ", "") for prediction in predictions]
-        order = recorded.order[row]
         steps = [
-            f'{{"reveals":[{self._reveals(order[step], row, cells)}],"stop_probability":'
-            f'{stop!r},"prediction_before":{shown[step]},"prediction":{shown[step + 1]}}}'
-            for step, stop in enumerate(stops[1 : n_steps + 1])
+            f'{{"reveals":[{self._reveals(units[step], row, cells)}],"stop_probability":'
+            f'{stops[step + 1]!r},"prediction_before":{shown[step]},"prediction":'
+            f"{shown[step + 1]}}}"
+            for step in range(n_steps)
         ]
         last, ties = predictions[-1], recorded.near_ties.get(row)
         answer = repr(last[0]) if self._labels is None else self._labels[last.index(max(last))]
