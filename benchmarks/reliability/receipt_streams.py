@@ -1,10 +1,11 @@
 """Files of receipts: rows per second and peak memory of their writing and verification.
 
-    python benchmarks/reliability/receipt_streams.py [folder] [--table]
+    python benchmarks/reliability/receipt_streams.py [folder] [--memory] [--table]
 
 Tables of 10,000, 100,000 and 1,000,000 rows are generated, and predicted, explained with receipts
 and verified by the commands, each in a process of its own with one thread. Two models are compared
-in memory as well. All times are CPU seconds. The files are deleted at the end.
+in memory as well; ``--memory`` measures only that. All times are CPU seconds. The files are deleted
+at the end.
 """
 
 from __future__ import annotations
@@ -226,18 +227,20 @@ def table(result: dict[str, Any]) -> str:
 
 def main() -> None:
     path = HERE / "receipt_streams.json"
-    words = [word for word in sys.argv[1:] if word != "--table"]
-    if "--table" in sys.argv:
-        stored = json.loads(path.read_text())
-    else:
+    words = [word for word in sys.argv[1:] if not word.startswith("--")]
+    stored = json.loads(path.read_text()) if path.exists() else {}
+    if "--table" not in sys.argv:
         warnings.simplefilter("ignore")  # the models are trained briefly
         torch.set_num_threads(1)
-        known, about = models(), machine()
-        memory = {name: measure_in_memory(*pair) for name, pair in known.items()}
-        print(memory, flush=True)
-        with tempfile.TemporaryDirectory(dir=words[0] if words else None) as made:
-            files = measure_files(next(iter(known.values()))[0], Path(made))
-        stored = {"about": about, "memory": memory, "files": files}
+        known = models()
+        stored["memory"] = {name: measure_in_memory(*pair) for name, pair in known.items()}
+        stored["memory_commit"] = machine()["commit"]
+        print(stored["memory"], flush=True)
+        if "--memory" not in sys.argv:
+            about = machine() | {"command": "python benchmarks/reliability/receipt_streams.py"}
+            with tempfile.TemporaryDirectory(dir=words[0] if words else None) as made:
+                stored["files"] = measure_files(next(iter(known.values()))[0], Path(made))
+            stored["about"] = about
         write_json(path, stored)
     (HERE / "receipt_streams.md").write_text(table(stored))
     print(table(stored))

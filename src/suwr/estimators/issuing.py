@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suwr.data.encoding import ColumnCode
+from suwr.data.parsing import INVALID
 from suwr.data.tables import Table, plain_value
 from suwr.data.unusual import warn_unusual
 from suwr.estimators.identity import ModelIssuer
@@ -40,8 +41,8 @@ _CONDITION = re.compile(r'(.*"condition":)([^,]*)(,"row":)')
 # Cells of a column whose parsing is remembered, and their length.
 _MEMORY, _MAX_LENGTH = 2**14, 200
 
-# Reads a cell from JSON; None if it is not in the form of a receipt.
-CellReader = Callable[[str], tuple[Any] | None]
+# Reads a cell from JSON; INVALID if it is not in the form of a receipt.
+CellReader = Callable[[str], Any]
 
 
 class ReceiptIssuer:
@@ -199,9 +200,9 @@ class ReceiptIssuer:
             number = code.categories is None
             column = np.full(n_rows, np.nan if number else None, dtype=None if number else object)
             parsed = {row: read(text) for row, text in found.items()}
-            for row in [row for row, cell in parsed.items() if cell is None]:
+            for row in [row for row, cell in parsed.items() if cell is INVALID]:
                 del found[row], parsed[row]
-            column[list(parsed)] = [cell[0] for cell in parsed.values() if cell is not None]
+            column[list(parsed)] = list(parsed.values())
             columns.append(column)
         return Table(columns, n_rows)
 
@@ -262,38 +263,36 @@ def _cell_reader(code: ColumnCode) -> CellReader:
     return _read_number if code.categories is None else partial(_read_category, code, {})
 
 
-def _read_number(text: str) -> tuple[float] | None:
+def _read_number(text: str) -> Any:
     """Read a cell of a numeric column."""
     try:
         number = float(text)
     except ValueError:
-        return (np.nan,) if text == "null" else None
+        return np.nan if text == "null" else INVALID
     if repr(number) == text and "." in text and not text.endswith(".0"):
-        return (number,)
+        return number
     # Whole numbers are written as integers, and infinite ones not at all.
-    return (number,) if isfinite(number) and repr(plain_value(number)) == text else None
+    return number if isfinite(number) and repr(plain_value(number)) == text else INVALID
 
 
-def _read_category(
-    code: ColumnCode, memory: dict[str, tuple[Any] | None], text: str
-) -> tuple[Any] | None:
+def _read_category(code: ColumnCode, memory: dict[str, Any], text: str) -> Any:
     """Read a cell of a categorical column; ``memory`` holds texts that were read before."""
     if text in memory:
         return memory[text]
     try:
         value = json.loads(text)
-        found = None if to_text(value) != text else _parse(code, value)
+        found = INVALID if to_text(value) != text else _parse(code, value)
     except (ValueError, RecursionError):
-        found = None
+        found = INVALID
     if len(memory) < _MEMORY and len(text) <= _MAX_LENGTH:
         memory[text] = found
     return found
 
 
-def _parse(code: ColumnCode, value: Any) -> tuple[Any] | None:
+def _parse(code: ColumnCode, value: Any) -> Any:
     if value is None:
-        return (None,)
+        return None
     check_scalar(value, "'values'")
     parsed = code.parse(value)
     shown = plain_value(parsed)
-    return (parsed,) if type(shown) is type(value) and shown == value else None
+    return parsed if type(shown) is type(value) and shown == value else INVALID

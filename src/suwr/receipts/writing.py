@@ -48,8 +48,10 @@ class Recorded:
         Units of each step; -1 where there are fewer.
     stops : list of float
         Stop probability in each state.
-    predictions : list of list of float
-        Prediction in each state, on the scale of the target.
+    predictions : list of float
+        The numbers of the prediction in each state, on the scale of the target.
+    width : int
+        Numbers per prediction.
     endings : list of str
         As in `suwr.Narrative`, of each row.
     near_ties : dict of tuple of int
@@ -62,7 +64,8 @@ class Recorded:
     first: list[int]
     units: list[list[int]]
     stops: list[float]
-    predictions: list[list[float]]
+    predictions: list[float]
+    width: int
     endings: list[str]
     near_ties: dict[int, tuple[int, ...]]
     infinite: frozenset[int]
@@ -86,7 +89,8 @@ class Recorded:
             (np.cumsum(n_steps + 1) - n_steps - 1).tolist(),
             order[np.arange(order.shape[1]) < n_steps[:, None]].tolist(),
             stops[visited].astype(np.float64).tolist(),
-            predictions[visited].tolist(),
+            predictions[visited].ravel().tolist(),
+            predictions.shape[2],
             endings,
             {int(i): tuple(np.flatnonzero(near[i]).tolist()) for i in np.flatnonzero(near.any(1))},
             frozenset(np.flatnonzero((visited & ~finite).any(axis=1)).tolist()),
@@ -165,17 +169,18 @@ class ReceiptWriter:
             raise ValueError("A receipt cannot contain a number that is not finite.")
         first, n_steps = recorded.first[row], recorded.n_steps[row]
         stops = recorded.stops[first : first + n_steps + 1]
-        predictions = recorded.predictions[first : first + n_steps + 1]
+        width, numbers = recorded.width, recorded.predictions
+        places = range(first * width, (first + n_steps + 1) * width, width)
         units = recorded.units[first - row : first - row + n_steps]
         # The JSON of a list of floats is its representation without spaces.
-        shown = [repr(prediction).replace(" ", "") for prediction in predictions]
+        shown = [repr(numbers[i : i + width]).replace(" ", "") for i in places]
         steps = [
             f'{{"reveals":[{self._reveals(units[step], row, cells)}],"stop_probability":'
             f'{stops[step + 1]!r},"prediction_before":{shown[step]},"prediction":'
             f"{shown[step + 1]}}}"
             for step in range(n_steps)
         ]
-        last, ties = predictions[-1], recorded.near_ties.get(row)
+        last, ties = numbers[places[-1] : places[-1] + width], recorded.near_ties.get(row)
         answer = repr(last[0]) if self._labels is None else self._labels[last.index(max(last))]
         return signed(
             f'{self.head}{label}{self.facts}{stops[0]!r},"start":{shown[0]},"steps":['
