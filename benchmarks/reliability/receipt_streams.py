@@ -237,9 +237,8 @@ def main() -> None:
     if "--table" not in sys.argv:
         warnings.simplefilter("ignore")  # the models are trained briefly
         torch.set_num_threads(1)
-        known = models()
+        known, stored["memory_commit"] = models(), machine()["commit"]
         stored["memory"] = {name: measure_in_memory(*pair) for name, pair in known.items()}
-        stored["memory_commit"] = machine()["commit"]
         print(stored["memory"], flush=True)
         if "--memory" not in sys.argv:
             about = machine() | {"command": "python benchmarks/reliability/receipt_streams.py"}

@@ -177,3 +177,15 @@ def test_other_forms_of_a_genuine_receipt_are_read_and_replayed(fitted):
     elsewhere = sign(json.loads(text) | {"environment": "another platform"})
     results = Verifier(model).verify([elsewhere, text])
     assert [(r.verified, r.exact) for r in results] == [(True, False), (True, True)]
+
+
+@pytest.mark.parametrize(
+    "part", ['{"unit":', '{"unit":"x","columns":["x"],"values":[', "[", '"row":']
+)
+def test_long_texts_are_read_in_linear_time(fitted, part):
+    model, _, receipts = fitted("regressor")
+    text = receipts[0].to_json()
+    place = text.index(',"steps":[') + len(',"steps":[')
+    long = text[:place] + part * (2_000_000 // len(part)) + text[place:]
+    # Time that is quadratic in the length of the text would be hours.
+    assert ReceiptIssuer(model, model.policy_).reissued([with_digest(long)]) == [None]

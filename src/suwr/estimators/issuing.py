@@ -35,8 +35,8 @@ from suwr.receipts.writing import ReceiptWriter, Recorded, cell_text, to_text
 
 __all__ = ["ReceiptIssuer", "receipt_texts"]
 
-# A unit with its columns, and its values. Values that contain a bracket are not found.
-_REVEAL = re.compile(r'(\{"unit":.+?,"values":\[)([^\]]*)\]')
+# Before a unit with its columns, and before its values.
+_UNIT, _VALUES = '{"unit":', ',"values":['
 _CONDITION = re.compile(r'(.*"condition":)([^,]*)(,"row":)')
 # Cells of a column whose parsing is remembered, and their length.
 _MEMORY, _MAX_LENGTH = 2**14, 200
@@ -64,7 +64,10 @@ class ReceiptIssuer:
             (name, model.units_.columns_of(i)) for i, name in enumerate(model.units_.names)
         ]
         self._writer = self._make_writer(self._issuer)
-        self._unit_of = {opening: unit for unit, opening in enumerate(self._writer.openings)}
+        self._unit_of = {
+            opening[len(_UNIT) : -len(_VALUES)]: unit
+            for unit, opening in enumerate(self._writer.openings)
+        }
         self._readers = [_cell_reader(code) for code in model.encoder_.codes]
 
     def _make_writer(self, issuer: ModelIssuer) -> ReceiptWriter:
@@ -181,11 +184,16 @@ class ReceiptIssuer:
             yield recorded.near_ties.get(row, ()) if same else None
 
     def _find_cells(self, row: int, text: str, cells: list[dict[int, str]]) -> None:
-        """Add the values in a text; those that are not found will be missing in its receipt."""
-        for opening, values in _REVEAL.findall(text):
+        """Add the values in a text; those that are not found will be missing in its receipt.
+
+        The time is linear in the length of any text. Values that contain a bracket are not found.
+        """
+        for part in text.split(_UNIT)[1:]:
+            opening, _, rest = part.partition(_VALUES)
             unit = self._unit_of.get(opening)
             if unit is None:
                 continue
+            values = rest[: rest.find("]")]
             columns = self._units[unit][1]
             if len(columns) == 1:
                 cells[columns[0]][row] = values
