@@ -40,6 +40,9 @@ __all__ = [
     "staged_decay",
 ]
 
+# Epochs of fine-tuning, which nothing validates, relative to those of the joint training.
+FINETUNE_FRACTION = 0.2
+
 GREEDY_CONSTRAINTS: dict[str, Any] = {
     **TABLE_CONSTRAINTS,
     "max_steps": [None, Interval(Integral, 1)],
@@ -170,7 +173,10 @@ class BaseGreedy(BaseSequentialBaseline):
     # Fitting.
 
     def _n_epochs(self) -> int:
-        plan = Settings(sparsity_weight=0.0, max_steps=1, max_epochs=self.max_epochs)
+        plan = Settings(
+            sparsity_weight=0.0, max_steps=1, max_epochs=self.max_epochs,
+            finetune_fraction=FINETUNE_FRACTION,
+        )  # fmt: skip
         return plan.pretrain_epochs + plan.max_epochs + plan.finetune_epochs
 
     def _phases(
@@ -182,6 +188,7 @@ class BaseGreedy(BaseSequentialBaseline):
             max_steps=self.max_steps_,
             max_epochs=self.max_epochs,
             batch_size=self._batch_size(len(data.rows)),
+            finetune_fraction=FINETUNE_FRACTION,
         )
         architecture = Architecture(
             n_values=data.rows.values.shape[1],
