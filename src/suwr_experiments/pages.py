@@ -84,14 +84,15 @@ def write_pages(folders: Mapping[str, Path], out: Path) -> list[Path]:
 
 
 def _provenance(records: list[Record], store: RecordStore) -> list[str]:
-    """Section with the command, the dates, the hardware and the versions of the records."""
+    """Section with the command, the dates, commits, hardware and versions of the records."""
     lines = ["", "## Provenance", ""]
     command = store.command()
     lines += [f"Last command: `{command}`.", ""] if command else []
     for about in {json.dumps(r["about"], sort_keys=True): r["about"] for r in records}.values():
         versions = ", ".join(f"{k} {v}" for k, v in about["versions"].items())
+        commit = f", commit {about['commit']}" if "commit" in about else ""
         lines.append(
-            f"- {about['date']}, {about['device']} ({about['machine']}), Python "
+            f"- {about['date']}{commit}, {about['device']} ({about['machine']}), Python "
             f"{about['python']}, {versions}"
         )
     return lines

@@ -39,8 +39,8 @@ from suwr_experiments.tabular_methods import (
 )
 
 __all__ = [
-    "DEFAULT_SHARE", "METHODS", "TablesExperiment", "calibration_error", "confidence_points",
-    "point_scores",
+    "DEFAULT_SHARE", "METHODS", "N_SPLITS", "TablesExperiment", "calibration_error",
+    "confidence_points", "point_scores",
 ]  # fmt: skip
 
 #: Methods in the order in which a split runs them. Cheap ones first.
@@ -66,6 +66,8 @@ MAX_UNITS = 10
 # Sizes of the fixed subsets that a network is trained on.
 NETWORK_SUBSETS = (1, 2, 3, 5, 7, 10)
 N_BINS = 15
+#: Splits of the preset 'full'.
+N_SPLITS = 5
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class _Scale:
 
 _SCALES = {
     "quick": _Scale(("wine", "diabetes"), 1, 2, (DEFAULT_SHARE, 0.12), 3),
-    "full": _Scale(tuple(TABLES), 5),
+    "full": _Scale(tuple(TABLES), N_SPLITS),
 }
 
 

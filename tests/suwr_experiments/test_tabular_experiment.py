@@ -128,6 +128,8 @@ def test_quick_preset(tmp_path, capsys):
     folders = ["--pareto", missing, "--synthetic", missing, "--images", missing]
     assert main(["pages", *folders, "--tables", str(out), "--out", str(pages)]) == 0
     text = (pages / "tables.md").read_text()
+    assert "Incomplete: only the splits 0 of 5 have been run." in text
+    assert "Not run" not in text
     assert "![Loss against cost](../../benchmarks/tables/curves.png)" in text
     assert "Friedman" in text
 

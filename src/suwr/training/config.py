@@ -127,9 +127,8 @@ class TrainingConfig:
     start_temperature, end_temperature : float, default=2.0, 0.2
         Gumbel-softmax temperature of the look-ahead trainer at the start and the end, positive.
     finetune_fraction : float or None, default=None
-        Largest number of epochs of predictor fine-tuning relative to ``max_epochs``, at least 0;
-        one epoch always remains. Fine-tuning ends when the validation objective has settled. None
-        is 0.2 for ``trainer='lookahead'`` and 0.5 otherwise.
+        Epochs of predictor fine-tuning relative to ``max_epochs``, at least 0; one epoch always
+        remains. None is 0.2 for ``trainer='lookahead'`` and 0.5 otherwise.
     finetune_rate : float, default=1e-3
         Initial learning rate of fine-tuning, positive.
     finetune_random : float or None, default=None

@@ -39,8 +39,6 @@ PATIENCE, MIN_IMPROVEMENT = 400, 1e-3
 # decay, or that of the settings if it is stronger, with which the loss settles sooner.
 OVERFITTING = 0.05
 STRONG_WEIGHT_DECAY, STRONG_PATIENCE = 5.0, 160
-# Fine-tuning ends after this fraction of its epochs without a better validation objective.
-FINETUNE_PATIENCE = 0.2
 # Decay of the averaged weights.
 AVERAGE_DECAY = 0.98
 
@@ -191,7 +189,7 @@ class FineTuning(Phase):
 
     Half of the masks stay random, so that predictions before the last step stay accurate. The best
     epoch by validation is kept, or the predictors as they were: on few rows with noisy labels,
-    fine-tuning overfits. It ends when no epoch has been better for a while.
+    fine-tuning overfits. The first epochs, of a large learning rate, are often worse than the last.
 
     Parameters
     ----------
@@ -230,12 +228,6 @@ class FineTuning(Phase):
         self.modules = {"network": network}
         self.optimizers = {"predictor": self.optimizer}
         self.tensors = self.best.tensors() | {"weight_decay": network.predictor.weight_decay}
-
-    @property
-    def done(self) -> bool:
-        """Whether all epochs are over, or the objective has settled."""
-        settled = int(self.best.epoch.max()) + max(1, FINETUNE_PATIENCE * self.epochs)
-        return super().done or self.epoch > settled
 
     def restore(self, state: State) -> None:
         """See `Phase`."""
