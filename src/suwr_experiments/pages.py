@@ -10,6 +10,7 @@ from pathlib import Path
 
 from suwr.exceptions import MissingExtraError
 from suwr_experiments import (
+    draws,
     image_results,
     pareto_results,
     synthetic_page,
@@ -28,24 +29,28 @@ RECORD_FOLDERS = {
     "synthetic": Path("benchmarks") / "synthetic",
     "images": Path("benchmarks") / "mnist",
     "tables": Path("benchmarks") / "tables",
+    "draws": Path("benchmarks") / "draws",
 }
 _TABLES = {
     "pareto": pareto_results.write_tables,
     "synthetic": synthetic_results.write_tables,
     "images": image_results.write_tables,
     "tables": tabular_results.write_tables,
+    "draws": draws.write_tables,
 }
 _FIGURES = {
     "pareto": pareto_results.write_figures,
     "synthetic": synthetic_results.write_figures,
     "images": image_results.write_figures,
     "tables": tabular_results.write_figures,
+    "draws": lambda records, folder: [],
 }
 _PAGES = {
     "pareto": ("pareto.md", pareto_results.page),
     "synthetic": ("synthetic.md", synthetic_page.page),
     "images": ("mnist.md", image_results.page),
     "tables": ("tables.md", tabular_page.page),
+    "draws": ("draws.md", draws.page),
 }
 
 
