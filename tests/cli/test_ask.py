@@ -168,7 +168,7 @@ def test_unusual_answers_must_be_confirmed(folder):
     answers, _ = answer_all(folder)
     typed = [text for a in answers for text in (["1e6", "1e6"] if isinstance(a, float) else [a])]
     done, record = ask(folder, *typed, "", "", "")
-    assert done.output.count("Enter it again to use it") == 2
+    assert done.output.count("Type it again to use it") == 2
     used = [line["value"] for line in record["session"]["answers"]]
     assert used.count(1e6) == 2
 
