@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 __all__ = [
-    "check_unicode", "counted", "format_alike", "format_label", "format_number", "format_value",
-    "percent", "plain_repr", "printable",
+    "align_columns", "check_unicode", "counted", "format_alike", "format_label",
+    "format_number", "format_value", "percent", "plain_repr", "printable",
 ]  # fmt: skip
 
 # Control characters, bidirectional controls, invisible characters and lone surrogates; format.js of
@@ -138,6 +138,21 @@ def format_number(value: float, digits: int) -> str:
     if "e+" in text:
         text = f"{float(text):.0f}" if abs(float(text)) < 1e15 else text
     return _group(text)
+
+
+def align_columns(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table as text, with cells of equal width in each column.
+
+    Examples
+    --------
+    >>> align_columns([("name", "n"), ("a", "12")])
+    ['name  n', 'a     12']
+    """
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
 
 
 def format_alike(values: Sequence[float], digits: int) -> list[str]:

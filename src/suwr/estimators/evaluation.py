@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr._utils.text import format_alike
+from suwr._utils.text import align_columns, format_alike
 from suwr.estimators.metrics import (
     Calibration,
     Estimate,
@@ -116,12 +116,7 @@ class Evaluation:
     def text(self) -> str:
         """Return a table as plain text."""
         head = (f"{self.n_rows:,} rows", "this model", "constant", "all features")
-        lines = [head, *self.rows()]
-        widths = [max(len(line[i]) for line in lines) for i in range(4)]
-        shown = [
-            "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        ]
+        shown = align_columns([head, *self.rows()])
         level = f"In parentheses: {100 * self.confidence:g} % confidence intervals."
         return "\n".join([*shown, level])
 
