@@ -116,6 +116,9 @@ def describe(code: ColumnCode, column: ColumnDescription = NO_COLUMN_DESCRIPTION
     if summary is None:
         low, high = code.center - code.scale, code.center + code.scale
     elif summary.values is not None:
+        if not column.labels and _is_long_range(summary.values):
+            unit = "" if column.unit is None else f" {printable(column.unit)}"
+            return f"a whole number from {summary.values[0]:g} to {summary.values[-1]:g}{unit}"
         return _alternatives([_value_text(column, value) for value in summary.values])
     else:
         # The central 80 % of the training values.
@@ -193,6 +196,12 @@ def _value_text(column: ColumnDescription, value: float) -> str:
     """Return the label of a value that has one; otherwise the number as it is typed."""
     labelled = any(known == value for known, _ in column.labels)
     return column.value_text(value) if labelled else f"{value:g}"
+
+
+def _is_long_range(values: Sequence[float]) -> bool:
+    """Whether the values are more than three consecutive whole numbers."""
+    first = values[0]
+    return len(values) > 3 and list(values) == [first + i for i in range(len(values))]
 
 
 def _alternatives(texts: Sequence[str]) -> str:
