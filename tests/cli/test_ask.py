@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import select
 import subprocess
 import sys
@@ -84,7 +85,8 @@ def test_record_holds_narrative_and_session(folder):
     assert "[red]colour" in done.output
     assert "(blue, red)" in done.output
     assert suwr.Explanation.from_json(json.dumps(record))[0] == narrative
-    assert narrative.text() in done.output
+    assert narrative.text().removeprefix("Row asked. ") in done.output
+    assert "Row asked" not in done.output
     session = record["session"]
     assert session["complete"]
     assert session["model"] == "m.suwr"
@@ -168,7 +170,7 @@ def test_unusual_answers_must_be_confirmed(folder):
     answers, _ = answer_all(folder)
     typed = [text for a in answers for text in (["1e6", "1e6"] if isinstance(a, float) else [a])]
     done, record = ask(folder, *typed, "", "", "")
-    assert done.output.count("Enter it again to use it") == 2
+    assert done.output.count("Type it again to use it") == 2
     used = [line["value"] for line in record["session"]["answers"]]
     assert used.count(1e6) == 2
 
@@ -385,7 +387,7 @@ def test_labels_units_and_positions(folder):
     words = ["ask", str(folder / "labelled.suwr"), "--no-record"]
     done = CliRunner().invoke(app, words, input="".join(f"{a}\n" for a in answers))
     assert done.exit_code == 0, done.output
-    assert session.narrative().text() in done.output
+    assert session.narrative().text().removeprefix("Row asked. ") in done.output
     assert "Height (a number, usually" in done.output
     assert " m): " in done.output
     assert "blue, crimson" in done.output
@@ -395,3 +397,24 @@ def test_labels_units_and_positions(folder):
     without = CliRunner().invoke(app, [*words, "--no-context"], input="\n".join([*answers, ""]))
     assert "of the training values" not in without.output
     assert "Height is 1 m." in without.output or "Height is 1 m," in without.output
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ((1.0, 2.0), "1 or 2"),
+        ((1.0, 2.0, 3.0), "1, 2 or 3"),
+        ((2005.0, 2006.0, 2007.0, 2008.0), "a whole number from 2005 to 2008"),
+        ((1.0, 2.0, 4.0, 5.0), "1, 2, 4 or 5"),
+        ((0.5, 1.0, 1.5, 2.0), "0.5, 1, 1.5 or 2"),
+    ],
+)
+def test_few_values_are_listed(values, expected):
+    assert describe(number_code(np.repeat(values, 40))) == expected
+
+
+def test_large_numbers_are_written_out(rng):
+    text = describe(number_code(rng.uniform(1e4, 3e4, 200)))
+    low, high = re.fullmatch(r"a number, usually (\S+) to (\S+)", text).groups()
+    assert re.fullmatch(r"1\d,\d{3}", low)
+    assert re.fullmatch(r"2\d,\d{3}", high)

@@ -120,3 +120,16 @@ def test_missing_groups(folder):
     out = ["--out", folder / "g.suwr", "--group", "site"]
     done = run("certify", folder / "m.suwr", folder / "gaps.csv", *out)
     assert "must not have missing values" in " ".join(done.output.split())
+
+
+def test_regression_requires_the_tolerance(folder):
+    frame = pd.read_csv(folder / "unlabelled.csv")[list("abcd")]
+    reg = suwr.SUWRRegressor(max_epochs=1, hidden_size=8, random_state=0)
+    reg.fit(frame, 1e5 * frame["a"]).save(folder / "r.suwr")
+    words = ["certify", folder / "r.suwr", folder / "unlabelled.csv", "--out", folder / "rc.suwr"]
+    done = run(*words)
+    assert done.exit_code == 1
+    assert "--risk disagreement of a regression model requires --tolerance" in done.output
+    done = run(*words, "--tolerance", "500000")
+    assert done.exit_code == 0, done.output
+    assert "by more than 500,000 if" in " ".join(done.output.split())

@@ -3,6 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
+import suwr
 from suwr.cli import app
 
 
@@ -36,7 +37,7 @@ def test_figures_are_written(folder, tmp_path):
     ("options", "message"),
     [
         (["--target", "none"], "--target must be a column"),
-        ([], "Missing option '--target'"),
+        ([], "--target must be a column of test.csv"),
         (["--target", "kind", "--pair", "0"], "--pair must be two of the classes 0, 1"),
         (["--target", "kind", "--flip", "3,8"], "--flip must be two of the classes"),
         (["--target", "kind", "--out", "{}/test.csv"], "--out must be a folder"),
@@ -47,3 +48,14 @@ def test_invalid_options(folder, options, message):
     result = run(folder, *options)
     assert result.exit_code != 0
     assert message in result.output
+
+
+def test_target_is_by_default_that_of_the_fit(folder, tmp_path):
+    named = suwr.load(folder / "m.suwr")
+    named.target_name_ = "kind"
+    named.save(tmp_path / "m.suwr")
+    out = tmp_path / "drawn"
+    command = ["figures", f"{tmp_path}/m.suwr", f"{folder}/test.csv", "--out", str(out)]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert (out / "accuracy.png").exists()

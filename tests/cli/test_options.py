@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 import suwr
 from suwr.cli import app
 from suwr.cli.columns import column_notes, identifier_columns
-from suwr.cli.options import CsvFormat
+from suwr.cli.options import CsvFormat, missing_column
 
 FAST = ["--max-epochs", "2"]
 
@@ -148,6 +149,25 @@ def test_columns_that_look_like_identifiers(rng):
     assert len(notes) == 5
     assert "'patient_id' looks like an identifier" in notes[2]
     assert "'day' contains dates such as '2024-01-01'" in notes[4]
+
+
+def test_times_and_texts_that_rarely_repeat(rng):
+    n = 40
+    frame = pd.DataFrame(
+        {
+            "start": [f"{9 + i % 7}:{i:02d}" for i in range(n)],
+            "address": [f"{i} High Street" if i % 4 else "Town Hall" for i in range(n)],
+            "street": [f"{i // 2} High Street" for i in range(n)],
+        }
+    )
+    times, address = column_notes(frame, [])
+    assert "'start' contains times such as '9:00'" in times
+    assert "'address' is text, and 30 of its 40 values occur once" in address
+
+
+def test_a_long_list_of_columns_says_how_many_are_left_out():
+    error = missing_column(Path("a.csv"), "z", "--target", [f"c{i}" for i in range(15)])
+    assert "c10, c11, … (3 more). Got 'z'." in str(error)
 
 
 def test_numbers_that_are_read_as_text():

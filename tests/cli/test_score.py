@@ -26,7 +26,8 @@ def folder(tmp_path_factory):
     frame.to_csv(path / "data.csv", index=False)
     frame["value"] = 2.0 * frame["a"]
     frame.drop(columns="kind").to_csv(path / "values.csv", index=False)
-    words = ["--target", "kind", "--out", path / "m.suwr", "--max-epochs", 3, "--test-size", 0.25]
+    words = ["--target", "kind", "--out", path / "m.suwr", "--max-epochs", 3, "--test-size", 0.25,
+             "--class-weight", "balanced", "--test-out", path / "test.csv"]  # fmt: skip
     done = run("fit", path / "data.csv", *words)
     assert done.exit_code == 0, done.output
     (path / "fit.txt").write_text(done.output)
@@ -38,6 +39,11 @@ def test_fit_reports_test_rows(folder):
     assert "On the test rows, which were not used in training:" in output
     assert "30 rows" in output
     assert "all features" in output
+    assert f"Wrote 30 test rows to {folder / 'test.csv'}" in output.replace("\n", "")
+    table = output.partition("training:\n")[2].partition("Wrote")[0]
+    done = run("score", folder / "m.suwr", folder / "test.csv")
+    assert done.output == table
+    assert suwr.load(folder / "m.suwr").class_weight == "balanced"
     done = run("fit", folder / "values.csv", "--target", "value", "--out", folder / "r.suwr",
                "--max-epochs", 1)  # fmt: skip
     assert "On the validation rows" in done.output
@@ -47,6 +53,37 @@ def test_fit_reports_test_rows(folder):
         done = run("fit", folder / "data.csv", *words)
         assert "--test-size must" in done.output
         assert done.exit_code == 1
+
+
+def test_test_rows_are_written_as_they_are(folder):
+    """Cells keep their text: '007' is not 7, and a missing cell stays empty."""
+    lines = [f'{i:03d},"{i},5",{"" if i % 3 else "x"},{i % 2}' for i in range(40)]
+    (folder / "raw.csv").write_text("\n".join(["code,size,note,kind", "", *lines]) + "\n")
+    words = ["--target", "kind", "--max-epochs", 1, "--test-size", 8, "--decimal", ","]
+    words += ["--out", folder / "raw.suwr", "--test-out", folder / "held.csv"]
+    done = run("fit", folder / "raw.csv", *words)
+    assert done.exit_code == 0, done.output
+    header, *held = (folder / "held.csv").read_text().splitlines()
+    assert header == "code,size,note,kind"
+    assert len(held) == len(set(held)) == 8
+    assert set(held) <= set(lines)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--test-out", "t.csv"], "--test-out requires --test-size"),
+        (["--test-size", "9", "--test-out", "t.txt"], "must end in .csv"),
+        (["--class-weight", "even"], "--class-weight must be 'balanced'. Got 'even'."),
+        (["--class-weight", "balanced", "--task", "regression"], "--class-weight is for class"),
+    ],
+)
+def test_invalid_options_of_fit(folder, words, message):
+    out = ["--target", "kind", "--out", folder / "none.suwr"]
+    done = run("fit", folder / "data.csv", *out, *words)
+    assert done.exit_code == 1
+    assert message in " ".join(done.output.split())
+    assert not (folder / "none.suwr").exists()
 
 
 def test_table_and_json(folder):

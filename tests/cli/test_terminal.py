@@ -89,7 +89,7 @@ def test_ask(folder):
     done = run("ask", folder / "m.suwr", "--record", folder / "r.json", input="1\n" * 9)
     check(
         done, r"size\x1b[31m[bold] (a number", r"colour\x0aError: none\x0d (blue\u202e, red\x1b",
-        r"a[bold]:smile:\x1b[31m\x0a\u202e/r.json", "Got '1'. Enter it again",
+        r"a[bold]:smile:\x1b[31m\x0a\u202e/r.json", "Got '1'. Type it again",
     )  # fmt: skip
 
 

@@ -50,3 +50,21 @@ def test_predict_and_explain_warn_about_revealed_values_only(frame):
     for method in (model.predict, model.explain):
         with pytest.warns(UnusualValueWarning, match="unlike the training data: row 0: age is 1,0"):
             method(strange)
+
+
+def test_warnings_name_rows_by_their_labels_and_point_at_the_call(frame):
+    y = (frame["age"] > 50).to_numpy()
+    model = suwr.SUWRClassifier(
+        max_epochs=20, hidden_size=16, max_steps=2, sparsity_weight=0.0, random_state=0
+    ).fit(frame, y)
+    strange = frame[40:46].assign(age=10**6, city="Paris")
+    revealed = model.select(strange)
+    first = int(np.flatnonzero(revealed.any(axis=1))[0])
+    for method in (model.predict, model.predict_proba, model.explain):
+        with pytest.warns(UnusualValueWarning, match=f"data: row {40 + first}: ") as found:
+            method(strange)
+        assert found[0].filename == __file__
+    one = strange.iloc[[first]].assign(city="Rome")
+    assert model.select(one)[0, 0]
+    with pytest.warns(UnusualValueWarning, match="used 1 value unlike"):
+        model.predict(one)

@@ -8,6 +8,7 @@ from sklearn.metrics import brier_score_loss, log_loss, mean_absolute_error, roc
 import suwr
 from suwr.estimators.evaluation import Evaluation
 from suwr.estimators.io import from_bytes, to_bytes
+from suwr.estimators.metrics import Estimate
 
 
 @pytest.fixture(scope="module")
@@ -150,3 +151,22 @@ def test_importances_follow_from_usage():
 def test_log_probabilities(model, table):
     expected = np.log(model.predict_proba(table[0]))
     np.testing.assert_allclose(model.predict_log_proba(table[0]), expected)
+
+
+def test_table_writes_large_numbers_out_and_aligns_decimals():
+    def row(name, value, low, high, constant, everything):
+        found = Evaluation(
+            9, 0.95, {name: Estimate(value, low, high)}, {name: constant}, {name: everything}
+        )
+        return found.rows()[0][1:]
+
+    assert row("mae", 11_912.3, 9752.1, 14_072.0, 63_283.0, 1e4) == (
+        "11,910 (9,750 to 14,070)", "63,280", "10,000",
+    )  # fmt: skip
+    assert row("loss", 3.6762e8, 1.845e8, 5.507e8, 7.405e9, 2.827e8)[0] == (
+        "367,600,000 (184,500,000 to 550,700,000)"
+    )
+    assert row("loss", 0.1178, 0.07146, 0.1641, 0.8423, 0.054) == (
+        "0.1178 (0.0715 to 0.1641)", "0.8423", "0.0540",
+    )  # fmt: skip
+    assert row("r2", 0.5, 0.4, 0.6, -1e-5, 0.7)[1] == "0.000"

@@ -69,3 +69,17 @@ def test_default_grid_is_relative_to_the_constant_loss():
 def test_estimator_is_checked():
     with pytest.raises(ValueError, match="'estimator' parameter of sparsity_path"):
         sparsity_path("model", [[1]], [1], [1.0])
+
+
+def test_printed_as_a_table():
+    cost = np.array([12.0, 4.0, 0.5])
+    path = SparsityPath(
+        np.array([0.00135, 0.05, 12345.0]), np.array([0.9, 0.89, 0.5]), cost, cost, list("abc"),
+        np.full(3, 0.02),
+    )  # fmt: skip
+    assert str(path).splitlines() == [
+        "sparsity weight  score          features  cost",
+        "0.00135          0.900 ± 0.020  12.00     12.00",
+        "0.05             0.890 ± 0.020  4.00      4.00   ← best()",
+        "12,300           0.500 ± 0.020  0.50      0.50",
+    ]

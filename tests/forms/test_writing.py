@@ -201,7 +201,7 @@ def test_command(model, tmp_path, monkeypatch):
     done = run(app, ["form", "m.suwr", "--format", "xlsform", "--data", "rows.csv",
                      "--target", "health"])  # fmt: skip
     assert "(standard error)" in done.stdout
-    assert {path.name for path in tmp_path.iterdir()} >= {"m.html", "m.xlsx"}
+    assert {path.name for path in tmp_path.iterdir()} >= {"m-form.html", "m-form.xlsx"}
     done = run(app, ["form", "m.suwr", "--format", "pdf"])
     assert done.exit_code == 1
     assert "must be one of 'html', 'xlsform', 'surveyjs', 'dot'" in done.stderr

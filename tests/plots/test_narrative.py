@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from suwr.exceptions import MissingExtraError
-from suwr.explanation import Narrative, Step
+from suwr.explanation import Explanation, Narrative, Step
 from suwr.plots import plot_narrative
 
 
@@ -120,3 +120,8 @@ def test_missing_matplotlib_names_the_extra(narrative, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'suwr\[plots\]'"):
         narrative.plot()
+
+
+def test_an_explanation_is_not_a_narrative(narrative):
+    with pytest.raises(ValueError, match=r"must be a Narrative, such as clf.explain\(X\)\[0\]"):
+        plot_narrative(Explanation([narrative]))

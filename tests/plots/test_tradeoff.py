@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from suwr import SUWRClassifier
 from suwr.estimators.sparsity_path import SparsityPath
 from suwr.exact import FiniteProblem, cube, five_blocks, pareto_front
 from suwr.explanation import Explanation, Narrative, Step
@@ -159,3 +160,9 @@ def test_path_marks_the_sparsest_model_within_one_standard_error():
     assert len(plain.get_legend().get_texts()) == 1
     undefined = SparsityPath(cost, score, cost, cost, ["a", "b", "c"], np.full(3, np.nan))
     assert len(plot_path(undefined).get_legend().get_texts()) == 1
+
+
+@pytest.mark.parametrize("path", [SUWRClassifier(), [[1.0], [0.5]], None])
+def test_path_of_another_type(path):
+    with pytest.raises(ValueError, match="'SUWR' must be a SparsityPath, such as"):
+        plot_path(path)

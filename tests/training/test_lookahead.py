@@ -108,7 +108,9 @@ def test_informative_columns_are_found():
         trainer="lookahead", max_steps=4, max_epochs=8, hidden_size=64, n_layers=2, random_state=0
     ).fit(X[:800], y[:800])
     used = clf.select(X[800:]).mean(axis=0)
-    assert set(np.argsort(used)[-2:]) == {17, 60}
+    # Others may be revealed as often: so brief a training does not learn to stop.
+    assert used[[17, 60]].min() > 0.9
+    assert used.sum() <= 4
     assert clf.score(X[800:], y[800:]) > 0.85
 
 

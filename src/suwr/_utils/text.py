@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 __all__ = [
-    "check_unicode", "counted", "format_label", "format_number", "format_value", "percent",
-    "plain_repr", "printable",
+    "align_columns", "check_unicode", "counted", "format_alike", "format_label",
+    "format_number", "format_value", "percent", "plain_repr", "printable",
 ]  # fmt: skip
 
 # Control characters, bidirectional controls, invisible characters and lone surrogates; format.js of
@@ -138,6 +138,41 @@ def format_number(value: float, digits: int) -> str:
     if "e+" in text:
         text = f"{float(text):.0f}" if abs(float(text)) < 1e15 else text
     return _group(text)
+
+
+def align_columns(lines: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table as text, with cells of equal width in each column.
+
+    Examples
+    --------
+    >>> align_columns([("name", "n"), ("a", "12")])
+    ['name  n', 'a     12']
+    """
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
+
+
+def format_alike(values: Sequence[float], digits: int) -> list[str]:
+    """Format numbers as `format_number` does, all to the last decimal place of the first one.
+
+    Examples
+    --------
+    >>> format_alike([0.1178, 0.07146, 0.16412, 0.054], 4)
+    ['0.1178', '0.0715', '0.1641', '0.0540']
+    >>> format_alike([11_912.3, 9752.1, 14_072.0], 4)
+    ['11,910', '9,750', '14,070']
+    """
+    first = abs(values[0])
+    if not (1e-4 <= first < 1e15 and all(abs(v) < 1e15 for v in values)):
+        return [format_number(v, digits) for v in values]
+    place = digits - 1 - math.floor(math.log10(float(f"{first:.{digits}g}")))
+    shown = [f"{round(v, place) + 0.0:.{max(place, 0)}f}" for v in values]
+    if first < 10_000:
+        return [_group(text) for text in shown]
+    return [f"{int(text):,}" for text in shown]
 
 
 def _group(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from suwr._utils.text import printable
+from suwr._utils.text import format_number, format_value, printable
 from suwr.data.descriptions import ColumnDescription
 from suwr.data.encoding import ColumnCode, TableEncoder
 from suwr.data.parsing import INVALID
@@ -116,13 +116,17 @@ def describe(code: ColumnCode, column: ColumnDescription = NO_COLUMN_DESCRIPTION
     if summary is None:
         low, high = code.center - code.scale, code.center + code.scale
     elif summary.values is not None:
+        if not column.labels and _is_long_range(summary.values):
+            unit = "" if column.unit is None else f" {printable(column.unit)}"
+            return f"a whole number from {summary.values[0]:g} to {summary.values[-1]:g}{unit}"
         return _alternatives([_value_text(column, value) for value in summary.values])
     else:
         # The central 80 % of the training values.
         low, high = summary.quantiles[2], summary.quantiles[-3]
     whole = summary is not None and all(q == int(q) for q in summary.quantiles if abs(q) < 2**53)
     unit = "" if column.unit is None else f" {printable(column.unit)}"
-    return f"a {'whole ' if whole else ''}number, usually {low:.3g} to {high:.3g}{unit}"
+    usual = f"{format_number(low, 3)} to {format_number(high, 3)}{unit}"
+    return f"a {'whole ' if whole else ''}number, usually {usual}"
 
 
 def read_known(pairs: Sequence[str], encoder: TableEncoder) -> dict[str, Any]:
@@ -173,7 +177,8 @@ def _number(value: Any, text: str, code: ColumnCode) -> float:
         unseen = "does not occur in the training data"
     if unseen is not None:
         raise UnseenError(
-            f"{value:g} {unseen} ({describe(code)}). Enter it again to use it anyway.", value
+            f"{format_value(value)} {unseen} ({describe(code)}). Type it again to use it anyway.",
+            value,
         )
     return float(value)
 
@@ -183,7 +188,7 @@ def _unseen(text: str, code: ColumnCode, column: ColumnDescription) -> Any:
     message = f"Please enter one of: {describe(code, column)}. Got {text!r}."
     if all(isinstance(c, str) for c in code.categories):
         # Rare categories are encoded as 'any other', so an unseen one is valid.
-        raise UnseenError(f"{message} Enter it again to use it as 'any other'.", text)
+        raise UnseenError(f"{message} Type it again to use it as 'any other'.", text)
     raise ValueError(message)
 
 
@@ -191,6 +196,12 @@ def _value_text(column: ColumnDescription, value: float) -> str:
     """Return the label of a value that has one; otherwise the number as it is typed."""
     labelled = any(known == value for known, _ in column.labels)
     return column.value_text(value) if labelled else f"{value:g}"
+
+
+def _is_long_range(values: Sequence[float]) -> bool:
+    """Whether the values are more than three consecutive whole numbers."""
+    first = values[0]
+    return len(values) > 3 and list(values) == [first + i for i in range(len(values))]
 
 
 def _alternatives(texts: Sequence[str]) -> str:

@@ -62,7 +62,9 @@ def ask_questions(
         interview.terminal.print()
     if session.known:
         interview.terminal.print()
-        interview.terminal.print(session.narrative().text(context=context))
+        # There is a single row, whose label says nothing.
+        text = session.narrative().text(context=context)
+        interview.terminal.print(text.removeprefix(f"Row {session.narrative().row}. "))
     if record is not None and interview.log:
         write_atomic(record, _record(interview, model_path, began).encode())
         interview.terminal.print_written(record)
@@ -106,8 +108,8 @@ class Interview:
     def run(self) -> None:
         """Ask until the policy stops and the last answer is confirmed."""
         self.terminal.print(
-            "Answer each question. 'missing' if you do not have the value, 'unavailable' if it "
-            "cannot be had, 'undo' to go back.",
+            "Answer each question. 'missing' or Enter if you do not have the value, 'unavailable' "
+            "if it cannot be had, 'undo' to go back.",
             style="dim",
         )
         while True:

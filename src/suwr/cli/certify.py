@@ -26,7 +26,6 @@ def certify(
     data: Annotated[
         Path,
         typer.Argument(
-            metavar="CALIBRATION",
             help="CSV, TSV or Parquet file of complete rows that 'suwr fit' did not use.",
         ),
     ],
@@ -76,8 +75,9 @@ def certify(
 ) -> None:
     """Certify a model: it stops as early as a guarantee allows, and states the guarantee.
 
-    With the given confidence over the calibration rows, the expected risk of a new row is at most
-    the level, for any distribution of exchangeable rows.
+    The guarantee: the expected risk of a new row is at most --level. It holds with probability
+    --confidence over the calibration rows, whatever their distribution, if new rows come from the
+    same one.
     """
     form = CsvFormat(sep, encoding, decimal)
     for option, value, known in (("--risk", risk, RISKS), ("--rule", rule, RULES)):
@@ -106,6 +106,11 @@ def certify(
             raise missing_column(data, name, "--target", frame.columns, form)
         y, present = read_labels(fitted, data, name, form)
         X, frame = X[present], frame[present]
+    if fitted._class_labels() is None and tolerance is None and risk != "loss":
+        raise ValueError(
+            f"--risk {risk} of a regression model requires --tolerance: the difference of "
+            "predicted values that does not count, in the units of the target."
+        )
     certified = fitted.certify(
         X, y, risk=risk, level=level, confidence=confidence,
         groups=None if group is None else _read_groups(frame, data, group, form),
@@ -120,7 +125,8 @@ def certify(
         return
     terminal.print(found.sentence)
     terminal.print(
-        f"On the calibration rows: mean cost {found.mean_cost:.2f} of {found.full_cost:g}, "
+        f"On the calibration rows: mean cost {found.mean_cost:.2f} of {found.full_cost:g} for all "
+        f"features that the model can select, "
         f"empirical risk {found.empirical_risk:.3g}."
     )
     terminal.print_written(out)

@@ -19,10 +19,13 @@ MIN_ROWS = 20
 DISTINCT = 0.95
 # Share of the values of a text column that must look like dates or numbers.
 ALIKE = 0.9
+# Share of the rows of a text column with a value of their own from which it is reported.
+SINGLE = 0.5
 _NAME = re.compile(r"(?:^|[\W_])(?:id|ids|uid|uuid|guid|index|key)$|[a-z]I[Dd]$|^Unnamed: \d+$")
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[ T].*)?|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2})(?: .*)?"
 )
+_TIME = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?[AaPp][Mm])?")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
@@ -41,7 +44,7 @@ def identifier_columns(frame: Any) -> list[str]:
 
 
 def column_notes(frame: Any, identifiers: Collection[str]) -> list[str]:
-    """Return sentences about identifiers, dates and numbers that are read as text.
+    """Return sentences about identifiers, and about dates, times and numbers read as text.
 
     Parameters
     ----------
@@ -78,7 +81,12 @@ def _is_identifier(column: Any) -> bool:
 
 
 def _dates(texts: Any) -> bool:
-    return bool(np.mean([bool(_DATE.fullmatch(t.strip())) for t in texts]) >= ALIKE)
+    return _alike(texts, _DATE)
+
+
+def _alike(texts: Any, pattern: re.Pattern[str]) -> bool:
+    """Whether most of the texts match."""
+    return bool(np.mean([bool(pattern.fullmatch(t.strip())) for t in texts]) >= ALIKE)
 
 
 def _text_note(name: str, column: Any) -> str | None:
@@ -90,7 +98,12 @@ def _text_note(name: str, column: Any) -> str | None:
             f"Column {name!r} contains dates such as {describe_cell(present.iloc[0])}, which are "
             "used as text. Replace it by numbers, for example year, month and weekday."
         )
-    if np.mean([bool(_DECIMAL_COMMA.fullmatch(t.strip())) for t in present]) >= ALIKE:
+    if _alike(present, _TIME):
+        return (
+            f"Column {name!r} contains times such as {describe_cell(present.iloc[0])}, which are "
+            "used as text. Replace it by a number, for example the hour."
+        )
+    if _alike(present, _DECIMAL_COMMA):
         return (
             f"Column {name!r} contains texts such as {describe_cell(present.iloc[0])}. If the "
             "comma is a decimal separator, pass --decimal ','."
@@ -101,5 +114,11 @@ def _text_note(name: str, column: Any) -> str | None:
         return (
             f"Column {name!r} is used as text, since {sum(other)} of its {len(present)} values are "
             f"not numbers: row {present.index[row]} is {describe_cell(present.iloc[row])}."
+        )
+    single = int((present.value_counts() == 1).sum())
+    if len(present) >= MIN_ROWS and single >= SINGLE * len(present):
+        return (
+            f"Column {name!r} is text, and {single} of its {len(present)} values occur once. Such "
+            "values cannot help on new rows. Leave it out with --drop, or replace it by categories."
         )
     return None

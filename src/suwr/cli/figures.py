@@ -44,11 +44,14 @@ class FigureOptions:
 
 
 def write_figures(
-    model_path: Path, data: Path, target: str, out: Path, options: FigureOptions
+    model_path: Path, data: Path, target: str | None, out: Path, options: FigureOptions
 ) -> None:
-    """Draw every figure that applies to the model."""
+    """Draw every figure that applies to the model; ``target`` is by default that of the fit."""
     model = _at_mean_features(load(model_path), options.mean_features)
-    X, y = _read_rows(model, data, target, options.form)
+    name = target or model.target_name_
+    if name is None:
+        raise ValueError("--target is required, since the model file does not name its target.")
+    X, y = _read_rows(model, data, name, options.form)
     references = None if options.references is None else _read_references(options.references)
     terminal = Terminal()
     with terminal.console.status("Drawing"):

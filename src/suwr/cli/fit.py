@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 from suwr._utils.text import counted
 from suwr.cli.columns import column_notes, identifier_columns
 from suwr.cli.options import CsvFormat, missing_column
-from suwr.cli.tables import read_frame
+from suwr.cli.tables import read_frame, write_frame
 from suwr.cli.terminal import Terminal
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.classifier import SUWRClassifier
@@ -49,6 +49,8 @@ class FitInput:
         Whether columns that look like identifiers are not used.
     test_size : float or None
         Share or number of the rows that are held out and scored at the end.
+    test_out : Path or None
+        File for these rows, as they are in ``data``.
     """
 
     data: str
@@ -59,6 +61,7 @@ class FitInput:
     drop: tuple[str, ...] = ()
     drop_identifiers: bool = False
     test_size: float | None = None
+    test_out: Path | None = None
 
 
 def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) -> None:
@@ -95,6 +98,10 @@ def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) ->
         terminal.print("On the validation rows, which chose the best epoch of training:")
         terminal.print(model.report_.text())
     terminal.print_written(out)
+    if test is not None and source.test_out is not None:
+        rows = read_frame(Path(source.data), infer_types=False, form=source.form)
+        write_frame(rows.iloc[test[0].index], source.test_out)
+        terminal.print_written(source.test_out, counted(len(test[0]), "test row"))
 
 
 def _hold_out(

@@ -13,6 +13,7 @@ from suwr.cli.options import (
     CsvFormat,
     check_column,
     check_table,
+    check_table_path,
     parse_loss,
     parse_number,
     parse_pairs,
@@ -47,6 +48,13 @@ def fit(
     quantile: Annotated[
         float | None,
         typer.Option(help="The quantile of --loss quantile, between 0 and 1.", show_default=False),
+    ] = None,
+    class_weight: Annotated[
+        str | None,
+        typer.Option(
+            help="'balanced': all classes have the same total weight. For rare classes.",
+            show_default="none",
+        ),
     ] = None,
     sparsity_weight: Annotated[
         str,
@@ -96,6 +104,13 @@ def fit(
             show_default="none",
         ),
     ] = None,
+    test_out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the rows of --test-size to this CSV, TSV or Parquet file, for 'suwr "
+            "score', 'figures' and 'certify'."
+        ),
+    ] = None,
     drop: Annotated[
         list[str] | None, typer.Option(help="Column that is not used. Repeatable.")
     ] = None,
@@ -130,6 +145,10 @@ def fit(
         raise ValueError(
             f"--test-size must be between 0 and 1, or a whole number of rows. Got {test_size:g}."
         )
+    if test_out is not None:
+        if test_size is None:
+            raise ValueError("--test-out requires --test-size.")
+        check_table_path(test_out)
     params = {
         "sparsity_weight": parse_sparsity_weight(sparsity_weight),
         "groups": {n: [c.strip() for c in v.split(",")] for n, v in parse_pairs(group or [])},
@@ -145,9 +164,23 @@ def fit(
     of_loss = parse_loss(task, loss, quantile)
     if of_loss:
         task, params = "regression", params | of_loss
+    if class_weight is not None:
+        if class_weight != "balanced":
+            raise ValueError(f"--class-weight must be 'balanced'. Got {class_weight!r}.")
+        if task == "regression":
+            raise ValueError("--class-weight is for classification: omit it.")
+        task, params = "classification", params | {"class_weight": class_weight}
     from suwr.cli.fit import FitInput, fit_table
 
     source = FitInput(
-        data, target, whole, scratch, form, tuple(drop or ()), drop_identifiers, test_size
+        data,
+        target,
+        whole,
+        scratch,
+        form,
+        tuple(drop or ()),
+        drop_identifiers,
+        test_size,
+        test_out,
     )
     fit_table(source, out, task, params)

@@ -47,7 +47,7 @@ def form(
     if data is not None:
         check_table(data)
         check_column(data, target, "--target", csv)
-    path = out or Path(model.stem + SUFFIXES[format])
+    path = out or Path(f"{model.stem}-form{SUFFIXES[format]}")
     check_writable(path)
     from suwr.cli.score import read_labels
     from suwr.cli.tables import model_columns, read_frame

@@ -323,7 +323,10 @@ def ask(
 def figures(
     model: Model,
     data: Data,
-    target: Annotated[str, typer.Option(help="Column of true classes or values.")],
+    target: Annotated[
+        str | None,
+        typer.Option(help="Column of true classes or values.", show_default="as in 'suwr fit'"),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Output folder.")] = Path("suwr-figures"),
     pair: Annotated[
         str | None,

@@ -125,6 +125,8 @@ def missing_column(
     """Return the error for a column that a table lacks, with the likely reason."""
     texts = [str(c) for c in columns]
     known = ", ".join(printable(c) for c in texts[:_SHOWN_COLUMNS])
+    if len(texts) > _SHOWN_COLUMNS:
+        known += f", … ({len(texts) - _SHOWN_COLUMNS} more)"
     alike = difflib.get_close_matches(name, texts, n=1)
     hint = f" Did you mean {printable(alike[0])!r}?" if alike else ""
     sep = (form or CsvFormat()).separator(path)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr._utils.text import format_value
+from suwr._utils.caller import warn_caller
+from suwr._utils.text import counted, format_value, printable
 from suwr.data.descriptions import ColumnDescription
 from suwr.data.encoding import ColumnCode, TableEncoder
 from suwr.data.tables import Table
@@ -28,20 +28,21 @@ class UnusualValue:
 
     Attributes
     ----------
-    row : int
-        Position of the row.
+    row : int or str
+        Position of the row, or its label.
     column : str
     value : object
     reason : str
     """
 
-    row: int
+    row: int | str
     column: str
     value: Any
     reason: str
 
     def __str__(self) -> str:
-        return f"row {self.row}: {self.column} is {format_value(self.value)} ({self.reason})"
+        value = format_value(self.value)
+        return f"row {printable(self.row)}: {self.column} is {value} ({self.reason})"
 
 
 def find_unusual(
@@ -57,17 +58,23 @@ def find_unusual(
     mask : ndarray of bool, shape (n_rows, n_columns)
         The revealed cells; no other cell is read.
     """
-    found = []
+    found: list[tuple[int, UnusualValue]] = []
     for number in np.flatnonzero(mask.any(axis=0)).tolist():
         name, code = encoder.names[number], encoder.codes[number]
         described = ColumnDescription.of(code)
         for row in _unusual_rows(code, table.columns[number], np.flatnonzero(mask[:, number])):
             value = table.value(int(row), number)
-            found.append(UnusualValue(int(row), name, value, described.unusual(value)))
-    return sorted(found, key=lambda value: value.row)
+            found.append((int(row), UnusualValue(int(row), name, value, described.unusual(value))))
+    return [value for _, value in sorted(found, key=lambda pair: pair[0])]
 
 
-def warn_unusual(encoder: TableEncoder, table: Table, mask: NDArray[np.bool_], owner: str) -> None:
+def warn_unusual(
+    encoder: TableEncoder,
+    table: Table,
+    mask: NDArray[np.bool_],
+    owner: str,
+    labels: Sequence[int | str],
+) -> None:
     """Warn about the values that `find_unusual` returns.
 
     Parameters
@@ -76,15 +83,18 @@ def warn_unusual(encoder: TableEncoder, table: Table, mask: NDArray[np.bool_], o
         As in `find_unusual`.
     owner : str
         The method that was called, for the message.
+    labels : sequence
+        One label per row.
     """
     found = find_unusual(encoder, table, mask)
     if found:
-        quoted = "; ".join(map(str, found[:_MAX_QUOTED]))
+        first = [replace(v, row=labels[int(v.row)]) for v in found[:_MAX_QUOTED]]
+        quoted = "; ".join(map(str, first))
         more = f"; and {len(found) - _MAX_QUOTED} more" if len(found) > _MAX_QUOTED else ""
-        warnings.warn(
-            f"{owner} used {len(found)} value(s) unlike the training data: {quoted}{more}.",
+        warn_caller(
+            f"{owner} used {counted(len(found), 'value')} unlike the training data: "
+            f"{quoted}{more}.",
             UnusualValueWarning,
-            stacklevel=4,
         )
 
 

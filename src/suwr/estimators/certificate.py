@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from suwr._utils.text import printable
+from suwr._utils.text import format_value, printable
 
 __all__ = ["RISKS", "Certificate", "policy_digest"]
 
@@ -114,7 +114,7 @@ class Certificate:
     def _claim(self) -> str:
         level = _percent(self.level)
         rows = "answered rows" if self.abstain else "new rows"
-        by = "" if self.tolerance is None else f" by more than {self.tolerance:g}"
+        by = "" if self.tolerance is None else f" by more than {format_value(self.tolerance)}"
         if self.risk == "disagreement":
             how = "otherwise" if self.classes else f"differently{by}"
             return (
@@ -131,7 +131,7 @@ class Certificate:
             unit = (
                 "loss of the best constant prediction"
                 if self.tolerance is None
-                else f"square of {self.tolerance:g}"
+                else f"square of {format_value(self.tolerance)}"
             )
             return (
                 f"the expected loss of {row} exceeds the loss with all features revealed by at "

@@ -7,7 +7,6 @@ an ordered family until the first that fails. See ``docs/theory/guarantee.md``.
 from __future__ import annotations
 
 import copy
-import warnings
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
+from suwr._utils.caller import warn_caller
 from suwr._utils.validation import Interval, check_choice, check_real, parameter_error
 from suwr.estimators.certificate import RISKS, Certificate, policy_digest
 from suwr.estimators.risk_control import (
@@ -294,7 +294,7 @@ def _reveal_everything(
     if fewest < needed:
         where = "there are only" if groups is None else "the smallest group has only"
         reason = f" At least {needed} rows are needed; {where} {fewest}."
-    warnings.warn(certificate.sentence + reason, CertificationWarning, stacklevel=4)
+    warn_caller(certificate.sentence + reason, CertificationWarning)
     return _attach(certified, certificate)
 
 

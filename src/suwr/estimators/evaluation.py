@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suwr._utils.text import align_columns, format_alike
 from suwr.estimators.metrics import (
     Calibration,
     Estimate,
@@ -25,17 +26,17 @@ __all__ = ["Evaluation", "Outcome", "RowLosses", "evaluate_outcome"]
 RowLosses = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
 _TINY = 1e-12
-# Metric → heading and format, in the order of the table.
+# Metric → heading and decimals, in the order of the table; None is four significant digits.
 _HEADINGS = {
-    "loss": ("loss", "{:.4g}"),
-    "accuracy": ("accuracy", "{:.3f}"),
-    "auroc": ("AUROC", "{:.3f}"),
-    "r2": ("R²", "{:.3f}"),
-    "mae": ("mean absolute error", "{:.4g}"),
-    "coverage": ("share of rows below", "{:.3f}"),
-    "brier": ("Brier score", "{:.4f}"),
-    "calibration_error": ("calibration error", "{:.3f}"),
-    "cost": ("mean cost", "{:.2f}"),
+    "loss": ("loss", None),
+    "accuracy": ("accuracy", 3),
+    "auroc": ("AUROC", 3),
+    "r2": ("R²", 3),
+    "mae": ("mean absolute error", None),
+    "coverage": ("share of rows below", 3),
+    "brier": ("Brier score", 4),
+    "calibration_error": ("calibration error", 3),
+    "cost": ("mean cost", 2),
 }
 
 
@@ -103,24 +104,19 @@ class Evaluation:
     def rows(self) -> list[tuple[str, ...]]:
         """Return the lines of the table: metric, this model, constant, all features."""
         lines: list[tuple[str, ...]] = []
-        for name, (heading, form) in _HEADINGS.items():
+        for name, (heading, decimals) in _HEADINGS.items():
             if name in self.scores:
-                others = [
-                    "" if found is None or name not in found else form.format(found[name])
-                    for found in (self.constant, self.all_features)
-                ]
-                lines.append((heading, self.scores[name].text(form), *others))
+                own = self.scores[name]
+                others = [(found or {}).get(name) for found in (self.constant, self.all_features)]
+                value, low, high, *texts = _texts([own.value, own.low, own.high, *others], decimals)
+                interval = f" ({low} to {high})" if low and high else ""
+                lines.append((heading, value + interval, *texts))
         return lines
 
     def text(self) -> str:
         """Return a table as plain text."""
         head = (f"{self.n_rows:,} rows", "this model", "constant", "all features")
-        lines = [head, *self.rows()]
-        widths = [max(len(line[i]) for line in lines) for i in range(4)]
-        shown = [
-            "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        ]
+        shown = align_columns([head, *self.rows()])
         level = f"In parentheses: {100 * self.confidence:g} % confidence intervals."
         return "\n".join([*shown, level])
 
@@ -192,6 +188,17 @@ def evaluate_outcome(
         references[1],
         None if classes is None else _calibration(y, model.prediction, share),
     )
+
+
+def _texts(values: Sequence[float | None], decimals: int | None) -> list[str]:
+    """Format the numbers of a line of the table; None is the empty text."""
+    given = [v for v in values if v is not None]
+    if decimals is None:
+        texts = iter(format_alike(given, 4))
+    else:
+        # Adding zero removes the sign of -0.0.
+        texts = iter(f"{round(v, decimals) + 0.0:.{decimals}f}" for v in given)
+    return ["" if v is None else next(texts) for v in values]
 
 
 def _class_metrics(

@@ -40,12 +40,6 @@ class Estimate:
     high: float | None = None
     error: float | None = None
 
-    def text(self, form: str = "{:.4g}") -> str:
-        """Return the value and its interval, '0.912 (0.874 to 0.950)'."""
-        if self.low is None or self.high is None:
-            return form.format(self.value)
-        return f"{form.format(self.value)} ({form.format(self.low)} to {form.format(self.high)})"
-
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Estimate:
         """Restore the fields from JSON."""

@@ -129,7 +129,7 @@ def explain_rows(
     )
     trace = join_traces([trace for _, trace in rollouts])
     if warn:
-        warn_unusual(model.encoder_, table, trace.mask, "explain")
+        warn_unusual(model.encoder_, table, trace.mask, "explain", labels)
     sampled = generator is not None
     narratives = narrate(model, table, labels, policy, trace, starts, sampled=sampled)
     free = all(narrative.given is None for narrative in narratives)

@@ -106,7 +106,8 @@ class SequentialModel(TableModel):
             mask = torch.as_tensor(trace.mask, device=values.device)
             parts.append(policy.predict(values, mask).cpu().numpy())
             masks.append(trace.mask)
-        warn_unusual(self.encoder_, table, np.concatenate(masks), "predict")
+        labels = row_labels(X, table.n_rows)
+        warn_unusual(self.encoder_, table, np.concatenate(masks), "predict", labels)
         return self._in_user_units(np.concatenate(parts))
 
     def select(
@@ -332,9 +333,8 @@ class SequentialModel(TableModel):
         """
         from suwr.estimators.results import explain_rows
 
-        table = self._read(X)
+        table, chosen = self._read(X), self._policy_at(sparsity_weight, mean_features)
         generator = make_generator(policy, random_state, "explain")
-        chosen = self._policy_at(sparsity_weight, mean_features)
         starts = read_starts(self, "explain", table.n_rows, known, available, max_cost, exactly)
         return explain_rows(self, table, row_labels(X, table.n_rows), chosen, generator, starts)
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from suwr._utils.optional import require
 from suwr._utils.progress import progress_bars
+from suwr._utils.text import align_columns, format_number
 from suwr._utils.validation import check_choice, parameter_error
 from suwr.estimators.base import BaseSUWR
 
@@ -74,6 +75,22 @@ class SparsityPath:
             return highest
         enough = self.score >= self.score[highest] - self.score_error[highest]
         return int(np.argmin(np.where(enough, self.cost, np.inf)))
+
+    def __str__(self) -> str:
+        table = [("sparsity weight", "score", "features", "cost", "")]
+        chosen = self.best_index()
+        for number, weight in enumerate(self.sparsity_weight):
+            error = "" if self.score_error is None else f" ± {self.score_error[number]:.3f}"
+            table.append(
+                (
+                    format_number(weight, 3),
+                    f"{self.score[number]:.3f}{error}",
+                    f"{self.n_selected[number]:.2f}",
+                    f"{self.cost[number]:.2f}",
+                    "← best()" if number == chosen else "",
+                )
+            )
+        return "\n".join(align_columns(table))
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with one row per λ."""

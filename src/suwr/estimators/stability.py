@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from suwr._utils.optional import require
 from suwr._utils.progress import progress_bars
-from suwr._utils.text import percent, printable
+from suwr._utils.text import align_columns, percent, printable
 from suwr._utils.validation import Interval, check_integer, check_real, parameter_error
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.results import Scores, score_rows
@@ -119,11 +119,7 @@ class Stability:
             )
             for u in self.units[:MAX_UNITS]
         ]
-        widths = [max(len(line[i]) for line in [head, *table]) for i in range(len(head))]
-        lines += [
-            "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()
-            for line in ([head, *table] if table else [])
-        ]
+        lines += align_columns([head, *table]) if table else []
         if len(self.units) > MAX_UNITS:
             lines.append(f"… and {len(self.units) - MAX_UNITS} more")
         return "\n".join(lines)

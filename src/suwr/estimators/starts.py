@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from suwr._utils.caller import warn_caller
 from suwr._utils.validation import Interval, parameter_error
 from suwr.data.tables import Table, column_names, is_frame, select_columns
 from suwr.exceptions import StartWarning
@@ -241,13 +241,12 @@ def warn_distance(
     known = starts.known[:MAX_ROWS]
     distance = start_distance(policy, values[:MAX_ROWS], known).double()
     if bool((distance > 0).any()):
-        warnings.warn(
+        warn_caller(
             f"{owner} starts from other known values than training: "
             f"{float(distance.mean()):.1f} units (mean over rows; at most {int(distance.max())}) "
             "are known that the policy would not have revealed by itself, or are not known though "
             "training always knew them. Fit with 'known_at_start' to train for this start.",
             StartWarning,
-            stacklevel=4,
         )
 
 

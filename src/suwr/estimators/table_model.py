@@ -380,9 +380,9 @@ def make_generator(policy: str, random_state: Any, owner: str) -> torch.Generato
     return torch.Generator().manual_seed(int(seed))
 
 
-def row_labels(X: Any, n_rows: int) -> list[Any]:
+def row_labels(X: Any, n_rows: int) -> Sequence[Any]:
     """Return the index of a pandas frame in types that JSON can represent, or positions."""
     if not hasattr(X, "iloc"):
-        return list(range(n_rows))
+        return range(n_rows)
     labels = [i.item() if isinstance(i, np.generic) else i for i in X.index]
     return [label if isinstance(label, int | str) else str(label) for label in labels]

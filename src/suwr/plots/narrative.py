@@ -8,6 +8,7 @@ import numpy as np
 
 from suwr._utils.optional import require
 from suwr._utils.text import format_number
+from suwr._utils.validation import parameter_error
 from suwr.plots._style import (
     COLOURS,
     GREY,
@@ -60,6 +61,9 @@ def plot_narrative(narrative: Narrative, ax: Any = None) -> Any:
     >>> plot_narrative(narrative).get_yticklabels()[0].get_text()
     'nothing revealed'
     """
+    if not hasattr(narrative, "predictions"):
+        expected = "a Narrative, such as clf.explain(X)[0]"
+        raise parameter_error("narrative", "plot_narrative", expected, narrative)
     n_states = len(narrative.predictions)
     ax = new_axes(ax, (7.6, 1.5 + 0.42 * n_states))
     place = np.arange(n_states)

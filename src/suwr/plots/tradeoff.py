@@ -311,6 +311,11 @@ def _mark_one_standard_error(ax: Any, path: Any, colour: str) -> None:
 
 
 def _points(path: Any, label: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    cost = getattr(path, "cost", None)
+    # The cost of an estimator is a method.
+    if not isinstance(path, tuple) and (cost is None or callable(cost)):
+        expected = "a SparsityPath, such as sparsity_path(clf, X, y), or a pair (cost, score)"
+        raise ValueError(f"{label!r} must be {expected}. Got {type(path).__name__} instead.")
     pair = path if isinstance(path, tuple) else (path.cost, path.score)
     if len(pair) != 2:
         raise ValueError(f"{label!r} must be a pair (cost, score). Got {path!r} instead.")

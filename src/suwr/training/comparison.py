@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor
 
+from suwr._utils.caller import warn_caller
+from suwr._utils.text import format_number
 from suwr.exceptions import UninformativeModelWarning
 from suwr.nn.losses import Loss
 from suwr.nn.rollout import Policy
@@ -93,12 +94,12 @@ class HeldOutComparison:
             reason = f"{n_rows} training rows are few; try more rows or a smaller 'max_steps'"
         elif relative_weight > LARGE_WEIGHT:
             reason = "the sparsity weight is large; try a smaller 'sparsity_weight'"
-        warnings.warn(
+        shown = [format_number(v, 4) for v in (self.objective, self.constant, self.fixed_subset)]
+        warn_caller(
             f"The policy of this {owner} {finding} on {self.n_rows} held-out rows "
-            f"(objective {self.objective:.4g}, constant {self.constant:.4g}, fixed subset "
-            f"{self.fixed_subset:.4g}). Likely reason: {reason}.",
+            f"(objective {shown[0]}, constant {shown[1]}, fixed subset {shown[2]}). "
+            f"Likely reason: {reason}.",
             UninformativeModelWarning,
-            stacklevel=5,
         )
 
 

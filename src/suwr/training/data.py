@@ -62,7 +62,9 @@ class Folds:
     """Two disjoint folds of the training rows.
 
     The predictors trained on one fold evaluate the rows of the other (cross-fitting), because the
-    loss of a predictor on its own training rows is optimistic.
+    loss of a predictor on its own training rows is optimistic. The folds of a classifier are
+    stratified: the numbers of rows of a class in the two differ by at most one. Rows with class
+    probabilities count for their most probable class.
 
     Parameters
     ----------
@@ -88,8 +90,18 @@ class Folds:
         for table in range(n_tables):
             order = table * n + torch.randperm(n, generator=generator, device=device)
             # An odd row is left out; a single row is in both folds.
-            folds += [order[: self.size], order[-self.size :]]
+            first, second = order[: self.size], order[-self.size :]
+            if rows.targets.shape[1] > 1 and n > 1:
+                first, second = self._stratified(torch.cat([first, second]))
+            folds += [first, second]
         self.indices = torch.stack(folds)
+
+    def _stratified(self, order: Tensor) -> Tensor:
+        """Divide shuffled row numbers ``(2 size,)`` so that each fold has half of every class."""
+        classes = self.rows.targets[order].argmax(dim=1)
+        pairs = order[classes.argsort(stable=True)].reshape(self.size, 2)
+        # The first rows of a fold are used as a sample of it: they must not be of one class.
+        return shuffled(pairs.T, self.generator)
 
     def n_batches(self, batch_size: int) -> int:
         """Batches of an epoch."""
