@@ -105,12 +105,10 @@ def test_informative_columns_are_found():
     X = rng.randn(1200, 80)
     y = (X[:, 17] + X[:, 60] > 0).astype(int)
     clf = SUWRClassifier(
-        trainer="lookahead", max_steps=4, max_epochs=8, hidden_size=64, n_layers=2, random_state=0
+        trainer="lookahead", max_steps=4, max_epochs=30, hidden_size=64, n_layers=2, random_state=0
     ).fit(X[:800], y[:800])
     used = clf.select(X[800:]).mean(axis=0)
-    # Others may be revealed as often: so brief a training does not learn to stop.
-    assert used[[17, 60]].min() > 0.9
-    assert used.sum() <= 4
+    assert set(np.argsort(used)[-2:]) == {17, 60}
     assert clf.score(X[800:], y[800:]) > 0.85
 
 

@@ -92,7 +92,7 @@ class ReceiptIssuer:
             One label per row.
         """
         trace = self._rollout(table, self._policy)
-        warn_unusual(self._model.encoder_, table, trace.mask, "explain")
+        warn_unusual(self._model.encoder_, table, trace.mask, "explain", labels)
         recorded = self._recorded(trace, self._policy)
         cells = []
         for column in range(trace.mask.shape[1]):
