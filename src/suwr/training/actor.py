@@ -174,6 +174,7 @@ class ActorPhase(PolicyPhase):
             steps = _explore(
                 network, inputs, to_models(rows.values), weight, condition, settings, epsilon,
                 generator, self.tensors["interactions"], first,
+                None if rows.costs is None else to_models(rows.costs),
             )  # fmt: skip
             states = _VisitedStates.of(steps, fold_size) if steps else None
             if states is not None:
@@ -243,6 +244,7 @@ def _explore(
     generator: torch.Generator,
     interaction: Tensor,
     first: Tensor | None = None,
+    costs: Tensor | None = None,
 ) -> list[_Step]:
     """Sample one rollout per row ``(n_models, n)``, from the masks ``first``.
 
@@ -285,12 +287,13 @@ def _explore(
             allowed = None if allowed is None else allowed[:, going]
             first = None if first is None else first[:, going]
             last = None if last is None else last[:, going]
+            costs = None if costs is None else costs[:, going]
         units, exploration = decision.sample(
             settings.units_per_step, epsilon, generator, active,
             None if last is None else partial(_guided, interaction[model, last]),
         )  # fmt: skip
         last = units[..., -1].clamp_min(0)
-        mask, cost = reveal_units(inputs, mask, units, weight=weight, known=first)
+        mask, cost = reveal_units(inputs, mask, units, weight=weight, known=first, costs=costs)
         stop = decision.stop_probability
         steps.append(
             _Step(row, active, seen, decision.available, stop, units, exploration, mask, cost)
