@@ -351,7 +351,7 @@ class BaseSUWR(WritableModel):
     def _identity(self, data: TrainingData, *ignored: str) -> str:
         """Return a digest of the rows and of all parameters except the ``ignored`` ones."""
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in ignored}
-        return fingerprint(parameters, [*vars(data.rows).values(), *vars(data.validation).values()])
+        return fingerprint(parameters, [*data.rows.tensors(), *data.validation.tensors()])
 
     def _install(
         self,
