@@ -102,7 +102,9 @@ class Narrative:
     description : suwr.data.descriptions.TableDescription
         How columns, units and values are worded. Not part of comparisons.
     given : Given or None
-        Known values, unavailable units and the budget; None without any of them.
+        Known values, unavailable units, costs and the budget; None without any of them.
+    visit_cost : float
+        Cost of each step besides its units. Not part of comparisons.
 
     Examples
     --------
@@ -127,6 +129,7 @@ class Narrative:
     origin: Any = field(default=None, compare=False, repr=False)
     description: TableDescription = field(default=NO_DESCRIPTION, compare=False, repr=False)
     given: Given | None = None
+    visit_cost: float = field(default=0.0, compare=False)
 
     @property
     def prediction(self) -> Prediction:
@@ -183,6 +186,7 @@ class Narrative:
         final = self._format(self.prediction) if self.classes is None else format_label(self.label)
         lines.append(self.ending)
         known = f" and {len(given.known)} known in advance" if given.known else ""
+        known += f" in {counted(len(self.steps), 'visit')}" if self.visit_cost else ""
         lines.append(f"Predicted {final} from {self.n_used} of {self.n_units} features{known}.")
         if self.certificate and self.ended != "open":
             lines.append(printable(self.certificate))
@@ -220,6 +224,8 @@ class Narrative:
         """Return plain values that JSON can represent."""
         state = asdict(replace(self, origin=None, description=NO_DESCRIPTION))
         del state["origin"], state["description"], state["given"]
+        if not self.visit_cost:
+            del state["visit_cost"]
         return state if self.given is None else state | {"given": self.given.to_dict()}
 
     @classmethod
@@ -244,6 +250,7 @@ class Narrative:
             str(state["ended"]), None if classes is None else tuple(classes), int(state["n_units"]),
             str(state.get("certificate", "")),
             given=Given.from_dict(state["given"]) if "given" in state else None,
+            visit_cost=float(state.get("visit_cost", 0.0)),
         )  # fmt: skip
 
 

@@ -226,16 +226,24 @@ class Units:
     def __len__(self) -> int:
         return len(self.names)
 
+    @property
+    def visit_cost(self) -> float:
+        """Cost of each step, besides those of its units."""
+        return 0.0 if self.visits is None else self.visits.cost
+
     def columns_of(self, unit: int) -> NDArray[np.intp]:
         """Return the column indices of one unit."""
         return np.flatnonzero(self.membership[unit])
 
     def total_cost(self, selected: BoolArray | None = None) -> float:
         """Return the cost of all units, or of the selected ones, ``(n_units,)``."""
+        return float(self.cost_of(self.all_steps(selected))[0])
+
+    def all_steps(self, selected: BoolArray | None = None) -> NDArray[np.intp]:
+        """Return all units, or the selected ones, as steps ``(1, n_steps, units_per_step)``."""
         chosen = np.arange(len(self)) if selected is None else np.flatnonzero(selected)
         size = 1 if self.visits is None else self.visits.size
-        steps = np.pad(chosen, (0, -len(chosen) % size), constant_values=-1)
-        return float(self.cost_of(steps.reshape(1, -1, size))[0])
+        return np.pad(chosen, (0, -len(chosen) % size), constant_values=-1).reshape(1, -1, size)
 
     def cost_of(self, order: NDArray[np.intp], costs: FloatArray | None = None) -> FloatArray:
         """Return the cost of the units that each row acquired.

@@ -22,11 +22,12 @@ from suwr._utils.files import write_atomic
 from suwr._utils.validation import parameter_error
 from suwr.data.columns import resolve_columns
 from suwr.data.encoding import MAX_CATEGORIES, TableEncoder
-from suwr.data.units import Patches, membership_bytes, resolve_units
+from suwr.data.units import Patches, membership_bytes
 from suwr.estimators.base import DEFAULT_MAX_STEPS, BaseSUWR
 from suwr.estimators.certifiable import restore_guarantees, store_guarantees
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.container import Tensors, pack, read_file, unpack
+from suwr.estimators.costs import check_saveable_costs, resolve_model_units, restore_mean_costs
 from suwr.estimators.external import check_reference, predictor_state, restore_predictor
 from suwr.estimators.held_out import held_out_state, restore_held_out
 from suwr.estimators.identity import remember_file
@@ -52,6 +53,8 @@ _MAX_MEMBERSHIP = 2**26
 _MAX_WORK = 2 * 10**10
 # Building a network takes a fraction of a millisecond per tensor.
 _MAX_TENSORS = 4096
+# Parameters that a file lacks if they have this value, so that earlier versions can read it.
+_OPTIONAL = {"columns": None, "visit_cost": 0.0}
 _HISTORY_KEYS = {"epoch", "phase", "training_loss", "validation_objective", "mean_cost"}
 _CLASS_DTYPES: dict[str, Any] = {
     "b": bool, "i": np.int64, "u": np.uint64, "f": np.float64, "U": str,
@@ -103,6 +106,7 @@ def load(path: str | os.PathLike[str], *, predictor: Any = None) -> Any:
 
 def to_bytes(model: BaseSUWR) -> bytes:
     """Return a fitted model as the bytes of a model file."""
+    check_saveable_costs(model)
     network = model.policy_.network
     tensors = {k: v.detach().cpu().numpy() for k, v in network.state_dict().items()}
     problem = _too_large(model, network.architecture)
@@ -118,7 +122,7 @@ def to_bytes(model: BaseSUWR) -> bytes:
         "params": {
             k: encode_parameter(v)
             for k, v in model.get_params(deep=False).items()
-            if k not in ("checkpoint", "predictor") and (k != "columns" or v is not None)
+            if k not in ("checkpoint", "predictor") and (k not in _OPTIONAL or v != _OPTIONAL[k])
         },
         "names": model.feature_names_in_.tolist() if named else None,
         "n_features": int(model.n_features_in_),
@@ -132,6 +136,9 @@ def to_bytes(model: BaseSUWR) -> bytes:
     }
     if not model.selectable_units_.all():
         state["selectable_units"] = np.flatnonzero(model.selectable_units_).tolist()
+    if model.units_.per_row:
+        # An older suwr would charge 1 for every unit.
+        state |= {"format": FORMAT, "mean_costs": model.units_.costs.tolist()}
     if model.predictor is not None:
         state["predictor"] = predictor_state(model)
     if model.weight_range_ is not None:
@@ -215,8 +222,8 @@ def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> BaseSUW
     network = _make_network(a, tensors, own)
     if (problem := _too_large(model, a)) is not None:
         raise ModelFileError(problem)
-    setups, kind = model.setup_costs, state["kind"]
-    units = resolve_units(model.groups, model.costs, encoder.names, kind, setups)
+    units = resolve_model_units(model, encoder.names)
+    units = restore_mean_costs(units, state.get("mean_costs"), model)
     if len(units) != a.n_units:
         raise ModelFileError("Its parts are inconsistent.")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -195,6 +195,7 @@ def narrate(
                 Origin(issuer, tuple(trace.margin[row, : n_steps[row] + 1].tolist()), sampled),
                 description,
                 describe_start(model, table, starts, row),
+                units.visit_cost,
             )
         )
     return narratives

@@ -88,10 +88,10 @@ class MaskedInputs:
         )
         setups = None if units.setups is None else SetupCosts.build(units, device)
         function = None if units.function is None else MaskCosts(units.function)
-        fee = 0.0 if units.visits is None else units.visits.cost
         inputs = replace(
-            inputs, unrecorded=unrecorded, setups=setups, function=function, visit_cost=fee
-        )
+            inputs, unrecorded=unrecorded, setups=setups, function=function,
+            visit_cost=units.visit_cost,
+        )  # fmt: skip
         if known is None:
             return inputs
         chance = torch.tensor(known, dtype=torch.float32, device=device)
