@@ -21,8 +21,7 @@ from suwr.usage import usage_frame
 
 __all__ = ["ENDINGS", "Explanation", "Narrative", "Step"]
 
-# One probability per class, or a single value.
-Prediction = tuple[float, ...]
+Prediction = tuple[float, ...]  # one probability per class, or a single value
 
 
 @dataclass(frozen=True)
@@ -177,8 +176,7 @@ class Narrative:
         context : bool, default=True
             Whether to say where revealed numbers lie among the training values.
         """
-        start = self._format(self.start)
-        given = self.given or Given()
+        start, given = self._format(self.start), self.given or Given()
         before = f"Before anything {'else ' if given.known else ''}is revealed: {start}."
         lines = [" ".join([f"Row {printable(self.row)}.", *given.sentences(), before])]
         words = partial(self.description.revealed_text, context=context)
@@ -224,8 +222,7 @@ class Narrative:
         """Return plain values that JSON can represent."""
         state = asdict(replace(self, origin=None, description=NO_DESCRIPTION))
         del state["origin"], state["description"], state["given"]
-        if not self.visit_cost:
-            del state["visit_cost"]
+        state = {k: v for k, v in state.items() if k != "visit_cost" or v}
         return state if self.given is None else state | {"given": self.given.to_dict()}
 
     @classmethod
@@ -333,9 +330,8 @@ class Explanation(Sequence[Narrative]):
     def from_json(cls, text: str) -> Explanation:
         """Create an explanation from the output of `to_json`."""
         state = json.loads(text)
-        description = NO_DESCRIPTION
-        if "description" in state:
-            description = TableDescription.from_dict(state["description"])
+        found = state.get("description")
+        description = NO_DESCRIPTION if found is None else TableDescription.from_dict(found)
         return cls(
             [replace(Narrative.from_dict(n), description=description) for n in state["narratives"]]
         )

@@ -15,8 +15,8 @@ from suwr.data.units import Units, resolve_units
 from suwr.exceptions import UnsupportedModelError
 
 __all__ = [
-    "charge_rows", "check_plain_costs", "check_resumable_costs", "check_saveable_costs",
-    "read_training_costs", "resolve_model_units", "restore_mean_costs", "with_mean_costs",
+    "charge_rows", "check_plain_costs", "check_resumable_costs", "read_training_costs",
+    "resolve_model_units", "restore_units", "store_costs", "with_mean_costs",
 ]  # fmt: skip
 
 FloatArray = NDArray[np.float64]
@@ -74,8 +74,9 @@ def with_mean_costs(units: Units, costs: FloatArray, weight: FloatArray) -> Unit
     return replace(units, costs=np.average(costs, axis=0, weights=weight), per_row=True)
 
 
-def restore_mean_costs(units: Units, stored: Any, model: Any) -> Units:
-    """Return units with the mean costs of a model file; those of the parameters without any."""
+def restore_units(model: Any, names: Sequence[str], stored: Any) -> Units:
+    """Return the units of a model file, with the mean costs that it may contain."""
+    units = resolve_model_units(model, names)
     if stored is None:
         return units
     if model.costs is not None:
@@ -91,13 +92,23 @@ def check_resumable_costs(model: Any) -> None:
         raise parameter_error("checkpoint", type(model).__name__, expected, model.checkpoint)
 
 
-def check_saveable_costs(model: Any) -> None:
-    """Raise a ``ValueError`` if the costs of a model are a function, which no file can hold."""
+def store_costs(model: Any) -> dict[str, Any]:
+    """Return the entries of a model file about costs, besides the parameters.
+
+    Raises
+    ------
+    ValueError
+        The costs are a function, which no file can hold.
+    """
     if model.units_.function is not None:
         raise ValueError(
             "The model cannot be saved, because its 'costs' parameter is a function, and model "
             "files hold data, never code. Describe discounts by 'setup_costs' instead."
         )
+    if not model.units_.per_row:
+        return {}
+    # An older suwr would charge 1 for every unit: it must refuse the file.
+    return {"format": 2, "mean_costs": model.units_.costs.tolist()}
 
 
 def check_plain_costs(model: Any) -> None:

@@ -27,7 +27,7 @@ from suwr.estimators.base import DEFAULT_MAX_STEPS, BaseSUWR
 from suwr.estimators.certifiable import restore_guarantees, store_guarantees
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.container import Tensors, pack, read_file, unpack
-from suwr.estimators.costs import check_saveable_costs, resolve_model_units, restore_mean_costs
+from suwr.estimators.costs import restore_units, store_costs
 from suwr.estimators.external import check_reference, predictor_state, restore_predictor
 from suwr.estimators.held_out import held_out_state, restore_held_out
 from suwr.estimators.identity import remember_file
@@ -106,7 +106,6 @@ def load(path: str | os.PathLike[str], *, predictor: Any = None) -> Any:
 
 def to_bytes(model: BaseSUWR) -> bytes:
     """Return a fitted model as the bytes of a model file."""
-    check_saveable_costs(model)
     network = model.policy_.network
     tensors = {k: v.detach().cpu().numpy() for k, v in network.state_dict().items()}
     problem = _too_large(model, network.architecture)
@@ -136,9 +135,6 @@ def to_bytes(model: BaseSUWR) -> bytes:
     }
     if not model.selectable_units_.all():
         state["selectable_units"] = np.flatnonzero(model.selectable_units_).tolist()
-    if model.units_.per_row:
-        # An older suwr would charge 1 for every unit.
-        state |= {"format": FORMAT, "mean_costs": model.units_.costs.tolist()}
     if model.predictor is not None:
         state["predictor"] = predictor_state(model)
     if model.weight_range_ is not None:
@@ -147,7 +143,7 @@ def to_bytes(model: BaseSUWR) -> bytes:
         state["classes"] = _encode_classes(model.classes_)
     else:
         state["target"] = [model.target_center_, model.target_scale_]
-    state |= store_guarantees(model)
+    state |= store_costs(model) | store_guarantees(model)
     return pack(json.dumps(state, sort_keys=True, ensure_ascii=False), tensors)
 
 
@@ -222,8 +218,7 @@ def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> BaseSUW
     network = _make_network(a, tensors, own)
     if (problem := _too_large(model, a)) is not None:
         raise ModelFileError(problem)
-    units = resolve_model_units(model, encoder.names)
-    units = restore_mean_costs(units, state.get("mean_costs"), model)
+    units = restore_units(model, encoder.names, state.get("mean_costs"))
     if len(units) != a.n_units:
         raise ModelFileError("Its parts are inconsistent.")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
