@@ -6,6 +6,7 @@ paid for once per step, whatever the number of units that the step acquires.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -81,7 +82,7 @@ class Visits:
 
     def cost_of(self, order: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return the cost of the visits of each row, of units ``(n, n_steps, …)``."""
-        steps = (order >= 0).reshape(*order.shape[:2], -1).any(axis=2)
+        steps = (order >= 0).reshape(*order.shape[:2], math.prod(order.shape[2:])).any(axis=2)
         return self.cost * steps.sum(axis=1)
 
 
@@ -140,15 +141,22 @@ class CostFunction:
             )
 
     def cost_of(
-        self, units: NDArray[np.intp], membership: NDArray[np.bool_]
+        self,
+        units: NDArray[np.intp],
+        membership: NDArray[np.bool_],
+        known: NDArray[np.bool_] | None = None,
     ) -> NDArray[np.float64]:
-        """Return the cost of units ``(n, k)`` that are acquired in this order; -1 is no unit."""
+        """Return the cost of units ``(n, k)`` that are acquired in this order; -1 is no unit.
+
+        Columns ``known`` ``(n, n_columns)`` at the start are not acquired.
+        """
         mask, total = np.zeros((len(units), self.n_columns), dtype=bool), np.zeros(len(units))
         for unit in units.T:
             taken, number = unit >= 0, np.maximum(unit, 0)
             paid = np.take_along_axis(self(mask), number[:, None], axis=1)[:, 0]
             total += np.where(taken, paid, 0.0)
             mask |= membership[number] & taken[:, None]
+            mask = mask if known is None else mask & ~known
         return total
 
 

@@ -245,7 +245,12 @@ class Units:
         size = 1 if self.visits is None else self.visits.size
         return np.pad(chosen, (0, -len(chosen) % size), constant_values=-1).reshape(1, -1, size)
 
-    def cost_of(self, order: NDArray[np.intp], costs: FloatArray | None = None) -> FloatArray:
+    def cost_of(
+        self,
+        order: NDArray[np.intp],
+        costs: FloatArray | None = None,
+        known: BoolArray | None = None,
+    ) -> FloatArray:
         """Return the cost of the units that each row acquired.
 
         Parameters
@@ -254,10 +259,12 @@ class Units:
             -1 is no unit.
         costs : ndarray of shape (n, n_units), optional
             Costs of each row.
+        known : ndarray of bool, shape (n, n_columns), optional
+            Columns that were known at the start.
         """
         units = order.reshape(len(order), math.prod(order.shape[1:]))
         if self.function is not None:
-            paid = self.function.cost_of(units, self.membership)
+            paid = self.function.cost_of(units, self.membership, known)
         else:
             table = np.broadcast_to(self.costs if costs is None else costs, (len(order), len(self)))
             each = np.take_along_axis(table, np.maximum(units, 0), axis=1)

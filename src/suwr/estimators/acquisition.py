@@ -107,8 +107,7 @@ class Acquisition:
         order = np.full((1, len(steps), self._policy.units_per_step), -1, dtype=np.intp)
         for position, step in enumerate(steps):
             order[0, position, : len(step.units)] = [number(unit) for unit in step.units]
-        prices = None if self._starts is None else self._starts.costs
-        return float(charge_rows(self._model.units_, [order], prices)[0])
+        return float(charge_rows(self._model.units_, [order], self._starts)[0])
 
     @property
     def next_cost(self) -> float:

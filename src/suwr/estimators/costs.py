@@ -13,6 +13,7 @@ from suwr._utils.validation import parameter_error
 from suwr.data.costs import Visits, read_row_costs, resolve_costs
 from suwr.data.units import Units, resolve_units
 from suwr.exceptions import UnsupportedModelError
+from suwr.nn.starts import Starts
 
 __all__ = [
     "charge_rows", "check_plain_costs", "check_resumable_costs", "read_training_costs",
@@ -39,23 +40,25 @@ def resolve_model_units(model: Any, names: Sequence[str]) -> Units:
     return resolve_units(model.groups, model.costs, names, type(model).__name__, setups, visits)
 
 
-def charge_rows(units: Units, orders: Sequence[NDArray[np.intp]], costs: Any) -> FloatArray:
+def charge_rows(
+    units: Units, orders: Sequence[NDArray[np.intp]], starts: Starts | None
+) -> FloatArray:
     """Return what the rows of consecutive chunks pay for the units that they acquired.
 
     Parameters
     ----------
     units : Units
     orders : sequence of ndarray of int, shape (n_rows of the chunk, n_steps, units_per_step)
-    costs : Tensor of shape (n, n_units), or None
-        Costs of each row.
+    starts : Starts or None
+        Of all rows.
     """
     parts, first = [], 0
     for order in orders:
-        last = first + len(order)
-        parts.append(
-            units.cost_of(order, None if costs is None else costs[first:last].cpu().numpy())
-        )
-        first = last
+        here = Starts() if starts is None else starts[first : first + len(order)]
+        costs = None if here.costs is None else here.costs.double().cpu().numpy()
+        known = None if here.known is None else here.known.cpu().numpy()
+        parts.append(units.cost_of(order, costs, known))
+        first += len(order)
     return np.concatenate(parts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
-from torch import Tensor
 
 from suwr._utils.text import plain_repr
 from suwr._utils.validation import Interval, check_real
@@ -19,7 +19,7 @@ from suwr.estimators.evaluation import Evaluation, Outcome, evaluate_outcome
 from suwr.estimators.regression_target import RegressionTarget
 from suwr.estimators.starts import read_starts
 from suwr.nn.rollout import Policy, Trace
-from suwr.nn.starts import training_starts
+from suwr.nn.starts import Starts, training_starts
 from suwr.training.data import Rows
 
 if TYPE_CHECKING:
@@ -50,21 +50,20 @@ def evaluate_rows(
         if not (weight >= 0).all() or not np.isfinite(weight).all() or not weight.any():
             raise ValueError("'sample_weight' must not be negative, and not zero for all rows.")
     starts = read_starts(model, "evaluate", table.n_rows, costs=costs)
-    prices = None if starts is None else starts.costs
     predictions, orders = [], []
     for values, trace in model._rollouts(table, policy, starts=starts):
         mask = torch.as_tensor(trace.mask, device=values.device)
         predictions.append(policy.predict(values, mask).cpu().numpy())
         orders.append(trace.order)
-    paid = charge_rows(model.units_, orders, prices)
+    paid = charge_rows(model.units_, orders, starts)
     own = _outcome(model, np.concatenate(predictions), paid)
-    everything = _all_features(model, table, policy, prices)
+    everything = _all_features(model, table, policy, starts)
     return _evaluate(model, target, own, everything, weight, confidence)
 
 
 def record_held_out(model: SequentialModel, rows: Rows) -> None:
     """Set ``report_`` and ``feature_importances_`` from the validation rows of a fit."""
-    policy, values, orders, masked = model.policy_, [], [], []
+    policy, values, costs, masked = model.policy_, [], [], []
     effects = np.zeros(len(model.units_))
     with torch.no_grad():
         for _, part in rows.blocks():
@@ -74,11 +73,11 @@ def record_held_out(model: SequentialModel, rows: Rows) -> None:
             mask = torch.as_tensor(trace.mask, device=policy.device)
             values.append(policy.predict(part.values, mask).cpu().numpy())
             masked.append(policy.predict(part.values, torch.ones_like(mask)).cpu().numpy())
-            orders.append(trace.order)
+            costs.append(charge_rows(model.units_, [trace.order], starts))
     truth = rows.targets.cpu().numpy()
     target = truth.argmax(axis=1) if _is_classifier(model) else model._in_user_units(truth)[:, 0]
-    own = _outcome(model, np.concatenate(values), charge_rows(model.units_, orders, rows.costs))
-    total = _total_costs(model, len(rows), rows.costs)
+    own = _outcome(model, np.concatenate(values), np.concatenate(costs))
+    total = _total_costs(model, len(rows), Starts(costs=rows.costs))
     everything = _outcome(model, np.concatenate(masked), total)
     weight = rows.weight.cpu().numpy().astype(np.float64)
     model.report_ = _evaluate(model, target, own, everything, weight, 0.95)
@@ -118,14 +117,15 @@ def _outcome(
     return Outcome(shown / shown.sum(axis=1, keepdims=True), cost)
 
 
-def _total_costs(model: SequentialModel, n: int, costs: Tensor | None) -> NDArray[np.float64]:
-    """Return the cost of all units for each row."""
+def _total_costs(model: SequentialModel, n: int, starts: Starts | None) -> NDArray[np.float64]:
+    """Return the cost of all units for each row that starts from nothing."""
     steps = model.units_.all_steps()
-    return charge_rows(model.units_, [np.broadcast_to(steps, (n, *steps.shape[1:]))], costs)
+    starts = None if starts is None else replace(starts, known=None)
+    return charge_rows(model.units_, [np.broadcast_to(steps, (n, *steps.shape[1:]))], starts)
 
 
 def _all_features(
-    model: SequentialModel, table: Table, policy: Policy, costs: Tensor | None
+    model: SequentialModel, table: Table, policy: Policy, starts: Starts | None
 ) -> Outcome | None:
     """Return the predictions from all cells; None if one of them is not valid."""
     if table.invalid:
@@ -135,7 +135,7 @@ def _all_features(
         values = model._encode(rows)
         mask = torch.ones((len(values), model.n_features_in_), dtype=torch.bool)
         parts.append(policy.predict(values, mask.to(values.device)).cpu().numpy())
-    return _outcome(model, np.concatenate(parts), _total_costs(model, table.n_rows, costs))
+    return _outcome(model, np.concatenate(parts), _total_costs(model, table.n_rows, starts))
 
 
 def _evaluate(

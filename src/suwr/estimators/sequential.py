@@ -140,8 +140,7 @@ class SequentialModel(RolloutModel):
         policy, table = self._policy_at(sparsity_weight, mean_features), self._read(X)
         starts = read_starts(self, "cost", table.n_rows, known, available, max_cost, exactly, costs)
         rollouts = self._rollouts(table, policy, starts=starts, owner="cost")
-        prices = None if costs is None or starts is None else starts.costs
-        return charge_rows(self.units_, [trace.order for _, trace in rollouts], prices)
+        return charge_rows(self.units_, [trace.order for _, trace in rollouts], starts)
 
     def evaluate(
         self,
