@@ -174,7 +174,8 @@ def test_starts_without_limits_change_nothing():
 
 def test_sums_of_rounded_costs_fit_the_budget():
     policy, values, _ = make_case(6)
-    policy.inputs = replace(policy.inputs, costs=torch.full((6,), 0.1))
+    plain = {"function": None, "visit_cost": 0.0}
+    policy.inputs = replace(policy.inputs, costs=torch.full((6,), 0.1), **plain)
     for k in range(7):
         starts = Starts(budget=torch.full((N,), 0.1 * k, dtype=torch.float64), spend_all=True)
         trace = policy.rollout(values, starts=starts)
