@@ -76,7 +76,7 @@ def read_starts(
         expected = "None if the 'costs' parameter of the model is a function"
         raise parameter_error("costs", owner, expected, f"shape {prices.shape}")
     if exactly is not None and budget is not None:
-        _check_reachable(model, owner, budget, prices)
+        _check_reachable(model, owner, float(budget.max(initial=0.0)), prices)
     shown = _read_flags(known, "known", owner, n_rows, names)
     open_units = _read_flags(available, "available", owner, n_rows, model.units_.names)
     first = None if shown is None else torch.as_tensor(shown, device=device)
@@ -314,10 +314,7 @@ def _read_budget(given: Any, name: str, owner: str, n_rows: int) -> NDArray[np.f
 
 
 def _check_reachable(
-    model: Any,
-    owner: str,
-    budget: NDArray[np.float64],
-    prices: NDArray[np.float64] | None,
+    model: Any, owner: str, amount: float, prices: NDArray[np.float64] | None
 ) -> None:
     units, n_steps = model.units_, model.max_steps_
     if units.function is not None:
@@ -325,12 +322,8 @@ def _check_reachable(
         return
     costs = (units.costs[None] if prices is None else prices)[:, model.selectable_units_]
     largest = np.sort(costs, axis=1)[:, ::-1][:, : n_steps * model.policy_.units_per_step]
-    most = largest.sum(axis=1)
-    most = most if units.setups is None else most + units.setups.costs.sum()
-    most = most if units.visits is None else most + n_steps * units.visits.cost
-    over = budget > most * (1 + 1e-9)
-    if over.any():
-        row = int(np.argmax(over))
-        limit = np.broadcast_to(most, budget.shape)[row]
-        expected = f"at most {limit:g}, the largest cost of a row within 'max_steps'"
-        raise parameter_error("exactly", owner, expected, float(budget[row]))
+    most = float(largest.sum(axis=1).max(initial=0.0)) + n_steps * units.visit_cost
+    most += 0.0 if units.setups is None else float(units.setups.costs.sum())
+    if len(costs) and amount > most * (1 + 1e-9):
+        expected = f"at most {most:g}, the largest cost of a row within 'max_steps'"
+        raise parameter_error("exactly", owner, expected, amount)
