@@ -13,6 +13,8 @@ from suwr.estimators.verification import Verifier
 from suwr.exact import FiniteProblem, solve
 from suwr.exceptions import UnsupportedModelError
 from suwr.forms import ModelPolicy
+from suwr.serve.messages import RequestError, read_json
+from suwr.serve.service import Service
 
 SMALL = {"max_epochs": 3, "hidden_size": 16, "n_predictors": 2, "random_state": 0}
 CUBE = np.array(list(product([0.0, 1.0], repeat=5)))
@@ -92,9 +94,15 @@ def test_poison_files_and_reports(model, tmp_path):
         ModelPolicy(model)
 
 
-def test_the_page_counts_visits(model, tmp_path):
-    model.explain(CUBE[:2]).to_html(tmp_path / "page.html")
-    assert '"visits":true' in (tmp_path / "page.html").read_text().replace(" ", "")
+def test_the_service_charges_visits(model):
+    service = Service(model)
+    for most in (3.9, 4.0, 6.0):
+        (replay,) = service.replay(
+            [service.read_next(read_json(f'{{"max_cost": {most}}}'.encode()))]
+        )
+        assert replay.next_unit == model.acquire(max_cost=most).next_unit
+    with pytest.raises(RequestError, match="Unknown field 'costs'"):
+        service.read_next(read_json(b'{"costs": {"x0": 1}}'))
 
 
 def test_single_units_cost_their_visit():
