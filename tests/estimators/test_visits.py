@@ -4,9 +4,11 @@ from itertools import product
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import suwr
 from suwr import Acquisition, Explanation, SUWRClassifier, SUWRRegressor
+from suwr.cli import app
 from suwr.estimators.minimisation import minimisation_report
 from suwr.estimators.poison import poison_check
 from suwr.estimators.verification import Verifier
@@ -92,6 +94,15 @@ def test_poison_files_and_reports(model, tmp_path):
         model.to_onnx(tmp_path / "m.onnx")
     with pytest.raises(UnsupportedModelError, match="made into forms"):
         ModelPolicy(model)
+
+
+def test_the_command_line_announces_a_visit(model, tmp_path):
+    model.save(tmp_path / "m.suwr")
+    first = model.acquire().next_units
+    words = ["ask", str(tmp_path / "m.suwr"), "--record", str(tmp_path / "answers.json")]
+    done = CliRunner().invoke(app, words, input="1\n" * 10)
+    assert f"One visit: {' and '.join(first)}." in done.output
+    assert " visits." in done.output or " in 1 visit." in done.output
 
 
 def test_the_service_charges_visits(model):
