@@ -39,7 +39,7 @@ class RunConfig:
 
     Attributes
     ----------
-    experiment : {'pareto', 'synthetic', 'images', 'tables'}
+    experiment : {'pareto', 'synthetic', 'images', 'tables', 'draws'}
     preset : {'mini', 'quick', 'full', 'wide'}
     out : Path or None
         None is ``suwr-results/EXPERIMENT-PRESET``.
@@ -166,14 +166,14 @@ class Cell:
 
     Attributes
     ----------
-    experiment : {'pareto', 'synthetic', 'images', 'tables'}
+    experiment : {'pareto', 'synthetic', 'images', 'tables', 'draws'}
     data : str
         Name of the data set: ``"Syn4"``, ``"Syn4x100"``, ``"toy"``, ``"churn"``.
     method : str
         ``"SUWR"``, or the name of a baseline without 'Classifier' or 'Regressor'.
     seed : int
         Seed of the training; data sets have their own seeds. For tables also the number of the
-        split.
+        split, for draws that of the draw.
     n_train, n_test : int or None
         Number of rows; None is that of the experiment.
     sparsity_share : float or None

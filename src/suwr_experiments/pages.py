@@ -10,6 +10,7 @@ from pathlib import Path
 
 from suwr.exceptions import MissingExtraError
 from suwr_experiments import (
+    draws,
     image_results,
     pareto_results,
     synthetic_page,
@@ -28,24 +29,28 @@ RECORD_FOLDERS = {
     "synthetic": Path("benchmarks") / "synthetic",
     "images": Path("benchmarks") / "mnist",
     "tables": Path("benchmarks") / "tables",
+    "draws": Path("benchmarks") / "draws",
 }
 _TABLES = {
     "pareto": pareto_results.write_tables,
     "synthetic": synthetic_results.write_tables,
     "images": image_results.write_tables,
     "tables": tabular_results.write_tables,
+    "draws": draws.write_tables,
 }
 _FIGURES = {
     "pareto": pareto_results.write_figures,
     "synthetic": synthetic_results.write_figures,
     "images": image_results.write_figures,
     "tables": tabular_results.write_figures,
+    "draws": lambda records, folder: [],
 }
 _PAGES = {
     "pareto": ("pareto.md", pareto_results.page),
     "synthetic": ("synthetic.md", synthetic_page.page),
     "images": ("mnist.md", image_results.page),
     "tables": ("tables.md", tabular_page.page),
+    "draws": ("draws.md", draws.page),
 }
 
 
@@ -84,14 +89,15 @@ def write_pages(folders: Mapping[str, Path], out: Path) -> list[Path]:
 
 
 def _provenance(records: list[Record], store: RecordStore) -> list[str]:
-    """Section with the command, the dates, the hardware and the versions of the records."""
+    """Section with the command, the dates, commits, hardware and versions of the records."""
     lines = ["", "## Provenance", ""]
     command = store.command()
     lines += [f"Last command: `{command}`.", ""] if command else []
     for about in {json.dumps(r["about"], sort_keys=True): r["about"] for r in records}.values():
         versions = ", ".join(f"{k} {v}" for k, v in about["versions"].items())
+        commit = f", commit {about['commit']}" if "commit" in about else ""
         lines.append(
-            f"- {about['date']}, {about['device']} ({about['machine']}), Python "
+            f"- {about['date']}{commit}, {about['device']} ({about['machine']}), Python "
             f"{about['python']}, {versions}"
         )
     return lines

@@ -2,9 +2,9 @@
 
 The published λ of INVASE and REAL-X weights the *fraction* of selected features; the estimators of
 `suwr.baselines` weight their number, so λ is divided by the number of features. Where the paper
-lists several values, `PATHS` has all of them and the preset has the middle one. GDFS and DIME are
-not part of the paper: their presets have the budget of the other methods and the network size of
-SUWR, or on images the networks of their publications.
+lists several values, `PATHS` has all of them and the preset has the middle one. GDFS, DIME
+and SEFA are not part of the paper: their presets have the budget of the other methods and the
+network size of SUWR, or on images the networks of their publications.
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ def _syn(number: int, method: str) -> dict[str, Any] | None:
         "CAE": {**network, "n_units": _SYN_RELEVANT[number]},
         "GDFS": {"hidden_size": 100, "max_steps": _SYN_RELEVANT[number]},
         "DIME": {"hidden_size": 100, "max_steps": _SYN_COLUMNS},
+        "SEFA": {"hidden_size": 100, "max_steps": _SYN_RELEVANT[number]},
     }
     return known.get(method)
 

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import suwr
 from suwr._utils.files import write_atomic
 from suwr_experiments.config import Cell
 
@@ -124,7 +125,8 @@ def provenance(device: str = "cpu") -> dict[str, Any]:
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "device": device_name(device),
         "python": platform.python_version(),
-        "versions": {name: _version(name) for name in ("suwr", "torch", "numpy", "scikit-learn")},
+        "versions": {"suwr": suwr.__version__}
+        | {name: _version(name) for name in ("torch", "numpy", "scikit-learn")},
     }
 
 
@@ -148,10 +150,7 @@ def _version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        import suwr
-
-        # Running from the sources, without an installed distribution.
-        return suwr.__version__ if package == "suwr" else "unknown"
+        return "unknown"
 
 
 def device_name(device: str) -> str:

@@ -20,6 +20,7 @@ from suwr._utils.progress import job_progress
 from suwr._utils.validation import check_choice
 from suwr.scale.engine import engine
 from suwr_experiments.config import Cell, RunConfig
+from suwr_experiments.draws import DrawsExperiment
 from suwr_experiments.experiment import Experiment, fit_group
 from suwr_experiments.image_experiment import ImageExperiment
 from suwr_experiments.pareto_experiment import ParetoExperiment
@@ -34,6 +35,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "synthetic": SyntheticExperiment(),
     "images": ImageExperiment(),
     "tables": TablesExperiment(),
+    "draws": DrawsExperiment(),
 }
 
 Outcome = tuple[str, float, str | None]

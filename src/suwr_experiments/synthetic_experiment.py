@@ -28,10 +28,11 @@ from suwr_experiments.synthetic import (
     synthetic,
 )
 
-__all__ = ["BUDGETS", "METHODS", "SHARES", "SyntheticExperiment", "is_branched"]
+__all__ = ["BUDGETS", "METHODS", "NARROW", "SHARES", "SyntheticExperiment", "is_branched"]
 
 METHODS = (
     "SUWR", "AllFeatures", "Oracle", "L2X", "INVASE", "REALX", "TabNet", "CAE", "GDFS", "DIME",
+    "SEFA",
 )  # fmt: skip
 NARROW = tuple(f"Syn{number}" for number in range(1, 7))
 WIDE = tuple(f"{name}x100" for name in NARROW)
@@ -89,15 +90,20 @@ class SyntheticExperiment(Experiment):
         return f"{_columns(cell.data)} {cell.shape()}"
 
     def load(self, cell: Cell) -> Task:
-        """Training rows (seed 0) and test rows (seed 100) of a data set."""
+        """Training and test rows of a data set."""
         number, n_columns = _number(cell.data), _columns(cell.data)
-        train = synthetic(number, cell.n_train or 10_000, TRAIN_SEED, n_columns)
-        test = synthetic(number, cell.n_test or 10_000, TEST_SEED, n_columns)
+        train_seed, test_seed = self.seeds(cell)
+        train = synthetic(number, cell.n_train or 10_000, train_seed, n_columns)
+        test = synthetic(number, cell.n_test or 10_000, test_seed, n_columns)
         return Task(
             train.X, train.y, test.X, test.y,
             oracle_params={"relevant": partial(relevant_columns, number)},
-            facts={"relevant": test.relevant},
+            facts={"relevant": test.relevant, "probability": test.probability},
         )  # fmt: skip
+
+    def seeds(self, cell: Cell) -> tuple[int, int]:
+        """Seeds of the training and of the test rows."""
+        return TRAIN_SEED, TEST_SEED
 
     def measure(self, cell: Cell, model: Any, task: Task) -> dict[str, Any]:
         """Scores on test and validation rows, and which columns are selected at which step."""

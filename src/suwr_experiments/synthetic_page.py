@@ -116,7 +116,7 @@ def product_grid(summaries: list[Summary]) -> Grid:
     """How often x1 and x2 are selected where the label depends on their product."""
     columns = [("Syn1", "column_share"), ("Syn4", "column_share_low"), ("Syn5", "column_share_low")]
     rows = []
-    for method in ("SUWR", "GDFS", "DIME"):
+    for method in ("SUWR", "GDFS", "DIME", "SEFA"):
         own = {s.data: s for s in summaries if s.method == method}
         if not own:
             continue

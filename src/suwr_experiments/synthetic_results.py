@@ -202,8 +202,8 @@ def write_tables(records: list[Record], folder: Path) -> list[Path]:
 _TABLE_NOTE = """\
 Mean ± standard deviation over the seeds on test rows, which play no part in the choice of λ;
 published values of the paper's Table 2 in brackets. TPR, FDR and CFSR (fraction of rows in which
-x11 is selected) in percent. SUWR may take eleven steps; L2X, CAE and GDFS receive a number of
-features."""
+x11 is selected) in percent. SUWR may take eleven steps; L2X, CAE, GDFS and SEFA receive a number
+of features."""
 
 _PATH_NOTE = (
     "λ relative to the loss of the best constant prediction. The arrow marks the chosen λ: the "

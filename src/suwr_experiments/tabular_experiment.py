@@ -38,14 +38,18 @@ from suwr_experiments.tabular_methods import (
     unit_columns,
 )
 
-__all__ = ["DEFAULT_SHARE", "METHODS", "TablesExperiment", "calibration_error", "point_scores"]
+__all__ = [
+    "DEFAULT_SHARE", "METHODS", "N_SPLITS", "TablesExperiment", "calibration_error",
+    "confidence_points", "point_scores",
+]  # fmt: skip
 
 #: Methods in the order in which a split runs them. Cheap ones first.
 METHODS = (
-    "CART", "L1", "Boosting", "SUWR", "GDFS", "DIME", "SUWRRange", "AllFeatures", "FixedSubset",
+    "CART", "L1", "Boosting", "SUWR", "GDFS", "DIME", "SEFA", "SUWRRange", "AllFeatures",
+    "FixedSubset",
 )  # fmt: skip
 # Methods that run table by table, so that a partial run compares them on the first tables.
-_TIERS = (METHODS[:3], METHODS[3:7], METHODS[7:])
+_TIERS = (METHODS[:3], METHODS[3:8], METHODS[8:])
 
 #: λ of SUWR, relative to the loss of the best constant prediction; DIME's gains are scaled alike.
 SHARES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.12)
@@ -53,7 +57,8 @@ SHARES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.12)
 DEFAULT_SHARE = 0.01
 #: Range of λ of one model, and the number of λ that are evaluated.
 RANGE, N_IN_RANGE = (0.002, 0.12), 12
-STOPS = ("budget", "cost", "confidence")
+#: Stopping rules that are compared.
+STOPS = {"DIME": ("budget", "cost", "confidence"), "SEFA": ("budget", "confidence")}
 COST_SHARES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.35)
 CONFIDENCES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.999)
 #: Largest budget of the greedy methods and of fixed subsets.
@@ -61,6 +66,8 @@ MAX_UNITS = 10
 # Sizes of the fixed subsets that a network is trained on.
 NETWORK_SUBSETS = (1, 2, 3, 5, 7, 10)
 N_BINS = 15
+#: Splits of the preset 'full'.
+N_SPLITS = 5
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,7 @@ class _Scale:
 
 _SCALES = {
     "quick": _Scale(("wine", "diabetes"), 1, 2, (DEFAULT_SHARE, 0.12), 3),
-    "full": _Scale(tuple(TABLES), 5),
+    "full": _Scale(tuple(TABLES), N_SPLITS),
 }
 
 
@@ -160,11 +167,13 @@ def _variants(scale: _Scale, data: str, method: str, split: int, audit: bool) ->
         return [cell(share_range=list(RANGE))]
     if method == "GDFS":
         return [cell(max_steps=scale.max_units)]
-    if method == "DIME":
+    if method in STOPS:
         regression = TABLES[data].n_classes is None
-        stops = [stop for stop in STOPS if not (regression and stop == "confidence")]
+        stops = [stop for stop in STOPS[method] if not (regression and stop == "confidence")]
+        # The default of DIME; that of SEFA is a budget.
+        own = {"max_steps": 32} if method == "SEFA" else {}
         steps = {"budget": {"max_steps": scale.max_units}}
-        return [cell(stopping=stop, **steps.get(stop, {})) for stop in stops]
+        return [cell(stopping=stop, **steps.get(stop, own)) for stop in stops]
     if method == "FixedSubset":
         return [cell(max_units=scale.max_units)]
     return [cell()]
@@ -199,19 +208,33 @@ def _model_points(cell: Cell, model: Any, task: Task) -> Iterator[Point]:
         after = model.predict_steps(X)
         for k in range(after.shape[1]):
             yield Point(k, np.full(len(X), float(k)), after[:, k])
-    elif cell.method == "DIME":
+    elif cell.params.get("stopping") == "confidence":
+        yield from confidence_points(model, X)
+    elif cell.params.get("stopping") == "cost":
         # The stopping rule is applied at prediction time: one fit serves every threshold.
-        from suwr.baselines.dime import Stopping
+        from suwr.baselines.stopping import Stopping
 
-        name = {"cost": "sparsity_weight", "confidence": "confidence"}[cell.params["stopping"]]
-        for value in COST_SHARES if name == "sparsity_weight" else CONFIDENCES:
-            model.policy_.network.stopping = Stopping(**{name: value})
+        for value in COST_SHARES:
+            model.policy_.network.stopping = Stopping(sparsity_weight=value)
             yield point(value)
     elif cell.method == "SUWR":
         yield point(cell.sparsity_share or 0.0)
     else:
         predict = getattr(model, "predict_proba", model.predict)
         yield Point(0.0, model.cost(X), predict(X))
+
+
+def confidence_points(model: Any, X: Any) -> Iterator[Point]:
+    """DIME or SEFA, stopped at every confidence; the order of the units does not depend on it."""
+    from suwr.baselines.stopping import Stopping
+
+    model.policy_.network.stopping = Stopping()
+    after = model.predict_steps(X)
+    for value in CONFIDENCES:
+        done = after.max(axis=2) >= value
+        done[:, -1] = True
+        steps = done.argmax(axis=1)
+        yield Point(value, steps.astype(np.float64), after[np.arange(len(after)), steps])
 
 
 Curves = dict[str, list[Point]]

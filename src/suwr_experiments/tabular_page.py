@@ -9,7 +9,7 @@ import numpy as np
 from suwr_experiments.records import Record
 from suwr_experiments.tables import Grid
 from suwr_experiments.tabular_data import TABLES
-from suwr_experiments.tabular_experiment import DEFAULT_SHARE
+from suwr_experiments.tabular_experiment import DEFAULT_SHARE, METHODS, N_SPLITS
 from suwr_experiments.tabular_results import (
     LOW,
     RIVALS,
@@ -42,7 +42,7 @@ def page(records: list[Record], link: str) -> str:
         "# Benchmark of tables", "",
         "Data, splits, methods and metrics are described in",
         "[the protocol](protocol.md#tables), which was written before the runs. Squared errors are",
-        "relative to that of the constant prediction.", "",
+        "relative to that of the constant prediction.", *_incomplete(records), "",
         "## Summary", "", Grid(["question", "measured"], findings(results), n_left=2).markdown(),
         "", "## Mean loss over 2 to 10 features", "",
         "Mean over the splits; the lowest of each table in bold.", "",
@@ -85,6 +85,20 @@ def page(records: list[Record], link: str) -> str:
             count = sum(text in r["metrics"]["warnings"] for r in warned)
             lines.append(f"- {count} ×: {text}")
     return "\n".join(lines)
+
+
+def _incomplete(records: list[Record]) -> list[str]:
+    """What of the protocol the records do not have."""
+    splits = sorted({record["cell"]["seed"] for record in records})
+    present = {record["cell"]["method"] for record in records}
+    missing = [method for method in METHODS if method not in present]
+    lines = []
+    if len(splits) < N_SPLITS:
+        numbers = ", ".join(map(str, splits))
+        lines.append(f"**Incomplete: only the splits {numbers} of {N_SPLITS} have been run.**")
+    if missing:
+        lines.append(f"**Not run: {', '.join(missing)}.**")
+    return ["", *lines] if lines else []
 
 
 def _default(results: TableResults, data: str, split: int) -> dict[str, float] | None:

@@ -40,6 +40,8 @@ SERIES = {
     ("DIME", "budget"): "DIME, budget",
     ("DIME", "cost"): "DIME, cost",
     ("DIME", "confidence"): "DIME, confidence",
+    ("SEFA", "budget"): "SEFA, budget",
+    ("SEFA", "confidence"): "SEFA, confidence",
     ("CART", "path"): "CART",
     ("FixedSubset", "boosting"): "boosting on k",
     ("FixedSubset", "network"): "network on k",
@@ -48,12 +50,15 @@ SERIES = {
     ("AllFeatures", "path"): "no selection",
     ("Boosting", "path"): "boosting on all",
 }
-#: Curves that are ranked. DIME's confidence is not defined for regression.
+#: Curves that are ranked. Stopping by confidence is not defined for regression.
 RANKED = tuple(name for name in SERIES.values() if name not in {
-    "DIME, confidence", "L1, chosen", "no selection", "boosting on all",
+    "DIME, confidence", "SEFA, confidence", "L1, chosen", "no selection", "boosting on all",
 })  # fmt: skip
 #: Curves of methods that select features for each row without leakage.
-RIVALS = ("GDFS", "DIME, budget", "DIME, cost", "DIME, confidence", "CART")
+RIVALS = (
+    "GDFS", "DIME, budget", "DIME, cost", "DIME, confidence", "SEFA, budget", "SEFA, confidence",
+    "CART",
+)  # fmt: skip
 #: Curves of fixed subsets.
 FIXED = ("boosting on k", "network on k")
 

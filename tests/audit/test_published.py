@@ -25,6 +25,7 @@ LEAKY = {
 LEAK_FREE = {
     "GDFS": {**SMALL, "max_steps": 2},
     "DIME": {**SMALL, "max_steps": 2},
+    "SEFA": {**SMALL, "max_steps": 2, "n_samples": 5},
     "CAE": {**SMALL, "max_steps": 2},
     "AllFeatures": SMALL,
 }

@@ -29,7 +29,8 @@ NAMES = [f"{method}{kind}" for method in METHODS for kind in KINDS]
 
 
 def make(name, **params):
-    return getattr(baselines, name)(**{**SMALL, **params})
+    samples = {"n_samples": 5} if name.startswith("SEFA") else {}
+    return getattr(baselines, name)(**{**SMALL, **samples, **params})
 
 
 # Some of scikit-learn's checks require a minimum score, hence some training. Classifier and
@@ -48,6 +49,7 @@ CHECKED = [
     baselines.L2XRegressor(**BRIEF),
     baselines.OracleClassifier(**BRIEF),
     baselines.REALXRegressor(**{**QUICK, "max_epochs": 8}),
+    baselines.SEFAClassifier(**{**QUICK, "n_samples": 3, "n_training_samples": 2}),
 ]
 if "TabNet" in METHODS:
     CHECKED.append(baselines.TabNetClassifier(max_epochs=8, n_steps=1, n_layers=1))
@@ -146,6 +148,9 @@ def test_invalid_shared_parameters(method, params, message):
         ("GDFSClassifier", {"n_temperatures": 0}),
         ("DIMEClassifier", {"stopping": "never"}),
         ("DIMEClassifier", {"confidence": 2.0}),
+        ("SEFAClassifier", {"stopping": "cost"}),
+        ("SEFAClassifier", {"n_samples": 0}),
+        ("SEFARegressor", {"bottleneck_weight": -1.0}),
         ("AllFeaturesClassifier", {"patience": 0}),
     ],
 )
@@ -207,6 +212,7 @@ def test_rows_of_weight_zero_are_ignored():
         ("INVASEClassifier", ["EVAL-X", "INVASE"]),
         ("CAEClassifier", ["CAE", "predictor"]),
         ("GDFSClassifier", ["pretraining", "GDFS", "fine-tuning"]),
+        ("SEFAClassifier", ["SEFA"]),
         ("GlobalOptimumClassifier", ["subsets"]),
     ],
 )
@@ -219,7 +225,9 @@ def test_history(name, phases):
     assert all(np.isfinite(record["training_loss"]) for record in history)
 
 
-@pytest.mark.parametrize("name", ["L2XClassifier", "GDFSClassifier", "REALXRegressor"])
+@pytest.mark.parametrize(
+    "name", ["L2XClassifier", "GDFSClassifier", "SEFAClassifier", "REALXRegressor"]
+)
 def test_history_has_the_mean_cost_of_the_validation_rows(name):
     X, label, value = one_column(60)
     y = label if name.endswith("Classifier") else value

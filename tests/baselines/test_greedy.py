@@ -1,5 +1,7 @@
 """GDFS and DIME."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -9,9 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from suwr import baselines
+from suwr.baselines.greedy import mean_step_loss
 from suwr.baselines.greedy_training import prefix_masks
 from suwr.data.units import Units
 from suwr.nn.inputs import MaskedInputs
+from suwr.nn.losses import CrossEntropy
+from suwr.nn.rollout import Trace
+from suwr.training.data import Rows
 
 
 @pytest.mark.parametrize("method", ["GDFS", "DIME"])
@@ -78,6 +84,24 @@ def test_a_row_that_stopped_keeps_its_prediction():
     assert steps.shape[:2] == (len(X), model.max_steps_ + 1)
     assert not np.isnan(steps).any()
     np.testing.assert_allclose(steps[:, -1], model.predict_proba(X), atol=1e-6)
+
+
+def test_validation_averages_the_losses_of_the_steps_that_a_row_took():
+    """The units of the second row cover all columns after one step."""
+    first = [[0.5, 0.5], [0.8, 0.2], [0.9, 0.1]]
+    second = [[0.5, 0.5], [0.6, 0.4], [np.nan, np.nan]]
+    order = np.array([[[1], [0]], [[2], [-1]]])
+    prediction = np.array([first, second], dtype=np.float32)
+    trace = Trace(np.ones((2, 3), dtype=bool), order, np.zeros(2), prediction=prediction)
+    rows = Rows(torch.zeros(2, 3), torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.ones(2))
+    units = Units(tuple("abc"), np.eye(3, dtype=bool), np.array([1.0, 2.0, 5.0]))
+    inputs = MaskedInputs.build(units, np.arange(3), "cpu")
+    policy = SimpleNamespace(rollout=lambda values, record: trace)
+    data = SimpleNamespace(validation=rows, loss=CrossEntropy(2), inputs=inputs)
+    objective = mean_step_loss(policy, data)
+    expected = [-(np.log(0.8) + np.log(0.9)) / 2, -np.log(0.4)]
+    assert float(objective.value) == pytest.approx(np.mean(expected))
+    assert float(objective.mean_cost) == (2 + 1 + 5) / 2
 
 
 @given(data=st.data())

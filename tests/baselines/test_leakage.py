@@ -10,6 +10,7 @@ from suwr import baselines
 from suwr.estimators.poison import POISONS, poison_check, poisoned
 
 QUICK = {"max_epochs": 20, "hidden_size": 32, "n_layers": 2, "random_state": 0}
+FEW_SAMPLES = {"n_samples": 5, "n_training_samples": 5}
 
 
 def count_leaks(cube, masks):
@@ -47,21 +48,23 @@ def test_selectors_of_the_whole_row_leak(toy, method, params):
     assert count_leaks(cube, model.select(cube)) > 0
 
 
-@pytest.mark.parametrize("method", ["GDFS", "DIME", "CAE", "AllFeatures", "GlobalOptimum"])
+@pytest.mark.parametrize("method", ["GDFS", "DIME", "SEFA", "CAE", "AllFeatures", "GlobalOptimum"])
 def test_sequential_and_global_methods_do_not_leak(toy, method):
     cube, X, y = toy
-    params = {"GDFS": {"max_steps": 2}, "CAE": {"max_steps": 2}}.get(method, {})
+    params = {"max_steps": 2} if method in ("GDFS", "SEFA", "CAE") else {}
+    params |= FEW_SAMPLES if method == "SEFA" else {}
     model = getattr(baselines, f"{method}Classifier")(**{**QUICK, **params}).fit(X, y)
     assert model.leak_free_by_construction
     assert count_leaks(cube, model.select(cube)) == 0
 
 
-@pytest.fixture(scope="module", params=["GDFS", "DIME", "DIME by confidence"])
+@pytest.fixture(scope="module", params=["GDFS", "DIME", "DIME by confidence", "SEFA by confidence"])
 def sequential(request):
     X, y = switch(600)
     X = X + 0.2 * np.random.RandomState(1).randn(*X.shape)
     method, _, stopping = request.param.partition(" by ")
     params = {"stopping": stopping} if stopping else {}
+    params |= FEW_SAMPLES if method == "SEFA" else {}
     kind = getattr(baselines, f"{method}Classifier")
     return kind(**{**QUICK, "max_epochs": 10, "max_steps": 2, **params}).fit(X, y), X
 

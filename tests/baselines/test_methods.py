@@ -15,6 +15,7 @@ from suwr import Patches
         ("CAE", {"max_steps": 1}),
         ("GDFS", {"max_steps": 1}),
         ("DIME", {"sparsity_weight": 0.05, "max_epochs": 50}),
+        ("SEFA", {"max_steps": 1}),
         ("INVASE", {"sparsity_weight": 0.05, "max_epochs": 40}),
         ("REALX", {"sparsity_weight": 0.05}),
     ],
@@ -62,7 +63,7 @@ def test_l2x_selects_per_row():
     assert masks[np.arange(1000), relevant].mean() > 0.8
 
 
-@pytest.mark.parametrize("method", ["L2X", "INVASE", "REALX", "CAE", "GDFS", "DIME"])
+@pytest.mark.parametrize("method", ["L2X", "INVASE", "REALX", "CAE", "GDFS", "DIME", "SEFA"])
 def test_groups_are_selected_as_a_whole(method):
     X, y, _ = one_column(80)
     model = fit(f"{method}Classifier", X, y, groups={"pair": [1, 2]}, max_epochs=2)

@@ -39,6 +39,7 @@ def test_frames_are_read_alike(frame):
     assert table.columns[3].tolist() == [True, False, True]
     assert [table.value(1, c) for c in range(4)] == [None, 2, None, False]
     assert isinstance(table.value(0, 1), int)
+    assert table.values(np.array([1, 0]), 1) == [table.value(1, 1), table.value(0, 1)]
 
 
 def test_categorical_numbers_stay_categories():

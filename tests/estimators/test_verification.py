@@ -12,62 +12,25 @@ import pandas as pd
 import pytest
 import torch
 from forged_receipts import ALTERATIONS, FORGERIES, chain, issued_by, mutant, sign
-from raw_cells import OBJECTS, fit_random_policy, mixed_table, poisoned_cells
+from raw_cells import OBJECTS, mixed_table, poisoned_cells
+from receipt_models import MODELS, fitted_models
 from sklearn.datasets import load_diabetes
 
 import suwr
-from suwr import Patches, Receipt, SUWRClassifier, SUWRRegressor, verify
+from suwr import Receipt, verify
 from suwr.baselines import GDFSClassifier
 from suwr.estimators.poison import POISONS, poisoned
 from suwr.estimators.verification import Verifier
 
-SMALL = {"max_epochs": 1, "hidden_size": 8, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore::suwr.exceptions.UninformativeModelWarning")
-
-
-def fitted_mixed():
-    X, y = mixed_table()
-    return fit_random_policy(X, y), X
-
-
-def fitted_regressor():
-    X, y = load_diabetes(return_X_y=True, scaled=False)
-    model = SUWRRegressor(units_per_step=2, sparsity_weight=30.0, **SMALL)
-    return model.fit(X[:200], y[:200]), X[:60]
-
-
-def fitted_range():
-    X, y = load_diabetes(return_X_y=True, as_frame=True)
-    model = SUWRClassifier(sparsity_weight=(0.001, 0.1), max_steps=4, **SMALL)
-    return model.fit(X[:200], y[:200] > 140), X[:60]
-
-
-def fitted_patches():
-    X = np.random.RandomState(0).randint(0, 17, (80, 16))
-    model = SUWRClassifier(
-        groups=Patches((4, 4), size=2), sparsity_weight=0.0, max_steps=4, **SMALL
-    )
-    return model.fit(X, X[:, 5] > 8), X
 
 
 @pytest.fixture(scope="module")
 def fitted():
-    """Models of every kind of receipt, with rows and receipts, made on first use."""
-    made = {}
-
-    def get(name):
-        if name not in made:
-            model, X = globals()[f"fitted_{name}"]()
-            made[name] = model, X, [n.receipt() for n in model.explain(X)]
-        return made[name]
-
-    return get
+    return fitted_models()
 
 
-KINDS = ["mixed", "regressor", "range", "patches"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MODELS)
 def test_receipts_are_verified_from_their_text(fitted, kind):
     model, X, receipts = fitted(kind)
     results = Verifier(model).verify([r.to_json() for r in receipts])
@@ -127,7 +90,7 @@ def test_digest_is_that_of_the_model_file(fitted, tmp_path):
     assert not verify(receipts[0], refitted)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MODELS)
 def test_mutants_are_refused(fitted, kind):
     model, _, receipts = fitted(kind)
     texts = [r.to_json() for r in receipts[:40]]

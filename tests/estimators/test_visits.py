@@ -30,8 +30,9 @@ pytestmark = pytest.mark.filterwarnings(
 def model():
     """Two units per visit of cost 3."""
     return SUWRClassifier(
-        units_per_step=2, visit_cost=3.0, sparsity_weight=0.001, costs={"x1": 2.0}, **SMALL
-    ).fit(X, X[:, 0])
+        units_per_step=2, visit_cost=3.0, sparsity_weight=0.001, costs={"x1": 2.0},
+        **SMALL | {"max_epochs": 20, "hidden_size": 32},
+    ).fit(X, X[:, 0])  # fmt: skip
 
 
 def cost_of(narrative):
@@ -54,6 +55,7 @@ def test_visits_are_charged(model):
         ):
             assert copy == narratives
             assert copy[0].text() == narratives[0].text()
+    assert model.select(CUBE).any()
     # A visit costs 3 and its cheapest unit 1.
     assert not model.select(CUBE, max_cost=3.9).any()
     assert (model.select(CUBE, exactly=4).sum(axis=1) == 1).all()

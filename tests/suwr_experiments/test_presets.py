@@ -12,6 +12,7 @@ DATA = ["toy", "mnist", *(f"syn{n}" for n in range(1, 7))]
 def test_every_preset_makes_an_estimator(data):
     names = presets.preset_names(data)
     assert {"AllFeatures", "REALX", "CAE", "GDFS", "DIME"} <= set(names)
+    assert ("SEFA" in names) == data.startswith("syn")
     for name in names:
         params = presets.preset(data, name)
         # Presets have the former name of the budget, like the keys of the committed records.

@@ -35,7 +35,7 @@ def test_full_grid():
     assert len(path) == 5 * len(SHARES)
     # Six data sets; on one of them also three smaller budgets, and all four budgets with λ = 0.
     assert len(suwr) == 5 * (6 * len(SHARES) + 3 * 2 + 1)
-    assert len(cells) - len(suwr) == 9 * 6 * 5
+    assert len(cells) - len(suwr) == 10 * 6 * 5
     assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)
 
 

@@ -5,13 +5,21 @@ import csv
 import numpy as np
 import pytest
 
+from suwr import baselines
+from suwr.baselines.stopping import Stopping
 from suwr_experiments.__main__ import main
 from suwr_experiments.config import Cell, RunConfig
 from suwr_experiments.experiment import Task
 from suwr_experiments.records import RecordStore
 from suwr_experiments.runner import find_experiment, run, run_group
 from suwr_experiments.tabular_data import TABLES
-from suwr_experiments.tabular_experiment import METHODS, SHARES, calibration_error, point_scores
+from suwr_experiments.tabular_experiment import (
+    METHODS,
+    SHARES,
+    calibration_error,
+    confidence_points,
+    point_scores,
+)
 from suwr_experiments.tabular_methods import Point
 from suwr_experiments.tabular_page import findings, page
 from suwr_experiments.tabular_results import TableResults, write_figures, write_tables
@@ -25,7 +33,7 @@ def test_full_grid_runs_split_by_split():
     assert {cell.data for cell in cells} == set(TABLES)
     assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)
     # One table is complete before the next one begins.
-    sequential = [c for c in cells if c.seed == 0 and c.method in ("SUWR", "GDFS", "DIME")]
+    sequential = [c for c in cells if c.seed == 0 and c.method in ("SUWR", "GDFS", "DIME", "SEFA")]
     assert list(dict.fromkeys(c.data for c in sequential)) == list(TABLES)
     assert [c.data for c in sequential] == sorted(
         (c.data for c in sequential), key=list(TABLES).index
@@ -35,6 +43,11 @@ def test_full_grid_runs_split_by_split():
     assert churn[0].sparsity_share == 0.01
     stops = [c.params["stopping"] for c in sequential if (c.data, c.method) == ("diabetes", "DIME")]
     assert stops == ["budget", "cost"]
+    sefa = [c for c in cells if c.seed == 0 and c.method == "SEFA"]
+    assert [c.params for c in sefa if c.data == "churn"] == [
+        {"stopping": "budget", "max_steps": 10}, {"stopping": "confidence", "max_steps": 32},
+    ]  # fmt: skip
+    assert [c.params["stopping"] for c in sefa if c.data == "diabetes"] == ["budget"]
 
 
 def test_parts_of_the_grid():
@@ -82,6 +95,22 @@ def test_calibration_error_of_an_overconfident_prediction():
     assert calibration_error(y, np.tile([0.9, 0.1], (100, 1))) == pytest.approx(0.4)
 
 
+@pytest.mark.parametrize("name", ["DIMEClassifier", "SEFAClassifier"])
+def test_one_rollout_serves_every_confidence(name):
+    X = np.random.RandomState(0).randn(300, 3)
+    params = {"max_epochs": 8, "hidden_size": 16, "max_steps": 3, "random_state": 0}
+    params |= {"n_samples": 20} if name == "SEFAClassifier" else {}
+    model = getattr(baselines, name)(stopping="confidence", **params)
+    model.fit(X, (X[:, 0] + 0.5 * X[:, 1] > 0).astype(int))
+    sizes = set()
+    for found in confidence_points(model, X):
+        model.policy_.network.stopping = Stopping(confidence=found.setting)
+        np.testing.assert_array_equal(found.cost, model.cost(X))
+        np.testing.assert_allclose(found.prediction, model.predict_proba(X), atol=1e-6)
+        sizes.add(found.cost.mean())
+    assert len(sizes) > 3
+
+
 def test_quick_preset(tmp_path, capsys):
     """All methods on a table of classes and one of values, from the command line to the page."""
     out = tmp_path / "benchmarks" / "tables"
@@ -90,7 +119,7 @@ def test_quick_preset(tmp_path, capsys):
     assert {r["cell"]["method"] for r in records} == set(METHODS)
     results = TableResults(records)
     assert results.tables == ["wine", "diabetes"]
-    assert "DIME, confidence" in results.names
+    assert {"DIME, confidence", "SEFA, budget", "SEFA, confidence"} <= set(results.names)
     assert (out / "critical-difference.png").exists()
     rows = list(csv.DictReader((out / "table.csv").read_text().splitlines()))
     assert {row["data"] for row in rows} == {"wine", "diabetes"}
@@ -99,6 +128,8 @@ def test_quick_preset(tmp_path, capsys):
     folders = ["--pareto", missing, "--synthetic", missing, "--images", missing]
     assert main(["pages", *folders, "--tables", str(out), "--out", str(pages)]) == 0
     text = (pages / "tables.md").read_text()
+    assert "Incomplete: only the splits 0 of 5 have been run." in text
+    assert "Not run" not in text
     assert "![Loss against cost](../../benchmarks/tables/curves.png)" in text
     assert "Friedman" in text
 

@@ -5,6 +5,8 @@ import pytest
 import torch
 from random_policies import make_policy, random_values
 
+from suwr.data.units import Units
+from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy
 from suwr.nn.networks import Architecture, PolicyOutputs, SeparateNetwork
 from suwr.training.actor import (
@@ -26,7 +28,7 @@ def one_step(row, stop, cost, active=None):
     return SampledSteps(
         row=torch.tensor([row]),
         active=torch.tensor([active or [True] * n]),
-        seen=torch.zeros(1, n, 2),
+        before=torch.zeros(1, n, 1, dtype=torch.bool),
         available=torch.ones(1, n, 1, dtype=torch.bool),
         stop=torch.tensor([stop]),
         units=torch.zeros(1, n, 1, dtype=torch.long),
@@ -63,12 +65,14 @@ def test_policy_loss_by_hand():
 
     class Network:
         def decide(self, seen, condition):
+            # Rows 0, 1, 0, 1 under their masks; hidden values are 0.
+            assert seen[0].tolist() == [[0, 0, 0, 0], [3, 0, 1, 0], [0, 2, 0, 1], [0, 0, 0, 0]]
             return None, PolicyOutputs(gain, logits)
 
     steps = SampledSteps(
         row=torch.tensor([[0, 1, 0, 1]]),
         active=torch.tensor([[True, True, True, False]]),
-        seen=torch.zeros(1, 4, 2),
+        before=torch.tensor([[[False, False], [True, False], [False, True], [False, False]]]),
         available=torch.ones(1, 4, 2, dtype=torch.bool),
         stop=torch.zeros(1, 4),
         units=torch.tensor([[[0], [1], [0], [-1]]]),
@@ -77,8 +81,13 @@ def test_policy_loss_by_hand():
         cost=torch.zeros(1, 4),
     )
     found = torch.cat([GAINS, torch.zeros(1)]).unsqueeze(0)
-    weight = torch.tensor([[1.0, 2.0]])
-    value = _policy_loss(Network(), steps, found, weight, None, epsilon=0.5, bonus=0.0)
+    # One row in each of the two folds.
+    values = torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]]])
+    rows = Rows(values, torch.zeros(2, 1, 1), torch.tensor([[1.0], [2.0]]))
+    inputs = MaskedInputs.build(
+        Units(("a", "b"), np.eye(2, dtype=bool), np.ones(2)), np.arange(2), "cpu"
+    )
+    value = _policy_loss(Network(), inputs, rows, steps, found, None, epsilon=0.5, bonus=0.0)
     advantage = found - gain.detach()
     w = torch.tensor([1.0, 2.0, 1.0])
     terms = 0.5 * advantage[0, :3].square() - advantage[0, :3] * np.log(0.5)
@@ -143,7 +152,7 @@ def test_exploration_reveals_and_pays(width):
         assert (new_units >= 1).all()
         assert (new_units <= width).all()
         seen[row] = mask
-        assert torch.equal(s.seen[0, :, -6:].bool(), before[row])
+        assert torch.equal(s.before[0], before[row])
         chosen = s.available[0].gather(1, s.units[0].clamp_min(0))
         assert (chosen | (s.units[0] < 0)).all()
         assert ((s.exploration > 0) & (s.exploration <= 1) | (s.units < 0)).all()

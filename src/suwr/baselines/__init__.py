@@ -1,7 +1,8 @@
 """Baselines: published feature selection methods with the interface of SUWR's estimators.
 
 The selectors of L2X, INVASE, REAL-X and TabNet read the whole row, so their selections may leak.
-CAE selects the same columns for every row. Like SUWR, GDFS and DIME decide from what is revealed.
+CAE selects the same columns for every row. Like SUWR, GDFS, DIME and SEFA decide from what is
+revealed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _MODULES = {
     "L2X": "l2x",
     "Oracle": "references",
     "REALX": "realx",
+    "SEFA": "sefa",
     "TabNet": "tabnet",
 }
 _EXPORTS = {

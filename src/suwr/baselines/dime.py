@@ -23,6 +23,7 @@ from suwr._utils.deprecation import renamed_parameter
 from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, staged_decay
 from suwr.baselines.greedy_training import Step
+from suwr.baselines.stopping import Stopping
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs
@@ -64,25 +65,6 @@ def bounded_gain(raw: Tensor, prediction: Tensor, loss: Loss) -> Tensor:
     return gain * entropy / loss.unit
 
 
-@dataclass(frozen=True)
-class Stopping:
-    """Stopping rule; criteria that are None are ignored.
-
-    Attributes
-    ----------
-    sparsity_weight : float or None
-        Stop if no unit has this gain per unit of cost.
-    confidence : float or None
-        Stop if a class has at least this probability.
-    max_cost : float or None
-        Stop if the next unit would exceed this total cost.
-    """
-
-    sparsity_weight: float | None = None
-    confidence: float | None = None
-    max_cost: float | None = None
-
-
 class DIMENetwork(SeparateNetwork):
     """A value network in place of the selection policy, and a stopping rule.
 
@@ -110,15 +92,7 @@ class DIMENetwork(SeparateNetwork):
         ratio = gain / self.units.costs.clamp_min(MIN_COST)
         mask = inputs[:, self.architecture.n_values :] > 0.5
         available = self.units.available(mask)
-        best = ratio.masked_fill(~available, -torch.inf).max(dim=1)
-        stop = torch.zeros_like(best.values, dtype=torch.bool)
-        if self.stopping.sparsity_weight is not None:
-            stop |= best.values < self.stopping.sparsity_weight
-        if self.stopping.confidence is not None:
-            stop |= prediction.amax(dim=1) >= self.stopping.confidence
-        if self.stopping.max_cost is not None:
-            spent = torch.where(available, 0.0, self.units.costs).sum(dim=1)
-            stop |= spent + self.units.costs[best.indices] > self.stopping.max_cost
+        stop = self.stopping.applies(ratio, available, self.units.costs, prediction)
         stop_logit = torch.where(stop, torch.inf, -torch.inf)
         return stop_logit, PolicyOutputs(-stop_logit, ratio / SAMPLING_TEMPERATURE)
 

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from suwr._utils.validation import Interval
-from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, staged_decay
+from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, mean_step_loss, staged_decay
 from suwr.baselines.greedy_training import Step
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
@@ -67,15 +67,7 @@ class BaseGDFS(BaseGreedy):
 
     def _validate(self, policy: Policy, data: TrainingData) -> Objective:
         """Mean loss over all steps, as published: every budget counts."""
-        rows, device = data.validation, data.validation.values.device
-        trace = policy.rollout(rows.values, record=True)
-        assert trace.prediction is not None
-        after_steps = torch.as_tensor(trace.prediction[:, 1:], device=device)
-        losses = data.loss.of_prediction(after_steps, rows.targets.unsqueeze(1)).mean(dim=1)
-        order = torch.as_tensor(trace.order[:, :, 0], device=device)
-        costs = torch.where(order >= 0, data.inputs.costs[order.clamp_min(0)], 0.0).sum(dim=1)
-        value, mean_cost = ((part * rows.weight).mean().cpu() for part in (losses, costs))
-        return Objective(value.reshape(1), mean_cost.reshape(1))
+        return mean_step_loss(policy, data)
 
     def _explore(
         self,

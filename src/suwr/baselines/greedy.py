@@ -1,8 +1,8 @@
-"""The base class of GDFS and DIME: greedy one-step look-ahead on the networks of SUWR.
+"""Base classes of the sequential baselines: GDFS and DIME, and SEFA.
 
-Both methods decide from what is revealed, through the step in `suwr.nn.step`, and are therefore
-leak-free by construction. They differ in how the choice of the next unit is learned and in when to
-stop.
+They decide from what is revealed, through the step in `suwr.nn.step`, and are therefore leak-free
+by construction. GDFS and DIME are greedy one-step look-ahead on the networks of SUWR; they differ
+in how the choice of the next unit is learned and in when to stop.
 """
 
 from __future__ import annotations
@@ -32,7 +32,16 @@ from suwr.training.loop import Phase
 from suwr.training.predictor import Pretraining
 from suwr.training.validation import Objective, validation_objective
 
-__all__ = ["GREEDY_CONSTRAINTS", "BaseGreedy", "staged_decay"]
+__all__ = [
+    "GREEDY_CONSTRAINTS",
+    "BaseGreedy",
+    "BaseSequentialBaseline",
+    "mean_step_loss",
+    "staged_decay",
+]
+
+# Epochs of fine-tuning, which nothing validates, relative to those of the joint training.
+FINETUNE_FRACTION = 0.2
 
 GREEDY_CONSTRAINTS: dict[str, Any] = {
     **TABLE_CONSTRAINTS,
@@ -63,17 +72,65 @@ def staged_decay(progress: float, start: float, end: float, stages: int) -> floa
     return start * (end / start) ** (stage / max(stages - 1, 1))
 
 
+def mean_step_loss(policy: Policy, data: TrainingData) -> Objective:
+    """Mean loss of the validation rows over their steps, since every budget counts; mean cost."""
+    rows, device = data.validation, data.validation.values.device
+    trace = policy.rollout(rows.values, record=True)
+    assert trace.prediction is not None
+    after_steps = torch.as_tensor(trace.prediction[:, 1:], device=device)
+    losses = data.loss.of_prediction(after_steps, rows.targets.unsqueeze(1))
+    # NaN after the last step of a row, whose units may cover all columns before the others do.
+    losses = losses.nanmean(dim=1)
+    order = torch.as_tensor(trace.order[:, :, 0], device=device)
+    costs = torch.where(order >= 0, data.inputs.costs[order.clamp_min(0)], 0.0).sum(dim=1)
+    value, mean_cost = ((part * rows.weight).mean().cpu() for part in (losses, costs))
+    return Objective(value.reshape(1), mean_cost.reshape(1))
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseGreedy(BaseBaseline, SequentialModel):
+class BaseSequentialBaseline(BaseBaseline, SequentialModel):
+    """A baseline that reveals one unit after the other, with a limit on their number."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = GREEDY_CONSTRAINTS
+
+    max_steps: int | None = None
+
+    def _resolve_max_steps(self) -> int:
+        """Maximum number of units revealed in a row."""
+        limit = DEFAULT_MAX_STEPS if self.max_steps is None else self.max_steps
+        return min(limit, len(self.units_))
+
+    def predict_steps(self, X: Any) -> NDArray[np.float64]:
+        """Predict after 0, 1, … ``max_steps_`` units: the curve over budgets of one model.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, max_steps_ + 1, n_classes) or (n, max_steps_ + 1)
+            Class probabilities, or values. A row that has stopped keeps its last prediction.
+        """
+        parts = []
+        for _, trace in self._rollouts(self._read(X), self.policy_, record=True):
+            prediction = trace.prediction
+            assert prediction is not None
+            steps = np.minimum(np.arange(self.max_steps_ + 1), prediction.shape[1] - 1)
+            last = (~np.isnan(prediction[:, :, 0])).sum(axis=1, keepdims=True) - 1
+            rows = np.arange(len(prediction))[:, None]
+            parts.append(self._in_user_units(prediction[rows, np.minimum(steps, last)]))
+        result = np.concatenate(parts)
+        return result if self._class_labels() is not None else result[:, :, 0]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BaseGreedy(BaseSequentialBaseline):
     """Parameters and training of a greedy sequential method.
 
     Training has three phases: the predictors are trained on random masks, then jointly with the
     selection policy, and finally on the masks of the trained policy.
     """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = GREEDY_CONSTRAINTS
-
-    max_steps: int | None = None
 
     # Implemented by each method.
 
@@ -116,19 +173,22 @@ class BaseGreedy(BaseBaseline, SequentialModel):
     # Fitting.
 
     def _n_epochs(self) -> int:
-        plan = Settings(sparsity_weight=0.0, max_steps=1, max_epochs=self.max_epochs)
+        plan = Settings(
+            sparsity_weight=0.0, max_steps=1, max_epochs=self.max_epochs,
+            finetune_fraction=FINETUNE_FRACTION,
+        )  # fmt: skip
         return plan.pretrain_epochs + plan.max_epochs + plan.finetune_epochs
 
     def _phases(
         self, data: TrainingData, generator: torch.Generator
     ) -> Sequence[Callable[[], Phase]]:
-        limit = DEFAULT_MAX_STEPS if self.max_steps is None else self.max_steps
-        self.max_steps_ = min(limit, len(self.units_))
+        self.max_steps_ = self._resolve_max_steps()
         settings = Settings(
             sparsity_weight=self._objective_weight(),
             max_steps=self.max_steps_,
             max_epochs=self.max_epochs,
             batch_size=self._batch_size(len(data.rows)),
+            finetune_fraction=FINETUNE_FRACTION,
         )
         architecture = Architecture(
             n_values=data.rows.values.shape[1],
@@ -156,26 +216,3 @@ class BaseGreedy(BaseBaseline, SequentialModel):
             ),
             lambda: PrefixFineTuning(network, self.policy_, folds, settings),
         ]  # fmt: skip
-
-    def predict_steps(self, X: Any) -> NDArray[np.float64]:
-        """Predict after 0, 1, … ``max_steps_`` units: the curve over budgets of one model.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, d)
-
-        Returns
-        -------
-        ndarray of shape (n, max_steps_ + 1, n_classes) or (n, max_steps_ + 1)
-            Class probabilities, or values. A row that has stopped keeps its last prediction.
-        """
-        parts = []
-        for _, trace in self._rollouts(self._read(X), self.policy_, record=True):
-            prediction = trace.prediction
-            assert prediction is not None
-            steps = np.minimum(np.arange(self.max_steps_ + 1), prediction.shape[1] - 1)
-            last = (~np.isnan(prediction[:, :, 0])).sum(axis=1, keepdims=True) - 1
-            rows = np.arange(len(prediction))[:, None]
-            parts.append(self._in_user_units(prediction[rows, np.minimum(steps, last)]))
-        result = np.concatenate(parts)
-        return result if self._class_labels() is not None else result[:, :, 0]

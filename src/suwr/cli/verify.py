@@ -16,6 +16,7 @@ from suwr._utils.text import printable
 from suwr.cli.options import CsvFormat
 from suwr.cli.tables import model_columns, read_frame
 from suwr.cli.terminal import Terminal
+from suwr.estimators.issuing import receipt_texts
 from suwr.estimators.verification import Verifier
 from suwr.receipts import MAX_BYTES
 from suwr.scale.partitions import find_partitions, read_batches
@@ -47,11 +48,9 @@ def write_receipts(
         for frame in _row_batches(model, data, form):
             for start in range(0, len(frame), BATCH):
                 rows = frame.iloc[start : start + BATCH]
-                explanation = model.explain(
-                    rows.set_axis(range(n_rows, n_rows + len(rows))), mean_features=mean_features
-                )
-                for narrative in explanation:
-                    file.write(narrative.receipt().to_json().encode() + b"\n")
+                rows = rows.set_axis(range(n_rows, n_rows + len(rows)))
+                for text in receipt_texts(model, rows, mean_features):
+                    file.write(text.encode() + b"\n")
                 n_rows += len(rows)
                 bar(0, status=f"{n_rows:,} rows")
     Terminal().print_written(out, f"{n_rows:,} receipts")

@@ -8,6 +8,7 @@ the kinds of frames.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -31,6 +32,7 @@ __all__ = [
     "gather_rows",
     "is_frame",
     "object_column",
+    "plain_value",
     "raw_columns",
     "read_table",
     "select_columns",
@@ -60,15 +62,11 @@ class Table:
 
     def value(self, row: int, column: int) -> Any:
         """Return one cell as a plain Python value; None if it is missing."""
-        cell = self.columns[column][row]
-        if isinstance(cell, np.generic):
-            cell = cell.item()
-        if isinstance(cell, float):
-            if np.isnan(cell):
-                return None
-            # Display integers without '.0'; floats beyond 2**53 are not exact integers.
-            return int(cell) if cell.is_integer() and abs(cell) < 2**53 else cell
-        return cell
+        return plain_value(self.columns[column][row])
+
+    def values(self, rows: NDArray[np.intp], column: int) -> list[Any]:
+        """Return `value` of several cells of a column."""
+        return [plain_value(cell) for cell in self.columns[column][rows].tolist()]
 
     def take(self, rows: NDArray[np.intp] | slice) -> Table:
         """Return the table of the given rows."""
@@ -95,6 +93,18 @@ class Table:
         if found:
             row, number = min(found)
             raise self.invalid[number][row].error(quote)
+
+
+def plain_value(cell: Any) -> Any:
+    """Return a cell as a plain Python value, in the form in which it is shown; None if missing."""
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    if isinstance(cell, float):
+        if math.isnan(cell):
+            return None
+        # Display integers without '.0'; floats beyond 2**53 are not exact integers.
+        return int(cell) if cell.is_integer() and abs(cell) < 2**53 else cell
+    return cell
 
 
 def read_table(X: Any) -> Table:

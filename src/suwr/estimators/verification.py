@@ -25,6 +25,7 @@ from suwr.data.tables import Table
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.io import load
+from suwr.estimators.issuing import ReceiptIssuer
 from suwr.estimators.results import join_traces
 from suwr.estimators.starts import starts_of, stop_reasons
 from suwr.exceptions import ReceiptError
@@ -165,21 +166,29 @@ class Verifier:
         self._column_number = {name: i for i, name in enumerate(names)}
         self._classes = model._class_labels()
         self._types = _types(self._classes)
+        plain = ReceiptIssuer.applies_to(model.policy_)
+        self._reissuer = ReceiptIssuer(model, model.policy_) if plain else None
 
     def verify(self, receipts: Iterable[Receipt | str | bytes]) -> list[Verification]:
-        """Verify a batch of receipts, which are replayed together."""
-        results: list[Verification | None] = []
+        """Verify a batch of receipts, which are replayed together.
+
+        A text that the model issues again, byte for byte, is verified; all others are read and
+        replayed, to find the first difference or to compare within the tolerance.
+        """
+        receipts = list(receipts)
+        results = self._reissued(receipts)
         # The receipts of each λ and each kind of start, with their positions in the batch.
         groups: dict[tuple[float | None, bool | None], list[tuple[int, Receipt]]]
         groups = defaultdict(list)
         for position, given in enumerate(receipts):
+            if results[position] is not None:
+                continue
             try:
                 receipt = given if isinstance(given, Receipt) else Receipt.from_json(given)
                 self._check_model(receipt)
             except ReceiptError as error:
-                results.append(Verification(False, str(error)))
+                results[position] = Verification(False, str(error))
             else:
-                results.append(None)
                 limits = receipt.narrative.given
                 kind = receipt.condition, None if limits is None else limits.exactly
                 groups[kind].append((position, receipt))
@@ -189,6 +198,18 @@ class Verifier:
             for (position, _), found in zip(members, self._replay(members, policy), strict=True):
                 results[position] = found
         return [result for result in results if result is not None]
+
+    def _reissued(self, receipts: Sequence[Receipt | str | bytes]) -> list[Verification | None]:
+        """Verify texts that the model issues again; None for all others."""
+        results: list[Verification | None] = [None] * len(receipts)
+        places = [i for i, given in enumerate(receipts) if isinstance(given, str | bytes)]
+        if self._reissuer is None or not places:
+            return results
+        texts: list[Any] = [receipts[i] for i in places]
+        for place, ties in zip(places, self._reissuer.reissued(texts), strict=True):
+            if ties is not None:
+                results[place] = Verification(True, "", None, True, ties)
+        return results
 
     def _check_model(self, receipt: Receipt) -> None:
         """Refuse a receipt that is not of this model."""

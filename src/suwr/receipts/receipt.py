@@ -17,7 +17,7 @@ from suwr.explanation import Narrative, Step
 from suwr.receipts.reading import FORMAT, PLAIN_FORMAT, TOLERANCE, parse_receipt, read_fields
 from suwr.receipts.reasons import Reason, principal_reasons
 
-__all__ = ["MAX_BYTES", "Issuer", "Origin", "Receipt", "make_receipt"]
+__all__ = ["MAX_BYTES", "Issuer", "Origin", "Receipt", "make_receipt", "signed"]
 
 # A receipt of 32 steps and 1,000 classes has 1.5 MB.
 MAX_BYTES = 4 * 2**20
@@ -144,8 +144,7 @@ class Receipt:
 
     def to_json(self) -> str:
         """Return the receipt as one line of JSON."""
-        body = _body(self)
-        return f'{body[:-1]},"sha256":"{_digest(body)}"}}'
+        return signed(_body(self))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Receipt:
@@ -237,6 +236,11 @@ def _body(receipt: Receipt) -> str:
         "certificate": receipt.certificate,
     }
     return json.dumps(state, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def signed(body: str) -> str:
+    """Return the JSON of a receipt, given that of all fields but the digest."""
+    return f'{body[:-1]},"sha256":"{_digest(body)}"}}'
 
 
 def _digest(text: str) -> str:

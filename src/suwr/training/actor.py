@@ -50,8 +50,8 @@ PATIENCE = 0.15
 # Rows of each fold per evaluation of the soft targets.
 SOFT_TARGET_ROWS = 4096
 # Rollouts sampled at once, of several batches if these are small: the steps of few rows take little
-# less time than those of many.
-ROLLOUTS_AT_ONCE = 4096
+# less time than those of many. The inputs of all their states take at most 128 MB.
+ROLLOUTS_AT_ONCE, INPUTS_AT_ONCE = 4096, 2**25
 # Share of the visited states on which the policy is trained: those of one rollout are so similar
 # that every other one suffices.
 STATE_SHARE = 0.5
@@ -100,8 +100,10 @@ class ActorPhase(PolicyPhase):
     def batches_at_once(self) -> int:
         """See `PolicyPhase`."""
         settings, folds = self.settings, self.folds
-        rows = 2 * folds.rows_per_batch(settings.batch_size) * settings.rollouts
-        return max(1, min(ROLLOUTS_AT_ONCE // rows, folds.n_batches(settings.batch_size)))
+        row = settings.max_steps * self.network.architecture.n_inputs
+        most = min(ROLLOUTS_AT_ONCE, INPUTS_AT_ONCE // row)
+        batch = 2 * folds.rows_per_batch(settings.batch_size) * settings.rollouts
+        return max(1, min(most // batch, folds.n_batches(settings.batch_size)))
 
     def train_batches(self, index: Tensor, progress: float) -> None:
         """See `PolicyPhase`."""
@@ -139,8 +141,8 @@ class ActorPhase(PolicyPhase):
                 part = order[number::n_batches]
                 with settings.precision(index.device):
                     value = _policy_loss(
-                        network, visited[part], gains[:, part], to_models(rows.weight), condition,
-                        epsilon, settings.entropy_weight * (1.0 - progress),
+                        network, inputs, rows, visited[part], gains[:, part], condition, epsilon,
+                        settings.entropy_weight * (1.0 - progress),
                     )  # fmt: skip
                 self.update_policy(value)
             batch = slice(number * size, (number + 1) * size)
@@ -214,7 +216,6 @@ def _explore(
             # The first state is the same for every row: evaluate it once.
             seen = inputs.reveal(values[:, :1], mask[:, :1])
             decision = decide(network.decide, inputs, seen, mask[:, :1]).expand(m, n)
-            seen = seen.expand(m, n, -1)
         else:
             seen = inputs.reveal(values, mask)
             decision = decide(network.decide, inputs, seen, mask, condition, allowed=allowed)
@@ -226,7 +227,7 @@ def _explore(
             going = torch.nonzero(active[0])[:, 0]
             if len(going) == 0:
                 break
-            row, active, mask, seen = (x[:, going] for x in (row, active, mask, seen))
+            row, active, mask = row[:, going], active[:, going], mask[:, going]
             decision, values, weight = decision[:, going], values[:, going], weight[:, going]
             condition = None if condition is None else condition[:, going]
             allowed = None if allowed is None else allowed[:, going]
@@ -237,12 +238,12 @@ def _explore(
             settings.units_per_step, epsilon, generator, active,
             None if last is None else partial(_guided, interaction[model, last]),
         )  # fmt: skip
-        last = units[..., -1].clamp_min(0)
+        last, before = units[..., -1].clamp_min(0), mask
         mask, cost = reveal_units(inputs, mask, units, weight=weight, known=first, costs=costs)
         stop = decision.stop_probability
         steps.append(
             SampledSteps(
-                row, active, seen, decision.available, stop, units, exploration, mask, cost
+                row, active, before, decision.available, stop, units, exploration, mask, cost
             )
         )
     return steps
@@ -311,27 +312,29 @@ def _gains(steps: list[SampledSteps], losses: Tensor, scale: Tensor) -> Tensor:
 
 def _policy_loss(
     network: SeparateNetwork,
+    inputs: MaskedInputs,
+    rows: Rows,
     steps: SampledSteps,
     gains: Tensor,
-    weight: Tensor,
     condition: Tensor | None,
     epsilon: float,
     bonus: float,
 ) -> Tensor:
     """Policy gradient, regression of the gain, and entropy bonus.
 
-    The mean over the states of a model, summed over models. ``weight`` is the sample weight of each
-    row of the batch, and ``condition`` its position of λ, both ``(n_models, n)``.
+    The mean over the states of a model, summed over models. ``rows`` are grouped by fold, and
+    ``condition`` ``(n_models, n)`` is the position of λ of each.
     """
-    condition = None if condition is None else condition.gather(1, steps.row)
-    _, found = network.decide(steps.seen, condition)
+    model = torch.arange(len(steps.row), device=steps.row.device).unsqueeze(1)
+    seen = inputs.reveal(to_models(rows.values)[model, steps.row], steps.before)
+    _, found = network.decide(seen, None if condition is None else condition[model, steps.row])
     decision = Decision(steps.stop, found.logits, steps.available, found.gain)
     probability = decision.probability
     entropy = -(probability * probability.clamp_min(1e-9).log()).sum(dim=-1)
     log_prob = decision.log_prob(Sample(steps.units, steps.exploration), epsilon)
     advantage = gains - found.gain.detach()
     each = 0.5 * (found.gain - gains).square() - advantage * log_prob - bonus * entropy
-    each = each * weight.gather(1, steps.row) * steps.active
+    each = each * to_models(rows.weight)[model, steps.row] * steps.active
     return (each.sum(dim=1) / steps.active.sum(dim=1).clamp_min(1)).sum()
 
 

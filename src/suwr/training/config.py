@@ -126,13 +126,14 @@ class TrainingConfig:
         Weight of the regression of the gain in the look-ahead objective, at least 0.
     start_temperature, end_temperature : float, default=2.0, 0.2
         Gumbel-softmax temperature of the look-ahead trainer at the start and the end, positive.
-    finetune_fraction : float, default=0.2
+    finetune_fraction : float or None, default=None
         Epochs of predictor fine-tuning relative to ``max_epochs``, at least 0; one epoch always
-        remains.
+        remains. None is 0.2 for ``trainer='lookahead'`` and 0.5 otherwise.
     finetune_rate : float, default=1e-3
         Initial learning rate of fine-tuning, positive.
-    finetune_random : float, default=0.3
-        Weight of random masks in fine-tuning, relative to the final masks; at least 0.
+    finetune_random : float or None, default=None
+        Weight of random masks in fine-tuning, relative to the final masks; at least 0. None is 0.3
+        for ``trainer='lookahead'`` and 1 otherwise.
     finetune_dropout : float, default=0.1
         Dropout rate of the predictors in fine-tuning, in [0, 1).
 
@@ -179,9 +180,9 @@ class TrainingConfig:
     start_temperature: float = 2.0
     end_temperature: float = 0.2
 
-    finetune_fraction: float = 0.2
+    finetune_fraction: float | None = None
     finetune_rate: float = 1e-3
-    finetune_random: float = 0.3
+    finetune_random: float | None = None
     finetune_dropout: float = 0.1
 
     constraints: ClassVar[dict[str, list[Any]]] = {
@@ -214,9 +215,9 @@ class TrainingConfig:
         "gain_weight": [_NON_NEGATIVE],
         "start_temperature": [_POSITIVE],
         "end_temperature": [_POSITIVE],
-        "finetune_fraction": [_NON_NEGATIVE],
+        "finetune_fraction": [None, _NON_NEGATIVE],
         "finetune_rate": [_POSITIVE],
-        "finetune_random": [_NON_NEGATIVE],
+        "finetune_random": [None, _NON_NEGATIVE],
         "finetune_dropout": [_BELOW_ONE],
     }
 
@@ -277,6 +278,8 @@ class Settings(TrainingConfig):
     pretrain_fraction: float = 1.0
     pretrain_masks: int = 4
     joint_rate: float = 0.1
+    finetune_fraction: float = 0.5
+    finetune_random: float = 1.0
 
     @property
     def pretrain_epochs(self) -> int:

@@ -231,4 +231,6 @@ class LookaheadTrainer(PolicyTrainer):
             "joint_rate": 0.3,
             "pretrain_fraction": 0.3,
             "pretrain_masks": 2,
+            "finetune_fraction": 0.2,
+            "finetune_random": 0.3,
         }

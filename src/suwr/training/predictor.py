@@ -15,7 +15,7 @@ from suwr.nn.networks import SeparateNetwork
 from suwr.nn.rollout import Policy, rollout_together
 from suwr.nn.starts import training_starts
 from suwr.training.config import Settings
-from suwr.training.data import Folds, Rows, shuffled
+from suwr.training.data import MIN_BATCHES, Folds, Rows, shuffled
 from suwr.training.loop import Metrics, Phase, State
 from suwr.training.optimizers import (
     cosine_decay,
@@ -187,9 +187,9 @@ class Pretraining(Phase):
 class FineTuning(Phase):
     """Train all predictors on all rows under the masks that the finished policy selects.
 
-    Some random masks are kept, so that predictions before the last step stay accurate. The best
+    Half of the masks stay random, so that predictions before the last step stay accurate. The best
     epoch by validation is kept, or the predictors as they were: on few rows with noisy labels,
-    fine-tuning overfits.
+    fine-tuning overfits. The first epochs, of a large learning rate, are often worse than the last.
 
     Parameters
     ----------
@@ -246,14 +246,14 @@ class FineTuning(Phase):
         n_members = self.network.architecture.n_members
         order = shuffled(indices.repeat_interleave(n_members, dim=0), generator)
         batch = min(settings.batch_size, n)
-        n_batches, total = n // batch, torch.zeros((), device=final.device)
+        n_batches, total = max(MIN_BATCHES, n // batch), torch.zeros((), device=final.device)
         mask_weight = torch.tensor([1.0, settings.finetune_random], device=final.device)
         mask_weight = mask_weight.repeat_interleave(batch)
         self.network.train()
         for number in range(n_batches):
             progress = (self.epoch + number / n_batches) / self.epochs
             set_rate(self.optimizer, settings.finetune_rate * cosine_decay(progress))
-            index = order[:, number * batch : (number + 1) * batch]
+            index = order[:, torch.arange(number * batch, (number + 1) * batch) % n]
             random = self.inputs.random_masks(
                 tuple(index.shape), generator, settings.max_random_units
             )

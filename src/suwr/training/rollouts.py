@@ -18,7 +18,7 @@ class SampledSteps:
 
     row: Tensor  # position in the batch
     active: Tensor  # whether the row had not stopped
-    seen: Tensor  # masked inputs before the step
+    before: Tensor  # state before the step
     available: Tensor  # units before the step
     stop: Tensor  # ζ_stop before the step
     units: Tensor  # revealed in the step

@@ -1,0 +1,150 @@
+"""Syn1 to Syn6 on fresh draws: every method with settings that were fixed before the run.
+
+The seed of a cell is the number of a draw: of its training rows, its test rows and its training.
+The protocol is docs/results/protocol.md.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from suwr._utils.validation import check_choice
+from suwr_experiments.config import Cell, RunConfig
+from suwr_experiments.experiment import Task
+from suwr_experiments.presets import preset
+from suwr_experiments.published import PUBLISHED
+from suwr_experiments.records import Record
+from suwr_experiments.synthetic_experiment import METHODS, NARROW, SHARES, SyntheticExperiment
+from suwr_experiments.tables import Grid, csv_text, label, mean_and_sd, mean_sd, write_text
+
+__all__ = ["DrawsExperiment", "page", "write_tables"]
+
+N_DRAWS = 10
+DEFAULT_SHARE = 0.01
+# Seeds of the first draw; those of the development were below 10,000.
+FIRST_TRAIN, FIRST_TEST = 20_000, 30_000
+_MINI = {"max_epochs": 2}
+_METRICS = {"auroc": 4, "tpr": 1, "fdr": 1, "cfsr": 1, "n_selected": 2}
+
+
+class DrawsExperiment(SyntheticExperiment):
+    """Grid and data of the fresh draws."""
+
+    def cells(self, config: RunConfig) -> list[Cell]:
+        """Every method on every draw; SUWR with its default λ first, then with the others."""
+        check_choice(config.preset, "preset", "DrawsExperiment", ("mini", "full"))
+        mini = config.preset == "mini"
+        names = config.restrict("datasets", NARROW) if config.datasets or not mini else ("Syn4",)
+        draws = config.seeds or (1 if mini else N_DRAWS)
+        shares = sorted(SHARES, key=lambda share: share != DEFAULT_SHARE)
+        found = []
+        for draw in range(draws):
+            for method in config.restrict("methods", METHODS):
+                for data in names:
+                    own = {} if method == "SUWR" else preset(data.lower(), method) or {}
+                    for share in (shares[:1] if mini else shares) if method == "SUWR" else [None]:
+                        cell = Cell(
+                            "draws", data, method, draw, 300 if mini else None, None,
+                            share, own | (_MINI if mini else {}), config.audit and draw == 0,
+                        )  # fmt: skip
+                        found.append(cell)
+        return found
+
+    def seeds(self, cell: Cell) -> tuple[int, int]:
+        """See `SyntheticExperiment`."""
+        return FIRST_TRAIN + cell.seed, FIRST_TEST + cell.seed
+
+    def measure(self, cell: Cell, model: Any, task: Task) -> dict[str, Any]:
+        """See `SyntheticExperiment`; also the AUROC of the true p(y | x)."""
+        limit = float(roc_auc_score(task.y_test, task.facts["probability"]))
+        return super().measure(cell, model, task) | {"limit": limit}
+
+
+def _rows(records: list[Record]) -> list[dict[str, Any]]:
+    """Mean and standard deviation over the draws, for each data set, method and λ."""
+    groups: dict[tuple[str, int, float], list[Record]] = {}
+    for record in records:
+        cell = record["cell"]
+        # The default λ first.
+        share = cell["sparsity_share"] or 0.0
+        order = 0.0 if share == DEFAULT_SHARE else share
+        groups.setdefault((cell["data"], METHODS.index(cell["method"]), order), []).append(record)
+    rows = []
+    for (data, number, _), own in sorted(groups.items()):
+        row: dict[str, Any] = {
+            "data": data,
+            "method": METHODS[number],
+            "share": own[0]["cell"]["sparsity_share"],
+            "draws": len(own),
+        }
+        for name in _METRICS:
+            values = [r["metrics"]["test"][name] for r in own if name in r["metrics"]["test"]]
+            row[name] = values
+        row["limit"] = [r["metrics"]["limit"] for r in own]
+        rows.append(row)
+    return rows
+
+
+def verdict(values: list[float], published: float) -> str:
+    """Whether the mean AUROC is at least the published one, up to one standard error.
+
+    Examples
+    --------
+    >>> verdict([0.81, 0.82], 0.8), verdict([0.81, 0.812], 0.82)
+    ('reached', 'not reached')
+    """
+    mean, sd = mean_and_sd(values)
+    error = sd / np.sqrt(len(values)) if len(values) > 1 else 0.0
+    return "reached" if mean + error >= published else "not reached"
+
+
+def _grid(rows: list[dict[str, Any]]) -> Grid:
+    """Methods in rows, metrics in columns, published values in brackets."""
+    body = []
+    for row in rows:
+        known = PUBLISHED.get(row["method"], {}).get(row["data"], {})
+        cells = []
+        for name, digits in _METRICS.items():
+            published = f" ({known[name]:g})" if name in known else ""
+            cells.append(mean_sd(row[name], digits) + published if row[name] else "–")
+        low, high = min(row["auroc"]), max(row["auroc"])
+        found = verdict(row["auroc"], known["auroc"]) if "auroc" in known else "–"
+        title = label(row["method"])
+        title += "" if row["share"] is None else f", λ = {row['share']:g} H"
+        body.append([title, *cells, f"{low:.4f} to {high:.4f}", str(row["draws"]), found])
+    header = ["method", "AUROC", "TPR", "FDR", "CFSR", "features", "AUROC, range", "draws"]
+    return Grid([*header, "published AUROC"], body)
+
+
+def page(records: list[Record], link: str) -> str:
+    """Write the page as Markdown; ``link`` is the folder of the records, relative to the page."""
+    rows = _rows(records)
+    lines = [
+        "# Syn1 to Syn6 on fresh draws", "",
+        "Mean ± standard deviation over draws of training rows, test rows and training seeds;",
+        "published values in brackets. Settings, draws and what counts as reached were written",
+        "down [before the run](protocol.md#fresh-draws). *H* is the loss of the best constant",
+        f"prediction; λ = {DEFAULT_SHARE:g} *H* is the default of SUWR.",
+    ]  # fmt: skip
+    for data in dict.fromkeys(row["data"] for row in rows):
+        own = [row for row in rows if row["data"] == data]
+        limit = mean_sd([value for row in own[:1] for value in row["limit"]], 4)
+        lines += ["", f"## {data}", "", f"AUROC of the true p(y | x): {limit}.", ""]
+        lines.append(_grid(own).markdown())
+    return "\n".join([*lines, "", f"[All numbers]({link}/table.csv)"])
+
+
+def write_tables(records: list[Record], folder: Path) -> list[Path]:
+    """Write ``table.csv``: one row per data set, method and λ."""
+    rows = []
+    for row in _rows(records):
+        found = {name: row[name] for name in ("data", "method", "share", "draws")}
+        for name in (*_METRICS, "limit"):
+            mean, sd = mean_and_sd(row[name]) if row[name] else (None, None)
+            found |= {name: mean, f"{name}_sd": sd}
+        rows.append(found)
+    return write_text(folder, {"table.csv": csv_text(rows)})
