@@ -21,8 +21,7 @@ from suwr.usage import usage_frame
 
 __all__ = ["ENDINGS", "Explanation", "Narrative", "Step"]
 
-# One probability per class, or a single value.
-Prediction = tuple[float, ...]
+Prediction = tuple[float, ...]  # one probability per class, or a single value
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,9 @@ class Narrative:
     description : suwr.data.descriptions.TableDescription
         How columns, units and values are worded. Not part of comparisons.
     given : Given or None
-        Known values, unavailable units and the budget; None without any of them.
+        Known values, unavailable units, costs and the budget; None without any of them.
+    visit_cost : float
+        Cost of each step besides its units. Not part of comparisons.
 
     Examples
     --------
@@ -127,6 +128,7 @@ class Narrative:
     origin: Any = field(default=None, compare=False, repr=False)
     description: TableDescription = field(default=NO_DESCRIPTION, compare=False, repr=False)
     given: Given | None = None
+    visit_cost: float = field(default=0.0, compare=False)
 
     @property
     def prediction(self) -> Prediction:
@@ -174,8 +176,7 @@ class Narrative:
         context : bool, default=True
             Whether to say where revealed numbers lie among the training values.
         """
-        start = self._format(self.start)
-        given = self.given or Given()
+        start, given = self._format(self.start), self.given or Given()
         before = f"Before anything {'else ' if given.known else ''}is revealed: {start}."
         lines = [" ".join([f"Row {printable(self.row)}.", *given.sentences(), before])]
         words = partial(self.description.revealed_text, context=context)
@@ -183,6 +184,7 @@ class Narrative:
         final = self._format(self.prediction) if self.classes is None else format_label(self.label)
         lines.append(self.ending)
         known = f" and {len(given.known)} known in advance" if given.known else ""
+        known += f" in {counted(len(self.steps), 'visit')}" if self.visit_cost else ""
         lines.append(f"Predicted {final} from {self.n_used} of {self.n_units} features{known}.")
         if self.certificate and self.ended != "open":
             lines.append(printable(self.certificate))
@@ -220,6 +222,7 @@ class Narrative:
         """Return plain values that JSON can represent."""
         state = asdict(replace(self, origin=None, description=NO_DESCRIPTION))
         del state["origin"], state["description"], state["given"]
+        state = {k: v for k, v in state.items() if k != "visit_cost" or v}
         return state if self.given is None else state | {"given": self.given.to_dict()}
 
     @classmethod
@@ -244,6 +247,7 @@ class Narrative:
             str(state["ended"]), None if classes is None else tuple(classes), int(state["n_units"]),
             str(state.get("certificate", "")),
             given=Given.from_dict(state["given"]) if "given" in state else None,
+            visit_cost=float(state.get("visit_cost", 0.0)),
         )  # fmt: skip
 
 
@@ -326,9 +330,8 @@ class Explanation(Sequence[Narrative]):
     def from_json(cls, text: str) -> Explanation:
         """Create an explanation from the output of `to_json`."""
         state = json.loads(text)
-        description = NO_DESCRIPTION
-        if "description" in state:
-            description = TableDescription.from_dict(state["description"])
+        found = state.get("description")
+        description = NO_DESCRIPTION if found is None else TableDescription.from_dict(found)
         return cls(
             [replace(Narrative.from_dict(n), description=description) for n in state["narratives"]]
         )

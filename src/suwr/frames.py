@@ -33,6 +33,8 @@ def explanation_frame(explanation: Explanation) -> Any:
     if any(n.given is not None for n in explanation):
         given = {n.row: n.given.to_dict() for n in explanation if n.given is not None}
         frame.attrs["suwr"]["given"] = given
+    if first is not None and first.visit_cost:
+        frame.attrs["suwr"]["visit_cost"] = first.visit_cost
     return frame
 
 
@@ -70,6 +72,7 @@ def read_explanation_frame(frame: Any) -> list[Narrative]:
                 facts.get("certificate", ""),
                 description=description,
                 given=None if given is None else Given.from_dict(given),
+                visit_cost=float(facts.get("visit_cost", 0.0)),
             )
         )
     return narratives

@@ -1,4 +1,4 @@
-"""What the prediction of a row was given: known values, units that cannot be had, and a budget."""
+"""What the prediction of a row was given: known values, unavailable units, costs and a budget."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from suwr._utils.text import format_number, printable
 from suwr.data.descriptions import NO_DESCRIPTION
 
 __all__ = ["Given"]
+
+# Costs that a sentence lists.
+MAX_COSTS = 12
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class Given:
         Largest cost of the acquired units.
     exactly : bool
         Whether the policy was not allowed to stop while it could afford a further unit.
+    costs : dict or None
+        Costs of this row by unit; None if they are those of the model.
 
     Examples
     --------
@@ -43,9 +48,11 @@ class Given:
     unavailable: tuple[str, ...] = ()
     max_cost: float | None = None
     exactly: bool = False
+    costs: dict[str, float] | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.known or self.unavailable or self.max_cost is not None)
+        limits = (self.max_cost, self.costs)
+        return bool(self.known or self.unavailable or limits != (None, None))
 
     def sentences(self) -> list[str]:
         """Return what was given, one sentence each."""
@@ -58,19 +65,28 @@ class Given:
         if self.max_cost is not None:
             what = "Cost to spend" if self.exactly else "Maximum cost"
             lines.append(f"{what}: {format_number(self.max_cost, 6)}.")
+        if self.costs is not None:
+            items = list(self.costs.items())
+            shown = [f"{printable(unit)} {format_number(c, 6)}" for unit, c in items[:MAX_COSTS]]
+            shown += [f"… ({len(items)} in all)"] if len(items) > MAX_COSTS else []
+            lines.append(f"Costs of this row: {', '.join(shown)}.")
         return lines
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can represent."""
-        return {**asdict(self), "unavailable": list(self.unavailable)}
+        state = {**asdict(self), "unavailable": list(self.unavailable)}
+        if self.costs is None:
+            del state["costs"]
+        return state
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Given:
         """Create it from the output of `to_dict`."""
-        most = state["max_cost"]
+        most, costs = state["max_cost"], state.get("costs")
         return cls(
             dict(state["known"]),
             tuple(str(unit) for unit in state["unavailable"]),
             None if most is None else float(most),
             bool(state["exactly"]),
+            None if costs is None else {str(unit): float(cost) for unit, cost in costs.items()},
         )

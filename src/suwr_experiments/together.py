@@ -151,4 +151,4 @@ def _common_loss(
 
 def _stacked(rows: Sequence[Rows]) -> Rows:
     """Concatenate the rows of all models."""
-    return Rows(*(torch.cat(part) for part in zip(*(vars(r).values() for r in rows), strict=True)))
+    return Rows(*(torch.cat(part) for part in zip(*(r.tensors() for r in rows), strict=True)))

@@ -1,8 +1,9 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 from suwr import Patches
-from suwr.data.costs import resolve_setups
+from suwr.data.costs import Visits, read_row_costs, resolve_setups
 from suwr.data.units import resolve_units
 
 NAMES = ("age", "s1", "s2", "s3")
@@ -47,3 +48,84 @@ def test_no_set_up_costs():
     assert resolve_setups({}, NAMES, "C") is None
     with pytest.raises(ValueError, match="must be None with Patches"):
         resolve_units(Patches((2, 2)), None, NAMES, setup_costs={"a": (1, ["s1"])})
+
+
+def test_visits_are_charged_once_per_step():
+    visits = Visits(3.0, 2)
+    orders = np.array([[[0, 1], [2, -1]], [[1, -1], [-1, -1]], [[-1, -1], [-1, -1]]])
+    np.testing.assert_array_equal(visits.cost_of(orders), [6, 3, 0])
+    units = resolve_units(None, {"s1": 2}, NAMES, visits=visits)
+    np.testing.assert_array_equal(units.cost_of(orders), [10, 5, 0])
+    np.testing.assert_array_equal(units.cost_of(orders[:, :0]), [0, 0, 0])
+    # Four units in two visits; without a cost, there are no visits.
+    assert units.total_cost() == 5 + 2 * 3
+    assert resolve_units(None, None, NAMES, visits=Visits(0.0, 2)).visits is None
+
+
+def test_costs_of_rows():
+    units = resolve_units(None, None, NAMES, setup_costs={"draw": (5, ["s1", "s2"])})
+    costs = read_row_costs(np.arange(8.0).reshape(2, 4), NAMES, 2, "select")
+    orders = np.array([[1, 3, -1], [2, 1, 0]])
+    np.testing.assert_array_equal(units.cost_of(orders, costs), [1 + 3 + 5, 6 + 5 + 4 + 5])
+    frame = pd.DataFrame(costs, columns=NAMES)[[*NAMES[::-1]]]
+    np.testing.assert_array_equal(read_row_costs(frame, NAMES, 2, "select"), costs)
+    np.testing.assert_array_equal(read_row_costs([1, 2, 3, 4], NAMES, 2, "f"), [[1, 2, 3, 4]] * 2)
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [
+        (np.ones((3, 4)), r"'costs' parameter of fit must be .*shape \(2, 4\).*\(3, 4\)"),
+        (np.ones((2, 3)), r"shape \(2, 3\)"),
+        ([[1, 1, 1, 1], [1, -2, 1, 1]], "-2.0 for 's1' in row 1"),
+        ([[1, 1, 1, np.nan], [1, 1, 1, 1]], "nan for 's3' in row 0"),
+        ([["a", 1, 1, 1]] * 2, "one cost per row and unit"),
+        (pd.DataFrame(np.ones((2, 4)), columns=["age", "s1", "s2", "s4"]), "'s3' in only one"),
+    ],
+)
+def test_invalid_costs_of_rows(costs, message):
+    with pytest.raises(ValueError, match=message):
+        read_row_costs(costs, NAMES, 2, "fit")
+
+
+def test_functions_of_the_mask():
+    groups = {"g": ["s1", "s2"]}
+
+    def function(mask):
+        """Costs 4, 2, 1, … with each acquired column."""
+        return np.repeat(4.0 / 2 ** mask.sum(axis=1, keepdims=True), 3, axis=1)
+
+    units = resolve_units(groups, function, NAMES, visits=Visits(0.0, 1))
+    assert units.names == ("age", "g", "s3")
+    np.testing.assert_array_equal(units.costs, [4, 4, 4])
+    orders = np.array([[1, 0, 2], [0, 1, -1], [-1, -1, -1]])
+    np.testing.assert_array_equal(units.cost_of(orders), [4 + 1 + 0.5, 4 + 2, 0])
+    # A known column is not acquired.
+    known = np.array([[False, True, False, False]] * 3)
+    np.testing.assert_array_equal(units.cost_of(orders, known=known), [4 + 2 + 1, 4 + 2, 0])
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda mask: np.ones((len(mask), 3)), r"shape \(1, 4\).* Got 'shape \(1, 3\)'"),
+        (lambda mask: -np.ones((len(mask), 4)), "at least 0. Got -1.0"),
+        (lambda mask: np.full((len(mask), 4), np.nan), "Got nan"),
+        (lambda mask: "free", "Got 'str'"),
+        (lambda mask: np.full((len(mask), 4), float(mask.sum())), "function of each mask"),
+    ],
+)
+def test_invalid_functions(function, message):
+    with pytest.raises(ValueError, match=message):
+        resolve_units(None, function, NAMES, visits=Visits(0.0, 1))
+
+
+def test_functions_are_alone():
+    def function(mask):
+        return np.ones((len(mask), 4))
+
+    with pytest.raises(ValueError, match=r"'setup_costs' .* must be None if 'costs' is a function"):
+        resolve_units(None, function, NAMES, "C", {"a": (1, ["s1"])}, Visits(0.0, 1))
+    # Baselines do not take them.
+    with pytest.raises(ValueError, match="must hold numbers"):
+        resolve_units(None, function, NAMES)

@@ -407,7 +407,7 @@ def test_importances_are_finite_and_not_negative(value, image_model):
 
 def test_no_units_are_built_before_their_size_is_checked(monkeypatch):
     data = resized(subject("regressor")[0].read_bytes(), 20_000, groups=[[0, 1]])
-    monkeypatch.setattr(module, "resolve_units", lambda *a: pytest.fail("Units were built."))
+    monkeypatch.setattr(module, "restore_units", lambda *a: pytest.fail("Units were built."))
     with pytest.raises(ModelFileError, match="too many columns"):
         from_bytes(data)
 

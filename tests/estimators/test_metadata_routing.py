@@ -104,3 +104,13 @@ def test_grid_search_routes_weights_to_fit_and_score(data):
     again = SUWRClassifier(**parameters(hidden_size=best["model"].hidden_size))
     again.fit(scaled, y > 0, sample_weight=weight)
     np.testing.assert_array_equal(again.predict_proba(scaled), best["model"].predict_proba(scaled))
+
+
+@pytest.mark.filterwarnings("ignore::suwr.exceptions.UninformativeModelWarning")
+def test_grid_search_divides_the_costs_of_rows(data):
+    X, y = data
+    costs = np.arange(1.0, 81.0)[:, None] * np.ones((1, 4))
+    model = SUWRRegressor(**parameters(sparsity_weight=0.001, max_epochs=1))
+    search = GridSearchCV(model.set_fit_request(costs=True), {"hidden_size": [8]}, cv=2)
+    found = search.fit(X, y, costs=costs).best_estimator_
+    np.testing.assert_allclose(found.units_.costs, costs.mean(axis=0))

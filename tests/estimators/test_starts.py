@@ -137,6 +137,20 @@ def test_known_columns_and_availability_do_not_leak(binary, seed):
     assert not report.leaks
 
 
+def test_costs_leak_only_if_they_depend_on_hidden_values(binary):
+    model, X = binary
+    problem = FiniteProblem(X, np.arange(len(X)))
+    prices = np.random.RandomState(0).choice([0.5, 1.0, 2.0], (1, 4)).repeat(len(X), axis=0)
+    masks = model.select(X, costs=prices, max_cost=2.0)
+    assert not leakage(problem, PolicyTable.deterministic(problem, masks)).leaks
+    # A second unit is affordable only if a hidden value is 1.
+    hidden = model.select(X, exactly=2).sum(axis=0).argmin()
+    prices = np.repeat(2.0 - X[:, [hidden]], 4, axis=1)
+    masks = model.select(X, costs=prices, exactly=2)
+    assert not masks[:, hidden].any()
+    assert leakage(problem, PolicyTable.deterministic(problem, masks)).leaks
+
+
 def test_availability_that_depends_on_hidden_values_leaks(binary):
     """What the documentation forbids is indeed a leak."""
     model, rows = binary

@@ -9,11 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_policies import NETWORKS, UNITS, make_policy
 
+from suwr.data.costs import Visits
 from suwr.data.units import resolve_units
+from suwr.estimators.costs import charge_rows
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.starts import Starts
 
 N = 12
+
+
+def discount(rng, n_units):
+    """Costs that fall with each acquired column."""
+    prices, factors = rng.choice([0.5, 1.0, 2.0], n_units), 1 + rng.randint(0, 2, (6, n_units))
+    return lambda mask: prices / (1 + mask @ factors)
 
 
 def make_case(seed, groups="columns", width=1, network="separate", spend_all=False):
@@ -27,7 +35,10 @@ def make_case(seed, groups="columns", width=1, network="separate", spend_all=Fal
     if groups != "patches" and seed % 2:
         chosen = rng.permutation(units.names).tolist()
         setups = {"a": (1.0, chosen[:2]), "b": (0.5, chosen[2:3])}
-    units = resolve_units(UNITS[groups], costs, names, setup_costs=setups)
+    visits = Visits(float(rng.choice([0.0, 0.5, 1.5])), width)
+    if setups is None and seed % 3 == 0:
+        costs = discount(rng, len(units))
+    units = resolve_units(UNITS[groups], costs, names, setup_costs=setups, visits=visits)
     policy.inputs = MaskedInputs.build(units, np.arange(6), "cpu")
     policy.units = units
     starts = Starts(
@@ -36,21 +47,34 @@ def make_case(seed, groups="columns", width=1, network="separate", spend_all=Fal
         torch.from_numpy(rng.choice([0.0, 1.0, 2.5, 4.0, np.inf], N)),
         spend_all,
     )
+    if units.function is None and seed % 5 < 3:
+        prices = rng.choice([0.0, 0.5, 1.0, 3.0], (N, len(units)))
+        starts = replace(starts, costs=torch.from_numpy(prices))
     return policy, torch.from_numpy(rng.randn(N, 6).astype(np.float32)), starts
 
 
 @torch.inference_mode()
-def reference(policy, row, known, available, budget, spend_all):
+def reference(policy, row, known, available, budget, spend_all, prices):
     """Algorithm 1 for one row in plain Python, without `Starts`."""
     columns = [set(np.flatnonzero(c).tolist()) for c in policy.inputs.membership.numpy()]
-    setups = policy.units.setups
-    shown, order, left, paid = set(known), [], budget, set()
+    setups, function = policy.units.setups, policy.units.function
+    shown, order, spent, paid = set(known), [], 0.0, set()
+    visit_cost = policy.units.visit_cost
+    prices = policy.units.costs.tolist() if prices is None else prices.tolist()
 
     def cost(unit):
         """What a unit costs now: a set-up is paid once, and known values pay for none."""
+        if function is not None:
+            acquired = [[c in shown and c not in known for c in range(6)]]
+            return float(np.float32(function.function(np.array(acquired))[0, unit]))
         setup = -1 if setups is None else int(setups.of_unit[unit])
         extra = 0.0 if setup < 0 or setup in paid else float(setups.costs[setup])
-        return float(policy.units.costs[unit]) + extra
+        return prices[unit] + extra
+
+    def affordable(unit, first):
+        """Budgets have a relative tolerance; the first unit of a step pays for the visit."""
+        total = spent + cost(unit) + (visit_cost if first else 0.0)
+        return total <= budget * (1 + 1e-6)
 
     for _ in range(policy.max_steps):
         mask = torch.tensor([[c in shown for c in range(6)]])
@@ -58,19 +82,19 @@ def reference(policy, row, known, available, budget, spend_all):
         scores = decision.raw_logits[0].tolist()
         ranked = sorted(range(len(columns)), key=lambda u: -scores[u])
         useful = [u for u in ranked if available[u] and not columns[u] <= shown]
-        if not any(cost(u) <= left for u in useful):
+        if not any(affordable(u, True) for u in useful):
             break
         if not spend_all and float(decision.stop_probability[0]) >= 0.5:
             break
         taken = []
         for u in useful:
-            if len(taken) < policy.units_per_step and cost(u) <= left:
-                left -= cost(u)
+            if len(taken) < policy.units_per_step and affordable(u, not taken):
+                spent += cost(u) + (0.0 if taken else visit_cost)
                 taken.append(u)
+                shown = shown | columns[u]
                 if setups is not None:
                     paid.add(int(setups.of_unit[u]))
         order.append(taken)
-        shown = shown.union(*(columns[u] for u in taken))
     return order, shown
 
 
@@ -93,11 +117,13 @@ def test_rollouts_equal_a_reference_in_plain_python(seed, groups, width, spend_a
             starts.available[i].tolist(),
             float(starts.budget[i]),
             spend_all,
+            None if starts.costs is None else starts.costs[i],
         )
         found = [[u for u in step if u >= 0] for step in trace.order[i].tolist()]
         assert [step for step in found if step] == order
         assert set(np.flatnonzero(trace.mask[i]).tolist()) == shown
-        assert trace.cost[i] == pytest.approx(policy.units.cost_of(trace.order)[i])
+        paid = charge_rows(policy.units, [trace.order], starts)[i]
+        assert trace.cost[i] == pytest.approx(paid, rel=1e-6)
         assert trace.cost[i] <= float(starts.budget[i]) * (1 + 1e-6)
 
 
@@ -148,7 +174,8 @@ def test_starts_without_limits_change_nothing():
 
 def test_sums_of_rounded_costs_fit_the_budget():
     policy, values, _ = make_case(6)
-    policy.inputs = replace(policy.inputs, costs=torch.full((6,), 0.1))
+    plain = {"function": None, "visit_cost": 0.0}
+    policy.inputs = replace(policy.inputs, costs=torch.full((6,), 0.1), **plain)
     for k in range(7):
         starts = Starts(budget=torch.full((N,), 0.1 * k, dtype=torch.float64), spend_all=True)
         trace = policy.rollout(values, starts=starts)

@@ -16,17 +16,16 @@ from suwr.training.actor import (
     _gains,
     _guided,
     _policy_loss,
-    _Step,
-    _VisitedStates,
 )
 from suwr.training.config import Settings
 from suwr.training.data import Folds, Rows
+from suwr.training.rollouts import SampledSteps, VisitedStates
 from suwr.training.sparsity import SparsityWeights
 
 
 def one_step(row, stop, cost, active=None):
     n = len(row)
-    return _Step(
+    return SampledSteps(
         row=torch.tensor([row]),
         active=torch.tensor([active or [True] * n]),
         before=torch.zeros(1, n, 1, dtype=torch.bool),
@@ -70,7 +69,7 @@ def test_policy_loss_by_hand():
             assert seen[0].tolist() == [[0, 0, 0, 0], [3, 0, 1, 0], [0, 2, 0, 1], [0, 0, 0, 0]]
             return None, PolicyOutputs(gain, logits)
 
-    steps = _Step(
+    steps = SampledSteps(
         row=torch.tensor([[0, 1, 0, 1]]),
         active=torch.tensor([[True, True, True, False]]),
         before=torch.tensor([[[False, False], [True, False], [False, True], [False, False]]]),
@@ -184,7 +183,7 @@ def test_rows_are_evaluated_by_the_predictors_of_the_other_fold(n_members):
     targets = loss.targets(torch.tensor([[0, 1, 0, 1], [1, 1, 0, 0]]).flatten()).reshape(2, 4, 2)
     flat = values.flatten(0, 1)
     steps = explore(policy, flat.unsqueeze(0), 0.0)
-    states = _VisitedStates.of(steps, 4)
+    states = VisitedStates.of(steps, 4)
     losses = _cross_fitted_losses(
         policy.network, policy.inputs, loss, values, targets, states, len(steps)
     )

@@ -61,7 +61,7 @@ def test_rollout_and_validation_agree_with_single_models(informed, settings):
     )
     together = ValidationObjective(network, inputs(), loss, rows, settings, weights)()
     for number, part in enumerate(network.split()):
-        own = Rows(*(t.reshape(M, 20, *t.shape[1:])[number] for t in vars(rows).values()))
+        own = Rows(*(t.reshape(M, 20, *t.shape[1:])[number] for t in rows.tensors()))
         policy = Policy(part, inputs(), loss, 4)
         at = None if condition is None else condition[number]
         trace = policy.rollout(own.values, condition=at)

@@ -136,7 +136,7 @@ class GreedyPhase(Phase):
             visited = self._update_policy(rows, progress)
             update_average(self.average, self.network.policy, settings.average_decay)
             random = inputs.random_masks(tuple(index.shape), folds.generator)
-            twice = Rows(*(torch.cat([part, part], dim=1) for part in vars(rows).values()))
+            twice = Rows(*(torch.cat([part, part], dim=1) for part in rows.tensors()))
             mask = torch.cat([random, visited], dim=1)
             loss = weighted_loss(self.network, inputs, self.data.loss, twice, mask)
             ensemble_step(self.predictor_optimizer, self.network.predictor, loss)
@@ -174,7 +174,7 @@ class GreedyPhase(Phase):
         n_drawn = min(STEPS_PER_ROW, self.settings.max_steps)
         drawn = [_draw_step(steps, self.folds.generator) for _ in range(n_drawn)]
         joined = Step(*(torch.cat(parts, dim=1) for parts in zip(*drawn, strict=True)))
-        repeated = Rows(*(torch.cat([part] * n_drawn, dim=1) for part in vars(rows).values()))
+        repeated = Rows(*(torch.cat([part] * n_drawn, dim=1) for part in rows.tensors()))
         loss = self.step_loss(repeated, joined, progress)
         optimizer_step(self.policy_optimizer, loss)
         network.predictor.requires_grad_(True).train()

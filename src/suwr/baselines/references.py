@@ -154,8 +154,10 @@ class BaseOracle(BaseSelector):
 
     relevant: Callable[[Any], ArrayLike] | Sequence[int | str] | None = None
 
-    def _training_data(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> OracleData:
-        data = super()._training_data(X, y, sample_weight)
+    def _training_data(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, costs: Any = None
+    ) -> OracleData:
+        data = super()._training_data(X, y, sample_weight, costs)
         return OracleData(**vars(data), relevant=self._relevant_masks(X))
 
     def _phases(

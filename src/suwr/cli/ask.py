@@ -121,7 +121,9 @@ class Interview:
 
     def _ask_unit(self) -> None:
         """Ask for every column of the next unit; 'undo' goes back one question."""
-        columns = self.session.next_columns
+        columns, units = self.session.next_columns, self.session.next_units
+        if self.model.units_.visit_cost and len(units) > 1:
+            self.terminal.print(f"One visit: {' and '.join(map(printable, units))}.")
         values: list[Any] = []
         while len(values) < len(columns):
             name = columns[len(values)]

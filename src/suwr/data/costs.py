@@ -1,11 +1,13 @@
-"""Costs of units, and set-up costs: what the first of several units costs in addition.
+"""Costs of units: per unit, per row, of a set-up, of a visit, or by a function of the mask.
 
-A blood draw is paid for once; every test of the same sample costs only its own analysis.
+A blood draw is paid for once; every test of the same sample costs only its own analysis. A visit is
+paid for once per step, whatever the number of units that the step acquires.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -14,8 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suwr._utils.validation import Interval, parameter_error
+from suwr.data.tables import column_names, is_frame, select_columns
 
-__all__ = ["Setups", "resolve_costs", "resolve_setups"]
+__all__ = [
+    "CostFunction", "Setups", "Visits", "read_row_costs", "resolve_costs", "resolve_setups",
+]  # fmt: skip
+
+# Random masks on which a cost function is checked.
+N_CHECKED = 16
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,156 @@ class Setups:
         needed = np.where(units >= 0, self.of_unit[np.maximum(units, 0)], -1)
         paid = [(needed == number).any(axis=1) for number in range(len(self.costs))]
         return np.stack(paid, axis=1) @ self.costs
+
+
+@dataclass(frozen=True)
+class Visits:
+    """Steps as visits, which cost something besides their units.
+
+    Attributes
+    ----------
+    cost : float
+        Cost of each step that acquires at least one unit.
+    size : int
+        Largest number of units of a step.
+
+    Examples
+    --------
+    >>> from suwr.data.costs import Visits
+    >>> visits = Visits(3.0, 2)
+    >>> visits.cost_of(np.array([[[0, 2], [1, -1]], [[1, 2], [-1, -1]]])).tolist()
+    [6.0, 3.0]
+    """
+
+    cost: float
+    size: int
+
+    def cost_of(self, order: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return the cost of the visits of each row, of units ``(n, n_steps, …)``."""
+        steps = (order >= 0).reshape(*order.shape[:2], math.prod(order.shape[2:])).any(axis=2)
+        return self.cost * steps.sum(axis=1)
+
+
+@dataclass(frozen=True)
+class CostFunction:
+    """Costs of all units as a function of the columns that were acquired before.
+
+    Attributes
+    ----------
+    function : callable
+        From a mask, bool of shape (m, n_columns), to costs, of shape (m, n_units).
+    n_units, n_columns : int
+    owner : str
+        Class with the parameter ``costs``, for error messages.
+
+    Examples
+    --------
+    >>> from suwr.data.costs import CostFunction
+    >>> half_price = CostFunction(lambda mask: 2.0 - mask.any(axis=1, keepdims=True) * [1, 1], 2, 2)
+    >>> half_price(np.array([[False, False], [True, False]])).tolist()
+    [[2.0, 2.0], [1.0, 1.0]]
+    """
+
+    function: Callable[[NDArray[np.bool_]], Any]
+    n_units: int
+    n_columns: int
+    owner: str = "SUWRClassifier"
+
+    def __call__(self, acquired: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return the costs of all units, ``(m, n_units)``."""
+        mask = acquired.copy()
+        mask.flags.writeable = False
+        found = self.function(mask)
+        expected = f"a function that returns an array of shape ({len(mask)}, {self.n_units})"
+        try:
+            costs = np.array(found, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise parameter_error("costs", self.owner, expected, type(found).__name__) from None
+        if costs.shape != (len(mask), self.n_units):
+            raise parameter_error("costs", self.owner, expected, f"shape {costs.shape}")
+        wrong = ~(np.isfinite(costs) & (costs >= 0))
+        if wrong.any():
+            expected = "a function that returns finite numbers of at least 0"
+            raise parameter_error("costs", self.owner, expected, float(costs[wrong][0]))
+        return costs
+
+    def check(self) -> None:
+        """Raise a ``ValueError`` unless the costs of a mask depend on this mask only."""
+        rng = np.random.RandomState(0)
+        masks = rng.rand(N_CHECKED, self.n_columns) < rng.rand(N_CHECKED, 1)
+        alone = np.concatenate([self(masks[i : i + 1]) for i in range(N_CHECKED)])
+        if not (np.array_equal(self(masks), alone) and np.array_equal(self(masks), alone)):
+            raise ValueError(
+                f"The 'costs' parameter of {self.owner} must be a function of each mask. Got other "
+                "costs for masks that are passed together, or passed again."
+            )
+
+    def cost_of(
+        self,
+        units: NDArray[np.intp],
+        membership: NDArray[np.bool_],
+        known: NDArray[np.bool_] | None = None,
+    ) -> NDArray[np.float64]:
+        """Return the cost of units ``(n, k)`` that are acquired in this order; -1 is no unit.
+
+        Columns ``known`` ``(n, n_columns)`` at the start are not acquired.
+        """
+        mask, total = np.zeros((len(units), self.n_columns), dtype=bool), np.zeros(len(units))
+        for unit in units.T:
+            taken, number = unit >= 0, np.maximum(unit, 0)
+            paid = np.take_along_axis(self(mask), number[:, None], axis=1)[:, 0]
+            total += np.where(taken, paid, 0.0)
+            mask |= membership[number] & taken[:, None]
+            mask = mask if known is None else mask & ~known
+        return total
+
+
+def read_row_costs(
+    costs: Any, names: Sequence[str], n_rows: int, owner: str
+) -> NDArray[np.float64]:
+    """Read the costs of the units of each row, ``(n_rows, n_units)``.
+
+    Parameters
+    ----------
+    costs : array-like of shape (n_rows, n_units) or (n_units,), or data frame
+        The columns of a frame are matched with the units by name.
+    names : sequence of str
+        Names of all units.
+    n_rows : int
+    owner : str
+        Method with this parameter, for error messages.
+
+    Examples
+    --------
+    >>> from suwr.data.costs import read_row_costs
+    >>> read_row_costs([[1, 2], [3, 4]], ("a", "b"), 2, "select").tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    expected = f"an array of shape ({n_rows}, {len(names)}), one cost per row and unit"
+    if is_frame(costs):
+        found = column_names(costs) or []
+        if set(found) != set(names):
+            differing = sorted(set(map(str, found)) ^ set(names))[0]
+            raise ValueError(
+                f"The 'costs' parameter of {owner} must be a frame with one column per unit of the "
+                f"model. Got {differing!r} in only one of them."
+            )
+        costs = select_columns(costs, list(names))
+    try:
+        array = np.asarray(costs, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise parameter_error("costs", owner, expected, type(costs).__name__) from None
+    if array.shape not in ((n_rows, len(names)), (len(names),)):
+        raise parameter_error("costs", owner, expected, f"shape {array.shape}")
+    array = np.broadcast_to(array, (n_rows, len(names))).copy()
+    bad = np.argwhere(~(np.isfinite(array) & (array >= 0)))
+    if len(bad):
+        row, unit = bad[0]
+        raise ValueError(
+            f"The 'costs' parameter of {owner} must hold finite numbers of at least 0. "
+            f"Got {array[row, unit]} for {names[unit]!r} in row {row} instead."
+        )
+    return array
 
 
 def resolve_setups(setup_costs: Any, names: Sequence[str], owner: str) -> Setups | None:

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suwr._utils.validation import parameter_error
-from suwr.data.costs import Setups, resolve_costs, resolve_setups
+from suwr.data.costs import CostFunction, Setups, Visits, resolve_costs, resolve_setups
+from suwr.data.groups import named_groups
 
 __all__ = ["Patches", "Units", "membership_bytes", "resolve_units"]
 
@@ -199,11 +200,18 @@ class Units:
     membership : ndarray of bool, shape (n_units, n_columns)
         The columns that each unit reveals; read-only if every column is a unit.
     costs : ndarray of float, shape (n_units,)
-        Contribution of each unit to the cost ‖h‖.
+        Contribution of each unit to the cost ‖h‖. Before any unit is acquired, if it changes; the
+        mean over the training rows, if every row has its own.
     single : bool
         Whether unit *i* is column *i*.
     setups : Setups or None
         Costs that the first of several units has in addition.
+    function : CostFunction or None
+        Costs given what was acquired before, instead of ``costs``.
+    visits : Visits or None
+        Costs of steps, besides those of their units.
+    per_row : bool
+        Whether the costs of training were those of each row.
     """
 
     names: tuple[str, ...]
@@ -211,9 +219,17 @@ class Units:
     costs: FloatArray
     single: bool = False
     setups: Setups | None = None
+    function: CostFunction | None = None
+    visits: Visits | None = None
+    per_row: bool = False
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def visit_cost(self) -> float:
+        """Cost of each step, besides those of its units."""
+        return 0.0 if self.visits is None else self.visits.cost
 
     def columns_of(self, unit: int) -> NDArray[np.intp]:
         """Return the column indices of one unit."""
@@ -221,14 +237,40 @@ class Units:
 
     def total_cost(self, selected: BoolArray | None = None) -> float:
         """Return the cost of all units, or of the selected ones, ``(n_units,)``."""
-        chosen = np.arange(len(self)) if selected is None else np.flatnonzero(selected)
-        return float(self.cost_of(chosen[None])[0])
+        return float(self.cost_of(self.all_steps(selected))[0])
 
-    def cost_of(self, order: NDArray[np.intp]) -> FloatArray:
-        """Return the cost of the units that each row acquired, ``(n, …)``; -1 is no unit."""
+    def all_steps(self, selected: BoolArray | None = None) -> NDArray[np.intp]:
+        """Return all units, or the selected ones, as steps ``(1, n_steps, units_per_step)``."""
+        chosen = np.arange(len(self)) if selected is None else np.flatnonzero(selected)
+        size = 1 if self.visits is None else self.visits.size
+        return np.pad(chosen, (0, -len(chosen) % size), constant_values=-1).reshape(1, -1, size)
+
+    def cost_of(
+        self,
+        order: NDArray[np.intp],
+        costs: FloatArray | None = None,
+        known: BoolArray | None = None,
+    ) -> FloatArray:
+        """Return the cost of the units that each row acquired.
+
+        Parameters
+        ----------
+        order : ndarray of int, shape (n, n_steps) or (n, n_steps, units_per_step)
+            -1 is no unit.
+        costs : ndarray of shape (n, n_units), optional
+            Costs of each row.
+        known : ndarray of bool, shape (n, n_columns), optional
+            Columns that were known at the start.
+        """
         units = order.reshape(len(order), math.prod(order.shape[1:]))
-        paid = np.where(units >= 0, self.costs[np.maximum(units, 0)], 0.0).sum(axis=1)
-        return paid if self.setups is None else paid + self.setups.cost_of(units)
+        if self.function is not None:
+            paid = self.function.cost_of(units, self.membership, known)
+        else:
+            table = np.broadcast_to(self.costs if costs is None else costs, (len(order), len(self)))
+            each = np.take_along_axis(table, np.maximum(units, 0), axis=1)
+            paid = np.where(units >= 0, each, 0.0).sum(axis=1)
+        paid = paid if self.setups is None else paid + self.setups.cost_of(units)
+        return paid if self.visits is None else paid + self.visits.cost_of(order)
 
 
 def _identity(n: int) -> BoolArray:
@@ -259,6 +301,7 @@ def resolve_units(
     columns: Sequence[str],
     owner: str = "SUWRClassifier",
     setup_costs: Any = None,
+    visits: Visits | None = None,
 ) -> Units:
     """Resolve the ``groups``, ``costs`` and ``setup_costs`` parameters of an estimator.
 
@@ -276,6 +319,8 @@ def resolve_units(
         Class or function with these parameters, for error messages.
     setup_costs : mapping or None
         See `suwr.data.costs.resolve_setups`.
+    visits : Visits, optional
+        Given if the estimator supports visits and functions as ``costs``.
 
     Returns
     -------
@@ -292,8 +337,17 @@ def resolve_units(
     single = groups is None or np.array_equal(membership, _identity(len(columns)))
     if setup_costs is not None and isinstance(groups, Patches):
         raise parameter_error("setup_costs", owner, "None with Patches", setup_costs)
-    setups = resolve_setups(setup_costs, names, owner)
-    return Units(names, membership, resolve_costs(costs, names, owner), single, setups)
+    setups, function = resolve_setups(setup_costs, names, owner), None
+    if callable(costs) and visits is not None:
+        if setups is not None:
+            expected = "None if 'costs' is a function"
+            raise parameter_error("setup_costs", owner, expected, setup_costs)
+        function = CostFunction(costs, len(names), len(columns), owner)
+        function.check()
+        costs = function(np.zeros((1, len(columns)), dtype=bool))[0]
+    paid = visits if visits is not None and visits.cost > 0 else None
+    prices = resolve_costs(costs, names, owner)
+    return Units(names, membership, prices, single, setups, function, paid)
 
 
 def _members(groups: Any, columns: list[str], owner: str) -> tuple[tuple[str, ...], BoolArray]:
@@ -306,7 +360,7 @@ def _members(groups: Any, columns: list[str], owner: str) -> tuple[tuple[str, ..
                 f"need {groups.n_columns} columns. Got X with {len(columns)} instead."
             )
         return groups.names, groups.membership()
-    named = _named_groups(groups, columns, owner)
+    named = named_groups(groups, columns, owner)
     owner_of: dict[int, str] = {}
     for name, members in named.items():
         for column in members:
@@ -336,41 +390,3 @@ def _members(groups: Any, columns: list[str], owner: str) -> tuple[tuple[str, ..
     for unit, members in enumerate(rows):
         membership[unit, members] = True
     return tuple(names), membership
-
-
-def _named_groups(groups: Any, columns: list[str], owner: str) -> dict[str, list[int]]:
-    """Convert a mapping or a list of lists to ``{name: [column index, ...]}``."""
-    expected = (
-        f"The 'groups' parameter of {owner} must be None, Patches, a mapping of names to columns, "
-        "or a list of lists of columns."
-    )
-    if isinstance(groups, Mapping):
-        items = list(groups.items())
-    elif isinstance(groups, Sequence) and not isinstance(groups, str):
-        if any(isinstance(g, str) or not isinstance(g, Sequence | np.ndarray) for g in groups):
-            raise ValueError(f"{expected} Got {groups!r} instead.")
-        items = [(" + ".join(str(c) for c in group), group) for group in groups]
-    else:
-        raise ValueError(f"{expected} Got {groups!r} instead.")
-    position = {name: i for i, name in enumerate(columns)}
-    named: dict[str, list[int]] = {}
-    for name, members in items:
-        if isinstance(members, str) or not isinstance(members, Sequence | np.ndarray):
-            raise ValueError(f"{expected} Got {members!r} for the group {name!r} instead.")
-        if len(members) == 0:
-            raise ValueError(f"{expected} Got the empty group {name!r} instead.")
-        numbers = []
-        for member in members:
-            if isinstance(member, Integral) and -len(columns) <= int(member) < len(columns):
-                numbers.append(int(member) % len(columns))
-            elif isinstance(member, str) and member in position:
-                numbers.append(position[member])
-            else:
-                raise ValueError(
-                    f"The 'groups' parameter of {owner} must name columns of X. "
-                    f"Got {member!r} in the group {name!r} instead."
-                )
-        if len(set(numbers)) != len(numbers):
-            raise ValueError(f"{expected} Got a column twice in the group {name!r} instead.")
-        named[str(name)] = numbers
-    return named

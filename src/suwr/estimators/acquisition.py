@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from suwr.data.tables import Table
+from suwr.estimators.costs import charge_rows
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.session_input import (
     StoredSession,
@@ -101,10 +102,17 @@ class Acquisition:
 
     @property
     def cost(self) -> float:
-        """Cost of the acquired units."""
-        number = self._model.units_.names.index
-        units = [number(unit) for step in self._steps for unit in step.units]
-        return float(self._model.units_.cost_of(np.array(units, dtype=np.intp)[None])[0])
+        """Cost of the acquired units, of set-ups and of visits."""
+        number, steps = self._model.units_.names.index, self._steps
+        order = np.full((1, len(steps), self._policy.units_per_step), -1, dtype=np.intp)
+        for position, step in enumerate(steps):
+            order[0, position, : len(step.units)] = [number(unit) for unit in step.units]
+        return float(charge_rows(self._model.units_, [order], self._starts)[0])
+
+    @property
+    def next_cost(self) -> float:
+        """Cost of acquiring the requested units; 0 if the policy has stopped."""
+        return 0.0 if self.done else self._requested_cost
 
     @property
     def prediction(self) -> NDArray[np.float64] | float:
@@ -253,6 +261,7 @@ class Acquisition:
             self._ending() if self.done else "open",
             model._class_labels(), len(model.units_), model._certificate_sentence() if free else "",
             Origin(self._issuer, tuple(self._margins)), self.description, given,
+            model.units_.visit_cost,
         )  # fmt: skip
 
     def to_json(self) -> str:

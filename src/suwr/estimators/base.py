@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from numbers import Integral
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -17,7 +17,8 @@ from suwr._utils.progress import report_choices, training_progress
 from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.data.encoding import TableEncoder
 from suwr.data.units import Patches, Units
-from suwr.estimators.checkpoint import FileCheckpoint, fingerprint
+from suwr.estimators.checkpoint import FileCheckpoint, check_seed, fingerprint
+from suwr.estimators.costs import check_resumable_costs
 from suwr.estimators.external import check_predictor, fixed_predictor_trainer
 from suwr.estimators.held_out import record_held_out
 from suwr.estimators.sequential import PolicyKind
@@ -70,6 +71,7 @@ class BaseSUWR(WritableModel):
         "predictor": None,
         "known_at_start": None,
         "setup_costs": None,
+        "visit_cost": [Interval(Real, 0)],
         "missing": [Options("value", "unrecorded")],
         "columns": [None, Mapping],
     }
@@ -86,9 +88,10 @@ class BaseSUWR(WritableModel):
         sparsity_weight: float | Literal["auto"] | tuple[float, float] = "auto",
         max_steps: int | None = None,
         groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
-        costs: Mapping[str, float] | ArrayLike | None = None,
+        costs: Mapping[str, float] | ArrayLike | Callable[..., Any] | None = None,
         setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None,
         units_per_step: int = 1,
+        visit_cost: float = 0.0,
         known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None,
         missing: Literal["value", "unrecorded"] = "value",
         hidden_size: int = 128,
@@ -113,6 +116,7 @@ class BaseSUWR(WritableModel):
         self.costs = costs
         self.setup_costs = setup_costs
         self.units_per_step = units_per_step
+        self.visit_cost = visit_cost
         self.known_at_start = known_at_start
         self.missing = missing
         self.hidden_size = hidden_size
@@ -131,7 +135,9 @@ class BaseSUWR(WritableModel):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
+    def fit(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, costs: Any = None
+    ) -> Any:
         """Train the policy and the predictor.
 
         If ``torch.distributed`` is initialized (for instance by ``torchrun``), its processes train
@@ -147,6 +153,9 @@ class BaseSUWR(WritableModel):
             Class labels, or numbers for regression.
         sample_weight : array-like of shape (n,), optional
             Non-negative weights of the rows.
+        costs : array-like of shape (n, n_units) or data frame, optional
+            Costs of the units of each row, as in `select`; requires ``costs=None`` in the
+            constructor. Rows whose costs are not given are charged the means later.
 
         Returns
         -------
@@ -154,7 +163,7 @@ class BaseSUWR(WritableModel):
             If `fit` raises an exception or is interrupted, the estimator remains as it was.
         """
         with self._fit_aside() as model:
-            checkpoint = model._train(X, y, sample_weight)
+            checkpoint = model._train(X, y, sample_weight, costs)
             if checkpoint is not None:
                 checkpoint.remove()
         return self
@@ -164,9 +173,11 @@ class BaseSUWR(WritableModel):
         with self._fit_aside() as model:
             return model._train(X, y, sample_weight)
 
-    def _train(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> FileCheckpoint | None:
+    def _train(
+        self, X: Any, y: Any, sample_weight: Any, costs: Any = None
+    ) -> FileCheckpoint | None:
         """Set the fitted attributes of an unfitted estimator; return its checkpoint."""
-        data = self._prepare(X, y, sample_weight)
+        data = self._prepare(X, y, sample_weight, costs)
         process_group = self._process_group(data)
         is_main = process_group is None or process_group.is_main
         checkpoint = self._checkpoint(data, is_main)
@@ -239,13 +250,14 @@ class BaseSUWR(WritableModel):
             return int(self.max_epochs)
         return MANY_ROWS_EPOCHS if trainer.screens and n_rows >= MANY_ROWS else DEFAULT_EPOCHS
 
-    def _prepare(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> TrainingData:
+    def _prepare(self, X: Any, y: Any, sample_weight: Any, costs: Any = None) -> TrainingData:
         """Validate the parameters and read the arguments of `fit`."""
         self._check_parameters()
         if self.checkpoint is not None:
             check_writable(self.checkpoint)
-            self._check_seed("The 'checkpoint' parameter", "a resumed fit draws the same numbers")
-        data = self._training_data(X, y, sample_weight)
+            check_seed(self, "The 'checkpoint' parameter", "a resumed fit draws the same numbers")
+            check_resumable_costs(self)
+        data = self._training_data(X, y, sample_weight, costs)
         self.weight_range_ = None
         self._install(self.encoder_, self.units_, torch.device(self.device_), None)
         return data
@@ -266,18 +278,11 @@ class BaseSUWR(WritableModel):
             return self.training
         return TrainingConfig.from_mapping(self.training or {}, type(self).__name__)
 
-    def _check_seed(self, who: str, why: str) -> None:
-        if not isinstance(self.random_state, Integral):
-            raise ValueError(
-                f"{who} requires 'random_state' to be an int, so that {why}. "
-                f"Got {self.random_state!r} instead."
-            )
-
     def _process_group(self, data: TrainingData) -> ProcessGroup | None:
         """Return the processes that train together, after checking that their inputs agree."""
         group = ProcessGroup.current(self.device_)
         if group is not None:
-            self._check_seed("Distributed training", "all processes draw the same numbers")
+            check_seed(self, "Distributed training", "all processes draw the same numbers")
             group.check_equal(
                 bytes.fromhex(self._identity(data, "checkpoint", "columns", "device", "verbose")),
                 "Every process must call fit with the same data and parameters.",
@@ -351,7 +356,7 @@ class BaseSUWR(WritableModel):
     def _identity(self, data: TrainingData, *ignored: str) -> str:
         """Return a digest of the rows and of all parameters except the ``ignored`` ones."""
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k not in ignored}
-        return fingerprint(parameters, [*vars(data.rows).values(), *vars(data.validation).values()])
+        return fingerprint(parameters, [*data.rows.tensors(), *data.validation.tensors()])
 
     def _install(
         self,

@@ -227,6 +227,8 @@ def policy_digest(model: Any) -> str:
     # Digests of certificates from before these existed stay valid.
     if units.setups is not None:
         facts["setups"] = [units.setups.costs.tolist(), units.setups.of_unit.tolist()]
+    if units.visits is not None:
+        facts["visit_cost"] = units.visits.cost
     if policy.inputs.known is not None:
         facts["known"] = policy.inputs.known.tolist()
     if model.encoder_.unrecorded:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,26 @@ __all__ = ["FileCheckpoint", "fingerprint"]
 
 def fingerprint(parameters: dict[str, Any], tensors: Iterable[Tensor]) -> str:
     """Return a digest of the parameters and the data of a fit."""
-    sha = hashlib.sha256(json.dumps(parameters, sort_keys=True, default=repr).encode())
+    sha = hashlib.sha256(json.dumps(parameters, sort_keys=True, default=_representation).encode())
     for tensor in tensors:
         sha.update(str(tuple(tensor.shape)).encode())
         # Hash the buffer without copying it: the rows may be mapped from a file.
         sha.update(tensor.detach().cpu().contiguous().numpy().ravel().data)
     return sha.hexdigest()
+
+
+def _representation(parameter: Any) -> str:
+    # That of a function has an address, which differs between processes.
+    return str(getattr(parameter, "__qualname__", "")) or repr(parameter)
+
+
+def check_seed(model: Any, who: str, why: str) -> None:
+    """Raise a ``ValueError`` unless the ``random_state`` of an estimator is an integer."""
+    if not isinstance(model.random_state, Integral):
+        raise ValueError(
+            f"{who} requires 'random_state' to be an int, so that {why}. "
+            f"Got {model.random_state!r} instead."
+        )
 
 
 class FileCheckpoint:

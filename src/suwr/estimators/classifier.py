@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
@@ -45,13 +45,17 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
     groups : None, Patches, mapping or list of lists, default=None
         Columns that are revealed together: ``{"panel": ["a", "b"]}``, or image `Patches`. Every
         column that is in no group is a unit of its own.
-    costs : None, mapping or array-like, default=None
-        Cost of each unit in the penalty λ · cost; 1 unless given.
+    costs : None, mapping, array-like or callable, default=None
+        Cost of each unit in the penalty λ · cost; 1 unless given. Or a function of the columns that
+        a row has acquired, from a bool array of shape (m, d) to costs of shape (m, n_units); such a
+        model cannot be saved. `fit` takes costs of each row instead.
     setup_costs : None or mapping, default=None
         Costs that the first of several units has in addition, such as a blood draw:
         ``{"draw": (5.0, ["glucose", "insulin"])}``. Not with `Patches`.
     units_per_step : int, default=1
         Number of units that one step reveals.
+    visit_cost : float, default=0.0
+        Cost of each step, in addition to those of its units.
     known_at_start : None, list of str, mapping of str to float or bool array, default=None
         Columns that every row knows at the start, at no cost; the probability that each is known,
         independently of the others; or masks (n_masks, d), one of which is drawn for each row. The
@@ -183,9 +187,10 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         sparsity_weight: float | Literal["auto"] | tuple[float, float] = "auto",
         max_steps: int | None = None,
         groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
-        costs: Mapping[str, float] | ArrayLike | None = None,
+        costs: Mapping[str, float] | ArrayLike | Callable[..., Any] | None = None,
         setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None,
         units_per_step: int = 1,
+        visit_cost: float = 0.0,
         known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None,
         missing: Literal["value", "unrecorded"] = "value",
         hidden_size: int = 128,
@@ -207,7 +212,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
     ) -> None:
         super().__init__(
             sparsity_weight=sparsity_weight, max_steps=max_steps, groups=groups, costs=costs,
-            setup_costs=setup_costs, units_per_step=units_per_step,
+            setup_costs=setup_costs, units_per_step=units_per_step, visit_cost=visit_cost,
             known_at_start=known_at_start, missing=missing, hidden_size=hidden_size,
             n_layers=n_layers, n_predictors=n_predictors, max_epochs=max_epochs,
             batch_size=batch_size, validation_fraction=validation_fraction, trainer=trainer,
@@ -232,6 +237,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         sample_weight: ArrayLike | None = None,
         *,
         classes: ArrayLike | None = None,
+        costs: Any = None,
     ) -> Any:
         """Train the policy and the predictor.
 
@@ -252,6 +258,9 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         classes : array-like of shape (n_classes,), optional
             Labels of the columns of soft targets. By default the column names of a data frame, or
             0, 1, …
+        costs : array-like of shape (n, n_units) or data frame, optional
+            Costs of the units of each row, as in `select`; requires ``costs=None`` in the
+            constructor. Rows whose costs are not given are charged the means later.
 
         Returns
         -------
@@ -260,7 +269,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         """
         if classes is not None:
             y = ClassProbabilities.read(y, classes, type(self).__name__)
-        return super().fit(X, y, sample_weight)
+        return super().fit(X, y, sample_weight, costs=costs)
 
     def predict_proba(
         self,
@@ -272,6 +281,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         available: Any = None,
         max_cost: Any = None,
         exactly: Any = None,
+        costs: Any = None,
     ) -> NDArray[np.float64]:
         """Predict class probabilities from the selected features; see also ``class_weight``.
 
@@ -280,24 +290,18 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         X : array-like or data frame of shape (n, d)
         sparsity_weight, mean_features : float, optional
             As in `select`.
-        known, available, max_cost, exactly
+        known, available, max_cost, exactly, costs
             As in `select`.
 
         Returns
         -------
         ndarray of shape (n, n_classes)
         """
-        return normalize_probabilities(
-            self._predict_final(
-                X,
-                sparsity_weight,
-                mean_features,
-                known=known,
-                available=available,
-                max_cost=max_cost,
-                exactly=exactly,
-            )
-        )
+        probability = self._predict_final(
+            X, sparsity_weight, mean_features, known=known, available=available,
+            max_cost=max_cost, exactly=exactly, costs=costs,
+        )  # fmt: skip
+        return normalize_probabilities(probability)
 
     def predict_log_proba(
         self,
@@ -309,6 +313,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         available: Any = None,
         max_cost: Any = None,
         exactly: Any = None,
+        costs: Any = None,
     ) -> NDArray[np.float64]:
         """Return the logarithms of the class probabilities; see `predict_proba`.
 
@@ -317,7 +322,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         X : array-like or data frame of shape (n, d)
         sparsity_weight, mean_features : float, optional
             As in `select`.
-        known, available, max_cost, exactly
+        known, available, max_cost, exactly, costs
             As in `select`.
 
         Returns
@@ -325,14 +330,9 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         ndarray of shape (n, n_classes)
         """
         probability = self.predict_proba(
-            X,
-            sparsity_weight=sparsity_weight,
-            mean_features=mean_features,
-            known=known,
-            available=available,
-            max_cost=max_cost,
-            exactly=exactly,
-        )
+            X, sparsity_weight=sparsity_weight, mean_features=mean_features, known=known,
+            available=available, max_cost=max_cost, exactly=exactly, costs=costs,
+        )  # fmt: skip
         # Single precision may round a probability to zero.
         return np.log(np.maximum(probability, np.finfo(np.float64).tiny))
 
@@ -346,6 +346,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         available: Any = None,
         max_cost: Any = None,
         exactly: Any = None,
+        costs: Any = None,
     ) -> NDArray[Any]:
         """Predict the most probable class of each row from the selected features.
 
@@ -354,7 +355,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         X : array-like or data frame of shape (n, d)
         sparsity_weight, mean_features : float, optional
             As in `select`.
-        known, available, max_cost, exactly
+        known, available, max_cost, exactly, costs
             As in `select`.
 
         Returns
@@ -362,14 +363,9 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         ndarray of shape (n,)
         """
         probability = self._predict_final(
-            X,
-            sparsity_weight,
-            mean_features,
-            known=known,
-            available=available,
-            max_cost=max_cost,
-            exactly=exactly,
-        )
+            X, sparsity_weight, mean_features, known=known, available=available,
+            max_cost=max_cost, exactly=exactly, costs=costs,
+        )  # fmt: skip
         return self.classes_[probability.argmax(axis=1)]
 
     def score(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,12 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from suwr._utils.text import plain_repr
 from suwr._utils.validation import Interval, check_real
+from suwr.estimators.costs import charge_rows
 from suwr.estimators.evaluation import Evaluation, Outcome, evaluate_outcome
 from suwr.estimators.regression_target import RegressionTarget
+from suwr.estimators.starts import read_starts
 from suwr.nn.rollout import Policy, Trace
-from suwr.nn.starts import training_starts
+from suwr.nn.starts import Starts, training_starts
 from suwr.training.data import Rows
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ def evaluate_rows(
     sample_weight: ArrayLike | None,
     confidence: float,
     policy: Policy,
+    costs: Any = None,
 ) -> Evaluation:
     """Evaluate a model on a table; see `SequentialModel.evaluate`."""
     check_real(confidence, "confidence", "evaluate", Interval(Real, 0, 1, closed="neither"))
@@ -45,13 +49,16 @@ def evaluate_rows(
         check_consistent_length(X, weight)
         if not (weight >= 0).all() or not np.isfinite(weight).all() or not weight.any():
             raise ValueError("'sample_weight' must not be negative, and not zero for all rows.")
-    predictions, costs = [], []
-    for values, trace in model._rollouts(table, policy):
+    starts = read_starts(model, "evaluate", table.n_rows, costs=costs)
+    predictions, orders = [], []
+    for values, trace in model._rollouts(table, policy, starts=starts):
         mask = torch.as_tensor(trace.mask, device=values.device)
         predictions.append(policy.predict(values, mask).cpu().numpy())
-        costs.append(model.units_.cost_of(trace.order))
-    own = _outcome(model, np.concatenate(predictions), np.concatenate(costs))
-    return _evaluate(model, target, own, _all_features(model, table, policy), weight, confidence)
+        orders.append(trace.order)
+    paid = charge_rows(model.units_, orders, starts)
+    own = _outcome(model, np.concatenate(predictions), paid)
+    everything = _all_features(model, table, policy, starts)
+    return _evaluate(model, target, own, everything, weight, confidence)
 
 
 def record_held_out(model: SequentialModel, rows: Rows) -> None:
@@ -60,17 +67,17 @@ def record_held_out(model: SequentialModel, rows: Rows) -> None:
     effects = np.zeros(len(model.units_))
     with torch.no_grad():
         for _, part in rows.blocks():
-            starts = training_starts(policy.inputs, part.values)
+            starts = training_starts(policy.inputs, part.values, part.costs)
             trace = policy.rollout(part.values, record=True, starts=starts)
             effects += _unit_effects(model, trace)
             mask = torch.as_tensor(trace.mask, device=policy.device)
             values.append(policy.predict(part.values, mask).cpu().numpy())
             masked.append(policy.predict(part.values, torch.ones_like(mask)).cpu().numpy())
-            costs.append(model.units_.cost_of(trace.order))
+            costs.append(charge_rows(model.units_, [trace.order], starts))
     truth = rows.targets.cpu().numpy()
     target = truth.argmax(axis=1) if _is_classifier(model) else model._in_user_units(truth)[:, 0]
-    total = np.full(len(rows), model.units_.total_cost())
     own = _outcome(model, np.concatenate(values), np.concatenate(costs))
+    total = _total_costs(model, len(rows), Starts(costs=rows.costs))
     everything = _outcome(model, np.concatenate(masked), total)
     weight = rows.weight.cpu().numpy().astype(np.float64)
     model.report_ = _evaluate(model, target, own, everything, weight, 0.95)
@@ -110,7 +117,16 @@ def _outcome(
     return Outcome(shown / shown.sum(axis=1, keepdims=True), cost)
 
 
-def _all_features(model: SequentialModel, table: Table, policy: Policy) -> Outcome | None:
+def _total_costs(model: SequentialModel, n: int, starts: Starts | None) -> NDArray[np.float64]:
+    """Return the cost of all units for each row that starts from nothing."""
+    steps = model.units_.all_steps()
+    starts = None if starts is None else replace(starts, known=None)
+    return charge_rows(model.units_, [np.broadcast_to(steps, (n, *steps.shape[1:]))], starts)
+
+
+def _all_features(
+    model: SequentialModel, table: Table, policy: Policy, starts: Starts | None
+) -> Outcome | None:
     """Return the predictions from all cells; None if one of them is not valid."""
     if table.invalid:
         return None
@@ -119,8 +135,7 @@ def _all_features(model: SequentialModel, table: Table, policy: Policy) -> Outco
         values = model._encode(rows)
         mask = torch.ones((len(values), model.n_features_in_), dtype=torch.bool)
         parts.append(policy.predict(values, mask.to(values.device)).cpu().numpy())
-    total = np.full(table.n_rows, model.units_.total_cost())
-    return _outcome(model, np.concatenate(parts), total)
+    return _outcome(model, np.concatenate(parts), _total_costs(model, table.n_rows, starts))
 
 
 def _evaluate(

@@ -22,11 +22,12 @@ from suwr._utils.files import write_atomic
 from suwr._utils.validation import parameter_error
 from suwr.data.columns import resolve_columns
 from suwr.data.encoding import MAX_CATEGORIES, TableEncoder
-from suwr.data.units import Patches, membership_bytes, resolve_units
+from suwr.data.units import Patches, membership_bytes
 from suwr.estimators.base import DEFAULT_MAX_STEPS, BaseSUWR
 from suwr.estimators.certifiable import restore_guarantees, store_guarantees
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.container import Tensors, pack, read_file, unpack
+from suwr.estimators.costs import restore_units, store_costs
 from suwr.estimators.external import check_reference, predictor_state, restore_predictor
 from suwr.estimators.held_out import held_out_state, restore_held_out
 from suwr.estimators.identity import remember_file
@@ -52,6 +53,8 @@ _MAX_MEMBERSHIP = 2**26
 _MAX_WORK = 2 * 10**10
 # Building a network takes a fraction of a millisecond per tensor.
 _MAX_TENSORS = 4096
+# Parameters that a file lacks if they have this value, so that earlier versions can read it.
+_OPTIONAL = {"columns": None, "visit_cost": 0.0}
 _HISTORY_KEYS = {"epoch", "phase", "training_loss", "validation_objective", "mean_cost"}
 _CLASS_DTYPES: dict[str, Any] = {
     "b": bool, "i": np.int64, "u": np.uint64, "f": np.float64, "U": str,
@@ -118,7 +121,7 @@ def to_bytes(model: BaseSUWR) -> bytes:
         "params": {
             k: encode_parameter(v)
             for k, v in model.get_params(deep=False).items()
-            if k not in ("checkpoint", "predictor") and (k != "columns" or v is not None)
+            if k not in ("checkpoint", "predictor") and (k not in _OPTIONAL or v != _OPTIONAL[k])
         },
         "names": model.feature_names_in_.tolist() if named else None,
         "n_features": int(model.n_features_in_),
@@ -140,7 +143,7 @@ def to_bytes(model: BaseSUWR) -> bytes:
         state["classes"] = _encode_classes(model.classes_)
     else:
         state["target"] = [model.target_center_, model.target_scale_]
-    state |= store_guarantees(model)
+    state |= store_costs(model) | store_guarantees(model)
     return pack(json.dumps(state, sort_keys=True, ensure_ascii=False), tensors)
 
 
@@ -215,8 +218,7 @@ def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> BaseSUW
     network = _make_network(a, tensors, own)
     if (problem := _too_large(model, a)) is not None:
         raise ModelFileError(problem)
-    setups, kind = model.setup_costs, state["kind"]
-    units = resolve_units(model.groups, model.costs, encoder.names, kind, setups)
+    units = restore_units(model, encoder.names, state.get("mean_costs"))
     if len(units) != a.n_units:
         raise ModelFileError("Its parts are inconsistent.")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -14,8 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 from suwr._utils.optional import require
 from suwr._utils.text import printable
 from suwr.data.tables import Table
+from suwr.estimators.costs import charge_rows
 from suwr.estimators.risks import read_target
 from suwr.nn.rollout import Policy
+from suwr.nn.starts import Starts
 
 if TYPE_CHECKING:
     from suwr.estimators.base import BaseSUWR
@@ -182,13 +184,14 @@ def _decide(
     model: BaseSUWR, policy: Policy, table: Table
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:
     """Return masks, predictions in the user's units and costs of all rows."""
-    masks, predictions, costs = [], [], []
+    masks, predictions, orders = [], [], []
     for values, trace in model._rollouts(table, policy):
         mask = torch.as_tensor(trace.mask, device=values.device)
         predictions.append(model._in_user_units(policy.predict(values, mask).cpu().numpy()))
         masks.append(trace.mask)
-        costs.append(model.units_.cost_of(trace.order))
-    return np.concatenate(masks), np.concatenate(predictions), np.concatenate(costs)
+        orders.append(trace.order)
+    costs = charge_rows(model.units_, orders, Starts.usual(policy.inputs, table.n_rows))
+    return np.concatenate(masks), np.concatenate(predictions), costs
 
 
 def _without(policy: Policy, column: int) -> Policy:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
@@ -86,9 +86,10 @@ default='squared_error'
         sparsity_weight: float | Literal["auto"] | tuple[float, float] = "auto",
         max_steps: int | None = None,
         groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
-        costs: Mapping[str, float] | ArrayLike | None = None,
+        costs: Mapping[str, float] | ArrayLike | Callable[..., Any] | None = None,
         setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None,
         units_per_step: int = 1,
+        visit_cost: float = 0.0,
         known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None,
         missing: Literal["value", "unrecorded"] = "value",
         hidden_size: int = 128,
@@ -113,7 +114,7 @@ default='squared_error'
     ) -> None:
         super().__init__(
             sparsity_weight=sparsity_weight, max_steps=max_steps, groups=groups, costs=costs,
-            setup_costs=setup_costs, units_per_step=units_per_step,
+            setup_costs=setup_costs, units_per_step=units_per_step, visit_cost=visit_cost,
             known_at_start=known_at_start, missing=missing, hidden_size=hidden_size,
             n_layers=n_layers, n_predictors=n_predictors, max_epochs=max_epochs,
             batch_size=batch_size, validation_fraction=validation_fraction, trainer=trainer,
@@ -140,6 +141,7 @@ default='squared_error'
         available: Any = None,
         max_cost: Any = None,
         exactly: Any = None,
+        costs: Any = None,
     ) -> NDArray[np.float64]:
         """Predict the target of each row from the selected features.
 
@@ -148,7 +150,7 @@ default='squared_error'
         X : array-like or data frame of shape (n, d)
         sparsity_weight, mean_features : float, optional
             As in `select`.
-        known, available, max_cost, exactly
+        known, available, max_cost, exactly, costs
             As in `select`.
 
         Returns
@@ -156,14 +158,9 @@ default='squared_error'
         ndarray of shape (n,)
         """
         return self._predict_final(
-            X,
-            sparsity_weight,
-            mean_features,
-            known=known,
-            available=available,
-            max_cost=max_cost,
-            exactly=exactly,
-        )[:, 0]
+            X, sparsity_weight, mean_features, known=known, available=available,
+            max_cost=max_cost, exactly=exactly, costs=costs,
+        )[:, 0]  # fmt: skip
 
     def score(
         self,

@@ -195,6 +195,7 @@ def narrate(
                 Origin(issuer, tuple(trace.margin[row, : n_steps[row] + 1].tolist()), sampled),
                 description,
                 describe_start(model, table, starts, row),
+                units.visit_cost,
             )
         )
     return narratives
@@ -238,7 +239,7 @@ class ModelSource:
     sampled : bool
         Whether decisions were drawn from the policy.
     free : bool, default=True
-        Whether the rows started from nothing, without unavailable units or a budget.
+        Whether the rows started from nothing, without unavailable units, costs or a budget.
     """
 
     def __init__(
@@ -279,7 +280,7 @@ class ModelSource:
         if not self._free:
             raise UnsupportedModelError(
                 "A page can run the model only for rows that start from nothing, without "
-                "unavailable features or a budget."
+                "unavailable features, costs of their own or a budget."
             )
         return export_model(self._model, self._policy)
 

@@ -2,94 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
-from suwr.data.tables import Table
 from suwr.data.unusual import warn_unusual
 from suwr.estimators.acquisition import Acquisition
+from suwr.estimators.costs import charge_rows
 from suwr.estimators.evaluation import Evaluation
+from suwr.estimators.rollouts import PolicyKind, RolloutModel
 from suwr.estimators.session_input import make_given
 from suwr.estimators.starts import read_starts, start_distance, warn_distance
-from suwr.estimators.table_model import TableModel, make_generator, read_masks, row_labels
+from suwr.estimators.table_model import make_generator, row_labels
 from suwr.explanation import Explanation
-from suwr.nn.probability import mask_probability
-from suwr.nn.rollout import Policy, Trace
-from suwr.nn.starts import Starts
 
 __all__ = ["PolicyKind", "SequentialModel"]
 
-PolicyKind = Literal["greedy", "sampled"]
 
+class SequentialModel(RolloutModel):
+    """An estimator that selects, predicts, explains and acquires step by step."""
 
-class SequentialModel(TableModel):
-    """An estimator with a fitted ``policy_``.
-
-    Every decision reads only what has been revealed before it; see `suwr.nn.rollout`.
-    """
-
-    leak_free_by_construction: ClassVar[bool] = True
-    _fitted_attribute: ClassVar[str] = "policy_"
-
-    policy_: Policy
-    max_steps_: int
     report_: Evaluation | None
     feature_importances_: NDArray[np.float64] | None
-
-    def _policy_at(
-        self, sparsity_weight: float | None = None, mean_features: float | None = None
-    ) -> Policy:
-        """Return the policy for a λ within the range that the model was fitted for."""
-        check_is_fitted(self, "policy_")
-        for name, value in (("sparsity_weight", sparsity_weight), ("mean_features", mean_features)):
-            if value is not None:
-                raise ValueError(
-                    f"The {name!r} parameter can be chosen after fitting only if the model was "
-                    "fitted for a range, with sparsity_weight=(low, high)."
-                )
-        return self.policy_
-
-    def _certificate_sentence(self) -> str:
-        """Return the guarantee of the model in one sentence; '' if it has none."""
-        return ""
-
-    def _budget_ending(self) -> str:
-        """Return how a narrative ends after the maximum number of steps; see `Narrative.ended`."""
-        return "budget"
-
-    def _rollouts(
-        self,
-        table: Table,
-        policy: Policy,
-        *,
-        generator: torch.Generator | None = None,
-        record: bool = False,
-        starts: Starts | None = None,
-        owner: str = "",
-    ) -> Iterator[tuple[Tensor, Trace]]:
-        """Yield encoded rows and their rollouts, in chunks of bounded size.
-
-        ``owner`` is the method that may warn that ``starts`` are unlike training.
-
-        A cell that could not be parsed is an error if the rollout has revealed it. Its row stops
-        there, since no probability is at least one half or less if the inputs are NaN.
-        """
-        starts, first = starts or Starts.usual(policy.inputs, table.n_rows), 0
-        for rows in self._chunks(table):
-            values = self._encode(rows)
-            here = None if starts is None else starts[first : first + rows.n_rows]
-            trace = policy.rollout(values, generator=generator, record=record, starts=here)
-            rows.check_revealed(trace.mask)
-            if owner and first == 0:
-                warn_distance(self, policy, values, here, owner)
-            first += rows.n_rows
-            yield values, trace
 
     def _predict_final(
         self,
@@ -122,6 +59,7 @@ class SequentialModel(TableModel):
         available: Any = None,
         max_cost: Any = None,
         exactly: Any = None,
+        costs: Any = None,
     ) -> NDArray[np.bool_]:
         """Select the columns that the prediction of each row uses.
 
@@ -151,6 +89,12 @@ class SequentialModel(TableModel):
             Budget of each row. A unit that costs more than what is left of it is not available.
         exactly : float or array of shape (n,), optional
             As ``max_cost``, but a row stops only when it can afford no further unit.
+        costs : array of shape (n, n_units) or data frame, optional
+            Costs of the units of each row; those of the model unless given. They count in budgets
+            and in `cost`. The policy does not read them, unless they are columns of ``X`` as well,
+            for instance among ``known_at_start``. Like ``available``, they must be known before the
+            first decision and not depend on hidden values, or a selection within a budget leaks
+            these values.
 
         Returns
         -------
@@ -160,7 +104,9 @@ class SequentialModel(TableModel):
         table = self._read(X)
         generator = make_generator(policy, random_state, "select")
         chosen = self._policy_at(sparsity_weight, mean_features)
-        starts = read_starts(self, "select", table.n_rows, known, available, max_cost, exactly)
+        starts = read_starts(
+            self, "select", table.n_rows, known, available, max_cost, exactly, costs
+        )
         rollouts = self._rollouts(table, chosen, generator=generator, starts=starts, owner="select")
         return np.concatenate([trace.mask for _, trace in rollouts])
 
@@ -174,17 +120,18 @@ class SequentialModel(TableModel):
         available: Any = None,
         max_cost: Any = None,
         exactly: Any = None,
+        costs: Any = None,
     ) -> NDArray[np.float64]:
         """Return ‖h‖ of each row: the number of revealed units, or the sum of their costs.
 
-        Known columns cost nothing.
+        Set-up costs and the costs of visits are included. Known columns cost nothing.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
         sparsity_weight, mean_features : float, optional
             As in `select`.
-        known, available, max_cost, exactly
+        known, available, max_cost, exactly, costs
             As in `select`.
 
         Returns
@@ -192,9 +139,9 @@ class SequentialModel(TableModel):
         ndarray of shape (n,)
         """
         policy, table = self._policy_at(sparsity_weight, mean_features), self._read(X)
-        starts = read_starts(self, "cost", table.n_rows, known, available, max_cost, exactly)
+        starts = read_starts(self, "cost", table.n_rows, known, available, max_cost, exactly, costs)
         rollouts = self._rollouts(table, policy, starts=starts, owner="cost")
-        return np.concatenate([self.units_.cost_of(trace.order) for _, trace in rollouts])
+        return charge_rows(self.units_, [trace.order for _, trace in rollouts], starts)
 
     def evaluate(
         self,
@@ -205,6 +152,7 @@ class SequentialModel(TableModel):
         confidence: float = 0.95,
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
+        costs: Any = None,
     ) -> Evaluation:
         """Evaluate the predictions for rows with known targets.
 
@@ -219,7 +167,7 @@ class SequentialModel(TableModel):
         sample_weight : array-like of shape (n,), optional
         confidence : float, default=0.95
             Confidence level of the intervals.
-        sparsity_weight, mean_features : float, optional
+        sparsity_weight, mean_features, costs
             As in `select`.
 
         Returns
@@ -229,80 +177,7 @@ class SequentialModel(TableModel):
         from suwr.estimators.held_out import evaluate_rows
 
         policy = self._policy_at(sparsity_weight, mean_features)
-        return evaluate_rows(self, X, y, sample_weight, confidence, policy)
-
-    def predict_masked(
-        self,
-        X: Any,
-        masks: ArrayLike,
-        *,
-        sparsity_weight: float | None = None,
-        mean_features: float | None = None,
-    ) -> NDArray[np.float64]:
-        """Return *f(x ⊙ h)*, the predictions for given masks.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, d)
-        masks : array-like of bool, shape (n, d)
-        sparsity_weight, mean_features : float, optional
-            As in `select`. Accepted for symmetry with `predict`: the masks are given, and the
-            predictor does not depend on λ.
-
-        Returns
-        -------
-        ndarray of shape (n, n_classes) or (n,)
-            Class probabilities, or values for regression.
-        """
-        table = self._read(X)
-        policy = self._policy_at(sparsity_weight, mean_features)
-        given = read_masks(masks, table.n_rows, self.n_features_in_, (2,))
-        table.check_revealed(given)
-        values = self._encode(table)
-        prediction = policy.predict(values, torch.as_tensor(given, device=values.device))
-        result = self._in_user_units(prediction.cpu().numpy())
-        return result if self._class_labels() is not None else result[:, 0]
-
-    def mask_probability(
-        self,
-        X: Any,
-        masks: ArrayLike,
-        *,
-        policy: PolicyKind = "greedy",
-        sparsity_weight: float | None = None,
-        mean_features: float | None = None,
-    ) -> NDArray[np.float64]:
-        """Return ζ(h | x), the exact probability that the policy selects each mask.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n, d)
-        masks : array-like of bool, shape (n, d) or (n, m, d)
-            One mask per row, or ``m`` masks per row. A single mask is used for every row, and a
-            single row of ``X`` for every mask.
-        policy : {'greedy', 'sampled'}, default='greedy'
-            As in `select`. The greedy policy is deterministic: its probabilities are 0 or 1.
-        sparsity_weight, mean_features : float, optional
-            As in `select`.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, m)
-        """
-        table = self._read(X)
-        given = np.asarray(masks)
-        if given.ndim == 2 and table.n_rows == 1 and len(given) != 1:
-            table = table.take(np.zeros(len(given), dtype=np.intp))
-        given = read_masks(given, table.n_rows, self.n_features_in_, (2, 3))
-        flat = given[:, None, :] if given.ndim == 2 else given
-        chosen = self._policy_at(sparsity_weight, mean_features)
-        if make_generator(policy, 0, "mask_probability") is None:
-            final = np.concatenate([trace.mask for _, trace in self._rollouts(table, chosen)])
-            result = (flat == final[:, None, :]).all(axis=2).astype(np.float64)
-        else:
-            table.check_revealed(np.asarray(flat.any(axis=1)))
-            result = mask_probability(chosen, self._encode(table), flat)
-        return result[:, 0] if given.ndim == 2 else result
+        return evaluate_rows(self, X, y, sample_weight, confidence, policy, costs)
 
     def explain(
         self,
@@ -316,6 +191,7 @@ class SequentialModel(TableModel):
         available: Any = None,
         max_cost: Any = None,
         exactly: Any = None,
+        costs: Any = None,
     ) -> Explanation:
         """Return the narrative of each row: revealed units in order, with every prediction.
 
@@ -324,7 +200,7 @@ class SequentialModel(TableModel):
         X : array-like or data frame of shape (n, d)
         policy, random_state, sparsity_weight, mean_features
             As in `select`.
-        known, available, max_cost, exactly
+        known, available, max_cost, exactly, costs
             As in `select`.
 
         Returns
@@ -335,7 +211,9 @@ class SequentialModel(TableModel):
 
         table, chosen = self._read(X), self._policy_at(sparsity_weight, mean_features)
         generator = make_generator(policy, random_state, "explain")
-        starts = read_starts(self, "explain", table.n_rows, known, available, max_cost, exactly)
+        starts = read_starts(
+            self, "explain", table.n_rows, known, available, max_cost, exactly, costs
+        )
         return explain_rows(self, table, row_labels(X, table.n_rows), chosen, generator, starts)
 
     def start_distance(
@@ -375,6 +253,7 @@ class SequentialModel(TableModel):
         unavailable: Sequence[str] = (),
         max_cost: float | None = None,
         exactly: float | None = None,
+        costs: Mapping[str, float] | ArrayLike | None = None,
         sparsity_weight: float | None = None,
         mean_features: float | None = None,
     ) -> Acquisition:
@@ -388,13 +267,16 @@ class SequentialModel(TableModel):
             Units that cannot be acquired.
         max_cost, exactly, sparsity_weight, mean_features : float, optional
             As in `select`.
+        costs : mapping of str to float, or array-like of shape (n_units,), optional
+            Costs of the units of this row, as in `select`. Units that a mapping does not name have
+            the costs of the model.
 
         Returns
         -------
         Acquisition
         """
         policy = self._policy_at(sparsity_weight, mean_features)
-        given = make_given(self, known, unavailable, max_cost, exactly)
+        given = make_given(self, known, unavailable, max_cost, exactly, costs)
         session = Acquisition(self, policy, given)
         warn_distance(self, policy, session._encoded()[0], session._starts, "acquire")
         return session

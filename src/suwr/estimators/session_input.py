@@ -12,10 +12,12 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 import suwr
 from suwr._utils.text import plain_repr
 from suwr._utils.validation import parameter_error
+from suwr.data.costs import read_row_costs
 from suwr.data.parsing import EXPECTED, INVALID, describe_cell
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.starts import read_starts
@@ -139,6 +141,7 @@ def make_given(
     unavailable: Sequence[str] = (),
     max_cost: float | None = None,
     exactly: float | None = None,
+    costs: Any = None,
 ) -> Given:
     """Validate the arguments of ``acquire``."""
     if known is not None and not isinstance(known, Mapping):
@@ -166,14 +169,29 @@ def make_given(
             raise parameter_error(name, "acquire", "a number of at least 0", value)
     # The same checks as for tables.
     flags = np.isin(model.encoder_.names, list(known)) if known else None
-    read_starts(model, "acquire", 1, flags, None, max_cost, exactly)
+    prices = _read_costs(model, costs)
+    read_starts(model, "acquire", 1, flags, None, max_cost, exactly, prices)
     limit = max_cost if exactly is None else exactly
     return Given(
         {name: read_value(model, name, value) for name, value in (known or {}).items()},
         tuple(dict.fromkeys(unavailable)),
         None if limit is None or np.isinf(limit) else float(limit),
         exactly is not None,
+        None if prices is None else dict(zip(model.units_.names, prices.tolist(), strict=True)),
     )
+
+
+def _read_costs(model: Any, costs: Any) -> NDArray[np.float64] | None:
+    """Return the costs of the units of one row; None without any."""
+    if costs is None:
+        return None
+    units = model.units_
+    if isinstance(costs, Mapping):
+        for unit in costs:
+            check_unit(model, unit)
+        usual = dict(zip(units.names, units.costs.tolist(), strict=True))
+        costs = list({**usual, **costs}.values())
+    return read_row_costs(costs, units.names, 1, "acquire")[0]
 
 
 # Stored sessions.
@@ -218,6 +236,7 @@ def read_session(text: str | bytes, model: Any) -> StoredSession:
         checked = make_given(
             model, given.known, given.unavailable,
             None if given.exactly else given.max_cost, given.max_cost if given.exactly else None,
+            given.costs,
         )  # fmt: skip
         for name in stored.unused:
             _check_column(model, name)

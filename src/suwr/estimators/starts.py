@@ -13,6 +13,7 @@ from torch import Tensor
 
 from suwr._utils.caller import warn_caller
 from suwr._utils.validation import Interval, parameter_error
+from suwr.data.costs import read_row_costs
 from suwr.data.tables import Table, column_names, is_frame, select_columns
 from suwr.exceptions import StartWarning
 from suwr.given import Given
@@ -37,6 +38,7 @@ def read_starts(
     available: Any = None,
     max_cost: Any = None,
     exactly: Any = None,
+    costs: Any = None,
 ) -> Starts | None:
     """Validate the parameters of a method; None if every row starts from nothing without limits.
 
@@ -47,15 +49,16 @@ def read_starts(
     owner : str
         The method, for error messages.
     n_rows : int
-    known, available, max_cost, exactly
+    known, available, max_cost, exactly, costs
         As in `SequentialModel.select`.
     """
-    if known is available is max_cost is exactly is None:
+    if known is available is max_cost is exactly is costs is None:
         return Starts.usual(model.policy_.inputs, n_rows)
     if model._certificate_sentence():
         raise ValueError(
-            f"{owner} cannot take 'known', 'available', 'max_cost' or 'exactly', because the model "
-            "is certified for one policy on whole rows. Use the model that it was made from."
+            f"{owner} cannot take 'known', 'available', 'max_cost', 'exactly' or 'costs', because "
+            "the model is certified for one policy on whole rows. Use the model that it was made "
+            "from."
         )
     if max_cost is not None and exactly is not None:
         raise ValueError("Pass either 'max_cost' or 'exactly', not both.")
@@ -68,8 +71,12 @@ def read_starts(
     usual = Starts.usual(model.policy_.inputs, n_rows) if known is None else None
     name = "max_cost" if exactly is None else "exactly"
     budget = _read_budget(max_cost if exactly is None else exactly, name, owner, n_rows)
+    prices = None if costs is None else read_row_costs(costs, model.units_.names, n_rows, owner)
+    if prices is not None and model.units_.function is not None:
+        expected = "None if the 'costs' parameter of the model is a function"
+        raise parameter_error("costs", owner, expected, f"shape {prices.shape}")
     if exactly is not None and budget is not None:
-        _check_reachable(model, owner, float(budget.max(initial=0.0)))
+        _check_reachable(model, owner, float(budget.max(initial=0.0)), prices)
     shown = _read_flags(known, "known", owner, n_rows, names)
     open_units = _read_flags(available, "available", owner, n_rows, model.units_.names)
     first = None if shown is None else torch.as_tensor(shown, device=device)
@@ -78,6 +85,7 @@ def read_starts(
         None if open_units is None else torch.as_tensor(open_units, device=device),
         None if budget is None else torch.as_tensor(budget, device=device),
         exactly is not None,
+        None if prices is None else torch.as_tensor(prices, device=device),
     )
 
 
@@ -142,11 +150,17 @@ def starts_of(model: Any, given: Sequence[Given]) -> Starts:
     known = [[name in g.known for name in columns] for g in given]
     available = [[name not in g.unavailable for name in units] for g in given]
     budget = [np.inf if g.max_cost is None else g.max_cost for g in given]
+    costs = None
+    if any(g.costs is not None for g in given):
+        usual = dict(zip(units, model.units_.costs.tolist(), strict=True))
+        rows = [[{**usual, **(g.costs or {})}[name] for name in units] for g in given]
+        costs = torch.tensor(rows, dtype=torch.float64, device=device)
     return Starts(
         torch.tensor(known, dtype=torch.bool, device=device),
         torch.tensor(available, dtype=torch.bool, device=device),
         torch.tensor(budget, dtype=torch.float64, device=device),
         given[0].exactly,
+        costs,
     )
 
 
@@ -166,6 +180,9 @@ def describe_start(model: Any, table: Table, starts: Starts | None, row: int) ->
         tuple(model.units_.names[u] for u in closed),
         budget if np.isfinite(budget) else None,
         starts.spend_all,
+        None
+        if starts.costs is None
+        else dict(zip(model.units_.names, starts.costs[row].tolist(), strict=True)),
     )
     return given or None
 
@@ -295,11 +312,17 @@ def _read_budget(given: Any, name: str, owner: str, n_rows: int) -> NDArray[np.f
     return np.broadcast_to(budget, (n_rows,)).copy()
 
 
-def _check_reachable(model: Any, owner: str, amount: float) -> None:
-    selectable, costs = model.policy_.inputs.selectable, model.units_.costs
-    costs = np.sort(costs if selectable is None else costs[selectable.cpu().numpy()])[::-1]
-    most = float(costs[: model.max_steps_ * model.policy_.units_per_step].sum())
-    most += 0.0 if model.units_.setups is None else float(model.units_.setups.costs.sum())
-    if amount > most * (1 + 1e-9):
+def _check_reachable(
+    model: Any, owner: str, amount: float, prices: NDArray[np.float64] | None
+) -> None:
+    units, n_steps = model.units_, model.max_steps_
+    if units.function is not None:
+        # The largest cost of a row depends on the order.
+        return
+    costs = (units.costs[None] if prices is None else prices)[:, model.selectable_units_]
+    largest = np.sort(costs, axis=1)[:, ::-1][:, : n_steps * model.policy_.units_per_step]
+    most = float(largest.sum(axis=1).max(initial=0.0)) + n_steps * units.visit_cost
+    most += 0.0 if units.setups is None else float(units.setups.costs.sum())
+    if len(costs) and amount > most * (1 + 1e-9):
         expected = f"at most {most:g}, the largest cost of a row within 'max_steps'"
         raise parameter_error("exactly", owner, expected, amount)

@@ -33,7 +33,8 @@ from suwr.data.encoding import TableEncoder
 from suwr.data.input import name_columns, read_fit_table, read_predict_table
 from suwr.data.stored import StoredTable
 from suwr.data.tables import Table
-from suwr.data.units import Patches, Units, resolve_units
+from suwr.data.units import Patches, Units
+from suwr.estimators.costs import read_training_costs, resolve_model_units, with_mean_costs
 from suwr.estimators.starts import start_probability
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
@@ -103,7 +104,7 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
     _parameter_constraints: ClassVar[dict[str, Any]]
 
     groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None
-    costs: Mapping[str, float] | ArrayLike | None
+    costs: Any
     batch_size: int | Literal["auto"]
     validation_fraction: float
     device: str
@@ -175,7 +176,9 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
             type(self).__name__, self._parameter_constraints, self.get_params(deep=False)
         )
 
-    def _training_data(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> TrainingData:
+    def _training_data(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, costs: Any = None
+    ) -> TrainingData:
         """Read the arguments of ``fit``; sets the encoder, the units and the device."""
         device = _resolve_device(self.device, type(self).__name__)
         table, y, weight = read_fit_table(self, X, y, sample_weight)
@@ -185,8 +188,10 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         used = np.flatnonzero(weight > 0)
         names = name_columns(self)
         check_unicode(names, "Column names")
-        setups = getattr(self, "setup_costs", None)
-        units = resolve_units(self.groups, self.costs, names, type(self).__name__, setups)
+        units = resolve_model_units(self, names)
+        prices = read_training_costs(self, units, costs, len(weight))
+        if prices is not None:
+            units = with_mean_costs(units, prices[used], weight[used])
         joint = isinstance(self.groups, Patches)
         if isinstance(table, StoredTable):
             encoder = table.fit_encoder(joint=joint)
@@ -215,6 +220,9 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
                 own,
                 loss.targets(torch.as_tensor(target[part], device=device)),
                 _with_mean_one(torch.as_tensor(weight[part], dtype=torch.float32, device=device)),
+                None
+                if prices is None
+                else torch.as_tensor(prices[part], dtype=torch.float32, device=device),
             )
             for own, part in zip(values, (train, validation), strict=True)
         )

@@ -233,7 +233,8 @@ class Verifier:
             raise ReceiptError("its certificate is not that of the model.")
         if narrative.given is not None:
             unknown = [c for c in narrative.given.known if c not in self._column_number]
-            unknown += [u for u in narrative.given.unavailable if u not in self._number]
+            units = [*narrative.given.unavailable, *(narrative.given.costs or ())]
+            unknown += [u for u in units if u not in self._number]
             if unknown:
                 raise ReceiptError(f"the model has no {printable(unknown[0])!r}.")
 

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from suwr._utils.progress import progress_bars
-from suwr._utils.validation import Interval, Options, check_parameters
+from suwr._utils.validation import Interval, Options, check_parameters, parameter_error
 from suwr.data.units import Patches, Units
 from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.classifier import SUWRClassifier
@@ -176,6 +176,8 @@ class SUWRExplainer(BaseEstimator):
         """
         name = type(self).__name__
         check_parameters(name, self._parameter_constraints, self.get_params(deep=False))
+        if callable(self.costs):
+            raise parameter_error("costs", name, "None, a mapping or an array", self.costs)
         outputs = ModelOutputs(self.model, self.output, self.classes, name)
         groups = self.groups
         source = TextRows(groups) if isinstance(groups, TextUnits) else TableRows(groups)

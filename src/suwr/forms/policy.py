@@ -9,6 +9,7 @@ import numpy as np
 
 from suwr.data.encoding import ColumnCode
 from suwr.data.questions import Question
+from suwr.estimators.costs import check_plain_costs
 from suwr.estimators.decisions import decide_masked
 from suwr.estimators.export import check_empty_start
 
@@ -88,6 +89,7 @@ class ModelPolicy:
         self.model = model
         self._policy = model._policy_at(None, mean_features)
         check_empty_start(self._policy)
+        check_plain_costs(model)
         names, codes = model.encoder_.names, model.encoder_.codes
         self.codes = dict(zip(names, codes, strict=True))
         self.questions = {name: Question.of(name, code) for name, code in self.codes.items()}

@@ -19,6 +19,7 @@ import suwr
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.optional import require
 from suwr.data.encoding import BOUND
+from suwr.estimators.costs import check_plain_costs
 from suwr.estimators.export import check_empty_start, describe_network, describe_output
 from suwr.estimators.identity import ModelIssuer
 
@@ -44,6 +45,7 @@ def export_onnx(
     check_writable(path)
     policy = model._policy_at(sparsity_weight, mean_features)
     check_empty_start(policy)
+    check_plain_costs(model)
     graph = _step_graph(onnx, model, policy)
     file = onnx.helper.make_model(
         graph,

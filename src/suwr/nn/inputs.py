@@ -10,56 +10,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from suwr.data.units import Units
+from suwr.nn.costs import MaskCosts, SetupCosts
 
-__all__ = ["MaskedInputs", "SetupCosts", "gumbel", "soft_columns", "soft_reveal"]
+__all__ = ["MaskedInputs", "gumbel", "soft_columns", "soft_reveal"]
 
 # Above this number of units, random masks have their size only in expectation.
 MANY_UNITS = 64
 # Units are small if each has at most this fraction of the columns.
 SMALL_UNIT_FRACTION = 1 / 8
-
-
-@dataclass(frozen=True)
-class SetupCosts:
-    """Set-up costs on a device; see `suwr.data.costs.Setups`.
-
-    Attributes
-    ----------
-    costs : Tensor of float, shape (n_setups + 1,)
-        The last one, which is 0, is that of units without a set-up.
-    of_unit : Tensor of int, shape (n_units,)
-    columns : Tensor of float, shape (n_columns, n_setups + 1)
-        1 for the columns of the units that need each set-up.
-    """
-
-    costs: Tensor
-    of_unit: Tensor
-    columns: Tensor
-
-    @classmethod
-    def build(cls, units: Units, device: torch.device | str) -> SetupCosts:
-        """Put the set-up costs of units on a device."""
-        assert units.setups is not None
-        n = len(units.setups.costs)
-        of_unit = np.where(units.setups.of_unit < 0, n, units.setups.of_unit)
-        columns = np.stack(
-            [units.membership[of_unit == i].any(axis=0) for i in range(n + 1)], axis=1
-        )
-        costs = torch.tensor([*units.setups.costs, 0.0], dtype=torch.float32, device=device)
-        return cls(
-            costs,
-            torch.tensor(of_unit, dtype=torch.long, device=device),
-            torch.tensor(columns, dtype=torch.float32, device=device),
-        )
-
-    def subset(self, units: Tensor, columns: Tensor) -> SetupCosts:
-        """The set-up costs of some units and their columns."""
-        return SetupCosts(self.costs, self.of_unit[units], self.columns[columns])
-
-    def unpaid(self, acquired: Tensor) -> Tensor:
-        """What each unit costs in addition, given the acquired columns, ``(..., n_units)``."""
-        paid = acquired.to(torch.float32) @ self.columns > 0
-        return torch.where(paid, 0.0, self.costs)[..., self.of_unit]
 
 
 @dataclass(frozen=True)
@@ -87,6 +45,10 @@ class MaskedInputs:
     unrecorded : bool
         Whether encoded values that are NaN were not recorded. They stay hidden if revealed.
     setups : SetupCosts or None
+    function : MaskCosts or None
+        Costs given what was acquired before, instead of ``costs``.
+    visit_cost : float
+        Cost of every step that acquires a unit, besides those of its units.
     """
 
     costs: Tensor
@@ -99,6 +61,8 @@ class MaskedInputs:
     known_masks: Tensor | None = None
     unrecorded: bool = False
     setups: SetupCosts | None = None
+    function: MaskCosts | None = None
+    visit_cost: float = 0.0
 
     @classmethod
     def build(
@@ -123,7 +87,11 @@ class MaskedInputs:
             allowed,
         )
         setups = None if units.setups is None else SetupCosts.build(units, device)
-        inputs = replace(inputs, unrecorded=unrecorded, setups=setups)
+        function = None if units.function is None else MaskCosts(units.function)
+        inputs = replace(
+            inputs, unrecorded=unrecorded, setups=setups, function=function,
+            visit_cost=units.visit_cost,
+        )  # fmt: skip
         if known is None:
             return inputs
         chance = torch.tensor(known, dtype=torch.float32, device=device)
@@ -167,6 +135,8 @@ class MaskedInputs:
             known_masks=None if self.known_masks is None else self.known_masks[:, columns],
             unrecorded=self.unrecorded,
             setups=None if self.setups is None else self.setups.subset(units, columns),
+            function=None if self.function is None else self.function.subset(units, columns),
+            visit_cost=self.visit_cost,
         )
 
     @property
@@ -249,7 +219,9 @@ class MaskedInputs:
         hidden = (~mask).to(torch.float32)
         return hidden @ self.membership.to(torch.float32).T > 0
 
-    def unit_costs(self, mask: Tensor, known: Tensor | None = None) -> Tensor:
+    def unit_costs(
+        self, mask: Tensor, known: Tensor | None = None, costs: Tensor | None = None
+    ) -> Tensor:
         """Cost of acquiring each unit in a state, ``(n_units,)`` or ``(..., n_units)``.
 
         Parameters
@@ -257,18 +229,30 @@ class MaskedInputs:
         mask : Tensor of bool, shape (..., n_columns)
         known : Tensor of bool, shape (..., n_columns), optional
             Columns that were known at the start and not acquired.
+        costs : Tensor of shape (..., n_units), optional
+            Costs of each row, instead of those of all rows.
         """
-        if self.setups is None:
-            return self.costs
+        costs = self.costs if costs is None else costs
+        if self.setups is None and self.function is None:
+            return costs
         acquired = mask if known is None else mask & ~known
-        return self.costs + self.setups.unpaid(acquired)
+        if self.function is not None:
+            return self.function(acquired)
+        assert self.setups is not None
+        return costs + self.setups.unpaid(acquired)
 
-    def cost_of(self, units: Tensor, mask: Tensor, known: Tensor | None = None) -> Tensor:
+    def cost_of(
+        self,
+        units: Tensor,
+        mask: Tensor,
+        known: Tensor | None = None,
+        costs: Tensor | None = None,
+    ) -> Tensor:
         """Cost of acquiring one unit per row, ``(...)``; see `unit_costs`."""
-        if self.setups is None:
+        if self.setups is None and self.function is None and costs is None:
             return self.costs[units]
-        costs = self.unit_costs(mask, known)
-        return costs.gather(-1, units.expand(mask.shape[:-1]).unsqueeze(-1))[..., 0]
+        found = self.unit_costs(mask, known, costs)
+        return found.gather(-1, units.expand(mask.shape[:-1]).unsqueeze(-1))[..., 0]
 
     def add(self, mask: Tensor, units: Tensor) -> Tensor:
         """Masks after revealing one more unit per row."""

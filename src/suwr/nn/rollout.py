@@ -308,11 +308,8 @@ class Policy:
             mask[active] = revealed.mask
             spent[active] += revealed.cost.double()
             chosen.append(_spread(units, active, n, fill=-1))
-        order = (
-            torch.stack(chosen, dim=1)
-            if chosen
-            else torch.full((n, 0, width), -1, dtype=torch.long)
-        )
+        order = torch.full((n, 0, width), -1, dtype=torch.long)
+        order = torch.stack(chosen, dim=1) if chosen else order
         return Trace(
             mask.cpu().numpy(),
             order.cpu().numpy(),
@@ -352,6 +349,7 @@ def rollout_together(
     max_steps: int,
     units_per_step: int = 1,
     condition: Tensor | None = None,
+    costs: Tensor | None = None,
 ) -> Revealed:
     """Greedy inference of several models at once, each on its own rows, during training.
 
@@ -368,6 +366,8 @@ def rollout_together(
     max_steps, units_per_step : int
     condition : Tensor of shape (n_models, n), optional
         Position of λ in its range for every row.
+    costs : Tensor of shape (n_models, n, n_units), optional
+        Costs of the units of each row.
 
     Returns
     -------
@@ -387,7 +387,7 @@ def rollout_together(
         decision = decide(network.decide, inputs, seen, mask, condition, prediction, allowed)
         going = going & (decision.stop_probability < 0.5)
         units = decision.best(units_per_step)
-        mask, paid = reveal_units(inputs, mask, units, going, known=known)
+        mask, paid = reveal_units(inputs, mask, units, going, known=known, costs=costs)
         cost = cost + paid
     return Revealed(mask, cost)
 

@@ -1,4 +1,4 @@
-"""Where rollouts start and what they may acquire: known columns, available units and budgets.
+"""Where rollouts start and what they may acquire: known columns, available units, costs, budgets.
 
 Every rollout and every session applies these here. None of them is read from the row: a caller that
 derives them from hidden values makes the decisions depend on hidden values.
@@ -35,12 +35,15 @@ class Starts:
         is not available.
     spend_all : bool
         Whether a row may stop only when no unit is available.
+    costs : Tensor of shape (n, n_units), or None
+        Costs of the units of each row; None is those of the model.
     """
 
     known: Tensor | None = None
     available: Tensor | None = None
     budget: Tensor | None = None
     spend_all: bool = False
+    costs: Tensor | None = None
 
     @classmethod
     def usual(cls, inputs: MaskedInputs, n: int) -> Starts | None:
@@ -56,6 +59,7 @@ class Starts:
             None if self.available is None else self.available[rows],
             None if self.budget is None else self.budget[rows],
             self.spend_all,
+            None if self.costs is None else self.costs[rows],
         )
 
     def first_masks(self, n: int, inputs: MaskedInputs) -> Tensor:
@@ -64,7 +68,9 @@ class Starts:
             return self.known.clone()
         return torch.zeros(n, inputs.n_columns, dtype=torch.bool, device=inputs.device)
 
-    def allowed(self, inputs: MaskedInputs, mask: Tensor, spent: Tensor) -> Tensor | None:
+    def allowed(
+        self, inputs: MaskedInputs, mask: Tensor, spent: Tensor, *, visit: bool = True
+    ) -> Tensor | None:
         """Units that may be acquired in a state, ``(n, n_units)``; None is all of them.
 
         Parameters
@@ -73,15 +79,20 @@ class Starts:
         mask : Tensor of bool, shape (n, n_columns)
         spent : Tensor of float64, shape (n,)
             Cost of the units acquired so far.
+        visit : bool, default=True
+            Whether the units begin a visit, which is charged as well.
         """
         if self.budget is None:
             return self.available
-        total = spent.unsqueeze(-1) + inputs.unit_costs(mask, self.known).double()
+        total = spent.unsqueeze(-1) + inputs.unit_costs(mask, self.known, self.costs).double()
+        total = total + inputs.visit_cost if visit else total
         affordable = total <= self.budget.unsqueeze(-1) * (1 + TOLERANCE)
         return affordable if self.available is None else affordable & self.available
 
 
-def training_starts(inputs: MaskedInputs, values: Tensor) -> Starts | None:
+def training_starts(
+    inputs: MaskedInputs, values: Tensor, costs: Tensor | None = None
+) -> Starts | None:
     """The starts of encoded rows during training; None if they start from nothing.
 
     Columns are known at random, equally in every call, and units that were not recorded are not
@@ -89,9 +100,9 @@ def training_starts(inputs: MaskedInputs, values: Tensor) -> Starts | None:
     """
     known = inputs.first_masks((len(values),), torch.Generator().manual_seed(0))
     available = inputs.recorded_units(values)
-    if known is None and available is None:
+    if known is None and available is None and costs is None:
         return None
-    return Starts(known, available)
+    return Starts(known, available, costs=costs)
 
 
 def acquire_units(
@@ -119,19 +130,20 @@ def acquire_units(
     spent : Tensor of float64, shape (n,), optional
         Cost of the units acquired so far; required with ``starts``.
     """
-    known = None if starts is None else starts.known
+    known, costs = (None, None) if starts is None else (starts.known, starts.costs)
     if starts is None or starts.budget is None or units_per_step == 1:
         units = decision.best(units_per_step, noise)
-        return units, reveal_units(inputs, mask, units, known=known)
+        return units, reveal_units(inputs, mask, units, known=known, costs=costs)
     assert spent is not None
     scores = decision.logits if noise is None else decision.logits + noise
     cost, chosen = torch.zeros_like(decision.gain), []
-    for _ in range(units_per_step):
-        allowed = starts.allowed(inputs, mask, spent + cost.double())
+    for number in range(units_per_step):
+        visit = number == 0
+        allowed = starts.allowed(inputs, mask, spent + cost.double(), visit=visit)
         assert allowed is not None
         best = scores.masked_fill(~allowed, -torch.inf).max(dim=-1)
         unit = torch.where(torch.isneginf(best.values), -1, best.indices).unsqueeze(-1)
-        mask, paid = reveal_units(inputs, mask, unit, known=known)
+        mask, paid = reveal_units(inputs, mask, unit, known=known, costs=costs, visit=visit)
         cost = cost + paid
         scores = scores.scatter(-1, best.indices.unsqueeze(-1), -torch.inf)
         chosen.append(unit)

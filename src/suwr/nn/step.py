@@ -194,7 +194,7 @@ class Revealed(NamedTuple):
     ----------
     mask : Tensor of bool, shape (..., n_columns)
     cost : Tensor of shape (...)
-        Cost of the units that the step revealed.
+        Cost of the units that the step revealed, and of the visit.
     """
 
     mask: Tensor
@@ -243,6 +243,9 @@ def reveal_units(
     active: Tensor | None = None,
     weight: Tensor | None = None,
     known: Tensor | None = None,
+    costs: Tensor | None = None,
+    *,
+    visit: bool = True,
 ) -> Revealed:
     """The state after units were chosen.
 
@@ -258,15 +261,24 @@ def reveal_units(
         Factor of the costs, such as λ.
     known : Tensor of bool, shape (..., n_columns), optional
         Columns that were known at the start; see `MaskedInputs.unit_costs`.
+    costs : Tensor of shape (..., n_units), optional
+        Costs of the units of each row, instead of those of all rows.
+    visit : bool, default=True
+        Whether the units are a visit of their own, which is charged if there is any unit.
     """
     cost = torch.zeros(mask.shape[:-1], device=mask.device)
     for unit in units.unbind(dim=-1):
         taken = unit >= 0 if active is None else active & (unit >= 0)
         number = unit.clamp_min(0)
-        paid = inputs.cost_of(number, mask, known)
+        paid = inputs.cost_of(number, mask, known, costs)
         paid = paid if weight is None else paid * weight
         mask = torch.where(taken.unsqueeze(-1), inputs.add(mask, number), mask)
         cost = cost + torch.where(taken, paid, 0.0)
+    if visit and inputs.visit_cost > 0:
+        going = (units >= 0).any(dim=-1)
+        going = going if active is None else active & going
+        fee = going * inputs.visit_cost
+        cost = cost + (fee if weight is None else fee * weight)
     return Revealed(mask, cost)
 
 

@@ -20,7 +20,8 @@ __all__ = [
 ]  # fmt: skip
 
 # Incremented when an older suwr would misread a receipt. Format 2 has the field 'given'; rows that
-# start from nothing, without limits, still have receipts of format 1.
+# start from nothing, without limits, still have receipts of format 1. Only rows with costs of their
+# own have 'costs' in 'given', which an older suwr refuses.
 FORMAT, PLAIN_FORMAT = 2, 1
 #: Largest difference of probabilities between platforms; a smaller margin is a near tie. The page
 #: has the same tolerance.
@@ -140,7 +141,8 @@ def _read_narrative(state: dict[str, Any]) -> Narrative:
 
 def read_given(state: Any) -> Given:
     """Return `suwr.given.Given` for its fields in JSON; anything malformed is refused."""
-    _check_fields(state, _GIVEN_FIELDS, "'given'")
+    priced = type(state) is dict and "costs" in state
+    _check_fields(state, _GIVEN_FIELDS | {"costs"} if priced else _GIVEN_FIELDS, "'given'")
     known, unavailable = state["known"], state["unavailable"]
     if type(known) is not dict or type(unavailable) is not list:
         _refuse("'known' must be an object and 'unavailable' a list.")
@@ -156,6 +158,11 @@ def read_given(state: Any) -> Given:
         _refuse("'max_cost' must be a number of at least 0, or null.")
     if type(state["exactly"]) is not bool or (state["exactly"] and most is None):
         _refuse("'exactly' must be a boolean, and requires 'max_cost'.")
+    costs = state.get("costs", {})
+    if type(costs) is not dict or (priced and not costs):
+        _refuse("'costs' must be an object.")
+    if not all(type(cost) is float and 0 <= cost < math.inf for cost in costs.values()):
+        _refuse("'costs' must be numbers of at least 0.")
     given = Given.from_dict(state)
     if not given:
         _refuse("'given' is empty.")

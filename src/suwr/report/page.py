@@ -117,6 +117,7 @@ def page_data(
         "classes": None if first.classes is None else [_label(c) for c in first.classes],
         "endings": ENDINGS,
         "certificate": printable(first.certificate),
+        "visits": first.visit_cost > 0,
         "image": None if layout.image is None else list(layout.image),
         "hidden_values": cells is not None,
         "sampled": explanation.source is not None and explanation.source.sampled,

@@ -25,7 +25,6 @@ therefore follows `interactions`: after a unit, it prefers units that interact w
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -36,11 +35,12 @@ from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
 from suwr.nn.step import Decision, Sample, decide, reveal_units, uniform
 from suwr.training.config import Settings
-from suwr.training.data import Folds, Rows, group_by_fold, to_folds, to_models
+from suwr.training.data import Folds, Rows, to_folds, to_models
 from suwr.training.evidence import informative, interactions
 from suwr.training.loop import Metrics, State
 from suwr.training.policy import PolicyPhase, PolicyTrainer
 from suwr.training.predictor import weighted_loss
+from suwr.training.rollouts import SampledSteps, VisitedStates
 
 __all__ = ["ActorPhase", "ActorTrainer", "soft_targets"]
 
@@ -57,61 +57,6 @@ ROLLOUTS_AT_ONCE, INPUTS_AT_ONCE = 4096, 2**25
 STATE_SHARE = 0.5
 # Share of the exploration that follows the interactions.
 GUIDED_SHARE = 0.5
-
-
-@dataclass
-class _Step:
-    """One step of the rows of a batch, ``(n_models, n)``; or several, joined along the rows."""
-
-    row: Tensor  # position in the batch
-    active: Tensor  # whether the row had not stopped
-    before: Tensor  # state before the step
-    available: Tensor  # units before the step
-    stop: Tensor  # ζ_stop before the step
-    units: Tensor  # revealed in the step
-    exploration: Tensor  # their probability under the exploration distribution
-    mask: Tensor  # state after the step
-    cost: Tensor  # of the revealed units, multiplied by λ
-
-    @classmethod
-    def join(cls, steps: list[_Step]) -> _Step:
-        """Concatenate the rows of all steps."""
-        parts = zip(*(vars(s).values() for s in steps), strict=True)
-        return cls(*(torch.cat(part, dim=1) for part in parts))
-
-    def __getitem__(self, index: Tensor) -> _Step:
-        """Some of the rows."""
-        return _Step(*(part[:, index] for part in vars(self).values()))
-
-
-@dataclass
-class _VisitedStates:
-    """All states visited by a batch, grouped by fold ``(2 · n_models, m)``."""
-
-    position: Tensor  # of the row within its fold
-    step: Tensor  # number of steps taken
-    mask: Tensor
-    active: Tensor
-
-    @classmethod
-    def of(cls, steps: list[_Step], fold_size: int) -> _VisitedStates:
-        """Group the states after all steps by the fold of their row."""
-        if steps[-1].row.shape[1] < 2 * fold_size:
-            # Stopped rows were removed from the batch of a single model.
-            row = torch.cat([s.row[0] for s in steps])
-            number = torch.cat([torch.full_like(s.row[0], t + 1) for t, s in enumerate(steps)])
-            index, valid = group_by_fold(row, fold_size)
-            mask = torch.cat([s.mask[0] for s in steps])[index]
-            active = torch.cat([s.active[0] for s in steps])[index] & valid
-            return cls(row[index] % fold_size, number[index], mask, active)
-        mask, active = (
-            torch.cat([to_folds(x) for x in part], dim=1)
-            for part in ([s.mask for s in steps], [s.active for s in steps])
-        )
-        device = mask.device
-        position = torch.arange(fold_size, device=device).repeat(len(steps)).expand(active.shape)
-        number = torch.arange(1, len(steps) + 1, device=device).repeat_interleave(fold_size)
-        return cls(position, number.expand(active.shape), mask, active)
 
 
 class ActorPhase(PolicyPhase):
@@ -176,8 +121,9 @@ class ActorPhase(PolicyPhase):
             steps = _explore(
                 network, inputs, to_models(rows.values), weight, condition, settings, epsilon,
                 generator, self.tensors["interactions"], first,
+                None if rows.costs is None else to_models(rows.costs),
             )  # fmt: skip
-            states = _VisitedStates.of(steps, fold_size) if steps else None
+            states = VisitedStates.of(steps, fold_size) if steps else None
             if states is not None:
                 losses = _cross_fitted_losses(
                     network, inputs, self.loss, rows.values, targets, states, len(steps),
@@ -185,7 +131,7 @@ class ActorPhase(PolicyPhase):
                 )  # fmt: skip
                 scale = settings.reward_scale * self.weights.importance(weight)
                 gains = _gains(steps, losses, scale)
-                visited = _Step.join(steps)
+                visited = SampledSteps.join(steps)
                 order = torch.randperm(gains.shape[1], generator=generator, device=index.device)
                 order = order[: math.ceil(STATE_SHARE * len(order))]
         network.train()
@@ -202,7 +148,7 @@ class ActorPhase(PolicyPhase):
             batch = slice(number * size, (number + 1) * size)
             self._train_predictors(rows, batch, states)
 
-    def _train_predictors(self, rows: Rows, batch: slice, states: _VisitedStates | None) -> None:
+    def _train_predictors(self, rows: Rows, batch: slice, states: VisitedStates | None) -> None:
         settings, inputs = self.settings, self.inputs
         joined, mask = _predictor_batch(inputs, rows, batch, states, settings, self.folds.generator)
         with settings.precision(mask.device):
@@ -245,7 +191,8 @@ def _explore(
     generator: torch.Generator,
     interaction: Tensor,
     first: Tensor | None = None,
-) -> list[_Step]:
+    costs: Tensor | None = None,
+) -> list[SampledSteps]:
     """Sample one rollout per row ``(n_models, n)``, from the masks ``first``.
 
     A share ``epsilon`` of the choices of units is random.
@@ -263,7 +210,7 @@ def _explore(
     shared = condition is None and first is None and allowed is None
     model = torch.arange(m, device=device).unsqueeze(1)
     last: Tensor | None = None
-    steps: list[_Step] = []
+    steps: list[SampledSteps] = []
     for number in range(settings.max_steps):
         if number == 0 and shared:
             # The first state is the same for every row: evaluate it once.
@@ -286,15 +233,18 @@ def _explore(
             allowed = None if allowed is None else allowed[:, going]
             first = None if first is None else first[:, going]
             last = None if last is None else last[:, going]
+            costs = None if costs is None else costs[:, going]
         units, exploration = decision.sample(
             settings.units_per_step, epsilon, generator, active,
             None if last is None else partial(_guided, interaction[model, last]),
         )  # fmt: skip
         last, before = units[..., -1].clamp_min(0), mask
-        mask, cost = reveal_units(inputs, mask, units, weight=weight, known=first)
+        mask, cost = reveal_units(inputs, mask, units, weight=weight, known=first, costs=costs)
         stop = decision.stop_probability
         steps.append(
-            _Step(row, active, before, decision.available, stop, units, exploration, mask, cost)
+            SampledSteps(
+                row, active, before, decision.available, stop, units, exploration, mask, cost
+            )
         )
     return steps
 
@@ -314,7 +264,7 @@ def _cross_fitted_losses(
     loss: Loss,
     values: Tensor,
     targets: Tensor,
-    states: _VisitedStates,
+    states: VisitedStates,
     n_steps: int,
     known: Tensor | None = None,
 ) -> Tensor:
@@ -340,7 +290,7 @@ def _cross_fitted_losses(
 
 
 @torch.no_grad()
-def _gains(steps: list[_Step], losses: Tensor, scale: Tensor) -> Tensor:
+def _gains(steps: list[SampledSteps], losses: Tensor, scale: Tensor) -> Tensor:
     """The gain of continuing ``D_t`` of every step, joined along the rows.
 
     ``scale`` ``(n_models, n)`` is the factor of the gains of each row.
@@ -364,7 +314,7 @@ def _policy_loss(
     network: SeparateNetwork,
     inputs: MaskedInputs,
     rows: Rows,
-    steps: _Step,
+    steps: SampledSteps,
     gains: Tensor,
     condition: Tensor | None,
     epsilon: float,
@@ -392,7 +342,7 @@ def _predictor_batch(
     inputs: MaskedInputs,
     rows: Rows,
     batch: slice,
-    states: _VisitedStates | None,
+    states: VisitedStates | None,
     settings: Settings,
     generator: torch.Generator,
 ) -> tuple[Rows, Tensor]:

@@ -130,9 +130,7 @@ def compare_held_out(
         mask = _union(policy, units).expand(len(validation), -1)
         values = validation[slice(0, len(validation))].values
         fixed = loss.of_prediction(policy.predict(values, mask), validation.targets)
-        empty = torch.zeros_like(mask[:1])
-        cost = reveal_units(policy.inputs, empty, units.unsqueeze(0)).cost
-        fixed = fixed + sparsity_weight * cost
+        fixed = fixed + sparsity_weight * _subset_cost(policy, units, validation)
     n = len(validation)
 
     def weighted(values: Tensor) -> float:
@@ -171,6 +169,8 @@ def _fixed_subset(policy: Policy, loss: Loss, rows: Rows, budget: float) -> Tens
         best = min(found, key=lambda unit: found[unit])
         taken = _union(policy, inputs.costs.new_tensor(chosen).long())
         cost = float(inputs.cost_of(inputs.costs.new_tensor([best]).long(), taken))
+        if len(chosen) % policy.units_per_step == 0:
+            cost += inputs.visit_cost
         # Stop where the total is nearest to the budget.
         if spent + cost - budget > budget - spent:
             break
@@ -178,6 +178,17 @@ def _fixed_subset(policy: Policy, loss: Loss, rows: Rows, budget: float) -> Tens
         spent += cost
         free[best] = False
     return torch.tensor(chosen, dtype=torch.long, device=policy.device)
+
+
+def _subset_cost(policy: Policy, units: Tensor, rows: Rows) -> Tensor:
+    """Cost of acquiring ``units`` in as few steps as possible, for each row."""
+    n, inputs = len(rows), policy.inputs
+    mask = torch.zeros(n, inputs.n_columns, dtype=torch.bool, device=policy.device)
+    total = torch.zeros(n, device=policy.device)
+    for step in units.split(policy.units_per_step):
+        mask, cost = reveal_units(inputs, mask, step.expand(n, -1), costs=rows.costs)
+        total = total + cost
+    return total
 
 
 def _union(policy: Policy, units: Tensor) -> Tensor:

@@ -32,11 +32,14 @@ class Rows:
         One-hot classes, class probabilities or standardised values.
     weight : Tensor of shape (n,)
         Sample weights of mean one.
+    costs : Tensor of shape (n, n_units), or None
+        Costs of the units of each row; None if they are those of the model.
     """
 
     values: Tensor
     targets: Tensor
     weight: Tensor
+    costs: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -49,7 +52,12 @@ class Rows:
     def __getitem__(self, index: Tensor | slice) -> Rows:
         stored = index if isinstance(index, slice) else index.to(self.values.device)
         values = self.values[stored].to(self.device)
-        return Rows(values, self.targets[index], self.weight[index])
+        costs = None if self.costs is None else self.costs[index]
+        return Rows(values, self.targets[index], self.weight[index], costs)
+
+    def tensors(self) -> list[Tensor]:
+        """All parts, in the order of the constructor."""
+        return [part for part in vars(self).values() if part is not None]
 
     def blocks(self) -> Iterator[tuple[slice, Rows]]:
         """All rows in order, in blocks of bounded size, with the slice of each block."""

@@ -14,7 +14,7 @@ memory is that of a single step.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -94,6 +94,8 @@ class LookaheadPhase(PolicyPhase):
         self.updates_per_batch = self.settings.updates_per_walk
         self.temperature = torch.ones((), device=device)  # of the Gumbel-softmax
         capture = device.type == "cuda" and self.network.predictor.process_group is None
+        # A cost function is evaluated on the host.
+        capture = capture and self.inputs.function is None
         self._train = CapturedFunction(self.train, self.folds.generator) if capture else self.train
         return {}
 
@@ -104,12 +106,12 @@ class LookaheadPhase(PolicyPhase):
         set_rate(self.predictor_optimizer, rate * cosine_decay(progress, floor=0.1))
         start, end = settings.start_temperature, settings.end_temperature
         self.temperature.fill_(start * (end / start) ** progress)
-        self._train(*vars(self.folds.rows[index[0]]).values())
+        self._train(*self.folds.rows[index[0]].tensors())
 
     def train(self, *parts: Tensor) -> None:
         """Roll out a batch and update several times on it; ``parts`` are the fields of `Rows`."""
         settings, rows = self.settings, Rows(*parts)
-        rows = Rows(settings.rounded(rows.values), rows.targets, rows.weight)
+        rows = replace(rows, values=settings.rounded(rows.values))
         weight, condition = self.weights.draw(2 * rows.weight.shape[1], self.folds.generator)
         with settings.precision(rows.device):
             rollout = self._roll_out(rows, weight, condition)
@@ -136,6 +138,7 @@ class LookaheadPhase(PolicyPhase):
         if first is not None:
             revealed_at.masked_fill_(first, -1)
         allowed = inputs.recorded_units(values)
+        prices = None if rows.costs is None else to_models(rows.costs)
         predictions, losses, stops, costs = [], [], [], []
         for number in range(n_steps + 1):
             mask = revealed_at < number
@@ -152,7 +155,7 @@ class LookaheadPhase(PolicyPhase):
             noise = gumbel((*shape, inputs.n_units), self.folds.generator)
             units = decision.best(self.settings.units_per_step, noise)
             open_row = decision.available.any(dim=-1)
-            after, cost = reveal_units(inputs, mask, units, open_row, weight, first)
+            after, cost = reveal_units(inputs, mask, units, open_row, weight, first, prices)
             revealed_at.masked_fill_(after & ~mask, number)
             costs.append(cost)
         network.train()

@@ -151,7 +151,7 @@ def _sampled_loss(
         if last or not bool(decision.available.any()):
             break
         sample = decision.sample(settings.units_per_step, epsilon, generator)
-        mask, paid = reveal_units(inputs, mask, sample.units, known=first)
+        mask, paid = reveal_units(inputs, mask, sample.units, known=first, costs=rows.costs)
         cost = cost + paid
         log_probs.append(decision.log_prob(sample))
     total = torch.stack(terms)

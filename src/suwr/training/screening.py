@@ -103,6 +103,9 @@ class Screening:
         """The learning problem of the kept units."""
         inputs = self.inputs.subset(self.kept, self.columns, self.values)
         rows, validation = (self._restrict_rows(part) for part in (task.rows, task.validation))
+        if task.rows.costs is not None and task.validation.costs is not None:
+            rows = replace(rows, costs=task.rows.costs[:, self.kept])
+            validation = replace(validation, costs=task.validation.costs[:, self.kept])
         return replace(task, inputs=inputs, rows=rows, validation=validation)
 
     def _restrict_rows(self, rows: Rows) -> Rows:

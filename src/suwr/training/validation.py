@@ -77,7 +77,7 @@ def row_objectives(
     losses, costs = torch.empty_like(rows.weight), torch.empty_like(rows.weight)
     for place, part in rows.blocks():
         at = None if condition is None else condition[place]
-        starts = training_starts(policy.inputs, part.values)
+        starts = training_starts(policy.inputs, part.values, part.costs)
         trace = policy.rollout(part.values, condition=at, starts=starts)
         mask = torch.as_tensor(trace.mask, device=policy.device)
         costs[place] = torch.as_tensor(trace.cost, device=policy.device).to(costs.dtype)
@@ -136,6 +136,7 @@ class ValidationObjective:
         mask, cost = rollout_together(
             self.network, self.inputs, self.loss, values, settings.max_steps,
             settings.units_per_step, condition,
+            None if self.rows.costs is None else self.rows.costs.unflatten(0, (m, -1)),
         )  # fmt: skip
         prediction = self.network.consensus(self.inputs.reveal(values, mask), self.loss)
         losses = self.loss.of_prediction(prediction, self.rows.targets.unflatten(0, (m, -1)))

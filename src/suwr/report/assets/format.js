@@ -144,9 +144,11 @@ function endingText(data, narrative) {
   const used = narrative.steps.reduce((sum, step) => sum + step.units.length, 0);
   const outcome = outcomeText(prediction, data.classes);
   const known = narrative.n_known ? ` and ${narrative.n_known} known in advance` : "";
+  const n = narrative.steps.length;
+  const visits = data.visits ? ` in ${n} ${n === 1 ? "visit" : "visits"}` : "";
   const lines = [
     stopText(data, narrative.ended, stop),
-    `Predicted ${outcome} from ${used} of ${data.n_units} features${known}.`,
+    `Predicted ${outcome} from ${used} of ${data.n_units} features${known}${visits}.`,
   ];
   return narrative.comparison === undefined ? lines : [...lines, narrative.comparison];
 }
