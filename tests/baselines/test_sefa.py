@@ -227,7 +227,7 @@ def test_hidden_cells_of_a_frame_are_not_read():
         }
     )
     y = np.where(X["flag"], X["colour"] == "red", X["size"] > 0).astype(int)
-    model = fit("SEFAClassifier", X, y, max_steps=2, max_epochs=5, **PARTS)
+    model = fit("SEFAClassifier", X, y, max_steps=2, max_epochs=20, **PARTS)
     masks = model.select(X)
     assert len(np.unique(masks, axis=0)) > 1
     poisoned = X.astype(object).mask(~masks, "no such value")

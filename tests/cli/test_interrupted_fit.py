@@ -40,9 +40,9 @@ def test_resumed_fit_writes_the_same_file(tmp_path):
     load_iris(as_frame=True).frame.to_csv(tmp_path / "iris.csv", index=False)
     for name in ("uninterrupted", "killed"):
         (tmp_path / name).mkdir()
-    # Pretraining and the policy have three epochs, fine-tuning has one. Killed in the third epoch,
+    # Pretraining and the policy have three epochs, fine-tuning has two. Killed in the third epoch,
     # in the first one after resuming, and while writing the model.
-    plan = [("uninterrupted", 0), ("killed", 3), ("killed", 1), ("killed", 6), ("killed", 0)]
+    plan = [("uninterrupted", 0), ("killed", 3), ("killed", 1), ("killed", 7), ("killed", 0)]
     words = [sys.executable, "-c", DRIVER, json.dumps(plan)]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
     lines = [line for line in done.stdout.splitlines() if line.startswith("DONE")]

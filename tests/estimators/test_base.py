@@ -221,7 +221,7 @@ def test_history_has_one_record_per_epoch():
     assert [record["epoch"] for record in history] == list(range(1, len(history) + 1))
     phases = list(dict.fromkeys(record["phase"] for record in history))
     assert len(phases) == 3
-    assert [sum(r["phase"] == phase for r in history) for phase in phases] == [10, 10, 2]
+    assert [sum(r["phase"] == phase for r in history) for phase in phases] == [10, 10, 5]
     keys = {"epoch", "phase", "training_loss", "validation_objective", "mean_cost"}
     assert all(set(record) == keys for record in history)
     policy = [record for record in history if record["phase"] == phases[1]]

@@ -94,13 +94,13 @@ def test_rewards_mix_labels_and_predictions_only_where_that_is_unbiased(
     monkeypatch, table, loss, weight
 ):
     seen = []
-    original = ActorPhase.train_batch
+    original = ActorPhase.train_batches
 
     def spy(self, *arguments):
         seen.append(self._label_weight)
         return original(self, *arguments)
 
-    monkeypatch.setattr(ActorPhase, "train_batch", spy)
+    monkeypatch.setattr(ActorPhase, "train_batches", spy)
     given = {**SMALL, **LOSSES[loss], "max_epochs": 1, "training": {"label_weight": 0.5}}
     SUWRRegressor(**given).fit(*table)
     assert set(seen) == {weight}

@@ -88,8 +88,8 @@ def test_percentages_of_the_comparison():
 def test_columns_are_described(mixed):
     X, model = mixed
     columns = {"age": suwr.Column("Age", "years")}
-    options = SMALL | {"max_epochs": 1, "queries_per_row": 1, "sparsity_weight": 0.0}
-    explainer = SUWRExplainer(model, columns=columns, **options).fit(X[:60])
+    options = SMALL | {"max_epochs": 8, "query_size": 100, "sparsity_weight": 0.0}
+    explainer = SUWRExplainer(model, columns=columns, **options).fit(X)
     text = explainer.explain(X[:5]).text()
     assert "Age is " in text
     assert " years" in text

@@ -45,7 +45,7 @@ def cancer():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     y = np.array(["malignant", "benign"])[y]
     model = SUWRClassifier(
-        sparsity_weight=0.02, max_steps=8, max_epochs=16, hidden_size=32, random_state=0
+        sparsity_weight=0.005, max_steps=8, max_epochs=16, hidden_size=32, random_state=0
     )
     return model.fit(X, y), X[:250], y[:250]
 
