@@ -94,7 +94,7 @@ class TrainingConfig:
         ``exploration_fraction`` of it, in [0, 1].
     exploration_fraction : float, default=0.6
         Part of the policy phase in which exploration decreases, in (0, 1].
-    min_continuation, max_continuation : float, default=0.1, 0.8
+    min_continuation, max_continuation : float, default=0.1, 0.9
         Bounds of the probability that a rollout continues although the policy stops, in [0, 1].
         The lower bound keeps the gain of continuing estimated everywhere; the upper bound avoids
         long rollouts over uninformative features of wide tables.
@@ -164,7 +164,7 @@ class TrainingConfig:
     exploration_end: float = 0.05
     exploration_fraction: float = 0.6
     min_continuation: float = 0.1
-    max_continuation: float = 0.8
+    max_continuation: float = 0.9
     entropy_weight: float = 0.02
     stop_softness: float = 0.75
     stop_softness_end: float = 0.75
