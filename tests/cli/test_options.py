@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import suwr
 from suwr.cli import app
 from suwr.cli.columns import column_notes, identifier_columns
-from suwr.cli.options import CsvFormat, missing_column
+from suwr.cli.options import CsvFormat, check_outputs, missing_column
 
 FAST = ["--max-epochs", "2"]
 
@@ -198,3 +198,15 @@ def test_separators():
 
     assert CsvFormat().separator(Path("a.tsv")) == "\t"
     assert CsvFormat(sep="\\t").separator(Path("a.csv")) == "\t"
+
+
+def test_outputs_do_not_replace_inputs_or_each_other(tmp_path):
+    model, data, link = tmp_path / "m.suwr", tmp_path / "data.csv", tmp_path / "link.csv"
+    data.write_text("a\n1\n")
+    link.symlink_to(data)
+    check_outputs({"--out": tmp_path / "new.csv", "--html": None}, model, data, None)
+    for path in (data, link, tmp_path / "." / "data.csv"):
+        with pytest.raises(ValueError, match="--out must not be a file that the command also"):
+            check_outputs({"--out": path}, model, data)
+    with pytest.raises(ValueError, match="--html must not be"):
+        check_outputs({"--json": tmp_path / "x", "--html": tmp_path / "x"}, model)

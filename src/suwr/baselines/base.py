@@ -170,15 +170,7 @@ class BaseSelector(BaseBaseline):
         )
 
     def _build_network(self, data: TrainingData, **options: Any) -> SelectorNetwork:
-        network = SelectorNetwork(
-            n_values=data.rows.values.shape[1],
-            n_columns=data.inputs.n_columns,
-            n_units=data.inputs.n_units,
-            n_outputs=self._n_outputs(),
-            hidden_size=self.hidden_size,
-            n_layers=self.n_layers,
-            **options,
-        )
+        network = SelectorNetwork(**self._network_sizes(data), **options)
         return network.to(self.device_)
 
     # Inference.

@@ -190,14 +190,7 @@ class BaseGreedy(BaseSequentialBaseline):
             batch_size=self._batch_size(len(data.rows)),
             finetune_fraction=FINETUNE_FRACTION,
         )
-        architecture = Architecture(
-            n_values=data.rows.values.shape[1],
-            n_columns=data.inputs.n_columns,
-            n_units=data.inputs.n_units,
-            n_outputs=self._n_outputs(),
-            hidden_size=self.hidden_size,
-            n_layers=self.n_layers,
-        )
+        architecture = Architecture(**self._network_sizes(data))
         network = self._make_network(architecture, data).to(self.device_)
         network.predictor.dropout = settings.dropout
         folds = Folds(data.rows, generator)

@@ -82,15 +82,7 @@ class BaseSEFA(BaseSequentialBaseline):
         self, data: TrainingData, generator: torch.Generator
     ) -> Sequence[Callable[[], Phase]]:
         self.max_steps_ = self._resolve_max_steps()
-        architecture = Architecture(
-            n_values=data.rows.values.shape[1],
-            n_columns=data.inputs.n_columns,
-            n_units=data.inputs.n_units,
-            n_outputs=self._n_outputs(),
-            hidden_size=self.hidden_size,
-            n_layers=self.n_layers,
-            n_members=self.n_samples,
-        )
+        architecture = Architecture(**self._network_sizes(data), n_members=self.n_samples)
         rule = {
             "confidence": Stopping(confidence=self.confidence),
             "budget": Stopping(max_cost=self.max_cost),

@@ -8,9 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from suwr._utils.files import check_writable
 from suwr.cli.arguments import Decimal, Encoding, Model, Sep, report_errors
-from suwr.cli.options import CsvFormat, check_column, check_model, check_table, missing_column
+from suwr.cli.options import (
+    CsvFormat,
+    check_column,
+    check_model,
+    check_outputs,
+    check_table,
+    missing_column,
+)
 from suwr.cli.terminal import Terminal
 
 __all__ = ["certify"]
@@ -90,7 +96,7 @@ def certify(
     check_table(data)
     check_column(data, target, "--target", form)
     check_column(data, group, "--group", form)
-    check_writable(out)
+    check_outputs({"--out": out}, model, data)
     from suwr.cli.score import read_labels
     from suwr.cli.tables import model_columns, read_frame
     from suwr.estimators.io import load

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from suwr._utils.files import check_writable
 from suwr.cli.arguments import Decimal, Encoding, Seed, Sep, report_errors
 from suwr.cli.options import (
     CsvFormat,
     check_column,
+    check_outputs,
     check_table,
     check_table_path,
     parse_loss,
@@ -125,7 +125,7 @@ def fit(
 ) -> None:
     """Train a model on a table; under torchrun, with all of its processes."""
     form = CsvFormat(sep, encoding, decimal)
-    check_writable(out)
+    check_outputs({"--out": out, "--test-out": test_out, "--checkpoint": checkpoint}, Path(data))
     # A file may have the characters of a pattern in its name.
     single = Path(data).is_file() or not any(c in data for c in "*?[")
     whole = not stream and not Path(data).is_dir() and single

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from suwr._utils.files import check_writable
 from suwr._utils.validation import check_choice
 from suwr.cli.arguments import Decimal, Encoding, MeanFeatures, Model, Sep, report_errors
-from suwr.cli.options import CsvFormat, check_column, check_model, check_table
+from suwr.cli.options import CsvFormat, check_column, check_model, check_outputs, check_table
 from suwr.cli.terminal import Terminal
 
 __all__ = ["form"]
@@ -48,7 +47,7 @@ def form(
         check_table(data)
         check_column(data, target, "--target", csv)
     path = out or Path(f"{model.stem}-form{SUFFIXES[format]}")
-    check_writable(path)
+    check_outputs({"--out": path}, model, data)
     from suwr.cli.score import read_labels
     from suwr.cli.tables import model_columns, read_frame
     from suwr.estimators.io import load

@@ -13,7 +13,6 @@ from typing import Annotated
 import typer
 
 from suwr import __version__
-from suwr._utils.files import check_writable
 from suwr.cli.arguments import (
     Context,
     Data,
@@ -32,6 +31,7 @@ from suwr.cli.options import (
     CsvFormat,
     check_column,
     check_model,
+    check_outputs,
     check_table,
     check_table_path,
 )
@@ -116,6 +116,7 @@ def predict(
     if not folder:
         check_table(Path(data))
         check_table_path(out)
+        check_outputs({"--out": out}, model, Path(data))
     elif mean_features is not None:
         raise ValueError("--mean-features requires --out to be a file, not a folder.")
     elif not form.is_default:
@@ -212,9 +213,7 @@ def explain(
         )
     if row and receipts is not None:
         raise ValueError("--receipts writes the receipts of all rows: omit --row.")
-    for path in (json, html, receipts):
-        if path is not None:
-            check_writable(path)
+    check_outputs({"--json": json, "--html": html, "--receipts": receipts}, model, data)
     from suwr.cli.predict import PageOptions, explain_rows
 
     options = PageOptions(target, page_model, hidden_values, context)
@@ -271,9 +270,7 @@ def audit(
         check_table(masks)
     check_table(data)
     check_column(data, target, "--target", form)
-    for path in (json, plot):
-        if path is not None:
-            check_writable(path)
+    check_outputs({"--json": json, "--plot": plot}, data, model, masks)
     from suwr.cli.audit import audit_table
 
     audit_table(data, model, masks, target, json, plot, seed, form)
@@ -309,8 +306,7 @@ def ask(
     if record is not None and no_record:
         raise ValueError("--record and --no-record exclude each other.")
     check_model(model)
-    if record is not None:
-        check_writable(record)
+    check_outputs({"--record": record}, model)
     from suwr.cli.ask import ask_questions, default_record
 
     path = None if no_record else record or default_record(model)

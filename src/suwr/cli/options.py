@@ -6,7 +6,8 @@ import codecs
 import csv
 import difflib
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,8 +17,8 @@ from suwr._utils.text import printable
 from suwr.exceptions import ModelFileError, TableError
 
 __all__ = [
-    "LOSSES", "PARQUET", "SEPARATORS", "CsvFormat", "check_column", "check_model", "check_table",
-    "check_table_path", "encoding_error", "missing_column",
+    "LOSSES", "PARQUET", "SEPARATORS", "CsvFormat", "check_column", "check_model", "check_outputs",
+    "check_table", "check_table_path", "encoding_error", "missing_column",
     "parse_loss", "parse_number", "parse_pairs", "parse_sparsity_weight", "parse_task",
     "read_columns",
 ]  # fmt: skip
@@ -93,10 +94,32 @@ def check_table(path: Path) -> None:
 
 
 def check_table_path(path: Path) -> None:
-    """Raise an error if a table cannot be written to ``path``."""
+    """Raise an error if the format of a table that is to be written is unknown."""
     if path.suffix.lower() not in (*SEPARATORS, *PARQUET):
         raise TableError(f"{str(path)!r} must end in .csv, .tsv, .parquet or .pq.")
-    check_writable(path)
+
+
+def check_outputs(outputs: Mapping[str, Path | None], *inputs: Path | None) -> None:
+    """Raise an error if a file cannot be written, or would replace another file of the command.
+
+    Parameters
+    ----------
+    outputs : mapping from str to Path or None
+        Files to write, by the option that names them; None is no file.
+    *inputs : Path or None
+        Files that the command reads.
+    """
+    taken = {os.path.realpath(path) for path in inputs if path is not None}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        target = str(check_writable(path))
+        if target in taken:
+            raise ValueError(
+                f"{option} must not be a file that the command also reads or writes. Got "
+                f"{str(path)!r}."
+            )
+        taken.add(target)
 
 
 def check_column(path: Path, name: str | None, option: str, form: CsvFormat | None = None) -> None:

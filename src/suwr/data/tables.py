@@ -35,6 +35,7 @@ __all__ = [
     "plain_value",
     "raw_columns",
     "read_table",
+    "row_labels",
     "select_columns",
     "take_rows",
 ]
@@ -316,3 +317,11 @@ def _to_float(value: Any, row: int, name: str) -> float:
             f"Row {row} of column {name!r} is {describe_cell(value)}, which is too large for a "
             "number."
         ) from None
+
+
+def row_labels(X: Any, n_rows: int) -> Sequence[Any]:
+    """Return the index of a pandas frame in types that JSON can represent, or positions."""
+    if not hasattr(X, "iloc"):
+        return range(n_rows)
+    labels = [i.item() if isinstance(i, np.generic) else i for i in X.index]
+    return [label if isinstance(label, int | str) else str(label) for label in labels]

@@ -333,12 +333,7 @@ class BaseSUWR(WritableModel):
 
     def _architecture(self, data: TrainingData, trainer: Trainer) -> Architecture:
         return Architecture(
-            n_values=data.rows.values.shape[1],
-            n_columns=data.inputs.n_columns,
-            n_units=data.inputs.n_units,
-            n_outputs=self._n_outputs(),
-            hidden_size=self.hidden_size,
-            n_layers=self.n_layers,
+            **self._network_sizes(data),
             n_members=self._n_predictors(trainer, len(data.rows)),
             shared=trainer.shared,
             conditioned=isinstance(self.sparsity_weight, tuple | list),

@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 
 from suwr.data.encoding import ColumnCode
 from suwr.data.parsing import INVALID
-from suwr.data.tables import Table, plain_value
+from suwr.data.tables import Table, plain_value, row_labels
 from suwr.data.unusual import warn_unusual
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.results import join_traces
 from suwr.estimators.starts import stop_reasons
-from suwr.estimators.table_model import row_labels
 from suwr.nn.rollout import Policy, Trace
 from suwr.nn.starts import Starts
 from suwr.receipts import MAX_BYTES

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from suwr.data.tables import row_labels
 from suwr.data.unusual import warn_unusual
 from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.costs import charge_rows
@@ -16,7 +17,7 @@ from suwr.estimators.evaluation import Evaluation
 from suwr.estimators.rollouts import PolicyKind, RolloutModel
 from suwr.estimators.session_input import make_given
 from suwr.estimators.starts import read_starts, start_distance, warn_distance
-from suwr.estimators.table_model import make_generator, row_labels
+from suwr.estimators.table_model import make_generator
 from suwr.explanation import Explanation
 
 __all__ = ["PolicyKind", "SequentialModel"]

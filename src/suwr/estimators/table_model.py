@@ -47,7 +47,6 @@ __all__ = [
     "image_shape",
     "make_generator",
     "read_masks",
-    "row_labels",
     "seeded",
 ]
 
@@ -96,8 +95,8 @@ class TrainingData:
 class TableModel(BaseEstimator, metaclass=ABCMeta):
     """Base class of all estimators: everything about tables that does not depend on the method.
 
-    A subclass has the parameters ``groups``, ``costs``, ``batch_size``, ``validation_fraction``,
-    ``device`` and ``random_state``; ``_fitted_attribute`` names an attribute that ``fit`` sets.
+    A subclass has the parameters that are annotated below; ``_fitted_attribute`` names an attribute
+    that ``fit`` sets.
     """
 
     _fitted_attribute: ClassVar[str]
@@ -105,6 +104,8 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
 
     groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None
     costs: Any
+    hidden_size: int
+    n_layers: int
     batch_size: int | Literal["auto"]
     validation_fraction: float
     device: str
@@ -249,6 +250,17 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
             return np.arange(n), np.arange(n)
         return self._split(target, max(1, round(self.validation_fraction * n)), rng)
 
+    def _network_sizes(self, data: TrainingData) -> dict[str, Any]:
+        """Return the sizes that `Architecture` needs."""
+        return {
+            "n_values": data.rows.values.shape[1],
+            "n_columns": data.inputs.n_columns,
+            "n_units": data.inputs.n_units,
+            "n_outputs": self._n_outputs(),
+            "hidden_size": self.hidden_size,
+            "n_layers": self.n_layers,
+        }
+
     def _batch_size(self, n_rows: int) -> int:
         if self.batch_size != "auto":
             return int(self.batch_size)
@@ -386,11 +398,3 @@ def make_generator(policy: str, random_state: Any, owner: str) -> torch.Generato
         return None
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
     return torch.Generator().manual_seed(int(seed))
-
-
-def row_labels(X: Any, n_rows: int) -> Sequence[Any]:
-    """Return the index of a pandas frame in types that JSON can represent, or positions."""
-    if not hasattr(X, "iloc"):
-        return range(n_rows)
-    labels = [i.item() if isinstance(i, np.generic) else i for i in X.index]
-    return [label if isinstance(label, int | str) else str(label) for label in labels]

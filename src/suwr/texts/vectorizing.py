@@ -167,6 +167,7 @@ def vectors_of(vectorizer: Any, texts: Sequence[str], owner: str) -> NDArray[np.
     for start in range(0, max(1, len(texts)), BLOCK):
         block = list(texts[start : start + BLOCK])
         found = vectorizer.transform(block + [""] * (BLOCK - len(block)))
+        # The stubs of SciPy do not say that sparse matrices have `toarray`.
         dense = found.toarray() if sparse.issparse(found) else found  # type: ignore[attr-defined]
         values = np.asarray(dense, dtype=np.float64)
         if values.shape[0] != BLOCK or values.ndim > 2:
