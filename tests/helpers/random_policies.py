@@ -8,6 +8,8 @@ from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy
 from suwr.nn.networks import Architecture, build
 from suwr.nn.rollout import Policy
+from suwr.training.config import Settings
+from suwr.training.rollouts import sample_rollouts
 
 UNITS = {
     "columns": None,
@@ -54,3 +56,15 @@ def make_policy(
 def random_values(n=40, seed=0):
     """Encoded rows."""
     return torch.from_numpy(np.random.RandomState(seed).randn(n, 6).astype(np.float32))
+
+
+def explore(policy, values, sparsity_weight, **changes):
+    """Sample rollouts of the rows ``(n_models, n)`` at the start of training."""
+    settings = Settings(sparsity_weight=sparsity_weight, max_steps=policy.max_steps, **changes)
+    weight = torch.full(values.shape[:2], sparsity_weight)
+    generator = torch.Generator().manual_seed(0)
+    n_units = policy.inputs.n_units
+    interaction = torch.rand(len(values), n_units, n_units, generator=generator)
+    return sample_rollouts(
+        policy.network, policy.inputs, values, weight, None, settings, 1.0, generator, interaction
+    )

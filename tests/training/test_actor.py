@@ -3,22 +3,23 @@
 import numpy as np
 import pytest
 import torch
-from random_policies import make_policy, random_values
+from random_policies import explore, make_policy, random_values
 
 from suwr.data.units import Units
+from suwr.nn.ensembles import EnsembleMLP
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy
 from suwr.nn.networks import Architecture, PolicyOutputs, SeparateNetwork
+from suwr.training import actor
 from suwr.training.actor import (
     ActorPhase,
     _cross_fitted_losses,
-    _explore,
     _gains,
-    _guided,
     _policy_loss,
 )
 from suwr.training.config import Settings
 from suwr.training.data import Folds, Rows
+from suwr.training.optimizers import set_rate
 from suwr.training.rollouts import SampledSteps, VisitedStates
 from suwr.training.sparsity import SparsityWeights
 
@@ -128,53 +129,6 @@ def test_small_batches_are_rolled_out_together(n_rows):
     )
 
 
-def explore(policy, values, sparsity_weight, **changes):
-    settings = Settings(sparsity_weight=sparsity_weight, max_steps=policy.max_steps, **changes)
-    weight = torch.full(values.shape[:2], sparsity_weight)
-    generator = torch.Generator().manual_seed(0)
-    n_units = policy.inputs.n_units
-    interaction = torch.rand(len(values), n_units, n_units, generator=generator)
-    return _explore(
-        policy.network, policy.inputs, values, weight, None, settings, 1.0, generator, interaction
-    )
-
-
-@pytest.mark.parametrize("width", [1, 2])
-def test_exploration_reveals_and_pays(width):
-    policy = make_policy(0, {"g": [1, 2]}, units_per_step=width)
-    steps = explore(policy, random_values(30).unsqueeze(0), 0.5, units_per_step=width)
-    seen = torch.zeros(30, 6, dtype=torch.bool)
-    for s in steps:
-        row, mask = s.row[0], s.mask[0]
-        before = seen.clone()
-        assert (before[row] & ~mask).sum() == 0
-        new_units = (s.cost / 0.5).round()
-        assert (new_units >= 1).all()
-        assert (new_units <= width).all()
-        seen[row] = mask
-        assert torch.equal(s.before[0], before[row])
-        chosen = s.available[0].gather(1, s.units[0].clamp_min(0))
-        assert (chosen | (s.units[0] < 0)).all()
-        assert ((s.exploration > 0) & (s.exploration <= 1) | (s.units < 0)).all()
-    # At the start of training, few rollouts stop, whatever the policy.
-    assert steps[0].row.shape[1] >= 20
-
-
-def test_several_models_explore_together():
-    """Stopped rows stay in the batch: nothing more is revealed or paid for them."""
-    policy = make_policy(0)
-    policy.network = SeparateNetwork(policy.network.architecture, n_models=3)
-    policy.network.stop_temperature = torch.full((3, 1), 0.5)
-    values = random_values(60).reshape(3, 20, 6)
-    before = torch.zeros(3, 20, 6, dtype=torch.bool)
-    for s in explore(policy, values, 0.5):
-        assert s.row.shape == s.active.shape == (3, 20)
-        assert torch.equal(s.mask.sum(-1) - before.sum(-1), s.active.long())
-        np.testing.assert_allclose(s.cost.numpy(), 0.5 * s.active.numpy())
-        before = s.mask
-    assert not s.active.all()
-
-
 @pytest.mark.parametrize("n_members", [2, 4])
 def test_rows_are_evaluated_by_the_predictors_of_the_other_fold(n_members):
     policy, loss = make_policy(1), CrossEntropy(2)
@@ -199,18 +153,6 @@ def test_rows_are_evaluated_by_the_predictors_of_the_other_fold(n_members):
             assert losses[number, 0, row].item() == pytest.approx(expected.item(), abs=1e-5)
 
 
-def test_guided_exploration_prefers_interacting_units():
-    interaction = torch.tensor([[0.0, 0.0, 3.0, 1.0]])
-    available = torch.tensor([[False, True, True, True]])
-    found = _guided(interaction, available)
-    assert found.sum().item() == pytest.approx(1.0)
-    uniform = torch.tensor([0.0, 1 / 3, 1 / 3, 1 / 3])
-    expected = 0.5 * uniform + 0.5 * torch.tensor([0.0, 0.0, 0.75, 0.25])
-    assert torch.allclose(found[0], expected)
-    # Without an interacting unit the exploration is uniform.
-    assert torch.allclose(_guided(torch.zeros(1, 4), available)[0], uniform)
-
-
 def test_targets_come_from_the_own_fold_and_losses_from_the_other():
     network = SeparateNetwork(Architecture(3, 3, 3, 2, 8, 1, 4)).eval()
     loss, seen = CrossEntropy(2), torch.randn(2, 5, 6)
@@ -219,3 +161,78 @@ def test_targets_come_from_the_own_fold_and_losses_from_the_other():
         outputs = loss.predict(network.predict(seen[fold])).unflatten(0, (2, 2)).mean(dim=1)
         assert torch.allclose(own[fold], outputs[fold], atol=1e-6)
         assert torch.allclose(other[fold], outputs[1 - fold], atol=1e-6)
+
+
+def actor_phase(n_rows, **changes):
+    """An actor on rows whose label is the sign of the first of six columns."""
+    policy, loss = make_policy(0), CrossEntropy(2)
+    network = SeparateNetwork(policy.network.architecture)
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randn(n_rows, 6, generator=generator)
+    rows = Rows(values, loss.targets((values[:, 0] > 0).long()), torch.ones(n_rows))
+    settings = Settings(
+        sparsity_weight=0.01, max_steps=3, max_epochs=2, batch_size=n_rows, **changes
+    )
+    weights = SparsityWeights.of(settings, 1, torch.device("cpu"))
+    folds = Folds(rows, generator)
+    return ActorPhase(network, policy.inputs, loss, folds, rows, settings, weights)
+
+
+def lookahead_loss(phase, mask, progress):
+    """The look-ahead of all rows in the state ``mask``."""
+    rows = phase.folds.rows[phase.folds.indices]
+    shape = rows.weight.shape
+    position = torch.arange(shape[1]).expand(shape)
+    ones = torch.ones(shape, dtype=torch.bool)
+    states = VisitedStates(position, torch.ones(shape), mask.expand(*shape, -1), ones)
+    weight, condition = phase.weights.draw(2 * shape[1], phase.folds.generator)
+    return phase._lookahead_loss(
+        rows, rows.targets, states, shape[1], weight, condition, None, progress
+    )
+
+
+def test_lookahead_of_complete_rows_is_their_objective(monkeypatch):
+    """If everything is revealed, a further unit costs λ and changes no prediction."""
+    monkeypatch.setattr(actor, "FIRST_STATES", 0.0)
+    phase = actor_phase(2)
+    rows = phase.folds.rows[phase.folds.indices]
+    everything = torch.ones(6, dtype=torch.bool)
+    seen = phase.inputs.reveal(rows.values, everything.expand(2, 1, 6))
+    phase.network.eval()
+    prediction = phase.network.cross_fitted(seen, phase.loss)
+    losses = phase.loss.of_prediction(prediction, rows.targets)
+    phase.network.train()
+    # Each of the two folds has one row. A quarter of the phase is half of the look-ahead.
+    each = {lookahead_loss(phase, everything, 0.25).item() for _ in range(20)}
+    possible = 0.5 * phase.settings.reward_scale * (losses.flatten() + 0.01)
+    assert {round(x, 4) for x in each} == {round(possible.mean().item(), 4)}
+    assert phase.network.predictor.training
+    assert lookahead_loss(phase, everything, 0.5).item() == 0.0
+
+
+def test_lookahead_chooses_the_informative_unit():
+    phase = actor_phase(200)
+    nothing = torch.zeros(6, dtype=torch.bool)
+    rows = phase.folds.rows[phase.folds.indices]
+    set_rate(phase.predictor_optimizer, 0.01)
+    set_rate(phase.policy_optimizer, 0.01)
+    for _ in range(60):
+        phase._train_predictors(rows, slice(0, 100), None)
+    before = [p.clone() for p in phase.network.predictor.parameters()]
+    for _ in range(40):
+        phase.update_policy(lookahead_loss(phase, nothing, 0.0))
+    for old, new in zip(before, phase.network.predictor.parameters(), strict=True):
+        assert torch.equal(old, new)
+        assert new.requires_grad
+    phase.network.eval()
+    seen = phase.inputs.reveal(rows.values[0], nothing.expand(100, 6))
+    _, found = phase.network.decide(seen)
+    assert (found.logits.argmax(dim=-1) == 0).all()
+
+
+def test_no_lookahead_through_a_predictor_without_gradients(monkeypatch):
+    phase = actor_phase(20)
+    monkeypatch.setattr(EnsembleMLP, "differentiable", False)
+    value = lookahead_loss(phase, torch.zeros(6, dtype=torch.bool), 0.0)
+    assert value.item() == 0.0
+    assert not value.requires_grad

@@ -9,7 +9,6 @@ from sklearn.datasets import load_digits
 import suwr.estimators.checkpoint as checkpoint
 from suwr import Patches, SUWRClassifier
 from suwr.nn.losses import CrossEntropy
-from suwr.nn.networks import uncertainty_features
 from suwr.training import lookahead
 from suwr.training.config import Settings
 from suwr.training.data import Folds, Rows, to_models
@@ -43,31 +42,6 @@ def test_rollout_reveals_one_unit_per_step_and_its_gains_add_up():
         prediction = phase.network.eval().cross_fitted(seen.unflatten(1, (2, -1))[0], phase.loss)
         losses.append(phase.loss.of_prediction(prediction, rows.targets).flatten())
     torch.testing.assert_close(rollout.gain[0, :, 3], losses[0] - 0.1 - losses[1])
-
-
-def test_uncertainty_features_by_hand():
-    mask = torch.tensor([[0.0, 0.0], [1.0, 0.0]])
-    probability = torch.tensor([[1.0, 0.0, 0.0], [0.4, 0.4, 0.2]])
-    certain, uncertain = uncertainty_features(probability, mask)
-    torch.testing.assert_close(certain, torch.tensor([0.0, 1.0, 0.0, 1.0, 0.0]))
-    entropy = -(0.8 * np.log(0.4) + 0.2 * np.log(0.2)) / np.log(3)
-    left = np.log(0.6) / np.log(1e-4)
-    torch.testing.assert_close(uncertain, torch.tensor([entropy, 0.4, 0.4, left, 0.5]).float())
-
-
-def test_uncertainty_features_of_confident_predictions_are_accurate():
-    logits = 3 * torch.randn(
-        500, 10, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
-    )
-    probability, mask = (4 * logits).softmax(dim=-1), torch.zeros(500, 1)
-    # For some of them, 1 - p in float32 would keep three significant digits.
-    assert (probability.amax(dim=-1) > 0.9995).sum() > 50
-    torch.testing.assert_close(
-        uncertainty_features(probability.float(), mask).double(),
-        uncertainty_features(probability, mask),
-        rtol=0.0,
-        atol=3e-7,
-    )
 
 
 def test_stop_probability_depends_on_the_predictors():

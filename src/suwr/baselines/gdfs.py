@@ -24,10 +24,10 @@ from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, mean_step_loss
 from suwr.baselines.greedy_training import Step
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.nn.inputs import MaskedInputs, gumbel, soft_columns, soft_reveal
+from suwr.nn.inputs import MaskedInputs, soft_columns, soft_reveal
 from suwr.nn.networks import Architecture, PolicyOutputs, SeparateNetwork
 from suwr.nn.rollout import Policy
-from suwr.nn.step import Decision, decide
+from suwr.nn.step import decide
 from suwr.training.data import Rows
 from suwr.training.validation import Objective
 
@@ -79,7 +79,7 @@ class BaseGDFS(BaseGreedy):
         generator: torch.Generator,
     ) -> Tensor:
         decision = decide(network.decide, inputs, seen, mask)
-        return _perturbed_log_probability(decision, generator).argmax(dim=1)
+        return decision.relaxed(1.0, generator).argmax(dim=1)
 
     def _step_loss(
         self,
@@ -95,18 +95,11 @@ class BaseGDFS(BaseGreedy):
             progress, self.start_temperature, self.end_temperature, self.n_temperatures
         )
         decision = decide(network.decide, inputs, inputs.reveal(values, mask), mask)
-        perturbed = _perturbed_log_probability(decision, generator)
-        weight = soft_columns(inputs, (perturbed / temperature).softmax(dim=1))
+        weight = soft_columns(inputs, decision.relaxed(temperature, generator))
         relaxed_inputs = soft_reveal(inputs, values, torch.where(mask, 1.0, weight))
         # The predictor of the other half was not trained on these rows.
         outputs = network.predictor(relaxed_inputs.unflatten(0, rows.weight.shape), flip=True)
         return (data.loss.per_row(outputs, rows.targets) * rows.weight).mean()
-
-
-def _perturbed_log_probability(decision: Decision, generator: torch.Generator) -> Tensor:
-    """Log-probabilities of the units with Gumbel noise: the arg max is a sample."""
-    log_probability = decision.finite_logits.log_softmax(dim=1)
-    return log_probability + gumbel(tuple(log_probability.shape), generator)
 
 
 class GDFSClassifier(ClassificationTarget, BaseGDFS):

@@ -26,6 +26,7 @@ from suwr.estimators.table_model import TABLE_CONSTRAINTS, TrainingData, image_s
 from suwr.estimators.weight_range import WeightRange, check_range, check_sparsity_weight
 from suwr.estimators.writable import WritableModel
 from suwr.nn.distributed import ProcessGroup
+from suwr.nn.features import POSITION_KNOTS
 from suwr.nn.networks import Architecture, Network
 from suwr.nn.rollout import Policy
 from suwr.training.comparison import compare_held_out
@@ -40,8 +41,8 @@ __all__ = ["BaseSUWR", "PolicyKind"]
 DEFAULT_MAX_STEPS = 32
 # Training rows from which two predictors and fewer epochs suffice.
 MANY_ROWS = 5_000
-# Default epochs of the policy phase, with few and with many rows.
-DEFAULT_EPOCHS, MANY_ROWS_EPOCHS = 100, 60
+# Default epochs of the policy phase, with few and many rows, and their factor for a range of λ.
+DEFAULT_EPOCHS, MANY_ROWS_EPOCHS, RANGE_FACTOR = 100, 60, 1.5
 
 
 class FitPlan(NamedTuple):
@@ -222,12 +223,13 @@ class BaseSUWR(WritableModel):
             choices["screening"] = (
                 f"{n_units} of {data.inputs.n_units} units have a significant effect or interaction"
             )
+        n_rows, several = len(data.rows), " and a range of λ" if self._has_range else ""
         if self.n_predictors == "auto" and not trainer.shared and fixed is None:
-            n, n_rows = self._n_predictors(trainer, len(data.rows)), len(data.rows)
+            n = self._n_predictors(trainer, n_rows)
             choices["n_predictors"] = f"{n}, for {n_rows:,} training rows"
         if self.max_epochs == "auto":
-            n, n_rows = self._max_epochs(trainer, len(data.rows)), len(data.rows)
-            choices["max_epochs"] = f"{n}, for {n_rows:,} training rows"
+            n = self._max_epochs(trainer, n_rows)
+            choices["max_epochs"] = f"{n}, for {n_rows:,} training rows{several}"
         architecture = self._architecture(data, trainer)
         task = Task(
             data.inputs, data.loss, data.rows, data.validation,
@@ -248,7 +250,12 @@ class BaseSUWR(WritableModel):
     def _max_epochs(self, trainer: Trainer, n_rows: int) -> int:
         if self.max_epochs != "auto":
             return int(self.max_epochs)
-        return MANY_ROWS_EPOCHS if trainer.screens and n_rows >= MANY_ROWS else DEFAULT_EPOCHS
+        n_epochs = MANY_ROWS_EPOCHS if trainer.screens and n_rows >= MANY_ROWS else DEFAULT_EPOCHS
+        return round(n_epochs * (RANGE_FACTOR if trainer.screens and self._has_range else 1.0))
+
+    @property
+    def _has_range(self) -> bool:
+        return isinstance(self.sparsity_weight, tuple | list)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any, costs: Any = None) -> TrainingData:
         """Validate the parameters and read the arguments of `fit`."""
@@ -308,7 +315,7 @@ class BaseSUWR(WritableModel):
         self.validation_ = comparison.to_dict()
         record_held_out(self, data.validation)
         comparison.warn(type(self).__name__, len(data.rows), weight)
-        if isinstance(self.sparsity_weight, tuple | list):
+        if self._has_range:
             low, high = check_range(self.sparsity_weight, type(self).__name__)
             self.weight_range_ = WeightRange.measure(low, high, self.policy_, data.validation)
 
@@ -336,7 +343,8 @@ class BaseSUWR(WritableModel):
             **self._network_sizes(data),
             n_members=self._n_predictors(trainer, len(data.rows)),
             shared=trainer.shared,
-            conditioned=isinstance(self.sparsity_weight, tuple | list),
+            conditioned=self._has_range,
+            n_knots=POSITION_KNOTS if self._has_range else 1,
             image_shape=image_shape(self.network, self.groups),
             # The uncertainty features are functions of class probabilities.
             informed=trainer.informed and self._n_outputs() > 1,

@@ -20,14 +20,9 @@ from suwr.data.encoding import BOUND, ColumnCode
 from suwr.estimators.identity import ModelIssuer
 from suwr.exceptions import UnsupportedModelError
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
+from suwr.nn.features import UncertaintyStopPolicy, encode_position
 from suwr.nn.losses import MAX_LOG, CrossEntropy, Loss, ValueLoss
-from suwr.nn.networks import (
-    Architecture,
-    Network,
-    SeparateNetwork,
-    SharedNetwork,
-    UncertaintyStopPolicy,
-)
+from suwr.nn.networks import Architecture, Network, SeparateNetwork, SharedNetwork
 from suwr.nn.rollout import Policy
 from suwr.report.source import PageModel
 
@@ -131,7 +126,7 @@ def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:
     outputs of a network. The predictions of the ensemble members are averaged after the output
     function. If ``stop`` is not None it is a further network that computes the gain; its input is
     'uncertainty', the uncertainty features of the prediction (see
-    `suwr.nn.networks.uncertainty_features`). ``stop_odds`` replaces the gain; see `Policy`.
+    `suwr.nn.features.uncertainty_features`). ``stop_odds`` replaces the gain; see `Policy`.
     """
     network = policy.network
     known = _DESCRIPTIONS.get(type(network))
@@ -140,8 +135,9 @@ def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:
             f"Only {', '.join(k.__name__ for k in _DESCRIPTIONS)} can be exported. "
             f"Got {type(network).__name__} instead."
         )
-    constants = [] if policy.condition is None else [policy.condition]
-    condition = torch.tensor(policy.condition) if constants else None
+    condition = None if policy.condition is None else torch.tensor(policy.condition)
+    knots = network.architecture.n_knots
+    constants = [] if condition is None else encode_position(condition, knots).tolist()
     return {
         "stop_temperature": float(network.temperature(condition)),
         "stop_odds": policy.stop_odds,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,8 @@ class Ensemble(nn.Module, ABC):
 
     Attributes
     ----------
+    differentiable : bool
+        Whether outputs have gradients.
     group : int
         Members come in groups of this size; see `EnsembleMLP`.
     dropout : float
@@ -30,6 +32,7 @@ class Ensemble(nn.Module, ABC):
     """
 
     process_group: ProcessGroup | None = None
+    differentiable: ClassVar[bool] = True
     group: int
     dropout: float
     weight_decay: Tensor

@@ -42,6 +42,8 @@ class ExternalPredictor(Ensemble):
     n_outputs : int
     """
 
+    differentiable = False
+
     def __init__(
         self,
         source: MaskedPredictor,

@@ -17,15 +17,20 @@ from torch import Tensor, nn
 
 from suwr.nn.distributed import ProcessGroup
 from suwr.nn.ensembles import Ensemble, EnsembleConv, EnsembleMLP
+from suwr.nn.features import (
+    N_UNCERTAINTY_FEATURES,
+    UncertaintyStopPolicy,
+    encode_position,
+    uncertainty_features,
+)
 from suwr.nn.losses import Loss
 
 __all__ = [
-    "Architecture", "Network", "PolicyOutputs", "SeparateNetwork", "SharedNetwork",
-    "UncertaintyStopPolicy", "build", "uncertainty_features",
+    "Architecture", "Network", "PolicyOutputs", "SeparateNetwork", "SharedNetwork", "build",
 ]  # fmt: skip
 
-# Number of `uncertainty_features`, and width of the stop network that reads them.
-N_UNCERTAINTY_FEATURES, STOP_HIDDEN = 5, 32
+# Width of the stop network that reads the `uncertainty_features`.
+STOP_HIDDEN = 32
 # Logit of a probability that is 1 in single precision.
 _CERTAIN = 20.0
 
@@ -49,8 +54,10 @@ class Architecture:
     shared : bool
         One encoder for all three heads, as in Appendix F of the paper.
     conditioned : bool
-        The policy takes the position of λ in its range as an additional input, so that one model
+        The policy takes the position of λ in its range as additional inputs, so that one model
         covers the range.
+    n_knots : int
+        Number of these inputs; see `suwr.nn.features.encode_position`.
     image_shape : tuple of int, optional
         ``(height, width)``: policy and predictors start with convolutions over the masked image
         and its mask.
@@ -67,6 +74,7 @@ class Architecture:
     n_members: int = 2
     shared: bool = False
     conditioned: bool = False
+    n_knots: int = 1
     image_shape: tuple[int, int] | None = None
     informed: bool = False
 
@@ -74,6 +82,11 @@ class Architecture:
     def n_inputs(self) -> int:
         """Width of ``[x ⊙ h, h]``."""
         return self.n_values + self.n_columns
+
+    @property
+    def n_conditions(self) -> int:
+        """Inputs of the policy that encode λ."""
+        return self.n_knots if self.conditioned else 0
 
     @property
     def n_weights(self) -> int:
@@ -114,46 +127,6 @@ class Architecture:
         if shape and ([type(v) for v in shape], math.prod(shape)) != ([int] * 2, found.n_columns):
             raise ValueError("image_shape must be the numbers of rows and columns of the pixels.")
         return found
-
-
-def uncertainty_features(probability: Tensor, mask: Tensor) -> Tensor:
-    """Features of the predictive uncertainty for the stopping policy.
-
-    Parameters
-    ----------
-    probability : Tensor of shape (..., n_classes)
-        Class probabilities.
-    mask : Tensor of shape (..., n_columns)
-        Revealed columns.
-
-    Returns
-    -------
-    Tensor of shape (..., 5)
-        Normalised entropy, the two largest probabilities, the logarithm of the probability of all
-        classes but the first, and the fraction of revealed columns. The logarithm resolves small
-        differences between confident predictions, on which stopping at a small λ depends.
-    """
-    entropy = -(probability * probability.clamp_min(1e-9).log()).sum(dim=-1)
-    entropy = entropy / math.log(probability.shape[-1])
-    top = probability.topk(2, dim=-1)
-    first, second = top.values.unbind(dim=-1)
-    # Sum the other classes, since 1 - first cancels catastrophically for confident predictions.
-    others = probability.scatter(-1, top.indices[..., :1], 0.0).sum(dim=-1)
-    left = others.clamp_min(1e-4).log() / math.log(1e-4)
-    revealed = mask.mean(dim=-1, dtype=probability.dtype)
-    return torch.stack([entropy, first, second, left, revealed], dim=-1)
-
-
-class UncertaintyStopPolicy(nn.Module):
-    """A selection network, and a small stop network over `uncertainty_features`.
-
-    With many units, each changes the prediction little, and the remaining gain shows best in the
-    prediction itself; a large network that regresses it from the units overfits.
-    """
-
-    def __init__(self, select: nn.Module, stop: nn.Module) -> None:
-        super().__init__()
-        self.select, self.stop = select, stop
 
 
 class PolicyOutputs(NamedTuple):
@@ -268,7 +241,7 @@ class SeparateNetwork(Network):
             n_in = a.n_inputs + extra
             return EnsembleMLP(members, n_in, a.hidden_size, a.n_layers, n_out, rate, group)
 
-        extra = int(a.conditioned)
+        extra = a.n_conditions
         self.policy: nn.Module
         if a.informed:
             stop = EnsembleMLP(n_models, N_UNCERTAINTY_FEATURES + extra, STOP_HIDDEN, 2, 1)
@@ -316,7 +289,8 @@ class SeparateNetwork(Network):
                 None if prediction is None else prediction.unsqueeze(0),
             )
             return PolicyOutputs(found.gain[0], found.logits[0])
-        extra = [] if condition is None else [condition.unsqueeze(-1)]
+        knots = self.architecture.n_knots
+        extra = [] if condition is None else [encode_position(condition, knots)]
         seen = torch.cat([inputs, *extra], dim=-1) if extra else inputs
         if isinstance(self.policy, UncertaintyStopPolicy):
             assert prediction is not None

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
-from suwr.nn.networks import Network, SeparateNetwork, SharedNetwork, UncertaintyStopPolicy
+from suwr.nn.features import UncertaintyStopPolicy
+from suwr.nn.networks import Network, SeparateNetwork, SharedNetwork
 from suwr.nn.rollout import Policy, confidence_parts
 from suwr.nn.starts import Starts
 from suwr.nn.step import reveal_units

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from suwr.nn.inputs import MaskedInputs
+from suwr.nn.inputs import MaskedInputs, gumbel
 from suwr.nn.networks import PolicyOutputs
 
 __all__ = ["Decision", "Revealed", "Sample", "best_units", "decide", "reveal_units", "uniform"]
@@ -167,6 +167,12 @@ class Decision:
             chosen.append(torch.where(open_row, unit[..., 0], -1))
             explored.append(exploration.gather(-1, unit)[..., 0])
         return Sample(torch.stack(chosen, dim=-1), torch.stack(explored, dim=-1))
+
+    def relaxed(self, temperature: float | Tensor, generator: torch.Generator) -> Tensor:
+        """A differentiable choice of one unit, Gumbel-softmax, ``(..., n_units)``."""
+        log_probability = self.finite_logits.log_softmax(dim=-1)
+        noise = gumbel(tuple(log_probability.shape), generator)
+        return ((log_probability + noise) / temperature).softmax(dim=-1)
 
     def log_prob(self, sample: Sample, epsilon: float = 0.0) -> Tensor:
         """Log-probability of a sample under ``(1 - ε) ζ_select + ε exploration``, ``(...)``."""

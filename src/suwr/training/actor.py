@@ -12,35 +12,36 @@ network regresses ``E[D_t | s_t]``, which is the baseline of the policy gradient
 where it is not positive. Rollouts are sampled without gradients; a single pass over all visited
 states then computes those of the policy.
 
+Early in training, rewards are too noisy to tell apart units of similar value. The gradient of the
+policy therefore starts as the sum of the policy gradient and of a look-ahead: the choice of the
+next unit is relaxed with Gumbel-softmax, and the loss after it is differentiated through the
+predictors. The look-ahead alone would be greedy; its weight decreases to 0 at half of the phase.
+
 The losses are those of the predictors trained on the other fold. Their targets are a mixture of the
 label and of what the predictors of the row's own fold predict from all features. The two groups of
 predictors are trained on disjoint rows: an effect that only one of them has learned is noise, and
 revealing it is not rewarded. With predictions and targets from the same predictors, every effect in
 which they believe would be.
-
-Units that are informative only jointly are rarely drawn together by chance. Half of the exploration
-therefore follows `interactions`: after a unit, it prefers units that interact with it.
 """
 
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import torch
 from torch import Tensor
 
-from suwr.nn.inputs import MaskedInputs
+from suwr.nn.inputs import MaskedInputs, soft_columns, soft_reveal
 from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
-from suwr.nn.step import Decision, Sample, decide, reveal_units, uniform
-from suwr.training.config import Settings
+from suwr.nn.step import Decision, Sample, decide
+from suwr.training.config import Settings, linear_decay
 from suwr.training.data import Folds, Rows, to_folds, to_models
 from suwr.training.evidence import informative, interactions
 from suwr.training.loop import Metrics, State
 from suwr.training.policy import PolicyPhase, PolicyTrainer
 from suwr.training.predictor import weighted_loss
-from suwr.training.rollouts import SampledSteps, VisitedStates
+from suwr.training.rollouts import SampledSteps, VisitedStates, sample_rollouts
 
 __all__ = ["ActorPhase", "ActorTrainer", "soft_targets"]
 
@@ -55,8 +56,10 @@ ROLLOUTS_AT_ONCE, INPUTS_AT_ONCE = 4096, 2**25
 # Share of the visited states on which the policy is trained: those of one rollout are so similar
 # that every other one suffices.
 STATE_SHARE = 0.5
-# Share of the exploration that follows the interactions.
-GUIDED_SHARE = 0.5
+# Weight of the look-ahead, and the point of the phase at which it has decreased to 0.
+LOOKAHEAD_WEIGHT, LOOKAHEAD_UNTIL = 1.0, 0.5
+# Share of the states of the look-ahead in which nothing is revealed yet.
+FIRST_STATES = 1 / 8
 
 
 class ActorPhase(PolicyPhase):
@@ -118,7 +121,7 @@ class ActorPhase(PolicyPhase):
         epsilon = settings.exploration(progress)
         network.eval()
         with settings.precision(index.device):
-            steps = _explore(
+            steps = sample_rollouts(
                 network, inputs, to_models(rows.values), weight, condition, settings, epsilon,
                 generator, self.tensors["interactions"], first,
                 None if rows.costs is None else to_models(rows.costs),
@@ -144,9 +147,64 @@ class ActorPhase(PolicyPhase):
                         network, inputs, rows, visited[part], gains[:, part], condition, epsilon,
                         settings.entropy_weight * (1.0 - progress),
                     )  # fmt: skip
+                    value = value + self._lookahead_loss(
+                        rows, targets, states, size * settings.rollouts, weight, condition, first,
+                        progress,
+                    )  # fmt: skip
                 self.update_policy(value)
             batch = slice(number * size, (number + 1) * size)
             self._train_predictors(rows, batch, states)
+
+    def _lookahead_loss(
+        self,
+        rows: Rows,
+        targets: Tensor,
+        states: VisitedStates,
+        n_states: int,
+        weight: Tensor,
+        condition: Tensor | None,
+        first: Tensor | None,
+        progress: float,
+    ) -> Tensor:
+        """Weighted objective after a relaxed choice of the next unit, in states of each fold.
+
+        The mean over the states of a model, summed over models.
+        """
+        settings, network, inputs = self.settings, self.network, self.inputs
+        ahead = linear_decay(progress, 0.0, LOOKAHEAD_UNTIL)
+        if ahead == 0.0 or not network.predictor.differentiable:
+            return torch.zeros((), device=weight.device)
+        generator = self.folds.generator
+        states = states.sample(n_states, round(FIRST_STATES * n_states), first, generator)
+        fold = torch.arange(len(states.mask), device=weight.device).unsqueeze(1)
+
+        def of_states(tensor: Tensor) -> Tensor:
+            return tensor[fold, states.position]
+
+        values = of_states(rows.values)
+        revealed, mask = to_models(values), to_models(states.mask)
+        decision = decide(
+            network.decide, inputs, inputs.reveal(revealed, mask), mask,
+            None if condition is None else to_models(of_states(to_folds(condition))),
+            allowed=inputs.recorded_units(revealed),
+        )  # fmt: skip
+        start, end = settings.start_temperature, settings.end_temperature
+        chosen = to_folds(decision.relaxed(end * (start / end) ** ahead, generator))
+        shown = torch.where(states.mask, 1.0, soft_columns(inputs, chosen))
+        network.predictor.requires_grad_(False).eval()
+        prediction = network.cross_fitted(soft_reveal(inputs, values, shown), self.loss)
+        network.predictor.requires_grad_(True).train()
+        costs = inputs.unit_costs(
+            states.mask,
+            None if first is None else of_states(to_folds(first)),
+            None if rows.costs is None else of_states(rows.costs),
+        )
+        scale = settings.reward_scale * self.weights.importance(weight)
+        cost = of_states(to_folds(weight)) * (chosen * costs).sum(dim=-1)
+        each = self.loss.of_prediction(prediction, of_states(targets)) + cost
+        each = each * of_states(to_folds(scale)) * of_states(rows.weight) * states.active
+        n_active = to_models(states.active).sum(dim=1).clamp_min(1)
+        return LOOKAHEAD_WEIGHT * ahead * (to_models(each).sum(dim=1) / n_active).sum()
 
     def _train_predictors(self, rows: Rows, batch: slice, states: VisitedStates | None) -> None:
         settings, inputs = self.settings, self.inputs
@@ -177,84 +235,6 @@ def soft_targets(
         mask = torch.ones((*index.shape, inputs.n_columns), dtype=torch.bool, device=values.device)
         targets[index] = network.in_fold(inputs.reveal(values, mask), loss)
     return targets
-
-
-@torch.no_grad()
-def _explore(
-    network: SeparateNetwork,
-    inputs: MaskedInputs,
-    values: Tensor,
-    weight: Tensor,
-    condition: Tensor | None,
-    settings: Settings,
-    epsilon: float,
-    generator: torch.Generator,
-    interaction: Tensor,
-    first: Tensor | None = None,
-    costs: Tensor | None = None,
-) -> list[SampledSteps]:
-    """Sample one rollout per row ``(n_models, n)``, from the masks ``first``.
-
-    A share ``epsilon`` of the choices of units is random.
-
-    Stopped rows are removed from the batch of a single model on a CPU. Otherwise they stay in it as
-    inactive: models keep batches of one size, and a GPU needs no synchronisation per step.
-    """
-    continuation = min(max(epsilon, settings.min_continuation), settings.max_continuation)
-    (m, n), device = values.shape[:2], values.device
-    remove = m == 1 and device.type == "cpu"
-    row = torch.arange(n, device=device).expand(m, n)
-    active = torch.ones(m, n, dtype=torch.bool, device=device)
-    empty = torch.zeros(m, n, inputs.n_columns, dtype=torch.bool, device=device)
-    mask, allowed = empty if first is None else first, inputs.recorded_units(values)
-    shared = condition is None and first is None and allowed is None
-    model = torch.arange(m, device=device).unsqueeze(1)
-    last: Tensor | None = None
-    steps: list[SampledSteps] = []
-    for number in range(settings.max_steps):
-        if number == 0 and shared:
-            # The first state is the same for every row: evaluate it once.
-            seen = inputs.reveal(values[:, :1], mask[:, :1])
-            decision = decide(network.decide, inputs, seen, mask[:, :1]).expand(m, n)
-        else:
-            seen = inputs.reveal(values, mask)
-            decision = decide(network.decide, inputs, seen, mask, condition, allowed=allowed)
-        stop = decision.stop_probability
-        draw = torch.rand(active.shape, generator=generator, device=device)
-        open_row = decision.available.any(dim=-1)
-        active = active & (draw >= stop * (1 - continuation)) & open_row
-        if remove:
-            going = torch.nonzero(active[0])[:, 0]
-            if len(going) == 0:
-                break
-            row, active, mask = row[:, going], active[:, going], mask[:, going]
-            decision, values, weight = decision[:, going], values[:, going], weight[:, going]
-            condition = None if condition is None else condition[:, going]
-            allowed = None if allowed is None else allowed[:, going]
-            first = None if first is None else first[:, going]
-            last = None if last is None else last[:, going]
-            costs = None if costs is None else costs[:, going]
-        units, exploration = decision.sample(
-            settings.units_per_step, epsilon, generator, active,
-            None if last is None else partial(_guided, interaction[model, last]),
-        )  # fmt: skip
-        last, before = units[..., -1].clamp_min(0), mask
-        mask, cost = reveal_units(inputs, mask, units, weight=weight, known=first, costs=costs)
-        stop = decision.stop_probability
-        steps.append(
-            SampledSteps(
-                row, active, before, decision.available, stop, units, exploration, mask, cost
-            )
-        )
-    return steps
-
-
-def _guided(interaction: Tensor, available: Tensor) -> Tensor:
-    """Exploration that prefers units which interact with the last revealed one."""
-    weight = interaction * available
-    total = weight.sum(dim=-1, keepdim=True)
-    guided = torch.where(total > 0, weight / total.clamp_min(1e-12), uniform(available))
-    return (1 - GUIDED_SHARE) * uniform(available) + GUIDED_SHARE * guided
 
 
 @torch.no_grad()

@@ -125,7 +125,7 @@ class TrainingConfig:
     gain_weight : float, default=0.02
         Weight of the regression of the gain in the look-ahead objective, at least 0.
     start_temperature, end_temperature : float, default=2.0, 0.2
-        Gumbel-softmax temperature of the look-ahead trainer at the start and the end, positive.
+        Gumbel-softmax temperature of the look-ahead at its start and its end, positive.
     finetune_fraction : float or None, default=None
         Epochs of predictor fine-tuning relative to ``max_epochs``, at least 0; one epoch always
         remains. None is 0.2 for ``trainer='lookahead'`` and 0.5 otherwise.

@@ -4,7 +4,7 @@ A sampled actor cannot explore hundreds of units. Here the choice of the next un
 Gumbel-softmax, and the loss after it is differentiated through the cross-fitted predictor. The
 selection is therefore greedy; the stopping policy is not: as in `suwr.training.actor`, the gain of
 continuing is regressed on the cost of the rest of the rollout, for classification from the
-uncertainty of the predictors (`suwr.nn.networks.UncertaintyStopPolicy`).
+uncertainty of the predictors (`suwr.nn.features.UncertaintyStopPolicy`).
 
 A batch is first rolled out for *T* steps without gradients, storing for each column the step that
 revealed it. Then one state per row is reconstructed and trained on in each update, so that the
@@ -187,9 +187,7 @@ class LookaheadPhase(PolicyPhase):
         seen = inputs.reveal(values, mask)
         allowed = inputs.recorded_units(values)
         decision = decide(network.decide, inputs, seen, mask, condition, prediction, allowed)
-        noisy = decision.finite_logits.log_softmax(dim=-1)
-        noisy = noisy + gumbel(tuple(noisy.shape), generator)
-        chosen = (noisy / self.temperature).softmax(dim=-1)
+        chosen = decision.relaxed(self.temperature, generator)
         revealed = torch.where(mask, 1.0, soft_columns(inputs, chosen))
         soft = to_folds(soft_reveal(inputs, values, revealed))
         network.predictor.requires_grad_(False)

@@ -1,15 +1,28 @@
-"""The steps of sampled rollouts, and the states that they visit."""
+"""Sampled rollouts: their steps, and the states that they visit.
+
+Units that are informative only jointly are rarely drawn together by chance. Half of the exploration
+therefore follows the interactions of the units (`suwr.training.evidence`): after a unit, it prefers
+units that interact with it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from suwr.nn.inputs import MaskedInputs
+from suwr.nn.networks import SeparateNetwork
+from suwr.nn.step import decide, reveal_units, uniform
+from suwr.training.config import Settings
 from suwr.training.data import group_by_fold, to_folds
 
-__all__ = ["SampledSteps", "VisitedStates"]
+__all__ = ["SampledSteps", "VisitedStates", "sample_rollouts"]
+
+# Share of the exploration that follows the interactions.
+GUIDED_SHARE = 0.5
 
 
 @dataclass
@@ -65,3 +78,101 @@ class VisitedStates:
         position = torch.arange(fold_size, device=device).repeat(len(steps)).expand(active.shape)
         number = torch.arange(1, len(steps) + 1, device=device).repeat_interleave(fold_size)
         return cls(position, number.expand(active.shape), mask, active)
+
+    def sample(
+        self, n: int, n_first: int, first: Tensor | None, generator: torch.Generator
+    ) -> VisitedStates:
+        """Draw ``n`` states of every fold; for ``n_first`` of them the rollout has not begun.
+
+        ``first`` are the masks ``(n_models, n, n_columns)`` before the first step; None reveals
+        nothing.
+        """
+        device = self.mask.device
+        index = torch.randint(self.mask.shape[1], (n,), generator=generator, device=device)
+        position, step, mask, active = (part[:, index] for part in vars(self).values())
+        start = torch.zeros_like(mask[:, :n_first])
+        if first is not None:
+            fold = torch.arange(len(mask), device=device).unsqueeze(1)
+            start = to_folds(first)[fold, position[:, :n_first]]
+        mask = torch.cat([start, mask[:, n_first:]], dim=1)
+        begun = torch.arange(n, device=device) >= n_first
+        return VisitedStates(position, step * begun, mask, active | ~begun)
+
+
+@torch.no_grad()
+def sample_rollouts(
+    network: SeparateNetwork,
+    inputs: MaskedInputs,
+    values: Tensor,
+    weight: Tensor,
+    condition: Tensor | None,
+    settings: Settings,
+    epsilon: float,
+    generator: torch.Generator,
+    interaction: Tensor,
+    first: Tensor | None = None,
+    costs: Tensor | None = None,
+) -> list[SampledSteps]:
+    """Sample one rollout per row ``(n_models, n)``, from the masks ``first``.
+
+    A share ``epsilon`` of the choices of units is random; ``interaction``
+    ``(n_models, n_units, n_units)`` guides half of it.
+
+    Stopped rows are removed from the batch of a single model on a CPU. Otherwise they stay in it as
+    inactive: models keep batches of one size, and a GPU needs no synchronisation per step.
+    """
+    continuation = min(max(epsilon, settings.min_continuation), settings.max_continuation)
+    (m, n), device = values.shape[:2], values.device
+    remove = m == 1 and device.type == "cpu"
+    row = torch.arange(n, device=device).expand(m, n)
+    active = torch.ones(m, n, dtype=torch.bool, device=device)
+    empty = torch.zeros(m, n, inputs.n_columns, dtype=torch.bool, device=device)
+    mask, allowed = empty if first is None else first, inputs.recorded_units(values)
+    shared = condition is None and first is None and allowed is None
+    model = torch.arange(m, device=device).unsqueeze(1)
+    last: Tensor | None = None
+    steps: list[SampledSteps] = []
+    for number in range(settings.max_steps):
+        if number == 0 and shared:
+            # The first state is the same for every row: evaluate it once.
+            seen = inputs.reveal(values[:, :1], mask[:, :1])
+            decision = decide(network.decide, inputs, seen, mask[:, :1]).expand(m, n)
+        else:
+            seen = inputs.reveal(values, mask)
+            decision = decide(network.decide, inputs, seen, mask, condition, allowed=allowed)
+        stop = decision.stop_probability
+        draw = torch.rand(active.shape, generator=generator, device=device)
+        open_row = decision.available.any(dim=-1)
+        active = active & (draw >= stop * (1 - continuation)) & open_row
+        if remove:
+            going = torch.nonzero(active[0])[:, 0]
+            if len(going) == 0:
+                break
+            row, active, mask = row[:, going], active[:, going], mask[:, going]
+            decision, values, weight = decision[:, going], values[:, going], weight[:, going]
+            condition = None if condition is None else condition[:, going]
+            allowed = None if allowed is None else allowed[:, going]
+            first = None if first is None else first[:, going]
+            last = None if last is None else last[:, going]
+            costs = None if costs is None else costs[:, going]
+        units, exploration = decision.sample(
+            settings.units_per_step, epsilon, generator, active,
+            None if last is None else partial(_guided, interaction[model, last]),
+        )  # fmt: skip
+        last, before = units[..., -1].clamp_min(0), mask
+        mask, cost = reveal_units(inputs, mask, units, weight=weight, known=first, costs=costs)
+        stop = decision.stop_probability
+        steps.append(
+            SampledSteps(
+                row, active, before, decision.available, stop, units, exploration, mask, cost
+            )
+        )
+    return steps
+
+
+def _guided(interaction: Tensor, available: Tensor) -> Tensor:
+    """Exploration that prefers units which interact with the last revealed one."""
+    weight = interaction * available
+    total = weight.sum(dim=-1, keepdim=True)
+    guided = torch.where(total > 0, weight / total.clamp_min(1e-12), uniform(available))
+    return (1 - GUIDED_SHARE) * uniform(available) + GUIDED_SHARE * guided

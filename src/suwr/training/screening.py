@@ -139,7 +139,7 @@ class Screening:
         full.stop_temperature.copy_(network.stop_temperature)
         kept = torch.cat([self.values, architecture.n_values + self.columns])
         condition = architecture.n_inputs + torch.arange(
-            int(architecture.conditioned), device=kept.device
+            architecture.n_conditions, device=kept.device
         )
         for source, target, inputs in (
             (network.policy, full.policy, torch.cat([kept, condition])),
