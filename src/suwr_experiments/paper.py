@@ -14,7 +14,14 @@ from suwr_experiments.config import Cell, RunConfig
 from suwr_experiments.draws import DrawsExperiment
 from suwr_experiments.synthetic_experiment import NARROW
 
-__all__ = ["PAPER_WEIGHTS", "VARIANTS", "WEIGHTS", "PaperExperiment", "variant_of"]
+__all__ = [
+    "PAPER_WEIGHTS",
+    "VARIANTS",
+    "WEIGHTS",
+    "PaperExperiment",
+    "paper_weight",
+    "variant_of",
+]
 
 N_DRAWS, N_ABLATION_DRAWS = 10, 5
 ABLATION_DATA = ("Syn4", "Syn5")
