@@ -213,12 +213,12 @@ def plot_trained_budgets(
 def plot_variants(
     panels: Mapping[str, Mapping[str, Sequence[float]]], published: Mapping[str, float]
 ) -> Any:
-    """Plot the AUROC of each variant of a method: every draw, and the mean.
+    """Plot the gap in AUROC of each variant of a method: every draw, and the mean.
 
     Parameters
     ----------
-    panels : mapping from a data set to mapping from a variant to the AUROC of each draw
-    published : mapping from a data set to its published AUROC
+    panels : mapping from a data set to mapping from a variant to the gap of each draw
+    published : mapping from a data set to its published gap
 
     Returns
     -------
@@ -231,7 +231,7 @@ def plot_variants(
             ax.plot(np.mean(values), place, "|", color="#D55E00", markersize=18, markeredgewidth=2)
         ax.axvline(published[data], color="#555555", linestyle=":", linewidth=1)
         ax.set_yticks(range(len(variants)), list(variants))
-        ax.set_xlabel("AUROC; dotted: published")
+        ax.set_xlabel("AUROC of p(y | x) − AUROC\ndotted: published")
         ax.set_title(data, fontsize="medium")
         ax.spines[["top", "right"]].set_visible(False)
     # Read from the top, in the order in which components are added; the axis is shared.

@@ -8,7 +8,7 @@ import pytest
 from suwr_experiments.__main__ import main
 from suwr_experiments.config import Cell, RunConfig
 from suwr_experiments.paper import PAPER_WEIGHTS, VARIANTS, WEIGHTS, paper_weight, variant_of
-from suwr_experiments.paper_results import choose_weights, n_failed, page
+from suwr_experiments.paper_results import choose_weights, n_failed, page, published_gap
 from suwr_experiments.records import RecordStore
 from suwr_experiments.runner import find_experiment
 from suwr_experiments.synthetic import synthetic
@@ -47,15 +47,18 @@ def test_draws_are_those_of_no_other_experiment():
     np.testing.assert_array_equal(task.y_test, synthetic(4, 40, 50_003).y)
 
 
-def record(data, weight, draw, loss, auroc):
+def record(data, weight, draw, loss, gap):
     params = VARIANTS["REINFORCE"] | {"max_steps": 5, "sparsity_weight": weight / 10}
-    metrics = {"validation": {"loss": loss}, "test": {"auroc": auroc, "n_selected": 5.0}}
+    metrics = {
+        "validation": {"loss": loss}, "test": {"auroc": 0.82 - gap, "n_selected": 5.0},
+        "limit": 0.82,
+    }  # fmt: skip
     return {"cell": Cell("paper", data, "SUWR", draw, params=params).to_dict(), "metrics": metrics}
 
 
 def test_weight_is_chosen_by_the_mean_validation_loss_over_draws():
     records = [
-        record("Syn4", weight, draw, loss, 0.7)
+        record("Syn4", weight, draw, loss, 0.1)
         for weight, losses in {0.0: (0.50, 0.54), 0.005: (0.51, 0.51), 0.01: (0.51, 0.51)}.items()
         for draw, loss in enumerate(losses)
     ]
@@ -64,11 +67,11 @@ def test_weight_is_chosen_by_the_mean_validation_loss_over_draws():
 
 
 def test_failed_fits_are_counted():
-    assert n_failed([0.80, 0.789, 0.791, 0.5], 0.81) == 2
-    text = page([record("Syn4", 0.005, d, 0.5, v) for d, v in enumerate((0.815, 0.5))], "there")
-    assert "| 1 of 2 | not reached |" in text
-    # A failed fit would widen the standard error until the published value is within reach.
-    assert "| Syn4 | 0.005 | chosen, paper | 0.6575 ± 0.2227 (0.81) |" in text
+    assert published_gap("Syn4") == pytest.approx(0.8228 - 0.810)
+    assert n_failed([0.0, 0.032, 0.034, 0.5], 0.013) == 2
+    text = page([record("Syn4", 0.005, d, 0.5, gap) for d, gap in enumerate((0.01, 0.3))], "there")
+    assert "| 0.1550 ± 0.2051 (0.0128) | 0.0100 to 0.3000 | 1 of 2 | not reached |" in text
+    assert "| Syn4 | 0.005 | chosen, paper | 0.6650 ± 0.2051 (0.81) |" in text
 
 
 def test_unknown_parameters_are_no_variant():
