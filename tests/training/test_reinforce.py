@@ -121,6 +121,39 @@ def test_stack_trains_each_model_as_if_alone(monkeypatch):
             torch.testing.assert_close(part.state_dict()[name], tensor, rtol=1e-4, atol=1e-5)
 
 
+def test_values_that_were_not_revealed_have_no_influence(monkeypatch):
+    """All rollouts reveal the first two units; the third is poisoned."""
+
+    def first_units(decision, units_per_step, epsilon, generator):
+        units = decision.available.int().argmax(dim=-1, keepdim=True)
+        return Sample(units, uniform(decision.available).amax(-1, True))
+
+    monkeypatch.setattr(Decision, "sample", first_units)
+    schedule = Schedule(exploration=0.4, stop_exploration=0.3, sparsity_factor=1.0)
+    inputs, rows = inputs_and_rows(2, 8)
+    network = network_of(2)
+    found = []
+    for poison in (None, float("nan"), 1e30):
+        values = rows.values.clone()
+        if poison is not None:
+            values[..., 2] = poison
+        surrogate, expected = _sampled_loss(
+            network, inputs, LOSS, Rows(values, rows.targets, rows.weight), SETTINGS,
+            torch.tensor([0.0, 0.3]), schedule, torch.Generator(),
+        )  # fmt: skip
+        found.append([*torch.autograd.grad(surrogate, list(network.parameters())), expected])
+    for other in found[1:]:
+        assert all(torch.equal(one, two) for one, two in zip(found[0], other, strict=True))
+    # The first unit is read.
+    values = rows.values.clone()
+    values[..., 0] += 1.0
+    _, changed = _sampled_loss(
+        network, inputs, LOSS, Rows(values, rows.targets, rows.weight), SETTINGS,
+        torch.tensor([0.0, 0.3]), schedule, torch.Generator(),
+    )  # fmt: skip
+    assert not torch.equal(changed, found[0][-1])
+
+
 def test_products_of_two_features_are_found():
     rng = np.random.RandomState(0)
     X = rng.randn(1500, 4)
