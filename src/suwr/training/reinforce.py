@@ -31,7 +31,7 @@ from suwr.training.sparsity import SparsityWeights
 from suwr.training.trainer import Task, Trainer
 from suwr.training.validation import BestState, ValidationObjective
 
-__all__ = ["ReinforcePhase", "ReinforceTrainer"]
+__all__ = ["ReinforcePhase", "ReinforceTrainer", "Schedule"]
 
 LEARNING_RATE, WEIGHT_DECAY = 1e-3, 1e-4
 # Fraction of the training with uniform exploration and λ = 0, and of the increase of λ after it.
