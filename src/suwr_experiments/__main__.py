@@ -23,6 +23,7 @@ DESCRIPTIONS = {
     "images": "Experiment 3: MNIST and Fashion-MNIST",
     "tables": "Benchmark: real and generated tables over a range of costs",
     "draws": "Syn1 to Syn6 on fresh draws, with settings fixed before the run",
+    "paper": "The paper's REINFORCE on Syn1 to Syn6, and the steps from it to the default",
 }
 # Classes of the paper's figures: sandal and ankle boot, and the digits 3 and 8.
 PAPER_PAIR = {"fashion-mnist": (5, 9)}

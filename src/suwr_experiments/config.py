@@ -39,7 +39,7 @@ class RunConfig:
 
     Attributes
     ----------
-    experiment : {'pareto', 'synthetic', 'images', 'tables', 'draws'}
+    experiment : {'pareto', 'synthetic', 'images', 'tables', 'draws', 'paper'}
     preset : {'mini', 'quick', 'full', 'wide'}
     out : Path or None
         None is ``suwr-results/EXPERIMENT-PRESET``.
@@ -166,7 +166,7 @@ class Cell:
 
     Attributes
     ----------
-    experiment : {'pareto', 'synthetic', 'images', 'tables', 'draws'}
+    experiment : {'pareto', 'synthetic', 'images', 'tables', 'draws', 'paper'}
     data : str
         Name of the data set: ``"Syn4"``, ``"Syn4x100"``, ``"toy"``, ``"churn"``.
     method : str

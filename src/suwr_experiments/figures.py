@@ -23,6 +23,7 @@ __all__ = [
     "plot_curves",
     "plot_policies",
     "plot_trained_budgets",
+    "plot_variants",
     "save_figure",
 ]
 
@@ -207,6 +208,35 @@ def plot_trained_budgets(
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False, fontsize="small")
     return ax
+
+
+def plot_variants(
+    panels: Mapping[str, Mapping[str, Sequence[float]]], published: Mapping[str, float]
+) -> Any:
+    """Plot the gap in AUROC of each variant of a method: every draw, and the mean.
+
+    Parameters
+    ----------
+    panels : mapping from a data set to mapping from a variant to the gap of each draw
+    published : mapping from a data set to its published gap
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    axes = _axes(len(panels), 4.4, 3.2, sharey=True)
+    for ax, (data, variants) in zip(axes, panels.items(), strict=True):
+        for place, values in enumerate(variants.values()):
+            ax.plot(values, [place] * len(values), "o", color="#56B4E9", alpha=0.7)
+            ax.plot(np.mean(values), place, "|", color="#D55E00", markersize=18, markeredgewidth=2)
+        ax.axvline(published[data], color="#555555", linestyle=":", linewidth=1)
+        ax.set_yticks(range(len(variants)), list(variants))
+        ax.set_xlabel("AUROC of p(y | x) − AUROC\ndotted: published")
+        ax.set_title(data, fontsize="medium")
+        ax.spines[["top", "right"]].set_visible(False)
+    # Read from the top, in the order in which components are added; the axis is shared.
+    axes[0].invert_yaxis()
+    return axes[0]
 
 
 def plot_curves(

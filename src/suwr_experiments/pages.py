@@ -12,6 +12,7 @@ from suwr.exceptions import MissingExtraError
 from suwr_experiments import (
     draws,
     image_results,
+    paper_results,
     pareto_results,
     synthetic_page,
     synthetic_results,
@@ -30,6 +31,7 @@ RECORD_FOLDERS = {
     "images": Path("benchmarks") / "mnist",
     "tables": Path("benchmarks") / "tables",
     "draws": Path("benchmarks") / "draws",
+    "paper": Path("benchmarks") / "paper",
 }
 _TABLES = {
     "pareto": pareto_results.write_tables,
@@ -37,6 +39,7 @@ _TABLES = {
     "images": image_results.write_tables,
     "tables": tabular_results.write_tables,
     "draws": draws.write_tables,
+    "paper": paper_results.write_tables,
 }
 _FIGURES = {
     "pareto": pareto_results.write_figures,
@@ -44,6 +47,7 @@ _FIGURES = {
     "images": image_results.write_figures,
     "tables": tabular_results.write_figures,
     "draws": lambda records, folder: [],
+    "paper": paper_results.write_figures,
 }
 _PAGES = {
     "pareto": ("pareto.md", pareto_results.page),
@@ -51,6 +55,7 @@ _PAGES = {
     "images": ("mnist.md", image_results.page),
     "tables": ("tables.md", tabular_page.page),
     "draws": ("draws.md", draws.page),
+    "paper": ("paper.md", paper_results.page),
 }
 
 

@@ -23,6 +23,7 @@ from suwr_experiments.config import Cell, RunConfig
 from suwr_experiments.draws import DrawsExperiment
 from suwr_experiments.experiment import Experiment, fit_group
 from suwr_experiments.image_experiment import ImageExperiment
+from suwr_experiments.paper import PaperExperiment
 from suwr_experiments.pareto_experiment import ParetoExperiment
 from suwr_experiments.records import RecordStore, provenance
 from suwr_experiments.synthetic_experiment import SyntheticExperiment
@@ -36,6 +37,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "images": ImageExperiment(),
     "tables": TablesExperiment(),
     "draws": DrawsExperiment(),
+    "paper": PaperExperiment(),
 }
 
 Outcome = tuple[str, float, str | None]

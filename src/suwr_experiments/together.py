@@ -15,7 +15,6 @@ from suwr._utils.progress import training_progress
 from suwr.estimators.base import BaseSUWR, FitPlan
 from suwr.estimators.table_model import TrainingData, seeded
 from suwr.nn.losses import CrossEntropy, Loss
-from suwr.nn.networks import SeparateNetwork
 from suwr.training.data import Rows
 
 __all__ = ["fit_together"]
@@ -87,7 +86,6 @@ def _train_stack(
             _stacked([task.rows for task in tasks]), _stacked([task.validation for task in tasks]),
             settings, generator, progress, n_models=len(models),
         )  # fmt: skip
-    assert isinstance(network, SeparateNetwork)
     for model, data, plan, part in zip(models, parts, plans, network.split(), strict=True):
         model._finish(data, plan, model._extended(data, plan, part), history)
 
@@ -102,12 +100,8 @@ def _check_equal(models: Sequence[BaseSUWR]) -> None:
     free = ("sparsity_weight", "random_state", "verbose")
     first = models[0]
     for model in models:
-        unsupported = model.trainer == "reinforce" or model.network == "conv" or model.checkpoint
-        if unsupported:
-            raise ValueError(
-                "'models' must have trainer='auto', 'actor' or 'lookahead', network='mlp' and no "
-                "checkpoint."
-            )
+        if model.network == "conv" or model.checkpoint:
+            raise ValueError("'models' must have network='mlp' and no checkpoint.")
         same = type(model) is type(first) and all(
             value is (other := first.get_params(deep=False)[name]) or value == other
             for name, value in model.get_params(deep=False).items()

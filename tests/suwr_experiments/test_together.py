@@ -73,6 +73,19 @@ def test_wide_tables_are_screened_as_in_a_single_fit():
     assert models[0].cost(wide).mean() > models[1].cost(wide).mean()
 
 
+def test_models_of_reinforce():
+    params = {"trainer": "reinforce", "max_steps": 2, "hidden_size": 32, "random_state": 0}
+    models = [
+        SUWRClassifier(sparsity_weight=weight, max_epochs=60, **params)
+        for weight in (0.0, 1.0, 0.0)
+    ]  # fmt: skip
+    rng = np.random.RandomState(0)
+    fit_together(models, [(X, y), (X, y), (X, rng.permutation(y))])
+    assert models[0].score(X, y) > 0.9
+    assert models[1].cost(X).mean() == 0
+    assert models[2].score(X, y) < 0.7
+
+
 @pytest.mark.parametrize(
     ("changes", "tables", "message"),
     [
@@ -81,7 +94,7 @@ def test_wide_tables_are_screened_as_in_a_single_fit():
         ({}, [(X, y), (X[:90], y[:90])], "equal numbers of rows"),
         ({}, [wide_table(0), wide_table(20)], "equal units after the screening"),
         ({"sparsity_weight": (0.1, 0.2)}, [(X, y)] * 2, "same range"),
-        ({"trainer": "reinforce"}, [(X, y)] * 2, "trainer='auto'"),
+        ({"network": "conv"}, [(X, y)] * 2, "network='mlp'"),
     ],
 )
 def test_incompatible_models_raise(changes, tables, message):

@@ -10,7 +10,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, fields
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -157,11 +157,12 @@ class Network(nn.Module, ABC):
 
     stop_temperature: Tensor
 
-    def __init__(self, architecture: Architecture) -> None:
+    def __init__(self, architecture: Architecture, n_models: int = 1) -> None:
         super().__init__()
-        self.architecture = architecture
-        ends = torch.ones(2) if architecture.conditioned else torch.ones(())
-        self.register_buffer("stop_temperature", ends)
+        self.architecture, self.n_models = architecture, n_models
+        several = () if n_models == 1 else (n_models, 1)
+        ends = (2,) if architecture.conditioned else ()
+        self.register_buffer("stop_temperature", torch.ones((*several, *ends)))
 
     def set_process_group(self, process_group: ProcessGroup | None) -> None:
         """Distribute evaluation over the processes of a group; None evaluates locally."""
@@ -204,6 +205,28 @@ class Network(nn.Module, ABC):
     def predict(self, inputs: Tensor) -> Tensor:
         """Outputs of every predictor for the same rows, ``(n_members, n, n_outputs)``."""
 
+    def consensus(self, inputs: Tensor, loss: Loss) -> Tensor:
+        """Mean prediction of the ensemble of each model, ``(n_models, n, n_outputs)``."""
+        assert self.n_models == 1
+        return loss.predict(self.predict(inputs[0])).mean(dim=0, keepdim=True)
+
+    def split(self) -> list[Self]:
+        """The models trained together, each as a separate network."""
+        if self.n_models == 1:
+            return [self]
+        parts = []
+        for number in range(self.n_models):
+            part = type(self)(self.architecture).to(self.stop_temperature.device)
+            state = {
+                name: tensor.unflatten(0, (self.n_models, -1))[number]
+                for name, tensor in self.state_dict().items()
+            }
+            ends = part.stop_temperature.shape
+            state["stop_temperature"] = state["stop_temperature"].reshape(ends)
+            part.load_state_dict(state)
+            parts.append(part)
+        return parts
+
 
 class SeparateNetwork(Network):
     """A policy network (selection and stop head) and an ensemble of predictors.
@@ -227,9 +250,8 @@ class SeparateNetwork(Network):
         n_models: int = 1,
         policy_dropout: float = 0.0,
     ) -> None:
-        super().__init__(architecture)
+        super().__init__(architecture, n_models)
         a = architecture
-        self.n_models = n_models
 
         group = max(1, a.n_members // 2)
 
@@ -271,7 +293,7 @@ class SeparateNetwork(Network):
         return loss.predict(outputs).unflatten(0, (-1, group)).mean(dim=1)
 
     def consensus(self, inputs: Tensor, loss: Loss) -> Tensor:
-        """Mean prediction of the ensemble of each model, ``(n_models, n, n_outputs)``."""
+        """See `Network`."""
         members = self.architecture.n_members
         outputs = self.predictor(inputs.repeat_interleave(members, dim=0))
         return loss.predict(outputs).unflatten(0, (-1, members)).mean(dim=1)
@@ -323,42 +345,38 @@ class SeparateNetwork(Network):
         last.weights[-1][models, :, 0] = 0.0
         last.biases[-1][models, :, 0] = -_CERTAIN * float(self.stop_temperature.max())
 
-    def split(self) -> list[SeparateNetwork]:
-        """The models trained together, each as a separate network."""
-        if self.n_models == 1:
-            return [self]
-        parts = []
-        for number in range(self.n_models):
-            part = SeparateNetwork(self.architecture).to(self.stop_temperature.device)
-            state = {
-                name: tensor.unflatten(0, (self.n_models, -1))[number]
-                for name, tensor in self.state_dict().items()
-            }
-            ends = part.stop_temperature.shape
-            state["stop_temperature"] = state["stop_temperature"].reshape(ends)
-            part.load_state_dict(state)
-            parts.append(part)
-        return parts
-
 
 class SharedNetwork(Network):
-    """The network of the paper: one encoder with three linear heads (Appendix F)."""
+    """The network of the paper: one encoder with three linear heads (Appendix F).
 
-    def __init__(self, architecture: Architecture, dropout: float = 0.0) -> None:
-        super().__init__(architecture)
+    Parameters
+    ----------
+    architecture : Architecture
+    dropout : float, default=0.0
+    n_models : int, default=1
+        Number of models trained together; see `SeparateNetwork`.
+    """
+
+    def __init__(self, architecture: Architecture, dropout: float = 0.0, n_models: int = 1) -> None:
+        super().__init__(architecture, n_models)
         a = architecture
         n_out = 1 + a.n_units + a.n_outputs
-        self.encoder = EnsembleMLP(1, a.n_inputs, a.hidden_size, a.n_layers, n_out, dropout)
+        self.encoder = EnsembleMLP(n_models, a.n_inputs, a.hidden_size, a.n_layers, n_out, dropout)
 
     def policy_outputs(
         self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
     ) -> PolicyOutputs:
         """See `Network`; one pass of the encoder computes all three heads."""
         a = self.architecture
-        gain, logits, outputs = self.encoder(inputs.unsqueeze(0))[0].split(
-            [1, a.n_units, a.n_outputs], dim=1
-        )
-        return PolicyOutputs(gain[:, 0], logits, outputs)
+        found = self.encoder(inputs) if inputs.dim() == 3 else self.encoder(inputs.unsqueeze(0))[0]
+        gain, logits, outputs = found.split([1, a.n_units, a.n_outputs], dim=-1)
+        return PolicyOutputs(gain[..., 0], logits, outputs)
+
+    def consensus(self, inputs: Tensor, loss: Loss) -> Tensor:
+        """See `Network`."""
+        outputs = self.policy_outputs(inputs).outputs
+        assert outputs is not None
+        return loss.predict(outputs)
 
     def predict(self, inputs: Tensor) -> Tensor:
         """See `Network`."""

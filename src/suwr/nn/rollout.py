@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
-from suwr.nn.networks import Architecture, Network, PolicyOutputs, SeparateNetwork
+from suwr.nn.networks import Architecture, Network, PolicyOutputs
 from suwr.nn.starts import Starts, acquire_units, training_starts
 from suwr.nn.step import Decision, Revealed, best_units, decide, reveal_units
 
@@ -342,7 +342,7 @@ class Policy:
 
 @torch.no_grad()
 def rollout_together(
-    network: SeparateNetwork,
+    network: Network,
     inputs: MaskedInputs,
     loss: Loss,
     values: Tensor,
@@ -358,7 +358,7 @@ def rollout_together(
 
     Parameters
     ----------
-    network : SeparateNetwork
+    network : Network
         Of several models.
     inputs : MaskedInputs
     loss : Loss

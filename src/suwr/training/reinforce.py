@@ -2,14 +2,19 @@
 
 Rollouts of *T* steps ignore the stopping policy. With ``p_stop(t)`` the probability of stopping at
 step ``t`` of the sampled sequence, the objective is ``Σ_t p_stop(t) (L(f(x ⊙ h_t), y) + λ ‖h_t‖)``.
-Its gradient is exact for the stopping policy and the predictor, and a score-function estimate for
-the selection policy. All three are heads of one encoder; exploration decreases linearly.
+Its gradient is exact for the stopping policy and the predictor, and a score-function estimate
+without a baseline for the selection policy. All three are heads of one encoder.
+
+What the paper leaves open follows the published experiments, with their 1,000 epochs rescaled to
+``max_epochs``: for 50 epochs, units are drawn uniformly, every step has the same probability of
+being the last, and λ is 0; λ then grows for 50 epochs, while exploration decreases geometrically
+by 0.5 % per epoch, to 5 % of the units and 10 % of the stops.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,17 +23,51 @@ from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Architecture, Network, SharedNetwork
 from suwr.nn.step import decide, reveal_units
-from suwr.training.config import Settings, linear_decay
-from suwr.training.data import Folds, Rows
+from suwr.training.config import Settings
+from suwr.training.data import Folds, Rows, to_models
 from suwr.training.loop import Metrics, Phase, State
 from suwr.training.optimizers import optimizer_step
 from suwr.training.sparsity import SparsityWeights
 from suwr.training.trainer import Task, Trainer
 from suwr.training.validation import BestState, ValidationObjective
 
-__all__ = ["ReinforcePhase", "ReinforceTrainer"]
+__all__ = ["ReinforcePhase", "ReinforceTrainer", "Schedule"]
 
-LEARNING_RATE = 1e-3
+LEARNING_RATE, WEIGHT_DECAY = 1e-3, 1e-4
+# Fraction of the training with uniform exploration and λ = 0, and of the increase of λ after it.
+WARM_UP, WEIGHT_INCREASE = 0.05, 0.05
+# Factor of the exploration in `exploration_fraction` of the training, 0.995 ** 600.
+EXPLORATION_FACTOR = 0.05
+MIN_STOP_EXPLORATION = 0.1
+
+
+class Schedule(NamedTuple):
+    """Exploration and λ at a point of the training.
+
+    Attributes
+    ----------
+    exploration : float
+        Share of uniformly random choices of units.
+    stop_exploration : float
+        Share of the uniform distribution over the steps in that of the last step.
+    sparsity_factor : float
+        Factor of λ.
+    """
+
+    exploration: float
+    stop_exploration: float
+    sparsity_factor: float
+
+    @classmethod
+    def at(cls, progress: float, settings: Settings) -> Schedule:
+        """The schedule after a fraction ``progress`` of the training."""
+        since = max(0.0, progress - WARM_UP)
+        decay = EXPLORATION_FACTOR ** (since / settings.exploration_fraction)
+        return cls(
+            max(settings.exploration_end, settings.exploration_start * decay),
+            max(MIN_STOP_EXPLORATION, decay),
+            min(1.0, since / WEIGHT_INCREASE),
+        )
 
 
 class ReinforcePhase(Phase):
@@ -48,10 +87,12 @@ class ReinforcePhase(Phase):
     ) -> None:
         super().__init__(settings.max_epochs)
         self.network, self.inputs, self.loss = network, inputs, loss
-        self.folds, self.settings = folds, settings
+        self.folds, self.settings, self.weights = folds, settings, weights
         self.validate = ValidationObjective(network, inputs, loss, validation, settings, weights)
-        self.best = BestState(network)
-        self.optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE)
+        self.best = BestState(network, network.n_models)
+        self.optimizer = torch.optim.Adam(
+            network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY
+        )
         self.modules = {"network": network}
         self.optimizers = {"all": self.optimizer}
         self.tensors = self.best.tensors()
@@ -64,24 +105,25 @@ class ReinforcePhase(Phase):
     def train_epoch(self) -> Metrics:
         """See `Phase`."""
         settings, folds = self.settings, self.folds
-        epsilon = linear_decay(self.epoch / self.epochs, 0.0, settings.exploration_fraction)
+        schedule = Schedule.at(self.epoch / self.epochs, settings)
         total = torch.zeros((), device=folds.indices.device)
         self.network.train()
         for index in folds.batches(settings.batch_size):
-            batch = folds.rows[index.flatten()]
             surrogate, expected = _sampled_loss(
-                self.network, self.inputs, self.loss, batch, settings, epsilon, folds.generator
-            )
+                self.network, self.inputs, self.loss, folds.rows[to_models(index)], settings,
+                self.weights.weight, schedule, folds.generator,
+            )  # fmt: skip
             optimizer_step(self.optimizer, surrogate)
             total = total + expected
         self.network.eval()
         objective = self.validate()
         self.best.update(objective.value, self.epoch)
         self.tensors = self.best.tensors()
+        n_updates = folds.n_batches(settings.batch_size) * self.network.n_models
         return Metrics(
-            float(total) / folds.n_batches(settings.batch_size),
-            float(objective.value),
-            float(objective.mean_cost),
+            float(total) / n_updates,
+            float(objective.value.mean()),
+            float(objective.mean_cost.mean()),
             self.validate.policy,
         )
 
@@ -97,7 +139,6 @@ class ReinforceTrainer(Trainer):
     name = "reinforce"
     shared = True
     supports_range = False
-    supports_several_models = False
 
     def n_epochs(self, settings: Settings) -> int:
         """See `Trainer`."""
@@ -105,7 +146,7 @@ class ReinforceTrainer(Trainer):
 
     def build(self, architecture: Architecture, settings: Settings, n_models: int) -> Network:
         """See `Trainer`."""
-        return SharedNetwork(architecture)
+        return SharedNetwork(architecture, n_models=n_models)
 
     def phases(
         self, network: Any, task: Task, folds: Folds, weights: SparsityWeights
@@ -124,42 +165,47 @@ def _sampled_loss(
     loss: Loss,
     rows: Rows,
     settings: Settings,
-    epsilon: float,
+    sparsity_weight: Tensor,
+    schedule: Schedule,
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """Surrogate loss of sampled rollouts, and the mean objective that it estimates."""
-    n, device = len(rows), rows.values.device
-    sparsity_weight = settings.sparsity_weight
-    assert isinstance(sparsity_weight, float)
-    first = inputs.first_masks((n,), generator)
-    mask = torch.zeros(n, inputs.n_columns, dtype=torch.bool, device=device)
+    """Surrogate loss of sampled rollouts, and the mean objective that it estimates.
+
+    ``rows`` are ``(n_models, n)`` and ``sparsity_weight`` is ``(n_models,)``; both results are
+    sums over the models, so that the gradient of a model does not depend on the others.
+    """
+    shape, device = rows.weight.shape, rows.device
+    price = schedule.sparsity_factor * sparsity_weight.unsqueeze(1)
+    first = inputs.first_masks(tuple(shape), generator)
+    mask = torch.zeros(*shape, inputs.n_columns, dtype=torch.bool, device=device)
     mask = mask if first is None else first
     allowed = inputs.recorded_units(rows.values)
-    cost = torch.zeros(n, device=device)
-    reached = torch.ones(n, device=device)
+    cost = torch.zeros(shape, device=device)
+    reached = torch.ones(shape, device=device)
+    uniform = schedule.stop_exploration / (settings.max_steps + 1)
     terms, log_probs = [], []
     for number in range(settings.max_steps + 1):
         seen = inputs.reveal(rows.values, mask)
         decision = decide(network.decide, inputs, seen, mask, allowed=allowed)
         assert decision.outputs is not None
         last = number == settings.max_steps
-        stop = decision.stop_probability
-        stop = torch.ones_like(stop) if last else stop
+        stop = reached if last else reached * decision.stop_probability
+        reached = reached - stop
+        stop = (1.0 - schedule.stop_exploration) * stop + uniform
         losses = loss.per_row(decision.outputs, rows.targets)
-        terms.append(reached * stop * (losses + sparsity_weight * cost))
-        reached = reached * (1 - stop)
-        if last or not bool(decision.available.any()):
+        terms.append(stop * (losses + price * cost))
+        if last:
             break
-        sample = decision.sample(settings.units_per_step, epsilon, generator)
+        sample = decision.sample(settings.units_per_step, schedule.exploration, generator)
         mask, paid = reveal_units(inputs, mask, sample.units, known=first, costs=rows.costs)
         cost = cost + paid
-        log_probs.append(decision.log_prob(sample))
+        # Of the distribution that was sampled, which explores: with ζ_select alone, and without
+        # a baseline, the gradient would make any choice more certain.
+        log_probs.append(decision.log_prob(sample, schedule.exploration))
     total = torch.stack(terms)
     # A choice at step t only affects the terms after it.
     ahead = total.detach().flip(0).cumsum(0).flip(0)[1:]
     direct = total.sum(dim=0)
-    score = sum(
-        (a * lp for a, lp in zip(ahead, log_probs, strict=True)), torch.zeros(n, device=device)
-    )
-    surrogate = settings.reward_scale * (rows.weight * (direct + score)).mean()
-    return surrogate, (rows.weight * direct.detach()).mean()
+    score = (ahead * torch.stack(log_probs)).sum(dim=0)
+    surrogate = settings.reward_scale * (rows.weight * (direct + score)).mean(dim=1).sum()
+    return surrogate, (rows.weight * direct.detach()).mean(dim=1).sum()

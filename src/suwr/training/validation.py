@@ -110,7 +110,7 @@ class ValidationObjective:
     ) -> None:
         self.network, self.inputs, self.loss, self.rows = network, inputs, loss, rows
         self.settings, self.weights = settings, weights
-        self.n_models = network.n_models if isinstance(network, SeparateNetwork) else 1
+        self.n_models = network.n_models
         middle = None if weights.ratio is None else 0.0
         self.policy = Policy(
             network, inputs, loss, settings.max_steps, settings.units_per_step,
@@ -129,7 +129,6 @@ class ValidationObjective:
 
     @torch.no_grad()
     def _together(self) -> Objective:
-        assert isinstance(self.network, SeparateNetwork)
         m, settings = self.n_models, self.settings
         values = self.rows.values.unflatten(0, (m, -1))
         weight, condition = self.weights.spread(values.shape[1])

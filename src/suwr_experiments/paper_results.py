@@ -1,0 +1,220 @@
+"""Tables, figure and page of the paper's algorithm and its variants.
+
+λ of REINFORCE is chosen for each data set as that of the lowest mean validation loss over the
+draws, the larger of equal ones. Since test rows differ in difficulty, AUROC is compared by its
+*gap* to the AUROC of the true p(y | x) on the same rows; for the published AUROC, on the test rows
+of the paper. A fit has *failed* if its gap is more than 0.02 larger than the published one. The
+published gap is *reached* if no fit has failed, and the mean gap less its standard error over the
+draws is at most the published one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from suwr_experiments.config import Cell
+from suwr_experiments.figures import plot_variants, save_figure
+from suwr_experiments.paper import PAPER_WEIGHTS, VARIANTS, paper_weight, variant_of
+from suwr_experiments.published import LIMIT, PUBLISHED
+from suwr_experiments.records import Record
+from suwr_experiments.tables import Grid, csv_text, mean_and_sd, mean_sd, write_text
+
+__all__ = [
+    "choose_weights",
+    "n_failed",
+    "page",
+    "published_gap",
+    "verdict",
+    "write_figures",
+    "write_tables",
+]
+
+FAILED_ABOVE = 0.02
+_METRICS = {"auroc": 4, "tpr": 1, "fdr": 1, "cfsr": 1, "n_selected": 2}
+_ADDED = {
+    "REINFORCE": "the paper's algorithm",
+    "actor": "value baseline, stopping by the regressed gain, cross-fitted rewards of two "
+    "predictors, and a look-ahead early in training; separate networks",
+    "pretraining": "predictors pretrained on random masks",
+    "soft labels": "rewards that mix labels with predictions from all features",
+    "fine-tuning": "predictors fine-tuned on the masks of the policy",
+    "ensemble": "four predictors",
+}
+Groups = dict[tuple[str, str, float], list[Record]]
+
+
+def _groups(records: Sequence[Record]) -> Groups:
+    """The records of each data set, variant and λ, sorted by draw."""
+    found: Groups = {}
+    for record in sorted(records, key=lambda r: int(r["cell"]["seed"])):
+        cell = Cell.from_dict(record["cell"])
+        found.setdefault((cell.data, variant_of(cell), paper_weight(cell)), []).append(record)
+    order = list(VARIANTS)
+    return dict(sorted(found.items(), key=lambda item: (item[0][0], order.index(item[0][1]), item)))
+
+
+def choose_weights(records: Sequence[Record]) -> dict[str, float]:
+    """λ of REINFORCE for each data set, by the rule in the docstring of this module."""
+    losses: dict[str, dict[float, float]] = {}
+    for (data, variant, weight), own in _groups(records).items():
+        if variant == "REINFORCE":
+            mean, _ = mean_and_sd(record["metrics"]["validation"]["loss"] for record in own)
+            losses.setdefault(data, {})[weight] = mean
+    return {
+        data: min(path, key=lambda weight: (path[weight], -weight)) for data, path in losses.items()
+    }
+
+
+def n_failed(gaps: Sequence[float], published: float) -> int:
+    """Number of fits whose gap is more than 0.02 larger than the published one.
+
+    Examples
+    --------
+    >>> n_failed([0.01, 0.035, 0.025], 0.013)
+    1
+    """
+    return sum(gap > published + FAILED_ABOVE for gap in gaps)
+
+
+def verdict(gaps: Sequence[float], published: float) -> str:
+    """Whether the published gap is reached.
+
+    Examples
+    --------
+    A failed fit would widen the standard error until the published gap is within it:
+
+    >>> verdict([0.012, 0.016], 0.013), verdict([0.001, 0.1], 0.013)
+    ('reached', 'not reached')
+    """
+    mean, sd = mean_and_sd(gaps)
+    within = mean - sd / len(gaps) ** 0.5 <= published
+    return "reached" if within and not n_failed(gaps, published) else "not reached"
+
+
+def published_gap(data: str) -> float:
+    """Published AUROC below that of the true p(y | x) on the same rows."""
+    return LIMIT[data] - PUBLISHED["SUWR"][data]["auroc"]
+
+
+def _gaps(records: Sequence[Record]) -> list[float]:
+    return [r["metrics"]["limit"] - r["metrics"]["test"]["auroc"] for r in records]
+
+
+def _values(records: Sequence[Record], name: str) -> list[float]:
+    return [r["metrics"]["test"][name] for r in records if name in r["metrics"]["test"]]
+
+
+def _cells(data: str, records: Sequence[Record]) -> list[str]:
+    """The metrics of a row of a table, published values in brackets, and the failed fits."""
+    known = PUBLISHED["SUWR"][data]
+    found = []
+    for name, digits in _METRICS.items():
+        values = _values(records, name)
+        published = f" ({known[name]:g})" if name in known else ""
+        found.append(mean_sd(values, digits) + published if values else "–")
+    gaps, published_one = _gaps(records), published_gap(data)
+    return [
+        *found,
+        f"{mean_sd(gaps, 4)} ({published_one:.4f})",
+        f"{min(gaps):.4f} to {max(gaps):.4f}",
+        f"{n_failed(gaps, published_one)} of {len(gaps)}",
+        verdict(gaps, published_one),
+    ]
+
+
+_HEADER = (
+    "AUROC", "TPR", "FDR", "CFSR", "features", "gap", "gap, range", "failed", "published gap",
+)  # fmt: skip
+
+
+def _reinforce_grid(groups: Groups, chosen: dict[str, float]) -> Grid:
+    rows = []
+    for (data, variant, weight), own in groups.items():
+        if variant == "REINFORCE":
+            notes = ["chosen"] if weight == chosen[data] else []
+            notes += ["paper"] if weight == PAPER_WEIGHTS[data] else []
+            rows.append([data, f"{weight:g}", ", ".join(notes) or "–", *_cells(data, own)])
+    return Grid(["data", "λ", "λ is", *_HEADER], rows)
+
+
+def _variants(groups: Groups) -> dict[str, dict[str, list[Record]]]:
+    """The variants with the paper's λ on the data sets that have several, on common draws."""
+    found: dict[str, dict[str, list[Record]]] = {}
+    for (data, variant, weight), own in groups.items():
+        if weight == PAPER_WEIGHTS[data]:
+            found.setdefault(data, {})[variant] = own
+    return {data: _common_draws(own) for data, own in found.items() if len(own) > 1}
+
+
+def _common_draws(variants: dict[str, list[Record]]) -> dict[str, list[Record]]:
+    seeds = ({r["cell"]["seed"] for r in own} for own in variants.values())
+    draws = set.intersection(*seeds)
+    return {name: [r for r in own if r["cell"]["seed"] in draws] for name, own in variants.items()}
+
+
+def page(records: list[Record], link: str) -> str:
+    """Write the page as Markdown; ``link`` is the folder of the records, relative to the page."""
+    groups = _groups(records)
+    lines = [
+        "# The paper's algorithm", "",
+        "`trainer=\"reinforce\"` with the paper's network, number of steps and λ: mean ± standard",
+        "deviation over draws of training rows, test rows and training seeds; published values in",
+        "brackets. *Gap* is the AUROC of the true p(y | x) on the same rows less that of the",
+        "method. Settings, draws, the choice of λ and what counts as reached or failed were",
+        "written down [before the run](protocol.md#the-papers-algorithm). λ is in the units of",
+        "the paper, whose loss is ten times the cross-entropy.", "",
+        _reinforce_grid(groups, choose_weights(records)).markdown(),
+    ]  # fmt: skip
+    variants = _variants(groups)
+    if variants:
+        lines += [
+            "", "## From the paper's algorithm to the default", "",
+            "Every row adds to the one above it. All have the paper's number of steps and λ, and",
+            "hidden layers of the same width.",
+        ]  # fmt: skip
+    for data, own in variants.items():
+        rows = [[name, _ADDED[name], *_cells(data, rs)] for name, rs in own.items()]
+        grid = Grid(["variant", "adds", *_HEADER], rows, n_left=2)
+        lines += ["", f"### {data}", "", grid.markdown()]
+    if variants:
+        lines += ["", f"![Gaps of the variants]({link}/variants.png)"]
+    return "\n".join([*lines, "", f"[All numbers]({link}/table.csv)"])
+
+
+def write_tables(records: list[Record], folder: Path) -> list[Path]:
+    """Write ``table.csv``: one row per data set, variant and λ."""
+    rows = []
+    chosen = choose_weights(records)
+    for (data, variant, weight), own in _groups(records).items():
+        row: dict[str, Any] = {
+            "data": data, "variant": variant, "weight": weight, "draws": len(own),
+            "chosen": variant == "REINFORCE" and weight == chosen[data],
+            "failed": n_failed(_gaps(own), published_gap(data)),
+        }  # fmt: skip
+        mean, sd = mean_and_sd(_gaps(own))
+        row |= {"gap": mean, "gap_sd": sd}
+        for name in _METRICS:
+            values = _values(own, name)
+            row |= dict(
+                zip(
+                    (name, f"{name}_sd"),
+                    mean_and_sd(values) if values else (None, None),
+                    strict=True,
+                )
+            )
+        rows.append(row)
+    return write_text(folder, {"table.csv": csv_text(rows)})
+
+
+def write_figures(records: list[Record], folder: Path) -> list[Path]:
+    """Draw the gaps of the variants, if there are several."""
+    variants = _variants(_groups(records))
+    if not variants:
+        return []
+    panels = {
+        data: {name: _gaps(own) for name, own in found.items()} for data, found in variants.items()
+    }
+    published = {data: published_gap(data) for data in panels}
+    return save_figure(plot_variants(panels, published), folder, "variants")
