@@ -49,6 +49,14 @@ def fit(
         float | None,
         typer.Option(help="The quantile of --loss quantile, between 0 and 1.", show_default=False),
     ] = None,
+    target_transform: Annotated[
+        str | None,
+        typer.Option(
+            help="Function of the target that is learned, for heavy tails: 'log', 'log1p' or "
+            "'asinh'. Predictions are in the units of the target. Implies --task regression.",
+            show_default="none",
+        ),
+    ] = None,
     class_weight: Annotated[
         str | None,
         typer.Option(
@@ -161,7 +169,7 @@ def fit(
         "random_state": seed,
     }
     task = parse_task(task)
-    of_loss = parse_loss(task, loss, quantile)
+    of_loss = parse_loss(task, loss, quantile, target_transform)
     if of_loss:
         task, params = "regression", params | of_loss
     if class_weight is not None:
