@@ -178,7 +178,7 @@ def one_line(done):
             "--target-transform must be one of 'log', 'log1p', 'asinh'. Got 'sqrt'.",
         ),
         (
-            "--target age --out {}/x.suwr --target-transform log --loss gamma".split(),
+            ["--target", "age", "--out", "{}/x", "--target-transform", "log", "--loss", "gamma"],
             "cannot be combined with --loss gamma",
         ),
     ],
