@@ -20,7 +20,7 @@ __all__ = [
     "LOSSES", "PARQUET", "SEPARATORS", "TARGET_TRANSFORMS", "CsvFormat", "check_column",
     "check_model", "check_outputs", "check_table", "check_table_path", "encoding_error",
     "missing_column", "parse_loss", "parse_number", "parse_pairs", "parse_sparsity_weight",
-    "parse_task", "read_columns",
+    "parse_task", "read_columns", "split_names",
 ]  # fmt: skip
 
 #: Suffixes of text tables with the default separator of their columns.
@@ -228,6 +228,11 @@ def parse_loss(
     if quantile is not None and not 0 < quantile < 1:
         raise ValueError(f"--quantile must be between 0 and 1. Got {quantile:g}.")
     return {"loss": loss, "quantile": quantile, **params}
+
+
+def split_names(text: str | None) -> list[str]:
+    """Return the names of COLUMN,COLUMN; none without a text."""
+    return [] if text is None else [name.strip() for name in text.split(",")]
 
 
 def parse_pairs(texts: Sequence[str]) -> list[tuple[str, str]]:

@@ -65,6 +65,8 @@ default='squared_error'
     feature_importances_ : ndarray of shape (d,)
         Share of each column in the changes of the predictions of the held-out rows, step by step;
         the columns of a group share its changes. Columns that no row reveals have 0.
+    dates_ : DateParts or None
+        Makes the columns of the model from those of a file that ``suwr fit --dates`` has read.
     sparsity_weight_ : float
         The λ that was used; the geometric mean of a range.
     weight_range_ : WeightRange or None
