@@ -14,7 +14,7 @@ from suwr._utils.text import counted
 from suwr.cli.columns import column_notes, identifier_columns
 from suwr.cli.dates import date_parameters
 from suwr.cli.options import CsvFormat, missing_column
-from suwr.cli.tables import read_frame, write_frame
+from suwr.cli.tables import file_digest, read_frame, write_frame
 from suwr.cli.terminal import Terminal
 from suwr.data.dates import DateParts
 from suwr.estimators.base import BaseSUWR
@@ -93,6 +93,8 @@ def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) ->
     if not leads:
         return
     model.target_name_, model.dates_ = source.target, dates
+    if source.whole:
+        model.training_file_ = file_digest(Path(source.data))
     model.save(out)
     if checkpoint is not None:
         checkpoint.remove()

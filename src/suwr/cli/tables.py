@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from pathlib import Path
 from typing import Any
 
 from suwr._utils.files import write_atomic
 from suwr._utils.optional import require
+from suwr._utils.text import printable
 from suwr.cli.options import PARQUET, CsvFormat, check_table, encoding_error
+from suwr.cli.terminal import print_warning
 from suwr.data.input import source_columns
 from suwr.data.parsing import READ_AS_TEXT
 from suwr.data.tables import arrow_to_pandas
 from suwr.exceptions import TableError
 
-__all__ = ["model_columns", "read_frame", "write_frame"]
+__all__ = ["file_digest", "model_columns", "read_frame", "warn_training_file", "write_frame"]
 
 
 def read_frame(
@@ -99,6 +102,22 @@ def model_columns(model: Any, frame: Any, form: CsvFormat | None = None) -> Any:
                 for cell in chosen[column]
             ]
     return chosen
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def warn_training_file(model: Any, data: Path) -> None:
+    """Print a warning if a table is the file that ``suwr fit`` has read."""
+    if model.training_file_ is not None and model.training_file_ == file_digest(data):
+        print_warning(
+            f"{printable(data)} is the file that the model was fitted on. Scores of training rows "
+            "are too good, and certificates do not hold: hold rows out with 'suwr fit --test-size "
+            "0.25 --test-out test.csv'."
+        )
 
 
 def write_frame(frame: Any, path: Path) -> None:

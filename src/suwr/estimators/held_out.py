@@ -191,6 +191,8 @@ def held_out_state(model: Any) -> dict[str, Any]:
     }
     if model.feature_importances_ is not None:
         state["importances"] = model.feature_importances_.tolist()
+    if model.training_file_ is not None:
+        state["training_file"] = model.training_file_
     if model.dates_ is not None:
         state["dates"] = model.dates_.to_list()
     if _is_classifier(model):
@@ -203,6 +205,8 @@ def restore_held_out(model: Any, state: Mapping[str, Any]) -> None:
     """Set the attributes of `held_out_state`; files of suwr 0.2.0 lack them."""
     name, report = state.get("target_name"), state.get("report")
     model.target_name_ = None if name is None else str(name)
+    if state.get("training_file") is not None:
+        model.training_file_ = str(state["training_file"])
     if state.get("dates") is not None:
         model.dates_ = DateParts.from_list(state["dates"])
         parts = {part for own in model.dates_.groups_.values() for part in own}

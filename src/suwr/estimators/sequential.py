@@ -29,6 +29,8 @@ class SequentialModel(RolloutModel):
 
     # The columns of dates whose parts the model was fitted on; see `suwr fit --dates`.
     dates_: DateParts | None = None
+    # SHA-256 of the file that `suwr fit` has read.
+    training_file_: str | None = None
     report_: Evaluation | None
     feature_importances_: NDArray[np.float64] | None
 
