@@ -73,6 +73,8 @@ class FitInput:
 
 def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) -> None:
     """Train on files and write the model; under ``torchrun``, with all of its processes."""
+    # Before the fit, during which the file may change.
+    digest = file_digest(Path(source.data)) if source.whole else None
     X, y, sample = _read_whole(source) if source.whole else _read_stored(source)
     dates = None
     if source.dates:
@@ -92,9 +94,7 @@ def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) ->
         checkpoint = model._fit(X, y)
     if not leads:
         return
-    model.target_name_, model.dates_ = source.target, dates
-    if source.whole:
-        model.training_file_ = file_digest(Path(source.data))
+    model.target_name_, model.dates_, model.training_file_ = source.target, dates, digest
     model.save(out)
     if checkpoint is not None:
         checkpoint.remove()
