@@ -13,6 +13,7 @@ __version__ = "0.2.0"
 _EXPORTS = {
     "Acquisition": "suwr.estimators.acquisition",
     "Column": "suwr.data.columns",
+    "DateParts": "suwr.data.dates",
     "Explanation": "suwr.explanation",
     "Narrative": "suwr.explanation",
     "Patches": "suwr.data.units",
@@ -46,6 +47,7 @@ _DEPRECATED = {
 __all__ = [
     "Acquisition",
     "Column",
+    "DateParts",
     "Explanation",
     "Narrative",
     "Patches",
@@ -73,6 +75,7 @@ __all__ = [
 if TYPE_CHECKING:
     from suwr import audit, baselines, exact, exceptions, plots
     from suwr.data.columns import Column
+    from suwr.data.dates import DateParts
     from suwr.data.units import Patches
     from suwr.estimators.acquisition import Acquisition
     from suwr.estimators.classifier import SUWRClassifier

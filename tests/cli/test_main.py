@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 import suwr
 from suwr.cli import app
-from suwr.cli.options import LOSSES
+from suwr.cli.options import LOSSES, TARGET_TRANSFORMS
+from suwr.estimators import target_transform
 from suwr.estimators.regression_target import REGRESSION_LOSSES
 
 FAST = ["--max-epochs", "8"]
@@ -172,6 +173,14 @@ def one_line(done):
             ],
             "--loss is for regression",
         ),
+        (
+            ["--target", "age", "--out", "{}/x.suwr", "--target-transform", "sqrt"],
+            "--target-transform must be one of 'log', 'log1p', 'asinh'. Got 'sqrt'.",
+        ),
+        (
+            ["--target", "age", "--out", "{}/x", "--target-transform", "log", "--loss", "gamma"],
+            "cannot be combined with --loss gamma",
+        ),
     ],
 )
 def test_invalid_options_of_fit(folder, words, message):
@@ -182,6 +191,7 @@ def test_invalid_options_of_fit(folder, words, message):
 
 def test_losses_of_regression(folder):
     assert set(LOSSES) == set(REGRESSION_LOSSES)
+    assert set(TARGET_TRANSFORMS) == set(target_transform.TARGET_TRANSFORMS)
     few = pd.read_csv(folder / "data.csv").assign(visits=lambda f: f["age"] % 4)
     few.drop(columns="price").to_csv(folder / "few.csv", index=False)
     words = ["fit", folder / "few.csv", "--target", "visits", "--max-epochs", "2"]
@@ -192,6 +202,9 @@ def test_losses_of_regression(folder):
     options = ["--loss", "quantile", "--quantile", "0.9"]
     assert run(*words, "--out", folder / "q.suwr", *options).exit_code == 0
     assert suwr.load(folder / "q.suwr").quantile == 0.9
+    options = ["--target-transform", "log1p"]
+    assert run(*words, "--out", folder / "t.suwr", *options).exit_code == 0
+    assert suwr.load(folder / "t.suwr").target_transform == "log1p"
 
 
 def test_invalid_files(folder):

@@ -149,6 +149,7 @@ def test_columns_that_look_like_identifiers(rng):
     assert len(notes) == 5
     assert "'patient_id' looks like an identifier" in notes[2]
     assert "'day' contains dates such as '2024-01-01'" in notes[4]
+    assert "--dates 'day'" in notes[4]
 
 
 def test_times_and_texts_that_rarely_repeat(rng):

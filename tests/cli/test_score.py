@@ -91,9 +91,9 @@ def test_table_and_json(folder):
     assert model.target_name_ == "kind"
     frame = pd.read_csv(folder / "data.csv")
     expected = model.evaluate(frame[["a", "b"]], frame["kind"])
-    assert run("score", folder / "m.suwr", folder / "data.csv").output.strip() == str(expected)
+    assert run("score", folder / "m.suwr", folder / "data.csv").stdout.strip() == str(expected)
     done = run("score", folder / "m.suwr", folder / "data.csv", "--json")
-    assert json.loads(done.output) == json.loads(json.dumps(expected.to_dict()))
+    assert json.loads(done.stdout) == json.loads(json.dumps(expected.to_dict()))
 
 
 def test_labels_may_be_text_and_targets_missing(folder):
@@ -140,3 +140,20 @@ def test_warnings_are_printed_once(folder, monkeypatch):
     monkeypatch.setattr("suwr.cli.score.score_table", warn)
     done = run("score", folder / "m.suwr", folder / "data.csv")
     assert done.output == "Warning: a value\\x1b is unusual\n"
+
+
+def test_the_training_file_is_recognised(folder, tmp_path):
+    words = [folder / "m.suwr", folder / "data.csv"]
+    message = "is the file that the model was fitted on"
+    for options in (
+        ["score", *words],
+        ["predict", *words, "--out", tmp_path / "p.csv"],
+        ["figures", *words, "--out", tmp_path / "figures"],
+        ["certify", *words, "--out", tmp_path / "c.suwr"],
+    ):
+        done = run(*options)
+        assert done.exit_code == 0, done.output
+        assert message in " ".join(done.stderr.split()), options[0]
+        assert message not in done.stdout
+    assert message not in run("score", folder / "m.suwr", folder / "test.csv").output
+    assert message not in run("predict", folder / "m.suwr", folder / "values.csv").output

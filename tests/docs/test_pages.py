@@ -91,6 +91,13 @@ def test_scripts_exist(page):
         assert (ROOT / script).exists(), script
 
 
+def test_tables_of_guides_are_those_of_records():
+    record = (ROOT / "benchmarks" / "training" / "imbalance.md").read_text().splitlines()
+    rows = [line for line in record if line.startswith("|")]
+    assert len(rows) > 2
+    assert "\n".join(rows) in (ROOT / "docs" / "guides" / "evaluating.md").read_text()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_local_links_resolve(page):
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)

@@ -1,12 +1,16 @@
 """Agreement of fits that differ in their seeds."""
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 
 from suwr import SUWRClassifier, SUWRRegressor, stability
 from suwr.estimators.results import Scores
 from suwr.estimators.stability import _agreement, _unit_stability
+from suwr.exceptions import UninformativeModelWarning
 
 FAST = {"trainer": "reinforce", "max_epochs": 1, "hidden_size": 8, "sparsity_weight": 0.0}
 
@@ -78,6 +82,26 @@ def test_regressor():
     found = stability(SUWRRegressor(random_state=0, **FAST), X, y, n_seeds=2)
     assert found.same_prediction is None
     assert "standard deviations of the target" in found.text()
+
+
+def test_fits_have_a_single_warning():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 3)), rng.integers(2, size=80)
+    model = SUWRClassifier(random_state=0, **FAST)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = stability(model, X, y, n_seeds=3)
+    alone = []
+    for fitted in found.estimators:
+        refit = clone(fitted)
+        with warnings.catch_warnings(record=True) as own:
+            warnings.simplefilter("always")
+            refit.fit(X[:60], y[:60])
+        alone.append(any(w.category is UninformativeModelWarning for w in own))
+    assert all(alone)
+    [message] = [w for w in caught if w.category is UninformativeModelWarning]
+    assert str(message.message).startswith("3 of 3 fits have warned, the first as follows. The pol")
+    assert message.filename == __file__
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,16 @@ def logarithmic():
 
 
 @cache
+def transformed():
+    """A value that is learned as its logarithm."""
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    model = SUWRRegressor(
+        target_transform="log", sparsity_weight=0.001, max_epochs=2, hidden_size=16, random_state=0
+    )
+    return model.fit(X, y**3), X[:30], (y[:30] ** 3).tolist()
+
+
+@cache
 def shared():
     """The paper's network: one encoder under all heads."""
     X, y = load_breast_cancer(return_X_y=True)

@@ -63,11 +63,20 @@ def check_step(model, path, values, mask):
     np.testing.assert_allclose(prediction, expected, atol=1e-5, rtol=1e-7)
 
 
-@pytest.mark.parametrize("loss", ["absolute_error", "gamma"])
-def test_step_of_other_losses(loss, tmp_path):
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"loss": "absolute_error"},
+        {"loss": "gamma"},
+        {"target_transform": "log"},
+        {"target_transform": "log1p"},
+        {"target_transform": "asinh"},
+    ],
+)
+def test_step_of_other_losses(params, tmp_path):
     rng = np.random.RandomState(0)
     X = rng.randn(60, 3)
-    model = SUWRRegressor(loss=loss, max_epochs=1, hidden_size=8, random_state=0)
+    model = SUWRRegressor(**params, max_epochs=1, hidden_size=8, random_state=0)
     model.fit(X, np.exp(X[:, 0]))
     model.to_onnx(tmp_path / "model.onnx")
     values = torch.tensor(model.encoder_.encode(read_table(X)))

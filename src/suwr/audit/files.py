@@ -95,6 +95,9 @@ def audit_files(
         return audit_masks(rows, selected, labels, random_state, **options)
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
+        dates = getattr(model, "dates_", None)
+        if dates is not None and set(dates.columns) <= set(rows.columns):
+            rows = dates.transform(rows)
         missing = [str(name) for name in names if name not in rows.columns]
         if missing:
             raise TableError(f"{table} lacks columns of the model: {', '.join(missing)}.")

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from suwr._utils.text import format_number, format_value, printable
+from suwr.cli.dates import read_date
+from suwr.data.dates import DateParts
 from suwr.data.descriptions import ColumnDescription
 from suwr.data.encoding import ColumnCode, TableEncoder
 from suwr.data.parsing import INVALID
 
-__all__ = ["Answer", "UnseenError", "describe", "read_answer", "read_known"]
+__all__ = ["Answer", "UnseenError", "describe", "read_answer", "read_command", "read_known"]
 
 MISSING = ("", "?", "missing", "unknown")
 UNDO = ("undo",)
@@ -93,19 +95,25 @@ def read_answer(
         found = _category(text, names)
         if found is not None:
             return Answer(found)
-    word = COMMANDS.get(text.lower(), text.lower())
-    if word in UNDO:
-        return Answer(undo=True)
-    if word in UNAVAILABLE:
-        return Answer(unavailable=True)
-    if word in MISSING:
-        return Answer(None)
+    command = read_command(text)
+    if command is not None:
+        return command
     value = code.parse(text)
     if value is None:
         return Answer(None)
     if code.categories is None:
         return Answer(_number(value, text, code))
     return Answer(value if value in code.categories else _unseen(text, code, column))
+
+
+def read_command(text: str) -> Answer | None:
+    """Return what 'missing', 'undo' and 'unavailable' stand for; None for any other text."""
+    word = COMMANDS.get(text.lower(), text.lower())
+    if word in UNDO:
+        return Answer(undo=True)
+    if word in UNAVAILABLE:
+        return Answer(unavailable=True)
+    return Answer(None) if word in MISSING else None
 
 
 def describe(code: ColumnCode, column: ColumnDescription = NO_COLUMN_DESCRIPTION) -> str:
@@ -129,8 +137,10 @@ def describe(code: ColumnCode, column: ColumnDescription = NO_COLUMN_DESCRIPTION
     return f"a {'whole ' if whole else ''}number, usually {usual}"
 
 
-def read_known(pairs: Sequence[str], encoder: TableEncoder) -> dict[str, Any]:
-    """Return the values of ``column=value`` pairs by column.
+def read_known(
+    pairs: Sequence[str], encoder: TableEncoder, dates: DateParts | None = None
+) -> dict[str, Any]:
+    """Return the values of ``column=value`` pairs by column; dates stand for their parts.
 
     Examples
     --------
@@ -138,8 +148,15 @@ def read_known(pairs: Sequence[str], encoder: TableEncoder) -> dict[str, Any]:
     {'age': 41.0}
     """
     known: dict[str, Any] = {}
+    by_name = {} if dates is None else {date.name: date for date in dates.dates_}
     for pair in pairs:
         name, sign, text = pair.partition("=")
+        if sign and name in by_name:
+            date = by_name[name]
+            if known.keys() & set(date.columns):
+                raise ValueError(f"--known has two values for {name!r}.")
+            known |= read_date(date, text)
+            continue
         if not sign or name not in encoder.names:
             expected = "COLUMN=VALUE, with a column of the model"
             raise ValueError(f"--known must be {expected}. Got {pair!r}.")

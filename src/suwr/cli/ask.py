@@ -12,8 +12,17 @@ from typing import Any
 from suwr import __version__
 from suwr._utils.files import write_atomic
 from suwr._utils.text import printable
-from suwr.cli.answers import Answer, UnseenError, describe, read_answer, read_known
+from suwr.cli.answers import (
+    Answer,
+    UnseenError,
+    describe,
+    read_answer,
+    read_command,
+    read_known,
+)
+from suwr.cli.dates import date_of, read_date
 from suwr.cli.terminal import Terminal
+from suwr.data.dates import DateColumn
 from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.io import load
 from suwr.explanation import Explanation
@@ -51,8 +60,8 @@ def ask_questions(
     """
     model = load(model_path)
     session = model.acquire(
-        known=read_known(known, model.encoder_) or None, unavailable=unavailable, max_cost=max_cost,
-        mean_features=mean_features,
+        known=read_known(known, model.encoder_, model.dates_) or None, unavailable=unavailable,
+        max_cost=max_cost, mean_features=mean_features,
     )  # fmt: skip
     interview = Interview(model, Terminal(), session, context=context)
     began = datetime.now()
@@ -124,26 +133,32 @@ class Interview:
         columns, units = self.session.next_columns, self.session.next_units
         if self.model.units_.visit_cost and len(units) > 1:
             self.terminal.print(f"One visit: {' and '.join(map(printable, units))}.")
-        values: list[Any] = []
+        values: dict[str, Any] = {}
+        asked: list[list[str]] = []
         while len(values) < len(columns):
-            name = columns[len(values)]
-            answer = self._ask(name)
+            left = columns[len(values) :]
+            date = date_of(self.model, left)
+            names = list(left[:1]) if date is None else date.columns
+            answer = self._ask(names[0]) if date is None else self._ask_date(date)
             if answer.unavailable:
-                self._leave_out(name)
+                self._leave_out(names[0])
                 return
             if not answer.undo:
-                values.append(answer.value)
-                self.log.append({"column": name, "value": answer.value})
-                note = self.session.description.note(name, answer.value, context=self.context)
-                if note:
-                    self.terminal.print(f"  {note}", style="dim")
-            elif values:
-                values.pop()
-                self.log.append({"undo": columns[len(values)]})
+                asked.append(names)
+                values |= answer.value if date is not None else {names[0]: answer.value}
+                for name in names:
+                    self.log.append({"column": name, "value": values[name]})
+                    note = self.session.description.note(name, values[name], context=self.context)
+                    if note and date is None:
+                        self.terminal.print(f"  {note}", style="dim")
+            elif asked:
+                for name in asked.pop():
+                    del values[name]
+                    self.log.append({"undo": name})
             else:
                 self._undo()
                 return
-        self.session.observe(dict(zip(columns, values, strict=True)))
+        self.session.observe(values)
         narrative = self.session.narrative()
         prediction = narrative._format(narrative.prediction)
         self.terminal.print(f"  → {prediction}", style="cyan")
@@ -167,6 +182,19 @@ class Interview:
             except ValueError as error:
                 hint = str(error)
             self.terminal.print(hint, style="yellow")
+
+    def _ask_date(self, date: DateColumn) -> Answer:
+        """Ask for a date; the value of the answer are its parts by column."""
+        while True:
+            question = (printable(date.name), "bold"), (f" ({date.expected})", "dim"), (": ", "")
+            text = self.terminal.input(*question).strip()
+            command = read_command(text)
+            if command is not None and (command.undo or command.unavailable):
+                return command
+            try:
+                return Answer(read_date(date, "" if command is not None else text))
+            except ValueError as error:
+                self.terminal.print(str(error), style="yellow")
 
     def _leave_out(self, column: str) -> None:
         """Go on without the requested unit of a column."""

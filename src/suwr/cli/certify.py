@@ -98,12 +98,13 @@ def certify(
     check_column(data, group, "--group", form)
     check_outputs({"--out": out}, model, data)
     from suwr.cli.score import read_labels
-    from suwr.cli.tables import model_columns, read_frame
+    from suwr.cli.tables import model_columns, read_frame, warn_training_file
     from suwr.estimators.io import load
 
     fitted = load(model)
     frame = read_frame(data, infer_types=False, form=form)
     X, y = model_columns(fitted, frame, form), None
+    warn_training_file(fitted, data)
     if risk != "disagreement":
         name = target or fitted.target_name_
         if name is None:

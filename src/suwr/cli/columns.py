@@ -96,7 +96,7 @@ def _text_note(name: str, column: Any) -> str | None:
     if _dates(present):
         return (
             f"Column {name!r} contains dates such as {describe_cell(present.iloc[0])}, which are "
-            "used as text. Replace it by numbers, for example year, month and weekday."
+            f"used as text. Use their year, month, day and weekday with --dates {name!r}."
         )
     if _alike(present, _TIME):
         return (

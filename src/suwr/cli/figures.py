@@ -10,7 +10,7 @@ from typing import Any
 
 from suwr._utils.text import printable
 from suwr.cli.options import CsvFormat, missing_column
-from suwr.cli.tables import model_columns, read_frame
+from suwr.cli.tables import model_columns, read_frame, warn_training_file
 from suwr.cli.terminal import Terminal
 from suwr.estimators.io import load
 from suwr.plots import draw_figures
@@ -52,6 +52,7 @@ def write_figures(
     if name is None:
         raise ValueError("--target is required, since the model file does not name its target.")
     X, y = _read_rows(model, data, name, options.form)
+    warn_training_file(model, data)
     references = None if options.references is None else _read_references(options.references)
     terminal = Terminal()
     with terminal.console.status("Drawing"):

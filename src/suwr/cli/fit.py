@@ -12,9 +12,11 @@ from sklearn.model_selection import train_test_split
 
 from suwr._utils.text import counted
 from suwr.cli.columns import column_notes, identifier_columns
+from suwr.cli.dates import date_parameters
 from suwr.cli.options import CsvFormat, missing_column
-from suwr.cli.tables import read_frame, write_frame
+from suwr.cli.tables import file_digest, read_frame, write_frame
 from suwr.cli.terminal import Terminal
+from suwr.data.dates import DateParts
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.regressor import SUWRRegressor
@@ -51,6 +53,9 @@ class FitInput:
         Share or number of the rows that are held out and scored at the end.
     test_out : Path or None
         File for these rows, as they are in ``data``.
+    dates : tuple of str
+        Columns of dates, which are replaced by their parts.
+    date_order : {'auto', 'ymd', 'dmy', 'mdy'}
     """
 
     data: str
@@ -62,11 +67,20 @@ class FitInput:
     drop_identifiers: bool = False
     test_size: float | None = None
     test_out: Path | None = None
+    dates: tuple[str, ...] = ()
+    date_order: Any = "auto"
 
 
 def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) -> None:
     """Train on files and write the model; under ``torchrun``, with all of its processes."""
+    # Before the fit, during which the file may change.
+    digest = file_digest(Path(source.data)) if source.whole else None
     X, y, sample = _read_whole(source) if source.whole else _read_stored(source)
+    dates = None
+    if source.dates:
+        dates = DateParts(source.dates, order=source.date_order).fit(X)
+        X = sample = dates.transform(X)
+        params = params | date_parameters(dates, params["groups"], params["columns"])
     if task == "auto":
         task = "regression" if _is_regression_target(y) else "classification"
     kind: type[BaseSUWR] = SUWRRegressor if task == "regression" else SUWRClassifier
@@ -80,7 +94,7 @@ def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) ->
         checkpoint = model._fit(X, y)
     if not leads:
         return
-    model.target_name_ = source.target
+    model.target_name_, model.dates_, model.training_file_ = source.target, dates, digest
     model.save(out)
     if checkpoint is not None:
         checkpoint.remove()
@@ -130,19 +144,24 @@ def _read_whole(source: FitInput) -> tuple[Any, NDArray[Any], Any]:
     """Return features, target, and the rows that the final message summarises: all of them."""
     path, target = Path(source.data), source.target
     frame = read_frame(path, infer_types=True, form=source.form)
-    for option, names in (("--target", [target]), ("--drop", source.drop)):
+    options = (("--target", [target]), ("--drop", source.drop), ("--dates", source.dates))
+    for option, names in options:
         for name in names:
             if name not in frame.columns:
                 raise missing_column(path, name, option, frame.columns, source.form)
+    for option, names in options[:2]:
+        if both := set(names) & set(source.dates):
+            raise ValueError(f"--dates and {option} must not name the same column: {min(both)!r}.")
     y, X = frame[target], frame.drop(columns=[target, *source.drop])
     if y.isna().any():
         raise TableError(f"The target column {target!r} has {int(y.isna().sum())} missing values.")
-    terminal, identifiers = Terminal(), identifier_columns(X)
+    terminal = Terminal()
+    identifiers = identifier_columns(X.drop(columns=list(source.dates)))
     if source.drop_identifiers and identifiers:
         X = X.drop(columns=identifiers)
         terminal.print(f"Not used, as identifiers: {', '.join(map(str, identifiers))}.")
         identifiers = []
-    for note in column_notes(X, identifiers):
+    for note in column_notes(X.drop(columns=list(source.dates)), identifiers):
         terminal.print(f"Note: {note}", style="yellow")
     return X, y.to_numpy(), X
 

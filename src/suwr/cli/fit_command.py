@@ -20,6 +20,7 @@ from suwr.cli.options import (
     parse_sparsity_weight,
     parse_task,
     read_columns,
+    split_names,
 )
 
 __all__ = ["fit"]
@@ -48,6 +49,14 @@ def fit(
     quantile: Annotated[
         float | None,
         typer.Option(help="The quantile of --loss quantile, between 0 and 1.", show_default=False),
+    ] = None,
+    target_transform: Annotated[
+        str | None,
+        typer.Option(
+            help="Function of the target that is learned, for heavy tails: 'log', 'log1p' or "
+            "'asinh'. Predictions are in the units of the target. Implies --task regression.",
+            show_default="none",
+        ),
     ] = None,
     class_weight: Annotated[
         str | None,
@@ -118,6 +127,20 @@ def fit(
         bool,
         typer.Option("--drop-identifiers", help="Do not use columns that look like identifiers."),
     ] = False,
+    dates: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of dates, COLUMN,COLUMN, that are replaced by their year, month, day, "
+            "weekday and time. The parts of a date are revealed together.",
+            show_default=False,
+        ),
+    ] = None,
+    date_order: Annotated[
+        str,
+        typer.Option(
+            help="Order of day, month and year in --dates: 'ymd', 'dmy', 'mdy' or 'auto'."
+        ),
+    ] = "auto",
     sep: Sep = None,
     encoding: Encoding = None,
     decimal: Decimal = ".",
@@ -131,14 +154,21 @@ def fit(
     whole = not stream and not Path(data).is_dir() and single
     if whole:
         check_table(Path(data))
-        for option, names in (("--target", [target]), ("--drop", drop or [])):
+        of_dates = split_names(dates)
+        for option, names in (
+            ("--target", [target]),
+            ("--drop", drop or []),
+            ("--dates", of_dates),
+        ):
             for name in names:
                 check_column(Path(data), name, option, form)
-    elif drop or drop_identifiers or test_size is not None or not form.is_default:
+    elif drop or drop_identifiers or dates or test_size is not None or not form.is_default:
         raise ValueError(
-            "--test-size, --drop, --drop-identifiers, --sep, --encoding and --decimal require a "
-            "single file that is read as a whole."
+            "--test-size, --drop, --drop-identifiers, --dates, --sep, --encoding and --decimal "
+            "require a single file that is read as a whole."
         )
+    if date_order not in ("auto", "ymd", "dmy", "mdy"):
+        raise ValueError(f"--date-order must be 'auto', 'ymd', 'dmy' or 'mdy'. Got {date_order!r}.")
     if test_size is not None and not (
         0 < test_size < 1 or (test_size >= 1 and test_size.is_integer())
     ):
@@ -151,7 +181,7 @@ def fit(
         check_table_path(test_out)
     params = {
         "sparsity_weight": parse_sparsity_weight(sparsity_weight),
-        "groups": {n: [c.strip() for c in v.split(",")] for n, v in parse_pairs(group or [])},
+        "groups": {n: split_names(v) for n, v in parse_pairs(group or [])},
         "costs": {n: parse_number(v, f"--cost {n}") for n, v in parse_pairs(cost or [])},
         "max_steps": max_steps,
         "max_epochs": max_epochs or "auto",
@@ -161,7 +191,7 @@ def fit(
         "random_state": seed,
     }
     task = parse_task(task)
-    of_loss = parse_loss(task, loss, quantile)
+    of_loss = parse_loss(task, loss, quantile, target_transform)
     if of_loss:
         task, params = "regression", params | of_loss
     if class_weight is not None:
@@ -182,5 +212,7 @@ def fit(
         drop_identifiers,
         test_size,
         test_out,
+        tuple(split_names(dates)),
+        date_order,
     )
     fit_table(source, out, task, params)

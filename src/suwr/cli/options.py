@@ -17,10 +17,10 @@ from suwr._utils.text import printable
 from suwr.exceptions import ModelFileError, TableError
 
 __all__ = [
-    "LOSSES", "PARQUET", "SEPARATORS", "CsvFormat", "check_column", "check_model", "check_outputs",
-    "check_table", "check_table_path", "encoding_error", "missing_column",
-    "parse_loss", "parse_number", "parse_pairs", "parse_sparsity_weight", "parse_task",
-    "read_columns",
+    "LOSSES", "PARQUET", "SEPARATORS", "TARGET_TRANSFORMS", "CsvFormat", "check_column",
+    "check_model", "check_outputs", "check_table", "check_table_path", "encoding_error",
+    "missing_column", "parse_loss", "parse_number", "parse_pairs", "parse_sparsity_weight",
+    "parse_task", "read_columns", "split_names",
 ]  # fmt: skip
 
 #: Suffixes of text tables with the default separator of their columns.
@@ -28,6 +28,8 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 PARQUET = (".parquet", ".pq")
 #: Values of --loss: those of `SUWRRegressor`, without the import of torch.
 LOSSES = ("squared_error", "absolute_error", "quantile", "poisson", "gamma")
+#: Values of --target-transform, likewise.
+TARGET_TRANSFORMS = ("log", "log1p", "asinh")
 # Separators that a file may have instead of the expected one.
 _OTHER_SEPARATORS = (";", "\t", "|", ",")
 _SHOWN_COLUMNS = 12
@@ -185,8 +187,10 @@ def parse_task(text: str) -> str:
     return text
 
 
-def parse_loss(task: str, loss: str | None, quantile: float | None) -> dict[str, Any]:
-    """Return the parameters of `SUWRRegressor` that state the loss; empty without --loss.
+def parse_loss(
+    task: str, loss: str | None, quantile: float | None, target_transform: str | None = None
+) -> dict[str, Any]:
+    """Return the parameters of `SUWRRegressor` that state what is predicted; empty without options.
 
     Parameters
     ----------
@@ -194,11 +198,27 @@ def parse_loss(task: str, loss: str | None, quantile: float | None) -> dict[str,
         The value of --task.
     loss, quantile : str and float, or None
         The values of --loss and --quantile.
+    target_transform : str or None
+        The value of --target-transform.
     """
+    params: dict[str, Any] = {}
+    if target_transform is not None:
+        if target_transform not in TARGET_TRANSFORMS:
+            names = ", ".join(map(repr, TARGET_TRANSFORMS))
+            raise ValueError(
+                f"--target-transform must be one of {names}. Got {target_transform!r}."
+            )
+        if task == "classification":
+            raise ValueError(
+                "--target-transform is for regression: omit it, or --task classification."
+            )
+        if loss in ("poisson", "gamma"):
+            raise ValueError(f"--target-transform cannot be combined with --loss {loss}.")
+        params["target_transform"] = target_transform
     if loss is None:
         if quantile is not None:
             raise ValueError("--quantile requires --loss quantile.")
-        return {}
+        return params
     if loss not in LOSSES:
         raise ValueError(f"--loss must be one of {', '.join(map(repr, LOSSES))}. Got {loss!r}.")
     if task == "classification":
@@ -207,7 +227,12 @@ def parse_loss(task: str, loss: str | None, quantile: float | None) -> dict[str,
         raise ValueError("--loss quantile and --quantile require each other.")
     if quantile is not None and not 0 < quantile < 1:
         raise ValueError(f"--quantile must be between 0 and 1. Got {quantile:g}.")
-    return {"loss": loss, "quantile": quantile}
+    return {"loss": loss, "quantile": quantile, **params}
+
+
+def split_names(text: str | None) -> list[str]:
+    """Return the names of COLUMN,COLUMN; none without a text."""
+    return [] if text is None else [name.strip() for name in text.split(",")]
 
 
 def parse_pairs(texts: Sequence[str]) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from suwr._utils.optional import require
 from suwr._utils.text import counted, printable
 from suwr.cli.options import CsvFormat, missing_column
 from suwr.cli.score import evaluate_table
-from suwr.cli.tables import model_columns, read_frame, write_frame
+from suwr.cli.tables import model_columns, read_frame, warn_training_file, write_frame
 from suwr.cli.terminal import Terminal
 from suwr.cli.verify import write_receipts
 from suwr.estimators.classifier import SUWRClassifier
@@ -56,6 +56,7 @@ def predict_table(
             found = evaluate_table(model, data, X, model.target_name_, mean_features, form)
             terminal.print(f"Compared with the column {printable(model.target_name_)!r}:")
             terminal.print(found.text())
+            warn_training_file(model, data)
         except ValueError as error:
             terminal.print(f"Note: no score, since {error}", style="yellow")
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suwr.cli.options import CsvFormat, missing_column
-from suwr.cli.tables import model_columns, read_frame
+from suwr.cli.tables import model_columns, read_frame, warn_training_file
 from suwr.cli.terminal import Terminal
 from suwr.estimators.evaluation import Evaluation
 from suwr.estimators.io import load
@@ -36,6 +36,7 @@ def score_table(
     if name not in frame.columns:
         raise missing_column(data, name, "--target", frame.columns, form)
     X = model_columns(model, frame, form)
+    warn_training_file(model, data)
     found = evaluate_table(model, data, X, name, mean_features, form)
     text = json.dumps(found.to_dict(), ensure_ascii=False, indent=2) if as_json else found.text()
     Terminal().print(text)

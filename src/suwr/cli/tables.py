@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from pathlib import Path
 from typing import Any
 
 from suwr._utils.files import write_atomic
 from suwr._utils.optional import require
+from suwr._utils.text import printable
 from suwr.cli.options import PARQUET, CsvFormat, check_table, encoding_error
+from suwr.cli.terminal import print_warning
+from suwr.data.input import source_columns
 from suwr.data.parsing import READ_AS_TEXT
 from suwr.data.tables import arrow_to_pandas
 from suwr.exceptions import TableError
 
-__all__ = ["model_columns", "read_frame", "write_frame"]
+__all__ = ["file_digest", "model_columns", "read_frame", "warn_training_file", "write_frame"]
 
 
 def read_frame(
@@ -64,6 +68,8 @@ def read_frame(
 def model_columns(model: Any, frame: Any, form: CsvFormat | None = None) -> Any:
     """Return the columns that the model was fitted on; others, such as the target, are dropped.
 
+    Columns of dates are replaced by their parts, if the model was fitted on these.
+
     Parameters
     ----------
     model : estimator
@@ -72,17 +78,19 @@ def model_columns(model: Any, frame: Any, form: CsvFormat | None = None) -> Any:
     form : CsvFormat, optional
         If its decimal separator is a comma, it is replaced in the columns of numbers.
     """
-    if not hasattr(model, "feature_names_in_"):
+    sources = source_columns(model)
+    if sources is None:
         chosen = frame.set_axis(range(frame.shape[1]), axis=1)
     else:
-        names = list(model.feature_names_in_)
-        missing = [n for n in names if n not in frame.columns]
+        missing = [n for n in sources if n not in frame.columns]
         if missing:
             raise TableError(
                 f"The table lacks {len(missing)} column(s) that the model was fitted on: "
                 + ", ".join(repr(n) for n in missing[:8])
             )
-        chosen = frame[names]
+        chosen = frame[sources]
+        if model.dates_ is not None:
+            chosen = model.dates_.transform(chosen)[list(model.feature_names_in_)]
     if form is None or form.decimal == "." or chosen.shape[1] != len(model.encoder_.codes):
         return chosen
     chosen = chosen.copy()
@@ -94,6 +102,22 @@ def model_columns(model: Any, frame: Any, form: CsvFormat | None = None) -> Any:
                 for cell in chosen[column]
             ]
     return chosen
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def warn_training_file(model: Any, data: Path) -> None:
+    """Print a warning if a table is the file that ``suwr fit`` has read."""
+    if model.training_file_ is not None and model.training_file_ == file_digest(data):
+        print_warning(
+            f"{printable(data)} is the file that the model was fitted on. Scores of training rows "
+            "are too good, and certificates do not hold: hold rows out with 'suwr fit --test-size "
+            "0.25 --test-out test.csv'."
+        )
 
 
 def write_frame(frame: Any, path: Path) -> None:

@@ -16,6 +16,7 @@ from suwr._utils.text import printable
 from suwr.cli.options import CsvFormat
 from suwr.cli.tables import model_columns, read_frame
 from suwr.cli.terminal import Terminal
+from suwr.data.input import source_columns
 from suwr.estimators.issuing import receipt_texts
 from suwr.estimators.verification import Verifier
 from suwr.receipts import MAX_BYTES
@@ -73,7 +74,7 @@ def _row_batches(model: Any, data: Path, form: CsvFormat | None) -> Iterator[Any
         # Only files of the default format are read in batches.
         yield model_columns(model, read_frame(data, infer_types=False, form=form), form)
         return
-    columns = model.encoder_.names if hasattr(model, "feature_names_in_") else None
+    columns = source_columns(model)
     for partition in find_partitions(data, 2**62):
         for frame in read_batches(partition, columns):
             yield model_columns(model, frame)

@@ -25,7 +25,7 @@ from suwr.data.tables import (
 )
 from suwr.exceptions import TableError
 
-__all__ = ["name_columns", "read_fit_table", "read_predict_table"]
+__all__ = ["name_columns", "read_fit_table", "read_predict_table", "source_columns"]
 
 
 def name_columns(estimator: Any) -> list[str]:
@@ -33,6 +33,17 @@ def name_columns(estimator: Any) -> list[str]:
     if hasattr(estimator, "feature_names_in_"):
         return [str(n) for n in estimator.feature_names_in_]
     return [f"x{i}" for i in range(estimator.n_features_in_)]
+
+
+def source_columns(estimator: Any) -> list[str] | None:
+    """Return the columns that a fitted estimator needs of a file; None for all, without names.
+
+    These are columns of dates instead of their parts, which ``estimator.dates_`` computes.
+    """
+    if not hasattr(estimator, "feature_names_in_"):
+        return None
+    names, dates = name_columns(estimator), estimator.dates_
+    return names if dates is None else dates.sources(names)
 
 
 def read_fit_table(

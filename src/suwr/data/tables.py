@@ -282,7 +282,8 @@ def _infer_column(values: NDArray[Any], name: str, category: bool = False) -> ND
             raise TableError(
                 f"Row {row} of column {name!r} is {describe_cell(value)}, which is not supported. "
                 + (
-                    "Replace dates by numbers, for example year, month and weekday."
+                    "Replace dates by year, month and weekday: with suwr.DateParts, or suwr fit "
+                    "--dates."
                     if isinstance(value, date | np.datetime64)
                     else "Use numbers, strings, categories or booleans."
                 )

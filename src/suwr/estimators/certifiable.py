@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from suwr._utils.validation import Interval, check_choice, check_real
 from suwr.estimators.certificate import Certificate, policy_digest
 from suwr.estimators.conformal import SCORES, Conformal, conformal_quantile, scores_of_classes
+from suwr.estimators.regression_target import RegressionTarget
 from suwr.estimators.sequential import SequentialModel
 from suwr.exceptions import ModelFileError
 from suwr.nn.rollout import Policy
@@ -159,7 +160,7 @@ class CertifiableModel(SequentialModel):
             'lac' is one minus the probability of the class, and gives the smallest sets; 'aps' is
             the total probability of all classes that are at least as probable, and adapts the size
             of the set to the difficulty of the row; 'absolute' is the absolute residual of a
-            regression. 'auto' is 'lac' or 'absolute'.
+            regression, after its ``target_transform``. 'auto' is 'lac' or 'absolute'.
 
         Returns
         -------
@@ -175,7 +176,9 @@ class CertifiableModel(SequentialModel):
         predicted = self._final_prediction(X_cal)
         target = read_target(self, y_cal, len(predicted))
         if chosen == "absolute":
-            scores = np.abs(predicted[:, 0] - target)
+            assert isinstance(self, RegressionTarget)
+            transform = self._transform().forward
+            scores = np.abs(transform(predicted[:, 0]) - transform(target))
         else:
             scores = scores_of_classes(predicted, chosen)[np.arange(len(target)), target]
         calibrated = copy.copy(self)
@@ -209,7 +212,10 @@ class CertifiableModel(SequentialModel):
         if self.conformal_.digest != self._digest():
             raise ValueError("The model was changed after conformalize.")
         if self.conformal_.score == "absolute":
-            return self.conformal_.intervals(predicted[:, 0])
+            assert isinstance(self, RegressionTarget)
+            transform = self._transform()
+            ends = self.conformal_.intervals(transform.forward(predicted[:, 0]))
+            return transform.inverse(ends)
         return self.conformal_.sets(predicted)
 
     def _final_prediction(self, X: Any) -> NDArray[np.float64]:

@@ -202,7 +202,9 @@ def _output_facts(model: Any) -> list[Any]:
     if labels is not None:
         return [labels, None, None]
     facts = [None, model.target_center_, model.target_scale_]
-    return facts if model.loss == "squared_error" else [*facts, model.loss, model.quantile]
+    if model.loss != "squared_error":
+        facts += [model.loss, model.quantile]
+    return facts if model.target_transform is None else [*facts, model.target_transform]
 
 
 def policy_digest(model: Any) -> str:

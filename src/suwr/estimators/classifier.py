@@ -148,6 +148,8 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
     feature_importances_ : ndarray of shape (d,)
         Share of each column in the changes of the predictions of the held-out rows, step by step;
         the columns of a group share its changes. Columns that no row reveals have 0.
+    dates_ : DateParts or None
+        Makes the columns of the model from those of a file that ``suwr fit --dates`` has read.
     class_prior_ : ndarray of shape (n_classes,)
         Frequencies of the classes in the training rows, by weight.
     sparsity_weight_ : float

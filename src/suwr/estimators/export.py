@@ -18,6 +18,8 @@ from torch import Tensor, nn
 
 from suwr.data.encoding import BOUND, ColumnCode
 from suwr.estimators.identity import ModelIssuer
+from suwr.estimators.regression_target import RegressionTarget
+from suwr.estimators.target_transform import MAX_TRANSFORMED
 from suwr.exceptions import UnsupportedModelError
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
 from suwr.nn.features import UncertaintyStopPolicy, encode_position
@@ -312,7 +314,12 @@ def describe_output(model: SequentialModel, loss: Loss) -> dict[str, Any]:
     if isinstance(loss, CrossEntropy):
         return {"kind": "probabilities"}
     if isinstance(loss, ValueLoss):
-        low, high = model._in_user_units(np.array([[0.0], [1.0]], dtype=np.float32))[:, 0]
-        output = {"kind": "value", "scale": float(high - low), "mean": float(low)}
-        return output if loss.link == "identity" else {**output, "max_log": MAX_LOG}
+        assert isinstance(model, RegressionTarget)
+        output = {"kind": "value", "scale": model.target_scale_, "mean": model.target_center_}
+        if loss.link == "log":
+            output["max_log"] = MAX_LOG
+        if model.target_transform is not None:
+            # `mean` and `scale` are of the transformed target.
+            output |= {"transform": model.target_transform, "max_transformed": MAX_TRANSFORMED}
+        return output
     raise UnsupportedModelError(f"Models with the loss {type(loss).__name__} cannot be exported.")

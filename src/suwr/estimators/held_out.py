@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from suwr._utils.text import plain_repr
 from suwr._utils.validation import Interval, check_real
+from suwr.data.dates import DateParts
 from suwr.estimators.costs import charge_rows
 from suwr.estimators.evaluation import Evaluation, Outcome, evaluate_outcome
 from suwr.estimators.regression_target import RegressionTarget
@@ -190,6 +191,10 @@ def held_out_state(model: Any) -> dict[str, Any]:
     }
     if model.feature_importances_ is not None:
         state["importances"] = model.feature_importances_.tolist()
+    if model.training_file_ is not None:
+        state["training_file"] = model.training_file_
+    if model.dates_ is not None:
+        state["dates"] = model.dates_.to_list()
     if _is_classifier(model):
         prior = model.class_prior_
         state["class_prior"] = None if prior is None else prior.tolist()
@@ -200,6 +205,13 @@ def restore_held_out(model: Any, state: Mapping[str, Any]) -> None:
     """Set the attributes of `held_out_state`; files of suwr 0.2.0 lack them."""
     name, report = state.get("target_name"), state.get("report")
     model.target_name_ = None if name is None else str(name)
+    if state.get("training_file") is not None:
+        model.training_file_ = str(state["training_file"])
+    if state.get("dates") is not None:
+        model.dates_ = DateParts.from_list(state["dates"])
+        parts = {part for own in model.dates_.groups_.values() for part in own}
+        if not parts <= set(state["names"] or ()):
+            raise ValueError("The parts of its dates are not columns.")
     model.report_ = None if report is None else Evaluation.from_dict(report)
     stored = state.get("importances")
     model.feature_importances_ = None if stored is None else np.array(stored, dtype=np.float64)

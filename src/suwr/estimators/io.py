@@ -54,7 +54,7 @@ _MAX_WORK = 2 * 10**10
 # Building a network takes a fraction of a millisecond per tensor.
 _MAX_TENSORS = 4096
 # Parameters that a file lacks if they have this value, so that earlier versions can read it.
-_OPTIONAL = {"columns": None, "visit_cost": 0.0}
+_OPTIONAL = {"columns": None, "visit_cost": 0.0, "target_transform": None}
 _HISTORY_KEYS = {"epoch", "phase", "training_loss", "validation_objective", "mean_cost"}
 _CLASS_DTYPES: dict[str, Any] = {
     "b": bool, "i": np.int64, "u": np.uint64, "f": np.float64, "U": str,

@@ -13,6 +13,7 @@ from sklearn.utils.validation import assert_all_finite, column_or_1d
 
 from suwr._utils.text import plain_repr
 from suwr.estimators.table_model import TableModel
+from suwr.estimators.target_transform import IDENTITY, TARGET_TRANSFORMS, TargetTransform
 from suwr.nn.losses import (
     AbsoluteError,
     GammaDeviance,
@@ -36,17 +37,21 @@ REGRESSION_LOSSES: dict[str, Callable[..., ValueLoss]] = {
 class RegressionTarget(RegressorMixin, TableModel):
     """Regression; targets are centred and scaled for training, or only scaled for a log link.
 
+    With a ``target_transform``, this holds for the transformed targets. Losses are those of the
+    transformed targets too, and predictions are transformed back by `_in_user_units`.
+
     Attributes
     ----------
     target_center_, target_scale_ : float
-        Location and scale of ``y``. The best constant prediction is ``target_center_``, or with a
-        log link ``target_scale_``.
+        Location and scale of ``y``, after ``target_transform``. The best constant prediction is
+        ``target_center_``, or with a log link ``target_scale_``.
     """
 
     loss: Literal["squared_error", "absolute_error", "quantile", "poisson", "gamma"] = (
         "squared_error"
     )
     quantile: float | None = None
+    target_transform: Literal["log", "log1p", "asinh"] | None = None
     target_center_: float
     target_scale_: float
 
@@ -60,6 +65,7 @@ class RegressionTarget(RegressorMixin, TableModel):
             raise ValueError(f"y must be numeric for {type(self).__name__}.") from None
         assert_all_finite(values, input_name="y")
         self._check_domain(values)
+        values = self._transform().forward(values)
         if self.loss == "squared_error":
             self._standardize(values, weight)
         else:
@@ -68,7 +74,8 @@ class RegressionTarget(RegressorMixin, TableModel):
         return scaled.astype(np.float32), weight
 
     def _check_domain(self, values: NDArray[np.float64]) -> None:
-        """Raise an error for values that have no deviance."""
+        """Raise an error for values that have no deviance, or cannot be transformed."""
+        self._transform().check(values)
         if self.loss not in ("poisson", "gamma"):
             return
         invalid = values < 0 if self.loss == "poisson" else values <= 0
@@ -76,6 +83,11 @@ class RegressionTarget(RegressorMixin, TableModel):
             expected = "of at least 0" if self.loss == "poisson" else "positive"
             found = plain_repr(values[invalid][0])
             raise ValueError(f"y must be {expected} for loss={self.loss!r}. Got {found} instead.")
+
+    def _transform(self) -> TargetTransform:
+        """Return the transformation of the target, before it is centred and scaled."""
+        name = self.target_transform
+        return IDENTITY if name is None else TARGET_TRANSFORMS[name]
 
     def _standardize(self, values: NDArray[np.float64], weight: NDArray[np.float64]) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -127,7 +139,8 @@ class RegressionTarget(RegressorMixin, TableModel):
     def _row_losses(
         self, y: NDArray[np.float64], prediction: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return the loss of every row, in the units of ``y``."""
+        """Return the loss of every row, from values in the units of ``y``."""
+        y, prediction = self._transform().forward(y), self._transform().forward(prediction)
         if self.loss == "squared_error":
             return (prediction - y) ** 2
         given = (torch.tensor(np.asarray(v, dtype=np.float64)) for v in (prediction, y))
@@ -141,11 +154,13 @@ class RegressionTarget(RegressorMixin, TableModel):
         return order[n_validation:], order[:n_validation]
 
     def _in_user_units(self, prediction: NDArray[np.float32]) -> NDArray[np.float64]:
-        return prediction.astype(np.float64) * self.target_scale_ + self.target_center_
+        values = prediction.astype(np.float64) * self.target_scale_ + self.target_center_
+        return self._transform().inverse(values)
 
     def _constant_prediction(self) -> NDArray[np.float64]:
         log_link = self._loss_of_unit(1.0).link == "log"
-        return np.array([self.target_scale_ if log_link else self.target_center_])
+        value = np.array([self.target_scale_ if log_link else self.target_center_])
+        return self._transform().inverse(value)
 
     def _n_outputs(self) -> int:
         return 1

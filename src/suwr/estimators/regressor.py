@@ -15,6 +15,7 @@ from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.data.units import Patches
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.regression_target import REGRESSION_LOSSES, RegressionTarget
+from suwr.estimators.target_transform import TARGET_TRANSFORMS
 from suwr.training.config import TrainingConfig
 
 __all__ = ["SUWRRegressor"]
@@ -38,6 +39,16 @@ default='squared_error'
         suit targets whose variance grows with their mean.
     quantile : float or None, default=None
         The quantile to predict, in (0, 1), of ``loss='quantile'``.
+    target_transform : {'log', 'log1p', 'asinh'} or None, default=None
+        Function of ``y`` that is predicted instead, for targets with heavy tails: `numpy.log` of
+        positive values, `numpy.log1p` of values greater than -1, such as amounts that may be zero,
+        or `numpy.arcsinh` of amounts of either sign. ``loss`` and λ refer to the transformed
+        target. Predictions, narratives, pages and intervals are in the units of ``y``: the inverse
+        of what is predicted for the transformed target. Medians and quantiles stay medians and
+        quantiles. The inverse of a mean is not the mean: with 'squared_error' and 'log', the
+        geometric mean is predicted, which is close to the median and lower than the mean of ``y``;
+        no correction is applied. For means, use ``loss='gamma'`` or ``loss='poisson'``, which
+        cannot be combined with a transformation.
 
     Attributes
     ----------
@@ -54,13 +65,16 @@ default='squared_error'
     feature_importances_ : ndarray of shape (d,)
         Share of each column in the changes of the predictions of the held-out rows, step by step;
         the columns of a group share its changes. Columns that no row reveals have 0.
+    dates_ : DateParts or None
+        Makes the columns of the model from those of a file that ``suwr fit --dates`` has read.
     sparsity_weight_ : float
         The λ that was used; the geometric mean of a range.
     weight_range_ : WeightRange or None
         The range of λ, if the model was fitted for one, with the mean number of units that each λ
         reveals.
     constant_loss_ : float
-        Loss of the best constant prediction; with squared error, the variance of ``y``.
+        Loss of the best constant prediction; with squared error, the variance of ``y``, after
+        ``target_transform``.
     history_ : list of dict
         One record per epoch; see `SUWRClassifier`.
 
@@ -78,6 +92,7 @@ default='squared_error'
         **BaseSUWR._parameter_constraints,
         "loss": [Options(*REGRESSION_LOSSES)],
         "quantile": [None, Interval(Real, 0, 1, closed="neither")],
+        "target_transform": [None, Options(*TARGET_TRANSFORMS)],
     }
 
     def __init__(
@@ -111,6 +126,7 @@ default='squared_error'
             "squared_error", "absolute_error", "quantile", "poisson", "gamma"
         ] = "squared_error",
         quantile: float | None = None,
+        target_transform: Literal["log", "log1p", "asinh"] | None = None,
     ) -> None:
         super().__init__(
             sparsity_weight=sparsity_weight, max_steps=max_steps, groups=groups, costs=costs,
@@ -123,6 +139,7 @@ default='squared_error'
         )  # fmt: skip
         self.loss = loss
         self.quantile = quantile
+        self.target_transform = target_transform
 
     def _check_parameters(self) -> None:
         """See `TableModel`."""
@@ -130,6 +147,13 @@ default='squared_error'
         if self.loss == "quantile" and self.quantile is None:
             expected = "a float in the range (0, 1) if loss='quantile'"
             raise parameter_error("quantile", type(self).__name__, expected, None)
+        if self.target_transform is not None:
+            reason = "" if self.predictor is None else "'predictor' is given"
+            if self.loss in ("poisson", "gamma"):
+                reason = f"loss={self.loss!r}, which has a log link"
+            if reason:
+                owner, given = type(self).__name__, self.target_transform
+                raise parameter_error("target_transform", owner, f"None if {reason}", given)
 
     def predict(
         self,

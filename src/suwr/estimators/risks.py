@@ -56,8 +56,12 @@ def losses_of(
         return _of_function(risk, classes, None if y is None else column_or_1d(y))
     unit = model.constant_loss_
     if risk == "loss" and tolerance is not None:
-        if getattr(model, "loss", None) != "squared_error":
-            expected = "None if risk='loss', unless the loss of the model is 'squared_error'"
+        assert isinstance(model, RegressionTarget)
+        if model.loss != "squared_error" or model.target_transform is not None:
+            expected = (
+                "None if risk='loss', unless the loss of the model is 'squared_error' without a "
+                "'target_transform'"
+            )
             raise parameter_error("tolerance", "certify", expected, tolerance)
         unit = tolerance**2
     # 'disagreement' does not read the target.

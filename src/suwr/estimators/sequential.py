@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from suwr.data.dates import DateParts
 from suwr.data.tables import row_labels
 from suwr.data.unusual import warn_unusual
 from suwr.estimators.acquisition import Acquisition
@@ -26,6 +27,10 @@ __all__ = ["PolicyKind", "SequentialModel"]
 class SequentialModel(RolloutModel):
     """An estimator that selects, predicts, explains and acquires step by step."""
 
+    # The columns of dates whose parts the model was fitted on; see `suwr fit --dates`.
+    dates_: DateParts | None = None
+    # SHA-256 of the file that `suwr fit` has read.
+    training_file_: str | None = None
     report_: Evaluation | None
     feature_importances_: NDArray[np.float64] | None
 

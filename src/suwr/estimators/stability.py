@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from numbers import Real
@@ -12,6 +13,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from suwr._utils.caller import warn_caller
 from suwr._utils.optional import require
 from suwr._utils.progress import progress_bars
 from suwr._utils.text import align_columns, percent, printable
@@ -19,6 +21,7 @@ from suwr._utils.validation import Interval, check_integer, check_real, paramete
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.results import Scores, score_rows
 from suwr.estimators.sparsity_path import hold_out_rows
+from suwr.exceptions import UninformativeModelWarning
 
 __all__ = ["Stability", "UnitStability", "stability"]
 
@@ -171,6 +174,11 @@ def stability(
     Stability
         ``print(result)`` shows a summary; `Stability.to_frame` is a table of the units.
 
+    Warns
+    -----
+    UninformativeModelWarning
+        Once, with the number of fits that have warned and the first of their warnings.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -194,7 +202,13 @@ def stability(
         for result in Parallel(n_jobs=n_jobs, return_as="generator")(jobs):
             results.append(result)
             bar()
-    models, found, scores, costs = zip(*results, strict=True)
+    models, found, scores, costs, problems = zip(*results, strict=True)
+    warned = [problem for problem in problems if problem is not None]
+    if warned:
+        warn_caller(
+            f"{len(warned)} of {n_seeds} fits have warned, the first as follows. {warned[0]}",
+            UninformativeModelWarning,
+        )
     spread = 1.0
     if found[0].probability is None:
         spread = float(np.std(np.asarray(parts[3], dtype=np.float64))) or 1.0
@@ -211,12 +225,22 @@ def stability(
 
 def _fit_seed(
     estimator: BaseSUWR, seed: int, parts: tuple[Any, ...]
-) -> tuple[BaseSUWR, Scores, float, float]:
+) -> tuple[BaseSUWR, Scores, float, float, str | None]:
+    """Fit and score a model; its warning is returned, so that all fits have a single one."""
     X_train, X_test, y_train, y_test = parts
     # Fits that run in parallel cannot share a checkpoint.
-    model = clone(estimator).set_params(random_state=seed, checkpoint=None).fit(X_train, y_train)
+    model = clone(estimator).set_params(random_state=seed, checkpoint=None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UninformativeModelWarning)
+        model.fit(X_train, y_train)
+    problem = None
+    for w in caught:
+        if issubclass(w.category, UninformativeModelWarning):
+            problem = str(w.message)
+        else:
+            warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
     score = float(model.score(X_test, y_test))
-    return model, score_rows(model, X_test), score, float(model.cost(X_test).mean())
+    return model, score_rows(model, X_test), score, float(model.cost(X_test).mean()), problem
 
 
 def _agreement(found: tuple[Scores, ...], spread: float) -> dict[str, Any]:

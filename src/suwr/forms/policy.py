@@ -101,6 +101,11 @@ class ModelPolicy:
         self.classes: tuple[Any, ...] | None = model._class_labels()
         self.max_steps = self._policy.max_steps
         self.resolution = 0.5 * getattr(model, "target_scale_", 1.0)
+        if getattr(model, "target_transform", None) is not None:
+            # The scale is that of the transformed target.
+            quarter = np.array([[-0.25], [0.25]], dtype=np.float32)
+            low, high = model._in_user_units(quarter)[:, 0]
+            self.resolution = float(high - low)
 
     def decide(self, answers: Sequence[Mapping[str, Any]]) -> list[State]:
         """See `FormPolicy`."""

@@ -146,6 +146,7 @@ def _step_graph(onnx: Any, model: Any, policy: Any) -> Any:
         scale, mean = np.float64(output["scale"]), np.float64(output["mean"])
         in_user_units = graph.add("Mul", in_user_units, graph.constant(scale))
         in_user_units = graph.add("Add", in_user_units, graph.constant(mean))
+        in_user_units = graph.inverse_transform(in_user_units, output)
     graph.add("Identity", in_user_units, output="prediction")
     widths = (len(inputs.column_of), inputs.n_columns, inputs.n_units, model._n_outputs())
     return graph.build(*widths)
@@ -238,6 +239,22 @@ class _Graph:
             low, high = self.number(-output["max_log"]), self.number(output["max_log"])
             members = [self.add("Exp", self.add("Clip", member, low, high)) for member in members]
         return self.add("Mean", *members)
+
+    def inverse_transform(self, name: str, output: dict[str, Any]) -> str:
+        """Return values in the units of the target; see `suwr.estimators.target_transform`."""
+        transform = output.get("transform")
+        if transform is None:
+            return name
+        low, high = (self.constant(np.float64(s * output["max_transformed"])) for s in (-1, 1))
+        name = self.add("Clip", name, low, high)
+        value = self.add("Exp", name)
+        if transform == "log1p":
+            return self.add("Sub", value, self.constant(np.float64(1)))
+        if transform == "asinh":
+            # Runtimes need not support Sinh of double-precision numbers.
+            twice = self.add("Sub", value, self.add("Exp", self.add("Neg", name)))
+            return self.add("Mul", twice, self.constant(np.float64(0.5)))
+        return value
 
     def others(self, probability: str) -> str:
         """Return the probability of all classes but the most probable one."""

@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 from suwr._utils.optional import require
 from suwr._utils.progress import progress_bars
 from suwr._utils.validation import check_integer
-from suwr.data.input import name_columns
+from suwr.data.input import name_columns, source_columns
 from suwr.estimators.io import from_bytes, to_bytes
 from suwr.estimators.results import Scores, empty_scores, score_rows
 from suwr.estimators.sequential import SequentialModel
@@ -145,16 +145,16 @@ def _score_dask(
 def _score_file(stored: bytes, partition: Partition, folder: Path, number: int) -> int:
     """Score one partition, write its file and return its number of rows."""
     model = _model(stored)
-    columns = model.encoder_.names if hasattr(model, "feature_names_in_") else None
-    batches = read_batches(partition, columns)
+    batches = read_batches(partition, source_columns(model))
     rows = _numbered(batches, partition.first_row)
     return _write(model, rows, np.arange(0), partition.source, folder, number)
 
 
 def _score_frame(stored: bytes, frame: Any, folder: Path, number: int) -> int:
     model = _model(stored)
-    if hasattr(model, "feature_names_in_"):
-        frame = frame[model.encoder_.names]
+    columns = source_columns(model)
+    if columns is not None:
+        frame = frame[columns]
     return _write(model, [(frame.index, frame)], frame.index[:0], None, folder, number)
 
 
@@ -190,6 +190,8 @@ def _write(
 
 def _score_rows(model: Any, frame: Any, rows: Any, source: str | None) -> Scores:
     try:
+        if model.dates_ is not None:
+            frame = model.dates_.transform(frame)
         return score_rows(model, frame, rows)
     except TableError as error:
         raise error if source is None else TableError(f"{source!r}: {error}") from error

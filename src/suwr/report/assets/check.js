@@ -15,11 +15,14 @@ function largestDifference(a, b) {
   return a.reduce((most, number, i) => Math.max(most, Math.abs(number - b[i])), 0);
 }
 
-/** The difference of predictions. Values are in units of the target's scale and, beyond one scale, relative. */
+/** The difference of predictions. Values, transformed as the target, are in units of its scale and, beyond one scale, relative. */
 function predictionDifference(output, a, b) {
   if (output.kind === "probabilities") return largestDifference(a, b);
-  const unit = Math.max(Math.abs(output.scale), Math.abs(b[0] - output.mean));
-  return largestDifference(a, b) / unit;
+  const transform = TRANSFORMS[output.transform];
+  const forward = (v) => (transform && v !== null ? transform.forward(v) : v);
+  const [found, expected] = [a.map(forward), b.map(forward)];
+  const unit = Math.max(Math.abs(output.scale), Math.abs(expected[0] - output.mean));
+  return largestDifference(found, expected) / unit;
 }
 
 /**

@@ -114,6 +114,13 @@ function confidence(probabilities, odds) {
   return (odds * probabilities[place]) / (odds * probabilities[place] + others);
 }
 
+/** Transformations of the target; as in suwr.estimators.target_transform. */
+const TRANSFORMS = {
+  log: { forward: Math.log, inverse: Math.exp },
+  log1p: { forward: Math.log1p, inverse: Math.expm1 },
+  asinh: { forward: Math.asinh, inverse: Math.sinh },
+};
+
 /** Stop probability, selection scores and prediction, given the revealed values. */
 function evaluate(model, known) {
   const parts = { values: [], mask: [] };
@@ -125,15 +132,17 @@ function evaluate(model, known) {
   });
   const outputs = model.networks.map((network) => forward(network, parts));
   const part = ([network, first, end]) => Array.from(outputs[network].slice(first, end));
-  const { kind, scale, mean, max_log: bound } = model.output;
+  const { kind, scale, mean, max_log: bound, max_transformed: most } = model.output;
   // With a log link, the output is the logarithm of the prediction.
   const inverse = (o) => (bound === undefined ? o : Math.exp(Math.min(Math.max(o, -bound), bound)));
   const members = model.predict.map((place) =>
     kind === "probabilities" ? softmax(part(place)) : part(place).map((o) => inverse(o) * scale + mean)
   );
-  const prediction = members[0].map(
-    (_, i) => members.reduce((sum, member) => sum + member[i], 0) / members.length
-  );
+  const transform = TRANSFORMS[model.output.transform];
+  const prediction = members[0].map((_, i) => {
+    const mean = members.reduce((sum, member) => sum + member[i], 0) / members.length;
+    return transform ? transform.inverse(Math.min(Math.max(mean, -most), most)) : mean;
+  });
   const gain = model.stop
     ? forward(model.stop, { [model.stop.inputs[0]]: uncertaintyFeatures(prediction, parts.mask) })[0]
     : part(model.gain)[0];
