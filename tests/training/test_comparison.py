@@ -30,14 +30,19 @@ def comparison(**changes):
 )
 def test_a_poor_fit_is_reported_with_a_reason(changes, n_rows, weight, message):
     with pytest.warns(UninformativeModelWarning, match=message):
-        comparison(**changes).warn("C", n_rows, weight)
+        comparison(**changes).warn("C", n_rows, weight, 50)
 
 
 def test_a_good_fit_is_silent():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        comparison().warn("C", 5_000, 0.01)
-        comparison(objective=0.51).warn("C", 5_000, 0.01)
+        comparison().warn("C", 5_000, 0.01, 50)
+        comparison(objective=0.51).warn("C", 5_000, 0.01, 50)
+
+
+def test_brief_training_is_the_first_reason():
+    with pytest.warns(UninformativeModelWarning, match="brief .'max_epochs' is 3.; try more"):
+        comparison(objective=0.71).warn("C", 100, 0.5, 3)
 
 
 def test_noise_warns_and_costs_nothing():

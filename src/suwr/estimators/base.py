@@ -314,7 +314,7 @@ class BaseSUWR(WritableModel):
         )
         self.validation_ = comparison.to_dict()
         record_held_out(self, data.validation)
-        comparison.warn(type(self).__name__, len(data.rows), weight)
+        comparison.warn(type(self).__name__, len(data.rows), weight, plan.task.settings.max_epochs)
         if self._has_range:
             low, high = check_range(self.sparsity_weight, type(self).__name__)
             self.weight_range_ = WeightRange.measure(low, high, self.policy_, data.validation)

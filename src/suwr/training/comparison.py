@@ -25,6 +25,8 @@ SUBSET_ROWS = 1_000
 FEW_ROWS = 500
 # λ, relative to the loss of the best constant prediction, above which it may be the reason.
 LARGE_WEIGHT = 0.05
+# Epochs of policy training below which they may be the reason.
+FEW_EPOCHS = 10
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class HeldOutComparison:
         """The attributes as floats, which model files keep exactly."""
         return {name: float(value) for name, value in asdict(self).items()}
 
-    def warn(self, owner: str, n_rows: int, relative_weight: float) -> None:
+    def warn(self, owner: str, n_rows: int, relative_weight: float, n_epochs: int) -> None:
         """Warn if the policy is not better than a constant, or worse than a fixed subset.
 
         Differences of less than one standard error do not count.
@@ -73,6 +75,8 @@ class HeldOutComparison:
             Training rows.
         relative_weight : float
             λ, relative to the loss of the best constant prediction.
+        n_epochs : int
+            Epochs of policy training.
         """
         reason = (
             "the features may be uninformative, or informative only jointly; try a smaller "
@@ -90,7 +94,9 @@ class HeldOutComparison:
             )
         else:
             return
-        if n_rows < FEW_ROWS:
+        if n_epochs < FEW_EPOCHS:
+            reason = f"the training was brief ('max_epochs' is {n_epochs}); try more epochs"
+        elif n_rows < FEW_ROWS:
             reason = f"{n_rows} training rows are few; try more rows or a smaller 'max_steps'"
         elif relative_weight > LARGE_WEIGHT:
             reason = "the sparsity weight is large; try a smaller 'sparsity_weight'"

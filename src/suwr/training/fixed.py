@@ -49,7 +49,6 @@ class FixedPredictorTrainer(ActorTrainer):
     name = "actor"
     policy_phase = FixedPredictorPhase
     screens: ClassVar[bool] = False
-    supports_several_models: ClassVar[bool] = False
 
     def __init__(self, predictor: ExternalPredictor) -> None:
         self.predictor = predictor

@@ -55,8 +55,6 @@ class Trainer(ABC):
         Whether the stopping policy of a classifier reads the uncertainty of the predictors.
     supports_range : bool
         Whether one model can be trained for a range of λ.
-    supports_several_models : bool
-        Whether several models can be trained together.
     screens : bool
         Whether the units of wide tables are screened before training.
     """
@@ -65,7 +63,6 @@ class Trainer(ABC):
     shared: ClassVar[bool] = False
     informed: ClassVar[bool] = False
     supports_range: ClassVar[bool] = True
-    supports_several_models: ClassVar[bool] = True
     screens: ClassVar[bool] = False
 
     def configure(self, config: TrainingConfig, **fit: Any) -> Settings:
