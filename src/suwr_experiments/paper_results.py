@@ -1,11 +1,7 @@
 """Tables, figure and page of the paper's algorithm and its variants.
 
 λ of REINFORCE is chosen for each data set as that of the lowest mean validation loss over the
-draws, the larger of equal ones. Since test rows differ in difficulty, AUROC is compared by its
-*gap* to the AUROC of the true p(y | x) on the same rows; for the published AUROC, on the test rows
-of the paper. A fit has *failed* if its gap is more than 0.02 larger than the published one. The
-published gap is *reached* if no fit has failed, and the mean gap less its standard error over the
-draws is at most the published one.
+draws, the larger of equal ones. AUROC is compared by its gap; see `suwr_experiments.published_gap`.
 """
 
 from __future__ import annotations
@@ -17,21 +13,18 @@ from typing import Any
 from suwr_experiments.config import Cell
 from suwr_experiments.figures import plot_variants, save_figure
 from suwr_experiments.paper import PAPER_WEIGHTS, VARIANTS, paper_weight, variant_of
-from suwr_experiments.published import LIMIT, PUBLISHED
+from suwr_experiments.published import PUBLISHED
+from suwr_experiments.published_gap import n_failed, published_gap, verdict
 from suwr_experiments.records import Record
 from suwr_experiments.tables import Grid, csv_text, mean_and_sd, mean_sd, write_text
 
 __all__ = [
     "choose_weights",
-    "n_failed",
     "page",
-    "published_gap",
-    "verdict",
     "write_figures",
     "write_tables",
 ]
 
-FAILED_ABOVE = 0.02
 _METRICS = {"auroc": 4, "tpr": 1, "fdr": 1, "cfsr": 1, "n_selected": 2}
 _ADDED = {
     "REINFORCE": "the paper's algorithm",
@@ -67,37 +60,6 @@ def choose_weights(records: Sequence[Record]) -> dict[str, float]:
     }
 
 
-def n_failed(gaps: Sequence[float], published: float) -> int:
-    """Number of fits whose gap is more than 0.02 larger than the published one.
-
-    Examples
-    --------
-    >>> n_failed([0.01, 0.035, 0.025], 0.013)
-    1
-    """
-    return sum(gap > published + FAILED_ABOVE for gap in gaps)
-
-
-def verdict(gaps: Sequence[float], published: float) -> str:
-    """Whether the published gap is reached.
-
-    Examples
-    --------
-    A failed fit would widen the standard error until the published gap is within it:
-
-    >>> verdict([0.012, 0.016], 0.013), verdict([0.001, 0.1], 0.013)
-    ('reached', 'not reached')
-    """
-    mean, sd = mean_and_sd(gaps)
-    within = mean - sd / len(gaps) ** 0.5 <= published
-    return "reached" if within and not n_failed(gaps, published) else "not reached"
-
-
-def published_gap(data: str) -> float:
-    """Published AUROC below that of the true p(y | x) on the same rows."""
-    return LIMIT[data] - PUBLISHED["SUWR"][data]["auroc"]
-
-
 def _gaps(records: Sequence[Record]) -> list[float]:
     return [r["metrics"]["limit"] - r["metrics"]["test"]["auroc"] for r in records]
 
@@ -114,7 +76,7 @@ def _cells(data: str, records: Sequence[Record]) -> list[str]:
         values = _values(records, name)
         published = f" ({known[name]:g})" if name in known else ""
         found.append(mean_sd(values, digits) + published if values else "–")
-    gaps, published_one = _gaps(records), published_gap(data)
+    gaps, published_one = _gaps(records), published_gap("SUWR", data)
     return [
         *found,
         f"{mean_sd(gaps, 4)} ({published_one:.4f})",
@@ -191,7 +153,7 @@ def write_tables(records: list[Record], folder: Path) -> list[Path]:
         row: dict[str, Any] = {
             "data": data, "variant": variant, "weight": weight, "draws": len(own),
             "chosen": variant == "REINFORCE" and weight == chosen[data],
-            "failed": n_failed(_gaps(own), published_gap(data)),
+            "failed": n_failed(_gaps(own), published_gap("SUWR", data)),
         }  # fmt: skip
         mean, sd = mean_and_sd(_gaps(own))
         row |= {"gap": mean, "gap_sd": sd}
@@ -216,5 +178,5 @@ def write_figures(records: list[Record], folder: Path) -> list[Path]:
     panels = {
         data: {name: _gaps(own) for name, own in found.items()} for data, found in variants.items()
     }
-    published = {data: published_gap(data) for data in panels}
+    published = {data: published_gap("SUWR", data) for data in panels}
     return save_figure(plot_variants(panels, published), folder, "variants")

@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 
 from suwr_experiments.__main__ import main
 from suwr_experiments.config import Cell, RunConfig
-from suwr_experiments.draws import page, verdict
+from suwr_experiments.draws import page
 from suwr_experiments.records import RecordStore
 from suwr_experiments.runner import find_experiment
 from suwr_experiments.synthetic import synthetic
@@ -36,12 +36,6 @@ def test_draws_differ_in_training_and_test_rows():
         np.testing.assert_array_equal(task.y_test, synthetic(4, 10_000, 30_000 + draw).y)
     first = find_experiment("synthetic").load(Cell("synthetic", "Syn4", "SUWR", 3, n_train=50))
     np.testing.assert_array_equal(first.X, synthetic(4, 50, 0).X)
-
-
-def test_verdicts():
-    assert verdict([0.80, 0.82], 0.82) == "reached"  # mean 0.81, standard error 0.01
-    assert verdict([0.80, 0.82], 0.821) == "not reached"
-    assert verdict([0.8], 0.8) == "reached"
 
 
 def test_from_the_command_to_the_page(tmp_path, capsys):
