@@ -182,10 +182,25 @@ def test_metadata_describes_the_model(grouped_model, tmp_path):
     model.to_onnx(path)
     _, metadata = functions_of("guides/onnx.md")["open_model"](path)
     assert [c["name"] for c in metadata["columns"]] == list("abcdef")
-    assert metadata["units"][0] == {"name": "first", "columns": [0, 1], "cost": 2.0}
+    assert metadata["units"][0] == {
+        "name": "first", "columns": [0, 1], "cost": 2.0, "setup": None,
+    }  # fmt: skip
+    assert metadata["setup_costs"] == {}
     assert metadata["classes"] is None
     assert metadata["units_per_step"] == 2
     assert metadata["model"] == model.explain(grouped_model[1][:1])[0].receipt().model
+
+
+def test_metadata_states_setup_costs(tmp_path):
+    rng = np.random.RandomState(0)
+    X = rng.randn(60, 3)
+    model = SUWRClassifier(
+        setup_costs={"draw": (5.0, ["x0", "x2"])}, max_epochs=1, hidden_size=4, random_state=0
+    ).fit(X, X[:, 0] > 0)
+    model.to_onnx(tmp_path / "m.onnx")
+    _, metadata = functions_of("guides/onnx.md")["open_model"](tmp_path / "m.onnx")
+    assert [unit["setup"] for unit in metadata["units"]] == ["draw", None, "draw"]
+    assert metadata["setup_costs"] == {"draw": 5.0}
 
 
 def test_one_weight_of_a_range(tmp_path):

@@ -83,7 +83,9 @@ def onnx_metadata(model: Any, policy: Any) -> dict[str, Any]:
         else:
             facts |= {"categories": list(code.categories)}
         columns.append(facts)
-    units = model.units_
+    units, setups = model.units_, model.units_.setups
+    names = () if setups is None else setups.names
+    prices = () if setups is None else setups.costs.tolist()
     return {
         "format": FORMAT,
         "version": suwr.__version__,
@@ -95,9 +97,11 @@ def onnx_metadata(model: Any, policy: Any) -> dict[str, Any]:
                 "name": name,
                 "columns": [int(c) for c in units.columns_of(number)],
                 "cost": float(units.costs[number]),
+                "setup": None if setups is None else (*names, None)[setups.of_unit[number]],
             }
             for number, name in enumerate(units.names)
         ],
+        "setup_costs": dict(zip(names, prices, strict=True)),
         "max_steps": policy.max_steps,
         "units_per_step": policy.units_per_step,
         "classes": model._class_labels(),
