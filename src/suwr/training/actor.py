@@ -182,11 +182,11 @@ class ActorPhase(PolicyPhase):
             return tensor[fold, states.position]
 
         values = of_states(rows.values)
-        revealed, mask = to_models(values), to_models(states.mask)
+        raw, mask = to_models(values), to_models(states.mask)
         decision = decide(
-            network.decide, inputs, inputs.reveal(revealed, mask), mask,
+            network.decide, inputs, inputs.reveal(raw, mask), mask,
             None if condition is None else to_models(of_states(to_folds(condition))),
-            allowed=inputs.recorded_units(revealed),
+            allowed=inputs.recorded_units(raw),
         )  # fmt: skip
         start, end = settings.start_temperature, settings.end_temperature
         chosen = to_folds(decision.relaxed(end * (start / end) ** ahead, generator))
