@@ -42,7 +42,7 @@ DEFAULT_MAX_STEPS = 32
 # Training rows from which two predictors and fewer epochs suffice.
 MANY_ROWS = 5_000
 # Default epochs of the policy phase, with few and many rows, and their factor for a range of λ.
-DEFAULT_EPOCHS, MANY_ROWS_EPOCHS, RANGE_FACTOR = 100, 60, 1.5
+DEFAULT_EPOCHS, MANY_ROWS_EPOCHS, RANGE_FACTOR = 100, 50, 1.5
 
 
 class FitPlan(NamedTuple):

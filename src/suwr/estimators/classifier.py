@@ -74,7 +74,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         training rows, and 2 otherwise.
     max_epochs : int or 'auto', default='auto'
         Epochs of policy training; the predictors are pretrained for at most as many epochs, and
-        fine-tuned for half as many. 'auto' is 60 for tables of at least 5,000 training rows, and
+        fine-tuned for half as many. 'auto' is 50 for tables of at least 5,000 training rows, and
         100 otherwise; half as many again for a range of λ.
     batch_size : int or 'auto', default='auto'
         'auto' gives about 18 batches per epoch, of 100 to 4096 rows each.
