@@ -13,7 +13,6 @@ from suwr import SUWRClassifier, SUWRRegressor, verify
 from suwr.estimators.poison import poison_check
 from suwr.exceptions import StartWarning, UnsupportedModelError
 from suwr.forms import ModelPolicy
-from suwr.serve.service import Service
 
 SMALL = {"max_epochs": 3, "hidden_size": 16, "n_predictors": 2, "random_state": 0}
 CUBE = np.array(list(product([0.0, 1.0], repeat=4)))
@@ -92,7 +91,7 @@ def test_files_pages_and_certificates(model, tmp_path):
     assert certified.select(CUBE)[:, 0].all()
 
 
-@pytest.mark.parametrize("use", [Service, ModelPolicy, lambda m: m.to_onnx("m.onnx")])
+@pytest.mark.parametrize("use", [ModelPolicy, lambda m: m.to_onnx("m.onnx")])
 def test_runtimes_that_start_without_features_are_refused(model, use, tmp_path, monkeypatch):
     pytest.importorskip("onnx")
     monkeypatch.chdir(tmp_path)
