@@ -85,8 +85,11 @@ def test_files_pages_and_certificates(model, tmp_path):
     loaded = suwr.load(tmp_path / "m.suwr")
     assert loaded.known_at_start == {"x0": 1.0, "x2": 0.5}
     np.testing.assert_array_equal(loaded.predict(CUBE), model.predict(CUBE))
-    with pytest.raises(UnsupportedModelError, match="start from nothing"):
-        model.explain(CUBE).to_html(tmp_path / "page.html", model=True)
+    model.explain(CUBE).to_html(tmp_path / "page.html", model=True)
+    for start in ({"known": ["x0", "x2"]}, {"max_cost": 1}):
+        explanation = model.explain(CUBE[:1], **start)
+        with pytest.raises(UnsupportedModelError, match="start from nothing, or from the columns"):
+            explanation.to_html(tmp_path / "page.html", model=True)
     certified = model.certify(np.repeat(CUBE, 20, axis=0), level=0.5, tolerance=0.5)
     assert certified.select(CUBE)[:, 0].all()
 

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from suwr.data.encoding import BOUND, ColumnCode
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.regression_target import RegressionTarget
+from suwr.estimators.starts import always_known
 from suwr.estimators.target_transform import MAX_TRANSFORMED
 from suwr.exceptions import UnsupportedModelError
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
@@ -73,12 +74,14 @@ def export_model(model: SequentialModel, policy: Policy) -> PageModel:
     UnsupportedModelError
         The model has a network or a loss that cannot be exported.
     """
-    check_empty_start(policy)
     weights: Weights = []
+    start = always_known(model)
     description = {
         "format": FORMAT,
         "codes": [_code(code) for code in model.encoder_.codes],
         "bound": BOUND,
+        "start": [c for c, name in enumerate(model.encoder_.names) if name in start],
+        "unrecorded": policy.inputs.unrecorded,
         "max_steps": policy.max_steps,
         "units_per_step": policy.units_per_step,
         "budget_ending": model._budget_ending(),
