@@ -12,7 +12,6 @@ import suwr
 from suwr import SUWRClassifier, SUWRRegressor, verify
 from suwr.estimators.poison import poison_check
 from suwr.exceptions import StartWarning, UnsupportedModelError
-from suwr.forms import ModelPolicy
 
 SMALL = {"max_epochs": 3, "hidden_size": 16, "n_predictors": 2, "random_state": 0}
 CUBE = np.array(list(product([0.0, 1.0], repeat=4)))
@@ -92,11 +91,6 @@ def test_files_pages_and_certificates(model, tmp_path):
             explanation.to_html(tmp_path / "page.html", model=True)
     certified = model.certify(np.repeat(CUBE, 20, axis=0), level=0.5, tolerance=0.5)
     assert certified.select(CUBE)[:, 0].all()
-
-
-def test_forms_are_refused(model):
-    with pytest.raises(UnsupportedModelError, match="can be used in Python only"):
-        ModelPolicy(model)
 
 
 @pytest.mark.parametrize("trainer", ["lookahead", "reinforce"])

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from suwr.estimators.sequential import SequentialModel
 
 __all__ = [
-    "check_empty_start",
     "describe_network",
     "describe_output",
     "export_model",
@@ -44,19 +43,6 @@ FORMAT = 2
 # Rows for which a page compares its predictions with those of Python.
 MAX_REFERENCES = 12
 Weights = list[NDArray[np.float32]]
-
-
-def check_empty_start(policy: Policy) -> None:
-    """Raise an error if rollouts of a policy do not begin without any feature.
-
-    Runtimes other than Python, services and forms ask for every feature and know nothing about
-    cells that were not recorded.
-    """
-    if policy.inputs.known is not None or policy.inputs.unrecorded:
-        raise UnsupportedModelError(
-            "Models with 'known_at_start' or missing='unrecorded' can be used in Python only: they "
-            "cannot be exported, served or made into forms."
-        )
 
 
 def export_model(model: SequentialModel, policy: Policy) -> PageModel:
