@@ -121,8 +121,9 @@ def test_the_start_may_be_answered_in_parts(started, client):
     assert error(client.post(ASK, json={"answers": {"code": "1"}}))["field"] == "code"
     dropped = client.post(ASK, json={"answers": {"code": "1"}, "unasked": "drop"}).json()
     assert dropped["dropped"] == ["code"]
-    body = json.dumps({"answers": {"age": 1, "city": "\ud800"}, "max_cost": 0})
-    assert error(client.post(ASK, content=body))["field"] == "city"
+    for field in ("answers", "known"):
+        body = json.dumps({field: {"age": 1, "city": "\ud800"}, "max_cost": 0})
+        assert error(client.post(ASK, content=body))["field"] == "city"
 
 
 def test_other_starts_are_those_of_sessions(started, client):
