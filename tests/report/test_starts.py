@@ -14,8 +14,6 @@ from suwr import SUWRClassifier
 from suwr.report import page_html
 
 SMALL = {"max_epochs": 1, "hidden_size": 8, "max_steps": 3, "random_state": 0}
-# Hidden cells are replaced by these.
-POISONS = [float("nan"), 1e30, "other rows"]
 pytestmark = pytest.mark.filterwarnings("ignore::suwr.exceptions.UninformativeModelWarning")
 
 
@@ -63,17 +61,17 @@ def test_every_narrative_agrees_with_python(name, request, open_page, tmp_path):
 @MODELS
 def test_hidden_cells_do_not_matter(name, request, open_page, tmp_path):
     model, X = request.getfixturevalue(name)
-    mask, expected, computed = model.select(X), page_html(model.explain(X)), []
+    mask, expected = model.select(X), page_html(model.explain(X))
     assert (~mask).sum() > 20
-    for number, poison in enumerate([None, *POISONS]):
-        cells = X.astype(object)
-        other = X[::-1].to_numpy() if poison == "other rows" else poison
-        changed = X if poison is None else cells.where(mask, other)
+    for poison in (np.nan, 1e30, X[::-1].to_numpy()):
+        changed = X.astype(object).where(mask, poison)
         assert page_html(model.explain(changed)) == expected
-        path = tmp_path / f"{number}.html"
-        model.explain(changed).to_html(path, hidden_values=True, model=True)
-        computed.append(open_page(path).evaluate(COMPUTE))
-    assert all(found == computed[0] for found in computed)
+    # Bit-identical, although the hidden values are embedded in the page.
+    computed = []
+    for rows in (X, changed):
+        model.explain(rows).to_html(tmp_path / "page.html", hidden_values=True, model=True)
+        computed.append(open_page(tmp_path / "page.html").evaluate(COMPUTE))
+    assert computed[0] == computed[1]
 
 
 def test_a_new_case_starts_from_what_is_known(started, open_page, tmp_path):
@@ -83,7 +81,7 @@ def test_a_new_case_starts_from_what_is_known(started, open_page, tmp_path):
     page.get_by_role("button", name=re.compile("New case")).click()
     form = page.get_by_role("form", name="Question")
     lengths = set()
-    for row in range(6):
+    for row in range(4):
         values = X.iloc[row].to_dict()
         assert "What is known at the start?" in form.text_content()
         answer(page, {"age": "nonsense", "city": values["city"]})

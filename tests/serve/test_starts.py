@@ -88,7 +88,7 @@ def error(response):
 def test_next_starts_from_known_columns_and_asks_for_those_that_lack(started, client):
     model, X = started
     lengths = set()
-    for row, narrative in zip(as_rows(X), model.explain(X), strict=True):
+    for row, narrative in zip(as_rows(X)[:8], model.explain(X)[:8], strict=True):
         known = {name: row[name] for name in ("age", "city")}
         state, questions = ask(client, row, known=known)
         assert state["start_distance"] == 0
@@ -208,7 +208,7 @@ def test_null_of_an_unrecorded_cell_reveals_nothing_as_in_sessions(unrecorded):
     model, X = unrecorded
     client, in_vain = Client(create_app(model)), 0
     assert client.get("/model").json()["missing"] == "unrecorded"
-    for row, narrative in zip(as_rows(X), model.explain(X), strict=True):
+    for row, narrative in zip(as_rows(X)[:10], model.explain(X)[:10], strict=True):
         state, questions = ask(client, row)
         assert [q["unit"] for q in questions] == [u for s in narrative.steps for u in s.units]
         assert [c["name"] for q in questions for c in q["columns"]] == [
@@ -216,7 +216,7 @@ def test_null_of_an_unrecorded_cell_reveals_nothing_as_in_sessions(unrecorded):
         ]
         check_answer(state["answer"], narrative, model)
         in_vain += any(v is None for step in narrative.steps[:-1] for v in step.values.values())
-    assert in_vain > 2
+    assert in_vain > 1
 
 
 @pytest.mark.parametrize("name", ["started", "unrecorded"])
@@ -226,7 +226,7 @@ def test_fhir_asks_for_the_start_first(name, request):
     client = Client(create_app(model))
     keys = {"decimal": "valueDecimal", "boolean": "valueBoolean", "open-choice": "valueString",
             "choice": "valueInteger"}  # fmt: skip
-    for row, narrative in zip(as_rows(X)[:8], model.explain(X)[:8], strict=True):
+    for row, narrative in zip(as_rows(X)[:4], model.explain(X)[:4], strict=True):
         state, order = EMPTY, []
         while state["status"] == "in-progress":
             response = client.post(FHIR, json=state)
