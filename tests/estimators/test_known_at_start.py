@@ -12,8 +12,6 @@ import suwr
 from suwr import SUWRClassifier, SUWRRegressor, verify
 from suwr.estimators.poison import poison_check
 from suwr.exceptions import StartWarning, UnsupportedModelError
-from suwr.forms import ModelPolicy
-from suwr.serve.service import Service
 
 SMALL = {"max_epochs": 3, "hidden_size": 16, "n_predictors": 2, "random_state": 0}
 CUBE = np.array(list(product([0.0, 1.0], repeat=4)))
@@ -86,18 +84,13 @@ def test_files_pages_and_certificates(model, tmp_path):
     loaded = suwr.load(tmp_path / "m.suwr")
     assert loaded.known_at_start == {"x0": 1.0, "x2": 0.5}
     np.testing.assert_array_equal(loaded.predict(CUBE), model.predict(CUBE))
-    with pytest.raises(UnsupportedModelError, match="start from nothing"):
-        model.explain(CUBE).to_html(tmp_path / "page.html", model=True)
+    model.explain(CUBE).to_html(tmp_path / "page.html", model=True)
+    for start in ({"known": ["x0", "x2"]}, {"max_cost": 1}):
+        explanation = model.explain(CUBE[:1], **start)
+        with pytest.raises(UnsupportedModelError, match="start from nothing, or from the columns"):
+            explanation.to_html(tmp_path / "page.html", model=True)
     certified = model.certify(np.repeat(CUBE, 20, axis=0), level=0.5, tolerance=0.5)
     assert certified.select(CUBE)[:, 0].all()
-
-
-@pytest.mark.parametrize("use", [Service, ModelPolicy, lambda m: m.to_onnx("m.onnx")])
-def test_runtimes_that_start_without_features_are_refused(model, use, tmp_path, monkeypatch):
-    pytest.importorskip("onnx")
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UnsupportedModelError, match="can be used in Python only"):
-        use(model)
 
 
 @pytest.mark.parametrize("trainer", ["lookahead", "reinforce"])

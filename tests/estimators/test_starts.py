@@ -306,7 +306,7 @@ def test_pages_show_what_was_given(binary, tmp_path):
     explanation.to_html(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "Known at the start: x0 is 0." in page
-    assert "start from nothing, without" in page
+    assert "start from nothing, or from the columns" in page
     with pytest.raises(UnsupportedModelError, match="start from nothing"):
         explanation[:1].to_html(tmp_path / "page.html", model=True)
 

@@ -25,7 +25,7 @@ class RulePolicy:
         self.questions = {name: Question.of(name, code) for name, code in codes.items()}
         self.units = [(name, (name,)) for name in codes]
         self.costs = costs or [1.0] * len(codes)
-        self.max_steps, self.resolution = len(codes), 0.25
+        self.start, self.max_steps, self.resolution = (), len(codes), 0.25
 
     def decide(self, answers):
         return [self._state(dict(known)) for known in answers]

@@ -2,6 +2,7 @@
 
 import copy
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -134,13 +135,13 @@ def test_hidden_values_do_not_matter(mixed_model, tmp_path):
             np.testing.assert_array_equal(ours, theirs)
 
 
-def check_loop(model, X, path):
+def check_loop(model, X, path, known=None):
     """Run the loop of the guide, and compare each row with `explain`."""
     guide = functions_of("guides/onnx.md")
     session, metadata = guide["open_model"](path)
     scale = getattr(model, "target_scale_", 1.0)
     lengths = set()
-    for number, narrative in enumerate(model.explain(X)):
+    for number, narrative in enumerate(model.explain(X, known=known)):
         row = X.iloc[number]
         asked = []
 
@@ -149,9 +150,12 @@ def check_loop(model, X, path):
             value = row[name]
             return None if pd.isna(value) else value
 
-        order, prediction = guide["rollout"](session, metadata, ask)
+        order, prediction = guide["rollout"](session, metadata, ask, known)
         assert order == [unit for step in narrative.steps for unit in step.units]
-        assert set(asked) == {name for step in narrative.steps for name in step.columns}
+        start = [] if narrative.given is None else list(narrative.given.known)
+        assert asked[: len(start)] == start
+        assert set(asked) == {name for step in narrative.steps for name in step.columns} | {*start}
+        assert len(asked) == len(set(asked))
         np.testing.assert_allclose(prediction, narrative.prediction, atol=1e-5 * scale)
         lengths.add(len(order))
     return lengths
@@ -201,6 +205,95 @@ def test_metadata_states_setup_costs(tmp_path):
     _, metadata = functions_of("guides/onnx.md")["open_model"](tmp_path / "m.onnx")
     assert [unit["setup"] for unit in metadata["units"]] == ["draw", None, "draw"]
     assert metadata["setup_costs"] == {"draw": 5.0}
+
+
+@pytest.fixture(scope="module")
+def started_model():
+    """A model that always knows 'age' and 'city', and 'size' in some rows."""
+    X, y = mixed_table(80)
+    model = SUWRClassifier(
+        known_at_start={"age": 1.0, "city": 1.0, "size": 0.3}, groups={"where": ["city", "code"]},
+        max_epochs=1, hidden_size=8, max_steps=3, random_state=0,
+    ).fit(X, y)  # fmt: skip
+    return randomize(model, lambda: len(np.unique(model.cost(X[:20]))) > 2)
+
+
+def test_loop_of_the_guide_starts_from_known_columns(started_model, tmp_path):
+    path = tmp_path / "started.onnx"
+    started_model.to_onnx(path)
+    X = mixed_table(20, seed=1)[0]
+    assert len(check_loop(started_model, X, path)) > 1
+    check_loop(started_model, X, path, ["age", "city", "size"])
+    _, metadata = functions_of("guides/onnx.md")["open_model"](path)
+    chance = {c["name"]: c["known_at_start"] for c in metadata["columns"]}
+    assert chance == {"age": 1, "member": 0, "code": 0, "city": 1, "level": 0, "size": 0.3}
+    assert metadata["missing"] == "value"
+
+
+@pytest.fixture(scope="module")
+def unrecorded_model():
+    """A model of cells that may be unrecorded, and rows with such cells."""
+    X, y = mixed_table(80)
+    rng = np.random.RandomState(0)
+    X = X[["age", "code", "city", "size"]].assign(a=rng.randn(80), b=rng.randn(80))
+    X = X.mask(rng.rand(*X.shape) < 0.3)
+    model = SUWRClassifier(
+        missing="unrecorded", groups={"where": ["city", "a"]}, max_epochs=1, hidden_size=8,
+        max_steps=3, random_state=0,
+    ).fit(X, y)  # fmt: skip
+    return randomize(model, lambda: len(np.unique(model.cost(X[:20]))) > 2), X[:20]
+
+
+def test_loop_of_the_guide_with_unrecorded_cells(unrecorded_model, tmp_path):
+    model, X = unrecorded_model
+    path = tmp_path / "unrecorded.onnx"
+    model.to_onnx(path)
+    onnx.checker.check_model(onnx.load(path), full_check=True)
+    assert (model.select(X) & X.isna().to_numpy()).any()
+    assert len(check_loop(model, X, path)) > 1
+    _, metadata = functions_of("guides/onnx.md")["open_model"](path)
+    assert metadata["missing"] == "unrecorded"
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_step_of_every_network_with_unrecorded_cells(network, plain_model, tmp_path):
+    model = copy.copy(plain_model)
+    model.policy_ = make_policy(3, network=network)
+    model.policy_.inputs = replace(model.policy_.inputs, unrecorded=True)
+    path = tmp_path / "step.onnx"
+    model.to_onnx(path)
+    values = random_values()
+    values[np.random.RandomState(0).rand(*values.shape) < 0.3] = np.nan
+    masks = model.policy_.inputs.random_masks((len(values),), torch.Generator().manual_seed(0))
+    check_step(model, path, values, masks)
+
+
+@pytest.mark.parametrize("name", ["started_model", "unrecorded_model"])
+def test_raw_cells_that_the_loop_does_not_ask_for_do_not_matter(name, request, tmp_path):
+    found = request.getfixturevalue(name)
+    model, X = found if name == "unrecorded_model" else (found, mixed_table(20, seed=1)[0])
+    path = tmp_path / "model.onnx"
+    model.to_onnx(path)
+    guide = functions_of("guides/onnx.md")
+    session, metadata = guide["open_model"](path)
+    values, mask = model._encode(model._read(X)).numpy(), model.select(X)
+    expected = run(path, values, mask)
+    hidden = ~mask[:, model.encoder_.column_of]
+    for poison in (np.nan, np.inf, 1e30, values[::-1]):
+        found = run(path, np.where(hidden, poison, values).astype(np.float32), mask)
+        for ours, theirs in zip(found, expected, strict=True):
+            assert ours.tobytes() == theirs.tobytes()
+    for number in range(len(X)):
+        row = dict(zip(X.columns, X.iloc[number], strict=True))
+        row = {name: None if pd.isna(value) else value for name, value in row.items()}
+        shown = {
+            name: row[name] for name, revealed in zip(row, mask[number], strict=True) if revealed
+        }
+        # A hidden cell that is asked for is an error.
+        order, prediction = guide["rollout"](session, metadata, shown.__getitem__)
+        again, same = guide["rollout"](session, metadata, row.__getitem__)
+        assert order == again
+        assert prediction.tobytes() == same.tobytes()
 
 
 def test_one_weight_of_a_range(tmp_path):

@@ -6,30 +6,15 @@ import re
 import numpy as np
 import page_data
 import pytest
+from page_actions import answer, text_of
 from page_data import HOSTILE
 
 from suwr import Explanation
 
 
-def text_of(page):
-    return page.locator(".words pre").text_content()
-
-
 def plain(value):
     value = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def answer(page, values):
-    """Answer the current question; None is 'unknown'."""
-    form = page.get_by_role("form", name="Question")
-    for column, value in values.items():
-        field = form.get_by_label(column, exact=True)
-        if field.evaluate("f => f.tagName") == "SELECT":
-            field.select_option(label="missing" if value is None else str(value))
-        else:
-            field.fill("" if value is None else str(value))
-    form.get_by_role("button", name="Answer").click()
 
 
 def test_stepping_with_buttons_and_keys(pages, open_page):

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from suwr.data.encoding import BOUND, ColumnCode
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.regression_target import RegressionTarget
+from suwr.estimators.starts import always_known
 from suwr.estimators.target_transform import MAX_TRANSFORMED
 from suwr.exceptions import UnsupportedModelError
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from suwr.estimators.sequential import SequentialModel
 
 __all__ = [
-    "check_empty_start",
     "describe_network",
     "describe_output",
     "export_model",
@@ -43,19 +43,6 @@ FORMAT = 2
 # Rows for which a page compares its predictions with those of Python.
 MAX_REFERENCES = 12
 Weights = list[NDArray[np.float32]]
-
-
-def check_empty_start(policy: Policy) -> None:
-    """Raise an error if rollouts of a policy do not begin without any feature.
-
-    Runtimes other than Python, services and forms ask for every feature and know nothing about
-    cells that were not recorded.
-    """
-    if policy.inputs.known is not None or policy.inputs.unrecorded:
-        raise UnsupportedModelError(
-            "Models with 'known_at_start' or missing='unrecorded' can be used in Python only: they "
-            "cannot be exported, served or made into forms."
-        )
 
 
 def export_model(model: SequentialModel, policy: Policy) -> PageModel:
@@ -73,12 +60,14 @@ def export_model(model: SequentialModel, policy: Policy) -> PageModel:
     UnsupportedModelError
         The model has a network or a loss that cannot be exported.
     """
-    check_empty_start(policy)
     weights: Weights = []
+    start = always_known(model)
     description = {
         "format": FORMAT,
         "codes": [_code(code) for code in model.encoder_.codes],
         "bound": BOUND,
+        "start": [c for c, name in enumerate(model.encoder_.names) if name in start],
+        "unrecorded": policy.inputs.unrecorded,
         "max_steps": policy.max_steps,
         "units_per_step": policy.units_per_step,
         "budget_ending": model._budget_ending(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +15,11 @@ from suwr.data.units import Patches
 from suwr.data.unusual import warn_unusual
 from suwr.estimators.export import export_model
 from suwr.estimators.identity import ModelIssuer
-from suwr.estimators.starts import describe_start, stop_reasons
+from suwr.estimators.starts import always_known, describe_start, stop_reasons
 from suwr.estimators.targets import normalize_probabilities
 from suwr.exceptions import UnsupportedModelError
 from suwr.explanation import Explanation, Narrative, Step
+from suwr.given import Given
 from suwr.nn.rollout import Policy, Trace
 from suwr.nn.starts import Starts
 from suwr.receipts import Origin
@@ -132,8 +133,14 @@ def explain_rows(
         warn_unusual(model.encoder_, table, trace.mask, "explain", labels)
     sampled = generator is not None
     narratives = narrate(model, table, labels, policy, trace, starts, sampled=sampled)
-    free = all(narrative.given is None for narrative in narratives)
+    usual = Given(dict.fromkeys(always_known(model)))
+    free = all(_same_start(narrative.given or Given(), usual) for narrative in narratives)
     return Explanation(narratives, ModelSource(model, table, policy, sampled, free))
+
+
+def _same_start(given: Given, usual: Given) -> bool:
+    """Whether the same columns are known, with the same limits."""
+    return replace(given, known=dict.fromkeys(given.known)) == usual
 
 
 def narrate(
@@ -239,7 +246,8 @@ class ModelSource:
     sampled : bool
         Whether decisions were drawn from the policy.
     free : bool, default=True
-        Whether the rows started from nothing, without unavailable units, costs or a budget.
+        Whether the rows started from nothing, or from the columns that the model always knows,
+        without unavailable units, costs or a budget.
     """
 
     def __init__(
@@ -279,8 +287,9 @@ class ModelSource:
         """Return the model as data that a page can run."""
         if not self._free:
             raise UnsupportedModelError(
-                "A page can run the model only for rows that start from nothing, without "
-                "unavailable features, costs of their own or a budget."
+                "A page can run the model only for rows that start from nothing, or from the "
+                "columns that the model always knows, without unavailable features, costs of "
+                "their own or a budget."
             )
         return export_model(self._model, self._policy)
 

@@ -11,7 +11,6 @@ from numbers import Real
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 import suwr
@@ -20,10 +19,9 @@ from suwr._utils.validation import parameter_error
 from suwr.data.costs import read_row_costs
 from suwr.data.parsing import EXPECTED, INVALID, describe_cell
 from suwr.estimators.identity import ModelIssuer
-from suwr.estimators.starts import read_starts
+from suwr.estimators.starts import always_known, read_starts
 from suwr.exceptions import SessionError
 from suwr.given import Given
-from suwr.nn.starts import Starts
 from suwr.receipts.reading import check_scalar, parse_receipt, read_given
 
 __all__ = [
@@ -149,10 +147,8 @@ def make_given(
         raise parameter_error("known", "acquire", expected, known)
     for name in known or ():
         _check_column(model, name)
-    usual = Starts.usual(model.policy_.inputs, 1)
-    if known is None and usual is not None and usual.known is not None:
-        columns = torch.nonzero(usual.known[0])[:, 0].tolist()
-        names = [model.encoder_.names[c] for c in columns]
+    names = always_known(model)
+    if known is None and names:
         raise ValueError(
             f"The 'known' parameter of acquire must have the values of {names}, which the model "
             "was trained to know at the start. Pass {} to start from nothing."

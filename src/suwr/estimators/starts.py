@@ -21,8 +21,8 @@ from suwr.nn.rollout import Policy, Trace
 from suwr.nn.starts import Starts
 
 __all__ = [
-    "describe_start", "read_starts", "start_distance", "start_probability", "starts_of",
-    "stop_reasons", "warn_distance",
+    "always_known", "describe_start", "known_at_start", "read_starts", "start_distance",
+    "start_probability", "starts_of", "stop_reasons", "warn_distance",
 ]  # fmt: skip
 
 BoolArray = NDArray[np.bool_]
@@ -128,6 +128,21 @@ def start_probability(
             raise parameter_error("known_at_start", owner, expected, known_at_start)
     probability = np.array([float(chance.get(name, 0.0)) for name in names])
     return probability if probability.any() else None
+
+
+def known_at_start(model: Any) -> dict[str, float]:
+    """Return the probability of each column that training may know at the start of a row."""
+    chance = model.policy_.inputs.known
+    if chance is None:
+        return {}
+    # Single precision has seven digits.
+    named = zip(model.encoder_.names, chance.tolist(), strict=True)
+    return {name: float(f"{p:.7g}") for name, p in named if p > 0}
+
+
+def always_known(model: Any) -> list[str]:
+    """Return the columns that training knows at the start of every row."""
+    return [name for name, p in known_at_start(model).items() if p == 1]
 
 
 def _as_masks(given: Any) -> BoolArray | None:

@@ -40,7 +40,7 @@ class Page:
     column : str or None
         The column that is asked for; None for a final page.
     unit : str or None
-        The unit that the column belongs to.
+        The unit that is acquired; None for a column that is known at the start.
     branches : tuple of Branch
     prediction : tuple of float
         From the representative answers so far.
@@ -154,7 +154,7 @@ class _Draft:
     priority: float
     number: int
     known: dict[str, Any] = field(compare=False)
-    pending: tuple[tuple[str, str], ...] = field(compare=False)
+    pending: tuple[tuple[str, str | None], ...] = field(compare=False)
     n_steps: int = field(compare=False)
     branches: list[Branch] = field(compare=False, default_factory=list)
 
@@ -163,8 +163,9 @@ def make_form(policy: FormPolicy, *, max_pages: int = 50, target: str | None = N
     """Make a form that follows a policy.
 
     Numbers are divided where the next decision of the policy or its prediction changes, and after
-    an answer the form continues as the policy does for a representative value. Pages that more rows
-    are estimated to reach are made first, until there are ``max_pages``.
+    an answer the form continues as the policy does for a representative value. Columns that are
+    known at the start are asked for first; they are no step of the policy and cost nothing. Pages
+    that more rows are estimated to reach are made first, until there are ``max_pages``.
 
     Parameters
     ----------
@@ -191,8 +192,12 @@ def make_form(policy: FormPolicy, *, max_pages: int = 50, target: str | None = N
     True
     """
     check_integer(max_pages, "max_pages", "make_form", 1)
-    [first] = policy.decide([{}])
-    drafts = [_Draft(-1.0, 1, {}, _columns(policy, first, {}, 0), 0)]
+    start: tuple[tuple[str, str | None], ...] = tuple((column, None) for column in policy.start)
+    if start:
+        drafts = [_Draft(-1.0, 1, {}, start, -1)]
+    else:
+        [first] = policy.decide([{}])
+        drafts = [_Draft(-1.0, 1, {}, _columns(policy, first, {}, 0), 0)]
     waiting, n_questions = [drafts[0]], 0
     while waiting and n_questions < max_pages:
         draft = heapq.heappop(waiting)
@@ -220,7 +225,7 @@ def make_form(policy: FormPolicy, *, max_pages: int = 50, target: str | None = N
 
 def _columns(
     policy: FormPolicy, state: State, known: Mapping[str, Any], n_steps: int
-) -> tuple[tuple[str, str], ...]:
+) -> tuple[tuple[str, str | None], ...]:
     """Return the columns that a step asks for, with their units."""
     if n_steps >= policy.max_steps:
         return ()

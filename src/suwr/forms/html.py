@@ -12,6 +12,8 @@ from suwr.forms.form import Form, Page
 
 __all__ = ["form_html"]
 
+# What is said about the columns that the model always knows.
+KNOWN = "known at the start"
 STYLE = """
 body { font: 1.1rem/1.5 system-ui, sans-serif; max-width: 42rem; margin: 2rem auto;
        padding: 0 1rem; color-scheme: light dark; }
@@ -60,13 +62,14 @@ def _section(form: Form, page: Page) -> Iterator[str]:
         if not page.complete:
             yield '<p class="note">The form ends here; the model would ask for more.</p>\n'
     else:
-        unit = "" if page.unit in (None, page.column) else f" ({printable(page.unit)})"
+        unit = "" if page.unit == page.column else f" ({printable(page.unit or KNOWN)})"
         yield f"<h2>{page.number}. {html.escape(printable(page.column) + unit)}</h2>\n<ul>\n"
         for branch in page.branches:
             text = html.escape(branch.answer.text)
             yield f'<li><a href="#page-{branch.page}">{text} → page {branch.page}</a></li>\n'
         yield "</ul>\n"
-        yield f'<p class="note">Without an answer: {html.escape(form.result(page))}</p>\n'
+        if page.unit is not None:
+            yield f'<p class="note">Without an answer: {html.escape(form.result(page))}</p>\n'
     if page.number != 1:
         yield '<p class="screen"><a href="#page-1">Start again</a></p>\n'
     yield "</section>\n"

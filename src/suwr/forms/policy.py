@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -11,7 +12,7 @@ from suwr.data.encoding import ColumnCode
 from suwr.data.questions import Question
 from suwr.estimators.costs import check_plain_costs
 from suwr.estimators.decisions import decide_masked
-from suwr.estimators.export import check_empty_start
+from suwr.estimators.starts import always_known
 
 __all__ = ["FormPolicy", "ModelPolicy", "State"]
 
@@ -43,6 +44,8 @@ class FormPolicy(Protocol):
     units : sequence of (str, tuple of str)
         Names and columns of the units.
     costs : sequence of float
+    start : sequence of str
+        Columns that are known at the start of every row: the form asks for them first.
     classes : tuple or None
         Class labels; None for regression.
     max_steps : int
@@ -55,6 +58,7 @@ class FormPolicy(Protocol):
     codes: dict[str, ColumnCode]
     units: Sequence[tuple[str, tuple[str, ...]]]
     costs: Sequence[float]
+    start: Sequence[str]
     classes: tuple[Any, ...] | None
     max_steps: int
     resolution: float
@@ -88,9 +92,11 @@ class ModelPolicy:
     def __init__(self, model: Any, mean_features: float | None = None) -> None:
         self.model = model
         self._policy = model._policy_at(None, mean_features)
-        check_empty_start(self._policy)
         check_plain_costs(model)
         names, codes = model.encoder_.names, model.encoder_.codes
+        if model.encoder_.unrecorded:
+            # A value that was asked for may turn out to be missing.
+            codes = [replace(code, has_missing=True) for code in codes]
         self.codes = dict(zip(names, codes, strict=True))
         self.questions = {name: Question.of(name, code) for name, code in self.codes.items()}
         self.units: Sequence[tuple[str, tuple[str, ...]]] = [
@@ -98,6 +104,7 @@ class ModelPolicy:
             for number, name in enumerate(model.units_.names)
         ]
         self.costs: Sequence[float] = model.units_.costs.tolist()
+        self.start: Sequence[str] = always_known(model)
         self.classes: tuple[Any, ...] | None = model._class_labels()
         self.max_steps = self._policy.max_steps
         self.resolution = 0.5 * getattr(model, "target_scale_", 1.0)

@@ -20,8 +20,9 @@ from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.optional import require
 from suwr.data.encoding import BOUND
 from suwr.estimators.costs import check_plain_costs
-from suwr.estimators.export import check_empty_start, describe_network, describe_output
+from suwr.estimators.export import describe_network, describe_output
 from suwr.estimators.identity import ModelIssuer
+from suwr.estimators.starts import known_at_start
 
 __all__ = ["METADATA_KEY", "OPSET", "export_onnx", "onnx_metadata"]
 
@@ -44,7 +45,6 @@ def export_onnx(
     onnx = require("onnx", "onnx", "Exporting to ONNX")
     check_writable(path)
     policy = model._policy_at(sparsity_weight, mean_features)
-    check_empty_start(policy)
     check_plain_costs(model)
     graph = _step_graph(onnx, model, policy)
     file = onnx.helper.make_model(
@@ -75,6 +75,7 @@ def onnx_metadata(model: Any, policy: Any) -> dict[str, Any]:
         # A model that cannot be saved has no file.
         digest = None
     codes = zip(model.encoder_.names, model.encoder_.codes, strict=True)
+    chance = known_at_start(model)
     columns = []
     for name, code in codes:
         facts = {"name": name, "type": code.type, "has_missing": code.has_missing}
@@ -82,7 +83,7 @@ def onnx_metadata(model: Any, policy: Any) -> dict[str, Any]:
             facts |= {"center": code.center, "scale": code.scale}
         else:
             facts |= {"categories": list(code.categories)}
-        columns.append(facts)
+        columns.append(facts | {"known_at_start": chance.get(name, 0.0)})
     units, setups = model.units_, model.units_.setups
     names = () if setups is None else setups.names
     prices = () if setups is None else setups.costs.tolist()
@@ -92,6 +93,7 @@ def onnx_metadata(model: Any, policy: Any) -> dict[str, Any]:
         "model": digest,
         "columns": columns,
         "bound": BOUND,
+        "missing": "unrecorded" if model.encoder_.unrecorded else "value",
         "units": [
             {
                 "name": name,
@@ -117,12 +119,13 @@ def _step_graph(onnx: Any, model: Any, policy: Any) -> Any:
     output = describe_output(model, policy.loss)
     graph = _Graph(onnx)
     inputs = policy.inputs
-    shown = "mask"
+    mask = _recorded(graph, inputs) if inputs.unrecorded else "mask"
+    shown = mask
     if not inputs.plain:
-        shown = graph.add("Gather", "mask", graph.constant(inputs.column_of.cpu().numpy()), axis=1)
+        shown = graph.add("Gather", mask, graph.constant(inputs.column_of.cpu().numpy()), axis=1)
     # Hidden values are replaced, not multiplied by 0: NaN · 0 is NaN.
     values = graph.add("Where", shown, "values", graph.number(0))
-    numbers = graph.cast("mask", "FLOAT")
+    numbers = graph.cast(mask, "FLOAT")
     seen = graph.add("Concat", values, numbers, axis=1)
     parameters = iter(weights)
     outputs = [graph.network(net["layers"], seen, parameters) for net in description["networks"]]
@@ -154,6 +157,14 @@ def _step_graph(onnx: Any, model: Any, policy: Any) -> Any:
     graph.add("Identity", in_user_units, output="prediction")
     widths = (len(inputs.column_of), inputs.n_columns, inputs.n_units, model._n_outputs())
     return graph.build(*widths)
+
+
+def _recorded(graph: _Graph, inputs: Any) -> str:
+    """Return the revealed columns that are not NaN; see `suwr.nn.inputs.MaskedInputs.reveal`."""
+    # The values of one column are all NaN or none is.
+    first = np.searchsorted(inputs.column_of.cpu().numpy(), np.arange(inputs.n_columns))
+    values = graph.add("Gather", "values", graph.constant(first), axis=1)
+    return graph.add("And", "mask", graph.add("Not", graph.add("IsNaN", values)))
 
 
 def _available(graph: _Graph, inputs: Any) -> str:

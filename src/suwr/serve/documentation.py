@@ -72,7 +72,8 @@ OPERATIONS: dict[str, dict[str, Any]] = {
                 "additionalProperties": True,
                 "description": "Values by column that are known in advance: they cost nothing, "
                 "and the model reads them before its first question. Send the same in every "
-                "request of a session.",
+                "request of a session. Columns that the model always knows may be among the "
+                "answers instead; it asks for those that lack, with null as the unit.",
             },
             "unavailable": {
                 "type": "array",

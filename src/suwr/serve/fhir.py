@@ -84,14 +84,17 @@ def _resource(request: Fields) -> Any:
 
 def _update(service: Service, given: Fields, replay: Replay) -> dict[str, Any]:
     numbers = {name: number for number, name in enumerate(service.questions)}
-    observed = {k: v for step in replay.narrative.steps for k, v in step.values.items()}
-    known = observed | replay.partial
+    narrative, known = replay.narrative, dict[str, Any]()
+    if narrative is not None:
+        known |= {} if narrative.given is None else narrative.given.known
+        known |= {k: v for step in narrative.steps for k, v in step.values.items()}
+    known |= replay.partial
     asked = [*known, *replay.next_columns]
     shown = [_item(service, numbers[name]) for name in asked]
     items = [_response_item(numbers[name], service.questions[name], known[name])
              for name in known]  # fmt: skip
-    if replay.done:
-        final = service.final(replay.narrative)
+    if replay.done and narrative is not None:
+        final = service.final(narrative)
         prediction = final["prediction"]
         number = service.model._class_labels() is None
         results = {

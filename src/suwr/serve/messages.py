@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from suwr.data.parsing import INVALID, InvalidCell
 from suwr.data.questions import Question
 from suwr.data.tables import Table
+from suwr.estimators.starts import always_known
 from suwr.exceptions import TableError
 from suwr.given import Given
 
@@ -123,11 +124,13 @@ def read_given(model: Any, questions: Mapping[str, Question], request: Fields) -
     # Integers may be too large for a float, and no sum of costs is.
     limit = float(max_cost) if max_cost is not None and max_cost < 1e300 else None
     given = Given(dict(known), tuple(dict.fromkeys(unavailable)), limit)
-    if given and model._certificate_sentence():
-        field = "known" if known else "unavailable" if unavailable else "max_cost"
+    other = known.keys() - set(always_known(model))
+    limited = bool(other or unavailable or limit is not None)
+    if limited and model._certificate_sentence():
+        field = "known" if other else "unavailable" if unavailable else "max_cost"
         raise RequestError(
-            "The model is certified for one policy on whole rows: 'known', 'unavailable' and "
-            "'max_cost' are not possible.",
+            "The model is certified for one policy on whole rows: 'known' (except for columns that "
+            "it always knows), 'unavailable' and 'max_cost' are not possible.",
             field,
         )
     return given

@@ -15,13 +15,13 @@ from suwr._utils.text import check_unicode
 from suwr.data.questions import Question
 from suwr.data.tables import Table
 from suwr.data.unusual import find_unusual
-from suwr.estimators.export import check_empty_start
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.results import explain_rows, narrate
-from suwr.estimators.starts import start_distance, starts_of
+from suwr.estimators.starts import always_known, known_at_start, start_distance, starts_of
 from suwr.exceptions import TableError
 from suwr.explanation import Explanation, Narrative
 from suwr.given import Given
+from suwr.nn.starts import Starts
 from suwr.report import page_html
 from suwr.serve.messages import (
     Fields,
@@ -42,7 +42,8 @@ class Answers:
     Attributes
     ----------
     values : mapping
-        From column to value, in any order.
+        From column to value, in any order. Those of columns that the model always knows at the
+        start are as if they were in ``given``.
     drop : bool
         Whether to leave out answers that the policy does not ask for, instead of refusing them.
     given : Given
@@ -60,14 +61,15 @@ class Replay:
 
     Attributes
     ----------
-    narrative : Narrative
-        The complete steps; ``ended`` is 'open' while the policy asks for more.
+    narrative : Narrative or None
+        The complete steps; ``ended`` is 'open' while the policy asks for more. None if columns that
+        the model always knows at the start have no answer yet.
     next_unit : str or None
-        The unit that is asked for; None if the policy has stopped.
+        The unit that is asked for; None if the policy has stopped or not started.
     next_columns : tuple of str
-        The columns of that unit without an answer.
+        The columns that are asked for; empty if the policy has stopped.
     partial : dict
-        Answers to its other columns.
+        Answers to the other columns of that unit, or to others that are known at the start.
     dropped : tuple of str
         Columns that were answered, but not asked for.
     start_distance : int or None
@@ -75,7 +77,7 @@ class Replay:
         known in advance.
     """
 
-    narrative: Narrative
+    narrative: Narrative | None
     next_unit: str | None
     next_columns: tuple[str, ...]
     partial: dict[str, Any]
@@ -85,7 +87,7 @@ class Replay:
     @property
     def done(self) -> bool:
         """Whether the policy has stopped."""
-        return self.next_unit is None
+        return not self.next_columns
 
 
 class Service:
@@ -108,8 +110,8 @@ class Service:
         self.mean_features = mean_features
         self.max_rows = max_rows
         self.policy = model._policy_at(None, mean_features)
-        check_empty_start(self.policy)
         self.digest = ModelIssuer(model, self.policy).model
+        self.start = tuple(always_known(model))
         names, codes = model.encoder_.names, model.encoder_.codes
         self.codes = dict(zip(names, codes, strict=True))
         self.questions = {name: Question.of(name, code) for name, code in self.codes.items()}
@@ -123,7 +125,7 @@ class Service:
             column[0] = code.center if code.categories is None else (code.categories or (None,))[0]
             cells.append(column)
         table = self.model.encoder_.parse(cells)
-        explanation = explain_rows(self.model, table, ["typical values"], self.policy, warn=False)
+        explanation = self._explain_table(table, ["typical values"])
         return page_html(explanation, title="A model, step by step")
 
     def read_next(self, request: Fields) -> Answers:
@@ -146,27 +148,64 @@ class Service:
         state = {"model": self.digest, "done": replay.done, "dropped": list(replay.dropped)}
         if replay.start_distance is not None:
             state["start_distance"] = replay.start_distance
-        narrative = replay.narrative
-        if replay.done:
-            return state | {"answer": self.final(narrative)}
-        stop = narrative.stop_probabilities[-1]
+        narrative, gain, stop = replay.narrative, None, None
+        if narrative is not None:
+            if replay.done:
+                return state | {"answer": self.final(narrative)}
+            stop = narrative.stop_probabilities[-1]
+            gain = self.policy.expected_gain(stop)
         return state | {
             "question": {
                 "unit": replay.next_unit,
                 "columns": [self.questions[name].to_dict() for name in replay.next_columns],
-                "expected_gain": self.policy.expected_gain(stop),
+                "expected_gain": gain,
                 "stop_probability": stop,
             },
-            "prediction": self._prediction(narrative),
+            "prediction": None if narrative is None else self._prediction(narrative),
         }
 
     def replay(self, sessions: Sequence[Answers]) -> list[Replay | RequestError]:
         """Rebuild sessions from their answers, all in one rollout.
 
-        The answers of a session are a row whose other cells are invalid. The rollout of a row ends
-        where it reveals an invalid cell, which is the next question. As in any rollout, only
-        answers to what the policy asks for are read, and rows do not influence each other.
+        The answers of a session are a row whose other cells are invalid. The first invalid cell
+        that its rollout reveals is the next question. As in any rollout, only answers to what the
+        policy asks for are read, and rows do not influence each other.
         """
+        begun = [self._begin(session) for session in sessions]
+        rows = [session for session in begun if isinstance(session, Answers)]
+        found = iter(self._roll_out(rows) if rows else ())
+        return [next(found) if isinstance(b, Answers) else b for b in begun]
+
+    def _begin(self, session: Answers) -> Answers | Replay | RequestError:
+        """Take the columns that the model always knows from the answers; ask for those without."""
+        given, answers = session.given, dict(session.values)
+        start = [c for c in self.start if c not in given.known and not self._is_closed(c, given)]
+        if not start:
+            return session
+        known = {name: answers.pop(name) for name in start if name in answers}
+        encoder = self.model.encoder_
+        table, numbers = parse_rows(encoder, [known]), {n: encoder.names.index(n) for n in known}
+        for name, number in numbers.items():
+            if _is_invalid(table, 0, number):
+                return self._wrong_type(name)
+        lacking = tuple(name for name in start if name not in known)
+        if not lacking:
+            given = replace(given, known={**given.known, **known})
+            return replace(session, values=answers, given=given)
+        try:
+            self._check_left(answers, tuple(answers), session.drop)
+        except RequestError as error:
+            return error
+        partial = {name: table.value(0, number) for name, number in numbers.items()}
+        return Replay(None, None, lacking, partial, tuple(answers))
+
+    def _is_closed(self, column: str, given: Given) -> bool:
+        """Whether no available unit has a column."""
+        units, number = self.model.units_, self.model.encoder_.names.index(column)
+        having = [name for u, name in enumerate(units.names) if number in units.columns_of(u)]
+        return bool(given.unavailable) and set(having) <= set(given.unavailable)
+
+    def _roll_out(self, sessions: Sequence[Answers]) -> list[Replay | RequestError]:
         model = self.model
         table = parse_rows(model.encoder_, [{**s.values, **s.given.known} for s in sessions])
         values, starts = model._encode(table), None
@@ -176,16 +215,23 @@ class Service:
             assert starts.known is not None
             found_distances = start_distance(self.policy, values, starts.known).tolist()
             known = zip(sessions, found_distances, strict=True)
-            distances = [int(n) if session.given.known else None for session, n in known]
+            distances = [
+                int(n) if self.start or session.given.known else None for session, n in known
+            ]
         trace = self.policy.rollout(values, record=True, starts=starts)
         order, found = trace.order.copy(), []
         for row, n_steps in enumerate(trace.n_steps):
-            last = [int(u) for u in order[row, n_steps - 1] if u >= 0] if n_steps else []
-            columns = dict.fromkeys(int(c) for u in last for c in model.units_.columns_of(u))
-            invalid = [c for c in columns if _is_invalid(table, row, c)]
-            if invalid:
-                order[row, n_steps - 1] = -1
-            found.append((last, list(columns), invalid))
+            asked: tuple[list[int], list[int], list[int]] = ([], [], [])
+            for step in range(n_steps):
+                units = [int(u) for u in order[row, step] if u >= 0]
+                columns = dict.fromkeys(int(c) for u in units for c in model.units_.columns_of(u))
+                invalid = [c for c in columns if _is_invalid(table, row, c)]
+                if invalid:
+                    # Rollouts of cells that may be unrecorded do not end here.
+                    order[row, step:] = -1
+                    asked = (units, list(columns), invalid)
+                    break
+            found.append(asked)
         shorter = replace(trace, order=order)
         labels = ["answers"] * len(sessions)
         narratives = narrate(model, table, labels, self.policy, shorter, starts)
@@ -203,17 +249,10 @@ class Service:
         columns: list[int], invalid: list[int],
     ) -> Replay:  # fmt: skip
         names, given = self.model.encoder_.names, session.values
-        unknown = [name for name in given if name not in self.questions]
-        if unknown:
-            name = unknown[0][:80]
-            raise RequestError(f"The model has no column {name!r}.", name)
+        self._check_left(given, (), session.drop)
         wrong = [names[c] for c in invalid if names[c] in given]
         if wrong:
-            expected = self.questions[wrong[0]].expected
-            raise RequestError(
-                f"The value of {wrong[0]!r} must be {expected}, or null if it is not available.",
-                wrong[0],
-            )
+            raise self._wrong_type(wrong[0])
         used = {name for step in narrative.steps for name in step.columns}
         partial: dict[str, Any] = {}
         if invalid:
@@ -222,19 +261,33 @@ class Service:
             new = [c for c in columns if c not in invalid and names[c] not in used]
             partial = {names[c]: table.value(row, c) for c in new}
         left = tuple(name for name in given if name not in used and name not in partial)
-        if left and not session.drop:
+        self._check_left(given, left, session.drop)
+        unit = " + ".join(self.model.units_.names[u] for u in units) if invalid else None
+        return Replay(narrative, unit, tuple(names[c] for c in invalid), partial, left)
+
+    def _check_left(self, answers: Mapping[str, Any], left: Sequence[str], drop: bool) -> None:
+        """Refuse unknown columns, and answers that are left over unless they are dropped."""
+        unknown = [name for name in answers if name not in self.questions]
+        if unknown:
+            name = unknown[0][:80]
+            raise RequestError(f"The model has no column {name!r}.", name)
+        if left and not drop:
             raise RequestError(
                 f"{left[0]!r} is answered, but the model does not ask for it after the other "
                 'answers. Leave it out, or pass "unasked": "drop".',
                 left[0],
             )
-        unit = " + ".join(self.model.units_.names[u] for u in units) if invalid else None
-        return Replay(narrative, unit, tuple(names[c] for c in invalid), partial, left)
+
+    def _wrong_type(self, name: str) -> RequestError:
+        expected = self.questions[name].expected
+        message = f"The value of {name!r} must be {expected}, or null if it is not available."
+        return RequestError(message, name)
 
     def final(self, narrative: Narrative) -> dict[str, Any]:
         """Return the final answer of a narrative with all that belongs to it."""
-        for step in narrative.steps:
-            for name, value in step.values.items():
+        known = {} if narrative.given is None else narrative.given.known
+        for values in (known, *(step.values for step in narrative.steps)):
+            for name, value in values.items():
                 _check_text(name, value)
         receipt = narrative.receipt()
         return {
@@ -248,7 +301,9 @@ class Service:
         """Predict rows."""
         explanation, unusual = self._explain(request)
         predictions = [
-            self._prediction(n) | {"columns": [c for step in n.steps for c in step.columns]}
+            self._prediction(n)
+            | {"columns": [c for step in n.steps for c in step.columns]}
+            | ({} if n.given is None else {"known": list(n.given.known)})
             for n in explanation
         ]
         return {"model": self.digest, "predictions": predictions, "unusual": unusual}
@@ -269,6 +324,8 @@ class Service:
             "classes": model._class_labels(),
             "columns": [question.to_dict() for question in self.questions.values()],
             "units": list(model.units_.names),
+            "known_at_start": known_at_start(model),
+            "missing": "unrecorded" if model.encoder_.unrecorded else "value",
             "max_steps": model.max_steps_,
             "certificate": model._certificate_sentence() or None,
         }
@@ -280,17 +337,22 @@ class Service:
         table = read_rows(encoder, request.get("rows"), self.max_rows)
         labels = list(range(table.n_rows))
         try:
-            # A warning would write values to the log.
-            explanation = explain_rows(self.model, table, labels, self.policy, warn=False)
+            explanation = self._explain_table(table, labels)
         except TableError as error:
             raise RequestError(str(error), "rows") from None
         revealed = [{c for step in n.steps for c in step.columns} for n in explanation]
+        revealed = [columns.union(self.start) for columns in revealed]
         mask = np.array([[name in row for name in encoder.names] for row in revealed])
         unusual = [
             {"row": value.row, "column": value.column, "reason": value.reason}
             for value in find_unusual(encoder, table, mask)
         ]
         return explanation, unusual
+
+    def _explain_table(self, table: Table, labels: Sequence[Any]) -> Explanation:
+        starts = Starts.usual(self.policy.inputs, table.n_rows)
+        # A warning would write values to the log.
+        return explain_rows(self.model, table, labels, self.policy, starts=starts, warn=False)
 
     def _prediction(self, narrative: Narrative) -> dict[str, Any]:
         state: dict[str, Any] = {"prediction": narrative.label, "ended": narrative.ended}

@@ -23,6 +23,7 @@ function readData(text) {
     const label = unit.alone ? read.descriptions[unit.columns[0]]?.label : unit.label;
     unit.name = printable(label ?? unit.name);
   }
+  read.names = read.columns.map(printable);
   read.columns = read.columns.map((name, c) => printable(read.descriptions[c]?.label ?? name));
   return read;
 }
@@ -147,6 +148,7 @@ function panel(narrative) {
     reset,
     canUndo: state.history.length > 0,
   };
+  if (narrative.start === null) return [startHeading(), questionForm(data, model, narrative, actions)];
   const width = Math.max(280, Math.min(main.clientWidth - 34, 1000));
   const parts = [heading(narrative)];
   if (edited) parts.push(changesNote(data, narrative, recorded, changes(), actions));
@@ -155,6 +157,8 @@ function panel(narrative) {
   const now = el("section", { class: "card now-card", "aria-label": "Prediction at this step" },
     el("h3", {}, "Prediction"), predictionBars(data, narrative, step));
   parts.push(data.image ? el("div", { class: "side" }, imageCard(narrative, model), now) : now);
+  const known = startCard(data, model, narrative, actions);
+  if (known) parts.push(known);
   parts.push(
     el("section", { class: "card", "aria-label": "Chart" }, el("h3", {}, "Step by step"),
       progressChart(data, narrative, step, width, edited ? recorded : null, go),
@@ -173,6 +177,12 @@ function panel(narrative) {
         el("button", { type: "button", onclick: reset }, "Start again"))));
   }
   return parts;
+}
+
+/** The heading of a new case before what is known at the start was entered. */
+function startHeading() {
+  return el("div", { class: "heading" }, el("h2", {}, "New case"),
+    el("p", {}, "The model was trained to know some features at the start."));
 }
 
 function heading(narrative) {

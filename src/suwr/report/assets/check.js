@@ -30,12 +30,13 @@ function predictionDifference(output, a, b) {
  * This does not depend on which units the model selects, so it also applies to sampled narratives.
  */
 function replayDifference(model, data, recorded) {
-  const known = new Map();
+  const read = (column) => knownValue(model.codes[column], recorded.cell(column));
+  const known = new Map(model.start.map((column) => [column, read(column)]));
   const states = [{ prediction: recorded.start, stop: recorded.stop, units: [] }, ...recorded.steps];
   let most = 0;
   states.forEach((state, i) => {
     for (const column of state.units.flatMap((u) => data.units[u].columns)) {
-      known.set(column, knownValue(model.codes[column], recorded.cell(column)));
+      known.set(column, read(column));
     }
     const found = evaluate(model, known);
     const forced = i + 1 === states.length && recorded.ended !== "decision";

@@ -125,7 +125,8 @@ const TRANSFORMS = {
 function evaluate(model, known) {
   const parts = { values: [], mask: [] };
   model.codes.forEach((code, column) => {
-    const shown = known.has(column);
+    // A cell that was not recorded reveals nothing.
+    const shown = known.has(column) && !(model.unrecorded && known.get(column) === null);
     const numbers = encodeCell(code, model.bound, shown ? known.get(column) : null);
     parts.values.push(...(shown ? numbers : numbers.fill(0)));
     parts.mask.push(shown ? 1 : 0);
@@ -157,12 +158,19 @@ function evaluate(model, known) {
  *
  * `read(column)` returns the value of a revealed column: null if it is missing, undefined if it is
  * not known yet. In that case, and if the value is invalid, the rollout pauses, and `asking` holds the
- * units to ask for. `margin` is the smallest distance of any decision from the opposite one.
+ * units to ask for; they are none if columns that are known at the start are asked for. `margin` is the
+ * smallest distance of any decision from the opposite one.
  */
 function runPolicy(model, data, read) {
   const cell = (column) => knownValue(model.codes[column], read(column));
-  const known = new Map();
+  const known = new Map(model.start.map((column) => [column, cell(column)]));
   const steps = [];
+  const lacking = model.start.filter((column) => known.get(column) === undefined);
+  if (lacking.length > 0) {
+    const asking = { units: [], columns: lacking };
+    return { start: null, stop: null, steps, cell, margin: Infinity, ended: "open", asking };
+  }
+  const given = startFacts(model, data, cell);
   let margin = Infinity;
   let first = null;
   for (;;) {
@@ -172,7 +180,7 @@ function runPolicy(model, data, read) {
     const stop = budget || left.length === 0 ? 1 : chance;
     if (first === null) first = { prediction, stop };
     else Object.assign(steps.at(-1), { prediction, stop });
-    const narrative = (rest) => ({ start: first.prediction, stop: first.stop, steps, cell, margin, ...rest });
+    const narrative = (rest) => ({ start: first.prediction, stop: first.stop, steps, cell, margin, ...given, ...rest });
     if (!budget && left.length > 0) margin = Math.min(margin, Math.abs(chance - 0.5));
     if (stop >= 0.5) {
       const ended = left.length === 0 ? "everything" : budget ? model.budget_ending : "decision";
@@ -190,6 +198,13 @@ function runPolicy(model, data, read) {
     columns.forEach((c) => known.set(c, cell(c)));
     steps.push({ units, prediction: null, stop: null });
   }
+}
+
+/** What is known at the start, as in suwr.given; nothing if rows start from nothing. */
+function startFacts(model, data, cell) {
+  if (model.start.length === 0) return {};
+  const facts = model.start.map((column) => `${data.names[column]} is ${valueText(cell(column))}`);
+  return { given: [`Known at the start: ${facts.join("; ")}.`], n_known: model.start.length };
 }
 
 /** A parsed value; undefined if it is not known or invalid. */

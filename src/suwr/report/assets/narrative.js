@@ -3,10 +3,9 @@
 const MAX_OPEN_FIELDS = 4;
 const ENTER_NUMBER = "Please enter a number, or leave empty if it is missing.";
 
-/** Input fields for the columns of a unit; without a model, their values as text. */
-function unitFields(data, model, narrative, unit, onEdit, original) {
-  const { alone, columns } = data.units[unit];
-  const fields = columns.map((column) => {
+/** Input fields for columns; without a model, their values as text. The names of `alone` are not shown. */
+function columnFields(data, model, narrative, { alone, columns }, keyOf, onEdit, original) {
+  return columns.map((column) => {
     const value = narrative.cell(column);
     const label = data.columns[column];
     const note = noteText(data, column, value, columns.length <= MAX_POSITIONS);
@@ -14,7 +13,7 @@ function unitFields(data, model, narrative, unit, onEdit, original) {
     if (!model) {
       return el("span", { class: "cell" }, alone ? "" : `${label}: `, cellText(data, column, value), about);
     }
-    const key = `${unit}-${column}`;
+    const key = keyOf(column);
     const field = cellField(data, column, model.codes[column], value, {
       "data-key": key,
       onchange: () => {
@@ -37,6 +36,13 @@ function unitFields(data, model, narrative, unit, onEdit, original) {
       about
     );
   });
+}
+
+/** Input fields for the columns of a unit; without a model, their values as text. */
+function unitFields(data, model, narrative, unit, onEdit, original) {
+  const { columns } = data.units[unit];
+  const keyOf = (column) => `${unit}-${column}`;
+  const fields = columnFields(data, model, narrative, data.units[unit], keyOf, onEdit, original);
   const group = cellGroup(data, unit, fields);
   if (columns.length <= MAX_OPEN_FIELDS) return group;
   return el("details", { "data-open": unit }, el("summary", {}, `${columns.length} values`), group);
@@ -50,9 +56,19 @@ function unitLabel(data, column) {
 
 /** Fields side by side; those of a patch are arranged like its pixels. */
 function cellGroup(data, unit, fields) {
-  if (!data.image) return el("div", { class: "cells" }, fields);
+  if (!data.image || unit === undefined) return el("div", { class: "cells" }, fields);
   const { width } = unitFrame(data, unit);
   return el("div", { class: "cells patch-cells", style: { "--columns": width * (data.image[2] ?? 1) } }, fields);
+}
+
+/** The values that are known at the start; null if rows start from nothing. */
+function startCard(data, model, narrative, actions) {
+  if (!model || model.start.length === 0) return null;
+  const known = { alone: false, columns: model.start };
+  const keyOf = (column) => `start-${column}`;
+  return el("section", { class: "card", "aria-label": "Known at the start" }, el("h3", {}, "Known at the start"),
+    el("div", { class: "cells" },
+      columnFields(data, model, narrative, known, keyOf, actions.edit, actions.original)));
 }
 
 /** One line of the list of steps. */
@@ -89,7 +105,7 @@ function stepItem(data, model, narrative, number, now, actions) {
   );
 }
 
-/** The form that asks for the units that the policy selects next. */
+/** The form that asks for the units that the policy selects next, or first for what is known at the start. */
 function questionForm(data, model, narrative, actions) {
   const { units, columns } = narrative.asking;
   const names = units.map((unit) => data.units[unit].name).join(" and ");
@@ -112,7 +128,9 @@ function questionForm(data, model, narrative, actions) {
   return el(
     "form",
     { class: "card question", onsubmit: submit, "aria-label": "Question" },
-    el("p", {}, `Question ${narrative.steps.length + 1}. What is `, el("strong", {}, names), "?"),
+    units.length > 0
+      ? el("p", {}, `Question ${narrative.steps.length + 1}. What is `, el("strong", {}, names), "?")
+      : el("p", {}, "What is ", el("strong", {}, "known at the start"), "?"),
     cellGroup(data, units[0], fields.map((field, i) =>
       el("span", { class: "cell" },
         plain ? null : el("span", { class: "column", "aria-hidden": "true" }, data.columns[columns[i]]),

@@ -8,6 +8,7 @@ const RECEIPT_FIELDS = {
     "start_stop_probability", "start", "steps", "ended", "near_ties", "answer", "certificate", "sha256"],
   step: ["reveals", "stop_probability", "prediction_before", "prediction"],
   reveal: ["unit", "columns", "values"],
+  given: ["known", "unavailable", "max_cost", "exactly"],
 };
 
 /** An error whose message says why a receipt is refused. */
@@ -70,8 +71,9 @@ async function readReceipt(text) {
   } catch {
     throw new Refusal("It is not JSON.");
   }
-  expectFields(receipt, "receipt");
-  expect(receipt.format === 1, "Its format requires a newer version of suwr.");
+  const limited = receipt?.given !== undefined;
+  expectFields(limited ? (({ given, ...rest }) => rest)(receipt) : receipt, "receipt");
+  expect(receipt.format === (limited ? 2 : 1), "Its format requires a newer version of suwr.");
   expect(marks.split(":").length - 1 === countKeys(receipt), "It has a key twice.");
   expect([receipt.steps, receipt.start, receipt.near_ties].every(Array.isArray), "Its steps are not lists.");
   let before = receipt.start;
@@ -101,9 +103,27 @@ function wellFormed(code, value) {
   return knownValue(code, value) === value;
 }
 
+/** The values that a receipt starts from, by column; it must start from what the model always knows. */
+function startValues(model, data, { given }) {
+  if (model.start.length === 0 && given === undefined) return new Map();
+  const known = given?.known ?? {};
+  const names = model.start.map((column) => data.receipts.columns[column]);
+  const usual = equal(Object.keys(known).sort(), [...names].sort());
+  expect(usual, "It starts from other known values than the rows of this page.");
+  expectFields(given, "given");
+  const free = equal(given.unavailable, []) && given.max_cost === null && given.exactly === false;
+  expect(free, "It has limits that this page cannot replay.");
+  return new Map(model.start.map((column, i) => {
+    const value = known[names[i]];
+    const formed = wellFormed(model.codes[column], value);
+    expect(formed, `The value of ${data.columns[column]} does not have the form of its column.`);
+    return [column, value];
+  }));
+}
+
 /** The revealed values by column, the units of each step, and the first step that is not one of the model. */
 function revealedValues(model, data, receipt) {
-  const values = new Map();
+  const values = startValues(model, data, receipt);
   const order = [];
   let problem = null;
   receipt.steps.forEach((step, i) => {
@@ -164,7 +184,9 @@ async function verifyReceipt(model, data, text) {
     expect(receipt.condition === facts.condition, "Its sparsity weight is not that of the model in this page.");
     expect(equal(receipt.classes, facts.classes) && receipt.n_units === data.n_units,
       "Its classes or its number of units are not those of the model.");
-    expect(equal(receipt.certificate, facts.certificate), "Its certificate is not that of the model.");
+    // A certificate is for rows that start from nothing.
+    const certificate = receipt.given === undefined ? facts.certificate : null;
+    expect(equal(receipt.certificate, certificate), "Its certificate is not that of the model.");
     return { receipt, ...replayReceipt(model, data, receipt) };
   } catch (error) {
     // Values of unexpected types raise other errors.
