@@ -106,6 +106,34 @@ def test_values_known_in_advance_are_not_asked_for(folder):
     assert [line["column"] for line in record["session"]["answers"]] in ([], ["weight"])
 
 
+def test_what_the_model_always_knows_is_asked_for_first(tmp_path):
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame(rng.randn(100, 3), columns=["age", "size", "other"])
+    model = suwr.SUWRClassifier(
+        known_at_start=["age"], max_epochs=2, hidden_size=8, random_state=0
+    ).fit(X, X["age"] > 0)
+    model.save(tmp_path / "m.suwr")
+    expected = model.acquire(known={"age": 0.5})
+    answers = ["undo", "0.5", *["0.25"] * (2 + 1)]
+    done, record = ask(tmp_path, *answers)
+    assert done.exit_code == 0, done.output
+    assert done.output.index("age (") < done.output.index("Answer each question")
+    assert "Please enter a value, or 'missing'" in done.output
+    while not expected.done:
+        expected.observe(dict.fromkeys(expected.next_columns, 0.25))
+    narrative = suwr.Explanation.from_json(json.dumps(record))[0]
+    assert narrative.given.known == {"age": 0.5}
+    units = [step.units for step in narrative.steps]
+    assert units == [step.units for step in expected.narrative().steps]
+    assert narrative.prediction == pytest.approx(expected.narrative().prediction)
+    done, record = ask(tmp_path, options=["--known", "age=0.5"])
+    assert "age (" not in done.output
+    done, record = ask(tmp_path)
+    assert done.exit_code == 1
+    assert "The input ended" in done.output
+    assert record is None
+
+
 def test_features_that_cannot_be_had(folder):
     (first, *_) = order(folder)
     unit = "size" if "height" in first else "[red]colour"

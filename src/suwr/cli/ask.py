@@ -25,6 +25,7 @@ from suwr.cli.terminal import Terminal
 from suwr.data.dates import DateColumn
 from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.io import load
+from suwr.estimators.starts import always_known
 from suwr.explanation import Explanation
 
 __all__ = ["Interview", "ask_questions", "default_record"]
@@ -59,12 +60,17 @@ def ask_questions(
         Whether to say where answers lie among the training values.
     """
     model = load(model_path)
-    session = model.acquire(
-        known=read_known(known, model.encoder_, model.dates_) or None, unavailable=unavailable,
-        max_cost=max_cost, mean_features=mean_features,
-    )  # fmt: skip
-    interview = Interview(model, Terminal(), session, context=context)
+    values = read_known(known, model.encoder_, model.dates_)
+    interview = Interview(model, Terminal(), context=context)
     began = datetime.now()
+    try:
+        values |= interview.ask_known([name for name in always_known(model) if name not in values])
+        interview.session = session = model.acquire(
+            known=values or None, unavailable=unavailable, max_cost=max_cost,
+            mean_features=mean_features,
+        )  # fmt: skip
+    except (EOFError, KeyboardInterrupt):
+        raise ValueError("The input ended before the model stopped asking.") from None
     try:
         interview.run()
     except (EOFError, KeyboardInterrupt):
@@ -95,24 +101,41 @@ class Interview:
     model : estimator
         A fitted model with ``acquire``.
     terminal : Terminal
-    session : Acquisition
     context : bool, default=True
         Whether to say where answers lie among the training values.
 
     Attributes
     ----------
+    session : Acquisition
+        To be set before `run`.
     log : list of dict
         Every answer that was used, including those that were taken back later.
     """
 
-    def __init__(
-        self, model: Any, terminal: Terminal, session: Acquisition, *, context: bool = True
-    ) -> None:
+    session: Acquisition
+
+    def __init__(self, model: Any, terminal: Terminal, *, context: bool = True) -> None:
         self.model = model
         self.context = context
         self.terminal = terminal
-        self.session = session
+        self.description = model._description()
         self.log: list[dict[str, Any]] = []
+
+    def ask_known(self, columns: Sequence[str]) -> dict[str, Any]:
+        """Ask for columns that the model always knows at the start, and return their values."""
+        values: dict[str, Any] = {}
+        if columns:
+            text = "The model knows these values at the start. 'missing' or Enter if there is none."
+            self.terminal.print(text, style="dim")
+        while len(values) < len(columns):
+            left = columns[len(values) :]
+            date = date_of(self.model, left)
+            answer = self._ask(left[0]) if date is None else self._ask_date(date)
+            if answer.undo or answer.unavailable:
+                self.terminal.print("Please enter a value, or 'missing'.", style="yellow")
+            else:
+                values |= {left[0]: answer.value} if date is None else answer.value
+        return values
 
     def run(self) -> None:
         """Ask until the policy stops and the last answer is confirmed."""
@@ -148,7 +171,7 @@ class Interview:
                 values |= answer.value if date is not None else {names[0]: answer.value}
                 for name in names:
                     self.log.append({"column": name, "value": values[name]})
-                    note = self.session.description.note(name, values[name], context=self.context)
+                    note = self.description.note(name, values[name], context=self.context)
                     if note and date is None:
                         self.terminal.print(f"  {note}", style="dim")
             elif asked:
@@ -166,7 +189,7 @@ class Interview:
     def _ask(self, name: str) -> Answer:
         """Ask until the answer is valid; an unusual answer must be given twice."""
         code = self.model.encoder_.codes[self.model.encoder_.names.index(name)]
-        words = self.session.description
+        words = self.description
         column = words.column(name)
         expected = describe(code, column)
         unconfirmed = None
