@@ -214,7 +214,9 @@ def test_text_in_a_numeric_column_is_refused():
         model.predict_masked(loud, np.ones((1, X.shape[1]), dtype=bool))
 
 
-def test_history_has_one_record_per_epoch():
+def test_history_has_one_record_per_epoch(monkeypatch):
+    # The policy phase does not end early.
+    monkeypatch.setattr("suwr.training.actor.PATIENCE", 1.0)
     X, y = make_classification(60, 4, random_state=0)
     model = SUWRClassifier(**SMALL | {"max_epochs": 10}).fit(X, y)
     history = model.history_

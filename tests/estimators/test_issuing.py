@@ -55,7 +55,7 @@ def test_texts_are_those_of_explain(fitted, kind):
 
 def test_mean_features_choose_the_policy(fitted):
     model, X, receipts = fitted("range")
-    mean = 4.0  # the low end of the range
+    mean = float(model.weight_range_.n_units.max())
     expected = [n.receipt() for n in model.explain(X, mean_features=mean)]
     texts = list(receipt_texts(model, X, mean_features=mean))
     assert texts == texts_of(expected) != texts_of(receipts)

@@ -111,7 +111,7 @@ def test_all_methods_have_the_same_default_policy(binary):
 
 
 def test_groups_are_revealed_as_a_whole_and_costs_are_respected():
-    X, y = make_classification(200, 6, n_informative=6, n_redundant=0, random_state=0)
+    X, y = make_classification(400, 6, n_informative=6, n_redundant=0, random_state=0)
     groups = {"panel": [0, 1, 2]}
     model = SUWRClassifier(**SMALL | {"max_epochs": 40}, groups=groups, costs={"panel": 0.0})
     model.fit(X, y)

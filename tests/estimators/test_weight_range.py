@@ -70,7 +70,8 @@ def test_every_method_takes_the_weight(model, data):
 def test_a_saved_model_keeps_its_range(model, data, tmp_path):
     model.save(tmp_path / "m.suwr")
     again = suwr.load(tmp_path / "m.suwr")
-    for point in ({"sparsity_weight": 0.05}, {"mean_features": 12}):
+    middle = float(model.weight_range_.n_units[[0, -1]].mean())
+    for point in ({"sparsity_weight": 0.05}, {"mean_features": middle}):
         np.testing.assert_array_equal(
             model.predict_proba(data[0], **point), again.predict_proba(data[0], **point)
         )
