@@ -214,6 +214,16 @@ def test_text_in_a_numeric_column_is_refused():
         model.predict_masked(loud, np.ones((1, X.shape[1]), dtype=bool))
 
 
+def test_another_fit_forgets_the_file_of_the_first_one():
+    X, y = make_classification(60, 4, random_state=0)
+    model = SUWRClassifier(**SMALL).fit(X, y)
+    model.target_name_, model.training_file_ = "price", "0" * 64
+    model.fit(X, y)
+    assert model.target_name_ is None
+    assert model.training_file_ is None
+    assert model.dates_ is None
+
+
 def test_history_has_one_record_per_epoch(monkeypatch):
     # The policy phase does not end early.
     monkeypatch.setattr("suwr.training.actor.PATIENCE", 1.0)
