@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
@@ -119,7 +120,7 @@ def main() -> None:
     """Run all fits and write the record."""
     n_splits = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     jobs = [(name, seed) for seed in range(n_splits) for name in (BOOSTING, *SETTINGS)]
-    fits = [fit(*job) for job in jobs]
+    fits = Parallel(n_jobs=-1)(delayed(fit)(*job) for job in jobs)
     settings = {"share": SHARE, "test_size": TEST_SIZE, "methods": SETTINGS}
     result = {"about": machine(), "settings": settings, "fits": [f for one in fits for f in one]}
     write_json(OUT, result)
