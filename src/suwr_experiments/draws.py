@@ -15,8 +15,7 @@ from suwr._utils.validation import check_choice
 from suwr_experiments.config import Cell, RunConfig
 from suwr_experiments.experiment import Task
 from suwr_experiments.presets import preset
-from suwr_experiments.published import PUBLISHED
-from suwr_experiments.published_gap import n_failed, published_gap, verdict
+from suwr_experiments.published_gap import HEADER, METRICS, compared_cells
 from suwr_experiments.records import Record
 from suwr_experiments.synthetic_experiment import METHODS, NARROW, SHARES, SyntheticExperiment
 from suwr_experiments.tables import Grid, csv_text, label, mean_and_sd, mean_sd, write_text
@@ -28,7 +27,6 @@ DEFAULT_SHARE = 0.01
 # Seeds of the first draw; those of the development were below 10,000.
 FIRST_TRAIN, FIRST_TEST = 20_000, 30_000
 _MINI = {"max_epochs": 2}
-_METRICS = {"auroc": 4, "tpr": 1, "fdr": 1, "cfsr": 1, "n_selected": 2}
 
 
 class DrawsExperiment(SyntheticExperiment):
@@ -81,7 +79,7 @@ def _rows(records: list[Record]) -> list[dict[str, Any]]:
             "share": own[0]["cell"]["sparsity_share"],
             "draws": len(own),
         }
-        for name in _METRICS:
+        for name in METRICS:
             values = [r["metrics"]["test"][name] for r in own if name in r["metrics"]["test"]]
             row[name] = values
         row["limit"] = [r["metrics"]["limit"] for r in own]
@@ -93,23 +91,12 @@ def _grid(rows: list[dict[str, Any]]) -> Grid:
     """Methods in rows, metrics in columns, published values in brackets."""
     body = []
     for row in rows:
-        known = PUBLISHED.get(row["method"], {}).get(row["data"], {})
-        cells = []
-        for name, digits in _METRICS.items():
-            published = f" ({known[name]:g})" if name in known else ""
-            cells.append(mean_sd(row[name], digits) + published if row[name] else "–")
         gaps = [limit - auroc for limit, auroc in zip(row["limit"], row["auroc"], strict=True)]
-        compared = ["–", "–"]
-        if "auroc" in known:
-            published_one = published_gap(row["method"], row["data"])
-            failed = f"{n_failed(gaps, published_one)} of {len(gaps)}"
-            compared = [failed, verdict(gaps, published_one)]
         title = label(row["method"])
         title += "" if row["share"] is None else f", λ = {row['share']:g} H"
-        gap = [mean_sd(gaps, 4), f"{min(gaps):.4f} to {max(gaps):.4f}"]
-        body.append([title, *cells, *gap, str(row["draws"]), *compared])
-    header = ["method", "AUROC", "TPR", "FDR", "CFSR", "features", "gap", "gap, range", "draws"]
-    return Grid([*header, "failed", "published gap"], body)
+        cells = compared_cells(row, gaps, row["method"], row["data"])
+        body.append([title, *cells, str(row["draws"])])
+    return Grid(["method", *HEADER, "draws"], body)
 
 
 def page(records: list[Record], link: str) -> str:
@@ -136,7 +123,7 @@ def write_tables(records: list[Record], folder: Path) -> list[Path]:
     rows = []
     for row in _rows(records):
         found = {name: row[name] for name in ("data", "method", "share", "draws")}
-        for name in (*_METRICS, "limit"):
+        for name in (*METRICS, "limit"):
             mean, sd = mean_and_sd(row[name]) if row[name] else (None, None)
             found |= {name: mean, f"{name}_sd": sd}
         rows.append(found)

@@ -13,10 +13,9 @@ from typing import Any
 from suwr_experiments.config import Cell
 from suwr_experiments.figures import plot_variants, save_figure
 from suwr_experiments.paper import PAPER_WEIGHTS, VARIANTS, paper_weight, variant_of
-from suwr_experiments.published import PUBLISHED
-from suwr_experiments.published_gap import n_failed, published_gap, verdict
+from suwr_experiments.published_gap import HEADER, METRICS, compared_cells, n_failed, published_gap
 from suwr_experiments.records import Record
-from suwr_experiments.tables import Grid, csv_text, mean_and_sd, mean_sd, write_text
+from suwr_experiments.tables import Grid, csv_text, mean_and_sd, write_text
 
 __all__ = [
     "choose_weights",
@@ -25,7 +24,6 @@ __all__ = [
     "write_tables",
 ]
 
-_METRICS = {"auroc": 4, "tpr": 1, "fdr": 1, "cfsr": 1, "n_selected": 2}
 _ADDED = {
     "REINFORCE": "the paper's algorithm",
     "actor": "value baseline, stopping by the regressed gain, cross-fitted rewards of two "
@@ -69,26 +67,8 @@ def _values(records: Sequence[Record], name: str) -> list[float]:
 
 
 def _cells(data: str, records: Sequence[Record]) -> list[str]:
-    """The metrics of a row of a table, published values in brackets, and the failed fits."""
-    known = PUBLISHED["SUWR"][data]
-    found = []
-    for name, digits in _METRICS.items():
-        values = _values(records, name)
-        published = f" ({known[name]:g})" if name in known else ""
-        found.append(mean_sd(values, digits) + published if values else "–")
-    gaps, published_one = _gaps(records), published_gap("SUWR", data)
-    return [
-        *found,
-        f"{mean_sd(gaps, 4)} ({published_one:.4f})",
-        f"{min(gaps):.4f} to {max(gaps):.4f}",
-        f"{n_failed(gaps, published_one)} of {len(gaps)}",
-        verdict(gaps, published_one),
-    ]
-
-
-_HEADER = (
-    "AUROC", "TPR", "FDR", "CFSR", "features", "gap", "gap, range", "failed", "published gap",
-)  # fmt: skip
+    metrics = {name: _values(records, name) for name in METRICS}
+    return compared_cells(metrics, _gaps(records), "SUWR", data)
 
 
 def _reinforce_grid(groups: Groups, chosen: dict[str, float]) -> Grid:
@@ -98,7 +78,7 @@ def _reinforce_grid(groups: Groups, chosen: dict[str, float]) -> Grid:
             notes = ["chosen"] if weight == chosen[data] else []
             notes += ["paper"] if weight == PAPER_WEIGHTS[data] else []
             rows.append([data, f"{weight:g}", ", ".join(notes) or "–", *_cells(data, own)])
-    return Grid(["data", "λ", "λ is", *_HEADER], rows)
+    return Grid(["data", "λ", "λ is", *HEADER], rows)
 
 
 def _variants(groups: Groups) -> dict[str, dict[str, list[Record]]]:
@@ -138,7 +118,7 @@ def page(records: list[Record], link: str) -> str:
         ]  # fmt: skip
     for data, own in variants.items():
         rows = [[name, _ADDED[name], *_cells(data, rs)] for name, rs in own.items()]
-        grid = Grid(["variant", "adds", *_HEADER], rows, n_left=2)
+        grid = Grid(["variant", "adds", *HEADER], rows, n_left=2)
         lines += ["", f"### {data}", "", grid.markdown()]
     if variants:
         lines += ["", f"![Gaps of the variants]({link}/variants.png)"]
@@ -157,7 +137,7 @@ def write_tables(records: list[Record], folder: Path) -> list[Path]:
         }  # fmt: skip
         mean, sd = mean_and_sd(_gaps(own))
         row |= {"gap": mean, "gap_sd": sd}
-        for name in _METRICS:
+        for name in METRICS:
             values = _values(own, name)
             row |= dict(
                 zip(

@@ -9,13 +9,19 @@ published one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from suwr_experiments.published import LIMIT, PUBLISHED
-from suwr_experiments.tables import mean_and_sd
+from suwr_experiments.tables import mean_and_sd, mean_sd
 
-__all__ = ["n_failed", "published_gap", "verdict"]
+__all__ = ["HEADER", "METRICS", "compared_cells", "n_failed", "published_gap", "verdict"]
 
+#: Metrics on test rows that are compared, with their digits.
+METRICS = {"auroc": 4, "tpr": 1, "fdr": 1, "cfsr": 1, "n_selected": 2}
+#: Titles of the columns of `compared_cells`.
+HEADER = (
+    "AUROC", "TPR", "FDR", "CFSR", "features", "gap", "gap, range", "failed", "published gap",
+)  # fmt: skip
 FAILED_ABOVE = 0.02
 
 
@@ -48,3 +54,29 @@ def verdict(gaps: Sequence[float], published: float) -> str:
 def published_gap(method: str, data: str) -> float:
     """Published AUROC below that of the true p(y | x) on the same rows."""
     return LIMIT[data] - PUBLISHED[method][data]["auroc"]
+
+
+def compared_cells(
+    metrics: Mapping[str, Sequence[float]], gaps: Sequence[float], method: str, data: str
+) -> list[str]:
+    """Cells of a table that compare the fits of one method with its published results.
+
+    Parameters
+    ----------
+    metrics : mapping from the names in `METRICS` to the values of the fits
+    gaps : sequence of float
+        Gap of each fit.
+    method, data : str
+        Published values, if there are any, are in brackets.
+    """
+    known = PUBLISHED.get(method, {}).get(data, {})
+    cells = []
+    for name, digits in METRICS.items():
+        published = f" ({known[name]:g})" if name in known else ""
+        cells.append(mean_sd(metrics[name], digits) + published if metrics[name] else "–")
+    gap, spread = mean_sd(gaps, 4), f"{min(gaps):.4f} to {max(gaps):.4f}"
+    if "auroc" not in known:
+        return [*cells, gap, spread, "–", "–"]
+    limit = published_gap(method, data)
+    failed = f"{n_failed(gaps, limit)} of {len(gaps)}"
+    return [*cells, f"{gap} ({limit:.4f})", spread, failed, verdict(gaps, limit)]

@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from poisoned_rows import WRONG_TYPES, poisoned_rows
 from raw_cells import mixed_table
 
 import suwr
@@ -21,7 +22,6 @@ from asgi_client import Client, in_parts
 
 # Values that occur in no other text.
 MARKER, NUMBER = "zqx-secret-answer", 918273.645
-WRONG_TYPES = [{"a": [1]}, [2], "zqx", True, -1.5, 10**30, None, {}, "\ud800"]
 
 
 @pytest.fixture(scope="module")
@@ -192,13 +192,7 @@ def test_rows_agree_with_python_and_hidden_cells_do_not_matter(path, client, gro
     assert [p["prediction"] for p in found] == model.predict(X).tolist()
     mask = model.select(X)
     for seed in range(len(WRONG_TYPES)):
-        poisoned = [
-            {
-                name: value if mask[i, j] else WRONG_TYPES[(i + j + seed) % len(WRONG_TYPES)]
-                for j, (name, value) in enumerate(row.items())
-            }
-            for i, row in enumerate(rows)
-        ]
+        poisoned = poisoned_rows(rows, mask, seed)
         body = json.dumps({"rows": poisoned})
         assert client.post(path, content=body).content == expected.content
     # Digits that Python refuses to convert, and absent cells.

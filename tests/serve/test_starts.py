@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from poisoned_rows import WRONG_TYPES, poisoned_rows
 from raw_cells import mixed_table, randomize
 
 import suwr
@@ -18,7 +19,6 @@ from asgi_client import Client
 SMALL = {"max_epochs": 1, "hidden_size": 8, "max_steps": 3, "random_state": 0}
 ASK, FHIR = "/next", "/Questionnaire/$next-question"
 EMPTY = {"resourceType": "QuestionnaireResponse", "status": "in-progress"}
-WRONG_TYPES = [{"a": [1]}, [2], "zqx", True, -1.5, 10**30, None, {}, "\ud800"]
 pytestmark = pytest.mark.filterwarnings("ignore::suwr.exceptions.UninformativeModelWarning")
 
 
@@ -157,13 +157,7 @@ def test_rows_agree_with_python_and_hidden_cells_do_not_matter(path, name, reque
         if path == "/predict":
             assert answer.get("known", []) == list(narrative.given.known if narrative.given else ())
     for seed in range(len(WRONG_TYPES)):
-        poisoned = [
-            {
-                name: value if mask[i, j] else WRONG_TYPES[(i + j + seed) % len(WRONG_TYPES)]
-                for j, (name, value) in enumerate(row.items())
-            }
-            for i, row in enumerate(rows)
-        ]
+        poisoned = poisoned_rows(rows, mask, seed)
         body = json.dumps({"rows": poisoned})
         assert client.post(path, content=body).content == expected.content
     shown = [{n: v for j, (n, v) in enumerate(r.items()) if mask[i, j]} for i, r in enumerate(rows)]
