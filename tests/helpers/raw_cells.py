@@ -86,3 +86,11 @@ def as_text(columns):
         ]
         for name, cells in columns.items()
     }
+
+
+def unrecorded_table(n):
+    """Rows of six columns, of which three cells in ten were not recorded, and their classes."""
+    X, y = mixed_table(n)
+    rng = np.random.RandomState(0)
+    X = X[["age", "code", "city", "size"]].assign(a=rng.randn(n), b=rng.randn(n))
+    return X.mask(rng.rand(*X.shape) < 0.3), y

@@ -10,7 +10,7 @@ import pytest
 import torch
 from guide_code import functions_of
 from random_policies import NETWORKS, UNITS, make_policy, random_values
-from raw_cells import mixed_table, randomize
+from raw_cells import mixed_table, randomize, unrecorded_table
 
 from suwr import SUWRClassifier, SUWRRegressor
 from suwr.data.tables import read_table
@@ -233,10 +233,7 @@ def test_loop_of_the_guide_starts_from_known_columns(started_model, tmp_path):
 @pytest.fixture(scope="module")
 def unrecorded_model():
     """A model of cells that may be unrecorded, and rows with such cells."""
-    X, y = mixed_table(80)
-    rng = np.random.RandomState(0)
-    X = X[["age", "code", "city", "size"]].assign(a=rng.randn(80), b=rng.randn(80))
-    X = X.mask(rng.rand(*X.shape) < 0.3)
+    X, y = unrecorded_table(80)
     model = SUWRClassifier(
         missing="unrecorded", groups={"where": ["city", "a"]}, max_epochs=1, hidden_size=8,
         max_steps=3, random_state=0,

@@ -8,7 +8,7 @@ import pytest
 from forged_receipts import sign
 from page_actions import answer, text_of
 from page_agreement import COMPUTE, TOLERANCE, numbers, python_text
-from raw_cells import mixed_table, randomize
+from raw_cells import mixed_table, randomize, unrecorded_table
 
 from suwr import SUWRClassifier
 from suwr.report import page_html
@@ -33,10 +33,7 @@ def started():
 @pytest.fixture(scope="module")
 def unrecorded():
     """A model that knows 'age', with cells that may be unrecorded, and rows with such cells."""
-    X, y = mixed_table(80)
-    rng = np.random.RandomState(0)
-    X = X[["age", "code", "city", "size"]].assign(a=rng.randn(80), b=rng.randn(80))
-    X = X.mask(rng.rand(*X.shape) < 0.3)
+    X, y = unrecorded_table(80)
     return fit_random(X, y, missing="unrecorded", known_at_start=["age"]), X[:30]
 
 
