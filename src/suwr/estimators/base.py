@@ -265,7 +265,7 @@ class BaseSUWR(WritableModel):
             check_seed(self, "The 'checkpoint' parameter", "a resumed fit draws the same numbers")
             check_resumable_costs(self)
         data = self._training_data(X, y, sample_weight, costs)
-        self.weight_range_ = self.target_name_ = self.dates_ = self.training_file_ = None
+        self.weight_range_ = self.dates_ = self.training_file_ = None
         self._install(self.encoder_, self.units_, torch.device(self.device_), None)
         return data
 
