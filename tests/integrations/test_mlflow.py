@@ -41,7 +41,8 @@ def test_outputs(mixed_model):
 @pytest.fixture
 def store(tmp_path, monkeypatch):
     """A tracking store in a folder."""
-    mlflow = pytest.importorskip("mlflow")
+    import mlflow
+
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
     yield mlflow
