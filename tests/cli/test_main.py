@@ -103,6 +103,16 @@ def test_range_of_sparsity_weights_and_mean_features(folder):
     assert "'mean_features' parameter must be in" in message
 
 
+def test_range_of_budgets(folder):
+    words = ["--target", "ill", "--max-epochs", 2, "--out", folder / "budgets.suwr", "--max-cost"]
+    done = run("fit", folder / "data.csv", *words, "1:3")
+    assert done.exit_code == 0, done.output
+    assert list(suwr.load(folder / "budgets.suwr").max_cost) == [1.0, 3.0]
+    assert "--max-cost must be a range LOW:HIGH. Got '3'" in one_line(
+        run("fit", folder / "data.csv", *words, "3")
+    )
+
+
 def test_explain_writes_a_page(folder):
     out = folder / "e.html"
     words = ["explain", folder / "m.suwr", folder / "data.csv", "--html", out, "--target", "ill"]

@@ -91,6 +91,13 @@ def test_files_pages_and_certificates(model, tmp_path):
             explanation.to_html(tmp_path / "page.html", model=True)
     certified = model.certify(np.repeat(CUBE, 20, axis=0), level=0.5, tolerance=0.5)
     assert certified.select(CUBE)[:, 0].all()
+    for row in CUBE:
+        session = certified.acquire(known={"x0": row[0]})
+        while not session.done:
+            session.observe({c: row[int(c[1])] for c in session.next_columns})
+        assert session.narrative(0) == certified.explain(row[None])[0]
+    with pytest.raises(ValueError, match="certified for one policy on whole rows"):
+        certified.acquire(known={"x0": 0.0, "x2": 1.0})
 
 
 @pytest.mark.parametrize("trainer", ["lookahead", "reinforce"])

@@ -58,7 +58,7 @@ def random_values(n=40, seed=0):
     return torch.from_numpy(np.random.RandomState(seed).randn(n, 6).astype(np.float32))
 
 
-def explore(policy, values, sparsity_weight, **changes):
+def explore(policy, values, sparsity_weight, budget=None, **changes):
     """Sample rollouts of the rows ``(n_models, n)`` at the start of training."""
     settings = Settings(sparsity_weight=sparsity_weight, max_steps=policy.max_steps, **changes)
     weight = torch.full(values.shape[:2], sparsity_weight)
@@ -66,5 +66,6 @@ def explore(policy, values, sparsity_weight, **changes):
     n_units = policy.inputs.n_units
     interaction = torch.rand(len(values), n_units, n_units, generator=generator)
     return sample_rollouts(
-        policy.network, policy.inputs, values, weight, None, settings, 1.0, generator, interaction
-    )
+        policy.network, policy.inputs, values, weight, None, settings, 1.0, generator, interaction,
+        budget=budget,
+    )  # fmt: skip

@@ -5,15 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from random_policies import NETWORKS, UNITS, make_policy
 
 from suwr.data.costs import Visits
 from suwr.data.units import resolve_units
 from suwr.estimators.costs import charge_rows
+from suwr.nn.budgets import Budgets
 from suwr.nn.inputs import MaskedInputs
-from suwr.nn.starts import Starts
+from suwr.nn.starts import Starts, training_starts
 
 N = 12
 
@@ -106,6 +107,7 @@ def reference(policy, row, known, available, budget, spend_all, prices):
     network=st.sampled_from(sorted(NETWORKS)),
 )
 @settings(max_examples=25, deadline=None)
+@example(seed=7164, groups="patches", width=2, spend_all=True, network="images")
 def test_rollouts_equal_a_reference_in_plain_python(seed, groups, width, spend_all, network):
     policy, values, starts = make_case(seed, groups, width, network, spend_all)
     trace = policy.rollout(values, starts=starts)
@@ -187,3 +189,25 @@ def test_rows_with_invalid_cells_stop():
     starts = Starts(known=torch.eye(6, dtype=torch.bool)[:1].repeat(N, 1), spend_all=True)
     values[:, 0] = float("nan")
     assert (policy.rollout(values, starts=starts).order < 0).all()
+
+
+def test_budgets_of_training_are_spread_over_their_range():
+    units = resolve_units(None, [1.0, 1.0, 2.0, 2.0], list("abcd"))
+    inputs = MaskedInputs.build(units, np.arange(4), "cpu", budgets=Budgets(1.0, 4.0))
+    budget = training_starts(inputs, torch.zeros(1000, 4)).budget
+    assert budget.min() >= 1.0
+    # Beyond the last unit of mean cost 1.5, budgets are the largest.
+    assert (budget == 4.0).double().mean().item() == pytest.approx(1.5 / 4.5, abs=0.01)
+    assert (budget < 2.5).double().mean().item() == pytest.approx(1.5 / 4.5, abs=0.01)
+    other = training_starts(inputs, torch.zeros(1000, 4), turn=1).budget
+    assert (budget[budget < 4] != other[budget < 4]).all()
+    assert (Starts.usual(inputs, 3).budget == 4.0).all()
+
+
+def test_the_policy_is_told_the_position_of_a_budget():
+    units = resolve_units(None, None, list("abcd"))
+    inputs = MaskedInputs.build(units, np.arange(4), "cpu", budgets=Budgets(1.0, 3.0))
+    starts = Starts(budget=torch.tensor([0.5, 1.0, 2.0, 3.0, torch.inf], dtype=torch.float64))
+    assert starts.condition(inputs).tolist() == [-1.0, -1.0, 0.0, 1.0, 1.0]
+    assert starts.condition(replace(inputs, budgets=None)) is None
+    assert Starts().condition(inputs) is None

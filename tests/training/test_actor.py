@@ -35,6 +35,7 @@ def one_step(row, stop, cost, active=None):
         units=torch.zeros(1, n, 1, dtype=torch.long),
         exploration=torch.ones(1, n, 1),
         mask=torch.zeros(1, n, 1, dtype=torch.bool),
+        spent=torch.zeros(1, n),
         cost=torch.full((1, n), cost),
     )
 
@@ -79,6 +80,7 @@ def test_policy_loss_by_hand():
         units=torch.tensor([[[0], [1], [0], [-1]]]),
         exploration=torch.full((1, 4, 1), 0.5),
         mask=torch.zeros(1, 4, 2, dtype=torch.bool),
+        spent=torch.zeros(1, 4),
         cost=torch.zeros(1, 4),
     )
     found = torch.cat([GAINS, torch.zeros(1)]).unsqueeze(0)
@@ -184,10 +186,12 @@ def lookahead_loss(phase, mask, progress):
     shape = rows.weight.shape
     position = torch.arange(shape[1]).expand(shape)
     ones = torch.ones(shape, dtype=torch.bool)
-    states = VisitedStates(position, torch.ones(shape), mask.expand(*shape, -1), ones)
+    states = VisitedStates(
+        position, torch.ones(shape), mask.expand(*shape, -1), ones, torch.zeros(shape)
+    )
     weight, condition = phase.weights.draw(2 * shape[1], phase.folds.generator)
     return phase._lookahead_loss(
-        rows, rows.targets, states, shape[1], weight, condition, None, progress
+        rows, rows.targets, states, shape[1], weight, condition, None, None, progress
     )
 
 

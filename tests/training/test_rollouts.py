@@ -45,6 +45,24 @@ def test_several_models_explore_together():
     assert not s.active.all()
 
 
+@pytest.mark.parametrize("n_models", [1, 3])
+def test_rollouts_stay_within_their_budgets(n_models):
+    policy = make_policy(0)
+    if n_models > 1:
+        policy.network = SeparateNetwork(policy.network.architecture, n_models=n_models)
+        policy.network.stop_temperature = torch.full((n_models, 1), 0.5)
+    values = random_values(20 * n_models).reshape(n_models, 20, 6)
+    budget = (torch.arange(20).expand(n_models, 20) % 4).double()
+    steps = explore(policy, values, 0.5, budget)
+    for number, s in enumerate(steps):
+        own = budget.gather(1, s.row)
+        assert (s.spent <= own)[s.active].all()
+        assert (s.spent == number + 1)[s.active].all()
+        assert not s.active[own <= number].any()
+    # Some use up the largest budget, which not all units fit into.
+    assert sum(bool(s.active.any()) for s in steps) == 3
+
+
 def test_guided_exploration_prefers_interacting_units():
     interaction = torch.tensor([[0.0, 0.0, 3.0, 1.0]])
     available = torch.tensor([[False, True, True, True]])

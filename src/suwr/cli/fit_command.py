@@ -17,6 +17,7 @@ from suwr.cli.options import (
     parse_loss,
     parse_number,
     parse_pairs,
+    parse_range,
     parse_sparsity_weight,
     parse_task,
     read_columns,
@@ -72,6 +73,14 @@ def fit(
             "LOW:HIGH, to choose later with --mean-features."
         ),
     ] = "auto",
+    max_cost: Annotated[
+        str | None,
+        typer.Option(
+            help="A range of budgets LOW:HIGH to train for; the model is then used with --max-cost "
+            "of 'suwr ask', or with 'max_cost' in Python and in the service.",
+            show_default="none",
+        ),
+    ] = None,
     max_steps: Annotated[int | None, typer.Option(help="Maximum number of steps per row.")] = None,
     max_epochs: Annotated[
         int | None,
@@ -183,6 +192,7 @@ def fit(
         "sparsity_weight": parse_sparsity_weight(sparsity_weight),
         "groups": {n: split_names(v) for n, v in parse_pairs(group or [])},
         "costs": {n: parse_number(v, f"--cost {n}") for n, v in parse_pairs(cost or [])},
+        "max_cost": None if max_cost is None else parse_range(max_cost, "--max-cost"),
         "max_steps": max_steps,
         "max_epochs": max_epochs or "auto",
         "columns": None if columns is None else read_columns(columns),

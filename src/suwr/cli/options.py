@@ -19,8 +19,8 @@ from suwr.exceptions import ModelFileError, TableError
 __all__ = [
     "LOSSES", "PARQUET", "SEPARATORS", "TARGET_TRANSFORMS", "CsvFormat", "check_column",
     "check_model", "check_outputs", "check_table", "check_table_path", "encoding_error",
-    "missing_column", "parse_loss", "parse_number", "parse_pairs", "parse_sparsity_weight",
-    "parse_task", "read_columns", "split_names",
+    "missing_column", "parse_loss", "parse_number", "parse_pairs", "parse_range",
+    "parse_sparsity_weight", "parse_task", "read_columns", "split_names",
 ]  # fmt: skip
 
 #: Suffixes of text tables with the default separator of their columns.
@@ -249,8 +249,15 @@ def parse_sparsity_weight(text: str) -> float | Literal["auto"] | tuple[float, f
         return "auto"
     if ":" not in text:
         return parse_number(text, "--sparsity-weight")
-    low, _, high = text.partition(":")
-    return parse_number(low, "--sparsity-weight"), parse_number(high, "--sparsity-weight")
+    return parse_range(text, "--sparsity-weight")
+
+
+def parse_range(text: str, name: str) -> tuple[float, float]:
+    """Parse LOW:HIGH; ``name`` is the option."""
+    low, separator, high = text.partition(":")
+    if not separator:
+        raise ValueError(f"{name} must be a range LOW:HIGH. Got {text!r}.")
+    return parse_number(low, name), parse_number(high, name)
 
 
 def parse_number(text: str, name: str) -> float:

@@ -23,7 +23,7 @@ from suwr.estimators.session_input import (
     read_value,
     session_json,
 )
-from suwr.estimators.starts import starts_of, stop_reasons
+from suwr.estimators.starts import always_known, starts_of, stop_reasons
 from suwr.exceptions import SessionError
 from suwr.explanation import Narrative, Step
 from suwr.given import Given
@@ -254,8 +254,10 @@ class Acquisition:
             Label of the row.
         """
         model, given = self._model, self.given or None
-        # A certificate is for rows that start from nothing and stop where the policy does.
-        free = given is None and not self._continued
+        # A certificate is for rows that start as in training and stop where the policy does.
+        known = {} if given is None else given.known
+        usual = set(known) == set(always_known(model)) and (given or Given()) == Given(known)
+        free = usual and not self._continued
         return Narrative(
             row, self._start[1], self._start[0], tuple(self._steps),
             self._ending() if self.done else "open",

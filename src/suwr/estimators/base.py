@@ -17,12 +17,14 @@ from suwr._utils.progress import report_choices, training_progress
 from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.data.encoding import TableEncoder
 from suwr.data.units import Patches, Units
+from suwr.estimators.automatic import resolve_epochs, resolve_predictors
 from suwr.estimators.checkpoint import FileCheckpoint, check_seed, fingerprint
-from suwr.estimators.costs import check_resumable_costs
+from suwr.estimators.costs import check_resumable_costs, model_budgets
 from suwr.estimators.external import check_predictor, fixed_predictor_trainer
 from suwr.estimators.held_out import record_held_out
+from suwr.estimators.randomness import seeded
 from suwr.estimators.sequential import PolicyKind
-from suwr.estimators.table_model import TABLE_CONSTRAINTS, TrainingData, image_shape, seeded
+from suwr.estimators.table_model import TABLE_CONSTRAINTS, TrainingData, image_shape
 from suwr.estimators.weight_range import WeightRange, check_range, check_sparsity_weight
 from suwr.estimators.writable import WritableModel
 from suwr.nn.distributed import ProcessGroup
@@ -39,10 +41,6 @@ __all__ = ["BaseSUWR", "PolicyKind"]
 
 # Default limit of `max_steps`: longer narratives are hard to read.
 DEFAULT_MAX_STEPS = 32
-# Training rows from which two predictors and fewer epochs suffice.
-MANY_ROWS = 5_000
-# Default epochs of the policy phase, with few and many rows, and their factor for a range of λ.
-DEFAULT_EPOCHS, MANY_ROWS_EPOCHS, RANGE_FACTOR = 100, 50, 1.5
 
 
 class FitPlan(NamedTuple):
@@ -73,6 +71,7 @@ class BaseSUWR(WritableModel):
         "known_at_start": None,
         "setup_costs": None,
         "visit_cost": [Interval(Real, 0)],
+        "max_cost": None,
         "missing": [Options("value", "unrecorded")],
         "columns": [None, Mapping],
     }
@@ -93,6 +92,7 @@ class BaseSUWR(WritableModel):
         setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None,
         units_per_step: int = 1,
         visit_cost: float = 0.0,
+        max_cost: tuple[float, float] | None = None,
         known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None,
         missing: Literal["value", "unrecorded"] = "value",
         hidden_size: int = 128,
@@ -118,6 +118,7 @@ class BaseSUWR(WritableModel):
         self.setup_costs = setup_costs
         self.units_per_step = units_per_step
         self.visit_cost = visit_cost
+        self.max_cost = max_cost
         self.known_at_start = known_at_start
         self.missing = missing
         self.hidden_size = hidden_size
@@ -225,10 +226,10 @@ class BaseSUWR(WritableModel):
             )
         n_rows, several = len(data.rows), " and a range of λ" if self._has_range else ""
         if self.n_predictors == "auto" and not trainer.shared and fixed is None:
-            n = self._n_predictors(trainer, n_rows)
+            n = resolve_predictors(self, trainer, n_rows)
             choices["n_predictors"] = f"{n}, for {n_rows:,} training rows"
         if self.max_epochs == "auto":
-            n = self._max_epochs(trainer, n_rows)
+            n = resolve_epochs(self, trainer, n_rows)
             choices["max_epochs"] = f"{n}, for {n_rows:,} training rows{several}"
         architecture = self._architecture(data, trainer)
         task = Task(
@@ -240,22 +241,10 @@ class BaseSUWR(WritableModel):
             architecture = screening.restrict_architecture(architecture)
         return FitPlan(trainer, task, architecture, screening, choices)
 
-    def _n_predictors(self, trainer: Trainer, n_rows: int) -> int:
-        if trainer.shared or self.predictor is not None:
-            return 1
-        if self.n_predictors != "auto":
-            return int(self.n_predictors)
-        return 4 if trainer.screens and n_rows < MANY_ROWS else 2
-
-    def _max_epochs(self, trainer: Trainer, n_rows: int) -> int:
-        if self.max_epochs != "auto":
-            return int(self.max_epochs)
-        n_epochs = MANY_ROWS_EPOCHS if trainer.screens and n_rows >= MANY_ROWS else DEFAULT_EPOCHS
-        return round(n_epochs * (RANGE_FACTOR if trainer.screens and self._has_range else 1.0))
-
     @property
     def _has_range(self) -> bool:
-        return isinstance(self.sparsity_weight, tuple | list)
+        """Whether the model is trained for a range of λ or of budgets."""
+        return isinstance(self.sparsity_weight, tuple | list) or self.max_cost is not None
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any, costs: Any = None) -> TrainingData:
         """Validate the parameters and read the arguments of `fit`."""
@@ -274,6 +263,7 @@ class BaseSUWR(WritableModel):
         super()._check_parameters()
         check_sparsity_weight(self.sparsity_weight, self.trainer, type(self).__name__)
         check_predictor(self)
+        model_budgets(self)
         self._training_config()
         if (n := self.n_predictors) != "auto" and n % 2:
             raise parameter_error("n_predictors", type(self).__name__, "an even number", n)
@@ -315,7 +305,7 @@ class BaseSUWR(WritableModel):
         self.validation_ = comparison.to_dict()
         record_held_out(self, data.validation)
         comparison.warn(type(self).__name__, len(data.rows), weight, plan.task.settings.max_epochs)
-        if self._has_range:
+        if isinstance(self.sparsity_weight, tuple | list):
             low, high = check_range(self.sparsity_weight, type(self).__name__)
             self.weight_range_ = WeightRange.measure(low, high, self.policy_, data.validation)
 
@@ -334,14 +324,14 @@ class BaseSUWR(WritableModel):
             sparsity_weight=weight,
             max_steps=self._max_steps(n_units),
             units_per_step=self._step_size(),
-            max_epochs=self._max_epochs(trainer, len(data.rows)),
+            max_epochs=resolve_epochs(self, trainer, len(data.rows)),
             batch_size=self._batch_size(len(data.rows)),
         )
 
     def _architecture(self, data: TrainingData, trainer: Trainer) -> Architecture:
         return Architecture(
             **self._network_sizes(data),
-            n_members=self._n_predictors(trainer, len(data.rows)),
+            n_members=resolve_predictors(self, trainer, len(data.rows)),
             shared=trainer.shared,
             conditioned=self._has_range,
             n_knots=POSITION_KNOTS if self._has_range else 1,
@@ -375,16 +365,18 @@ class BaseSUWR(WritableModel):
         self.selectable_units_ = np.ones(len(units), bool) if selectable is None else selectable
         self.device_ = str(device)
         self.max_steps_ = self._max_steps(int(self.selectable_units_.sum()))
+        # Rows have the largest budget unless given.
+        condition = None if self.max_cost is None else 1.0
         if isinstance(self.sparsity_weight, tuple | list):
             low, high = check_range(self.sparsity_weight, type(self).__name__)
-            self.sparsity_weight_, middle = (low * high) ** 0.5, 0.0
+            self.sparsity_weight_, condition = (low * high) ** 0.5, 0.0
         else:
-            self.sparsity_weight_, middle = self._resolve_weight(self.sparsity_weight), None
+            self.sparsity_weight_ = self._resolve_weight(self.sparsity_weight)
         if network is not None:
             inputs, loss = self._parts(selectable)
             self.policy_ = Policy(
                 network.eval(), inputs, loss, self.max_steps_, self._step_size(),
-                condition=middle,
+                condition=condition,
             )  # fmt: skip
 
     def _max_steps(self, n_units: int) -> int:

@@ -26,7 +26,7 @@ from suwr.estimators.risk_control import (
 )
 from suwr.estimators.risks import RiskFunction, losses_of
 from suwr.estimators.stopping_family import Calibration, Candidate, calibrate, ordered_family
-from suwr.exceptions import CertificationWarning
+from suwr.exceptions import CertificationWarning, UnsupportedModelError
 from suwr.nn.paths import NEVER, never_stopping
 from suwr.nn.rollout import Policy
 from suwr.nn.starts import Starts
@@ -104,6 +104,11 @@ class Outcome(NamedTuple):
 
 def certify(model: BaseSUWR, X: Any, y: Any, groups: ArrayLike | None, request: Request) -> Any:
     """Return a certified copy of a fitted model; see `CertifiableModel.certify`."""
+    if model.policy_.inputs.budgets is not None:
+        raise UnsupportedModelError(
+            "Models that were fitted with 'max_cost' cannot be certified: a budget, not the risk, "
+            "decides when their rows stop."
+        )
     table = model._read(X)
     if table.n_rows == 0:
         raise ValueError("'X_cal' must have at least one row.")

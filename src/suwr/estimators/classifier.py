@@ -56,6 +56,10 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         Number of units that one step reveals.
     visit_cost : float, default=0.0
         Cost of each step, in addition to those of its units.
+    max_cost : tuple of two floats, or None, default=None
+        A range ``(low, high)`` of budgets to train for. The budget of a row, ``max_cost`` or
+        ``exactly`` of `predict` and the other methods, is then an input of the policy; it is
+        ``high`` unless given. Not with a range of ``sparsity_weight`` or other trainers.
     known_at_start : None, list of str, mapping of str to float or bool array, default=None
         Columns that every row knows at the start, at no cost; the probability that each is known,
         independently of the others; or masks (n_masks, d), one of which is drawn for each row. The
@@ -75,7 +79,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
     max_epochs : int or 'auto', default='auto'
         Epochs of policy training; the predictors are pretrained for at most as many epochs, and
         fine-tuned for half as many. 'auto' is 50 for tables of at least 5,000 training rows, and
-        100 otherwise; half as many again for a range of λ.
+        100 otherwise; half as many again for a range of λ or of budgets.
     batch_size : int or 'auto', default='auto'
         'auto' gives about 18 batches per epoch, of 100 to 4096 rows each.
     validation_fraction : float, default=0.1
@@ -114,13 +118,11 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         Weights of the classes, which multiply the weights of their rows in training and validation.
         'balanced' gives all classes the same total weight; a dict maps class labels to positive
         weights, 1 for those that it omits. `predict_proba` then estimates the class probabilities
-        of the weighted rows: with 'balanced', of a population in which all classes are equally
-        frequent. Dividing its columns by the weights, and each row by its sum, gives those of the
-        unweighted rows.
+        of the weighted rows. Dividing its columns by the weights, and each row by its sum, gives
+        those of the unweighted rows.
     verbose : int or None, default=None
         0 is silent, 1 shows a progress bar, 2 prints one line per epoch. None shows a progress bar
-        in a terminal and in a notebook, and is silent otherwise and in parallel workers. The same
-        holds for all estimators and functions of suwr.
+        in a terminal and in a notebook, and is silent otherwise and in parallel workers.
 
     Attributes
     ----------
@@ -133,16 +135,15 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
     units_ : Units
         The units that a step can reveal, with their costs.
     selectable_units_ : ndarray of bool, shape (n_units,)
-        Units that can be revealed. Of a table with more than 16 units, those without a significant
-        effect or pairwise interaction on the training rows are left out before training.
+        Units that can be revealed. Of more than 16 units, those without a significant effect or
+        pairwise interaction on the training rows are left out before training.
     max_steps_ : int
         The *T* that was used.
     choices_ : dict
         What `fit` chose by itself, such as the trainer, with the reason.
     validation_ : dict
-        The objective (loss + λ · cost) on the held-out rows, beside those of the best constant
-        prediction and of one fixed subset of about the same cost; see
-        `suwr.exceptions.UninformativeModelWarning`.
+        The objective (loss + λ · cost) on the held-out rows, beside those of the best constant and
+        of a fixed subset of about the same cost; see `suwr.exceptions.UninformativeModelWarning`.
     report_ : Evaluation
         Evaluation on the held-out rows, which chose the best epoch; see `evaluate`.
     feature_importances_ : ndarray of shape (d,)
@@ -155,8 +156,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
     sparsity_weight_ : float
         The λ that was used; the geometric mean of a range.
     weight_range_ : WeightRange or None
-        The range of λ, if the model was fitted for one, with the mean number of units that each λ
-        reveals.
+        The range of λ, if the model has one, with the mean number of units that each λ reveals.
     constant_loss_ : float
         Cross-entropy of the best constant prediction; with soft targets, the entropy of their mean.
     certificate_ : Certificate
@@ -194,6 +194,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None,
         units_per_step: int = 1,
         visit_cost: float = 0.0,
+        max_cost: tuple[float, float] | None = None,
         known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None,
         missing: Literal["value", "unrecorded"] = "value",
         hidden_size: int = 128,
@@ -216,11 +217,12 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         super().__init__(
             sparsity_weight=sparsity_weight, max_steps=max_steps, groups=groups, costs=costs,
             setup_costs=setup_costs, units_per_step=units_per_step, visit_cost=visit_cost,
-            known_at_start=known_at_start, missing=missing, hidden_size=hidden_size,
-            n_layers=n_layers, n_predictors=n_predictors, max_epochs=max_epochs,
-            batch_size=batch_size, validation_fraction=validation_fraction, trainer=trainer,
-            network=network, predictor=predictor, training=training, checkpoint=checkpoint,
-            columns=columns, device=device, random_state=random_state, verbose=verbose,
+            max_cost=max_cost, known_at_start=known_at_start, missing=missing,
+            hidden_size=hidden_size, n_layers=n_layers, n_predictors=n_predictors,
+            max_epochs=max_epochs, batch_size=batch_size, trainer=trainer,
+            validation_fraction=validation_fraction, network=network, predictor=predictor,
+            training=training, checkpoint=checkpoint, columns=columns, device=device,
+            random_state=random_state, verbose=verbose,
         )  # fmt: skip
         self.class_weight = class_weight
 

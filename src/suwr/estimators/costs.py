@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,12 @@ from suwr._utils.validation import parameter_error
 from suwr.data.costs import Visits, read_row_costs, resolve_costs
 from suwr.data.units import Units, resolve_units
 from suwr.exceptions import UnsupportedModelError
+from suwr.nn.budgets import Budgets
 from suwr.nn.starts import Starts
 
 __all__ = [
-    "charge_rows", "check_plain_costs", "check_resumable_costs", "read_training_costs",
-    "resolve_model_units", "restore_units", "store_costs", "with_mean_costs",
+    "charge_rows", "check_plain_costs", "check_resumable_costs", "model_budgets",
+    "read_training_costs", "resolve_model_units", "restore_units", "store_costs", "with_mean_costs",
 ]  # fmt: skip
 
 FloatArray = NDArray[np.float64]
@@ -38,6 +40,34 @@ def resolve_model_units(model: Any, names: Sequence[str]) -> Units:
         visits = Visits(float(model.visit_cost), int(model.units_per_step))
     setups = getattr(model, "setup_costs", None)
     return resolve_units(model.groups, model.costs, names, type(model).__name__, setups, visits)
+
+
+def model_budgets(model: Any) -> Budgets | None:
+    """Read the range of budgets ``max_cost`` of an estimator; None if it has none.
+
+    Parameters
+    ----------
+    model : TableModel
+        The ``max_cost`` of baselines is a number, and no range.
+    """
+    given, owner = getattr(model, "max_cost", None), type(model).__name__
+    if given is None or not hasattr(model, "known_at_start"):
+        return None
+    expected = "None, or a range (low, high) of budgets with 0 < low < high"
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise parameter_error("max_cost", owner, expected, given)
+    if not all(isinstance(end, Real) for end in given) or not 0 < given[0] < given[1] < np.inf:
+        raise parameter_error("max_cost", owner, expected, tuple(given))
+    if isinstance(model.sparsity_weight, tuple | list):
+        expected = "None if 'sparsity_weight' is a range"
+        raise parameter_error("max_cost", owner, expected, tuple(given))
+    if model.units_per_step != 1:
+        expected = "None if 'units_per_step' is not 1"
+        raise parameter_error("max_cost", owner, expected, tuple(given))
+    if model.trainer not in ("auto", "actor"):
+        expected = f"None if trainer={model.trainer!r}"
+        raise parameter_error("max_cost", owner, expected, tuple(given))
+    return Budgets(float(given[0]), float(given[1]))
 
 
 def charge_rows(
@@ -116,9 +146,13 @@ def store_costs(model: Any) -> dict[str, Any]:
 
 def check_plain_costs(model: Any) -> None:
     """Raise an error if costs depend on more than the units, for exports that ignore the rest."""
-    for name, found in (("visit_cost", model.units_.visits), ("costs", model.units_.function)):
-        if found is not None:
-            what = "a function as 'costs'" if name == "costs" else "'visit_cost'"
+    found = {
+        "'visit_cost'": model.units_.visits,
+        "a function as 'costs'": model.units_.function,
+        "'max_cost'": model.policy_.inputs.budgets,
+    }
+    for what, part in found.items():
+        if part is not None:
             raise UnsupportedModelError(
                 f"Models with {what} can be used in Python only: they cannot be exported to ONNX "
                 "or made into forms, which charge every feature on its own."

@@ -60,6 +60,8 @@ def export_model(model: SequentialModel, policy: Policy) -> PageModel:
     UnsupportedModelError
         The model has a network or a loss that cannot be exported.
     """
+    if policy.inputs.budgets is not None:
+        raise UnsupportedModelError("Models with 'max_cost' can be used in Python only.")
     weights: Weights = []
     start = always_known(model)
     description = {

@@ -54,7 +54,7 @@ _MAX_WORK = 2 * 10**10
 # Building a network takes a fraction of a millisecond per tensor.
 _MAX_TENSORS = 4096
 # Parameters that a file lacks if they have this value, so that earlier versions can read it.
-_OPTIONAL = {"columns": None, "visit_cost": 0.0, "target_transform": None}
+_OPTIONAL = {"columns": None, "visit_cost": 0.0, "max_cost": None, "target_transform": None}
 _HISTORY_KEYS = {"epoch", "phase", "training_loss", "validation_objective", "mean_cost"}
 _CLASS_DTYPES: dict[str, Any] = {
     "b": bool, "i": np.int64, "u": np.uint64, "f": np.float64, "U": str,
@@ -207,7 +207,7 @@ def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> BaseSUW
     if (
         declared != (a.n_values, a.n_columns, a.n_outputs)
         or state["n_features"] != len(encoder.names)
-        or a.conditioned != (model.weight_range_ is not None)
+        or a.conditioned != model._has_range
         or (a.informed and a.n_outputs < 2)
         # Before the patches are enumerated: a forged shape may have 10¹² of them.
         or (isinstance(model.groups, Patches) and model.groups.n_columns != a.n_columns)

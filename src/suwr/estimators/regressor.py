@@ -105,6 +105,7 @@ default='squared_error'
         setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None,
         units_per_step: int = 1,
         visit_cost: float = 0.0,
+        max_cost: tuple[float, float] | None = None,
         known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None,
         missing: Literal["value", "unrecorded"] = "value",
         hidden_size: int = 128,
@@ -131,11 +132,12 @@ default='squared_error'
         super().__init__(
             sparsity_weight=sparsity_weight, max_steps=max_steps, groups=groups, costs=costs,
             setup_costs=setup_costs, units_per_step=units_per_step, visit_cost=visit_cost,
-            known_at_start=known_at_start, missing=missing, hidden_size=hidden_size,
-            n_layers=n_layers, n_predictors=n_predictors, max_epochs=max_epochs,
-            batch_size=batch_size, validation_fraction=validation_fraction, trainer=trainer,
-            network=network, predictor=predictor, training=training, checkpoint=checkpoint,
-            columns=columns, device=device, random_state=random_state, verbose=verbose,
+            max_cost=max_cost, known_at_start=known_at_start, missing=missing,
+            hidden_size=hidden_size, n_layers=n_layers, n_predictors=n_predictors,
+            max_epochs=max_epochs, batch_size=batch_size, trainer=trainer,
+            validation_fraction=validation_fraction, network=network, predictor=predictor,
+            training=training, checkpoint=checkpoint, columns=columns, device=device,
+            random_state=random_state, verbose=verbose,
         )  # fmt: skip
         self.loss = loss
         self.quantile = quantile

@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from suwr.data.tables import Table
+from suwr.estimators.randomness import make_generator
 from suwr.estimators.starts import warn_distance
-from suwr.estimators.table_model import TableModel, make_generator, read_masks
+from suwr.estimators.table_model import TableModel, read_masks
 from suwr.nn.probability import mask_probability
 from suwr.nn.rollout import Policy, Trace
 from suwr.nn.starts import Starts

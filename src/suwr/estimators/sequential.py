@@ -15,10 +15,10 @@ from suwr.data.unusual import warn_unusual
 from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.costs import charge_rows
 from suwr.estimators.evaluation import Evaluation
+from suwr.estimators.randomness import make_generator
 from suwr.estimators.rollouts import PolicyKind, RolloutModel
 from suwr.estimators.session_input import make_given
 from suwr.estimators.starts import read_starts, start_distance, warn_distance
-from suwr.estimators.table_model import make_generator
 from suwr.explanation import Explanation
 
 __all__ = ["PolicyKind", "SequentialModel"]

@@ -19,7 +19,7 @@ from suwr._utils.validation import parameter_error
 from suwr.data.costs import read_row_costs
 from suwr.data.parsing import EXPECTED, INVALID, describe_cell
 from suwr.estimators.identity import ModelIssuer
-from suwr.estimators.starts import always_known, read_starts
+from suwr.estimators.starts import always_known, largest_budget, read_starts
 from suwr.exceptions import SessionError
 from suwr.given import Given
 from suwr.receipts.reading import check_scalar, parse_receipt, read_given
@@ -163,11 +163,13 @@ def make_given(
     for name, value in (("max_cost", max_cost), ("exactly", exactly)):
         if value is not None and not isinstance(value, Real):
             raise parameter_error(name, "acquire", "a number of at least 0", value)
-    # The same checks as for tables.
-    flags = np.isin(model.encoder_.names, list(known)) if known else None
+    # The same checks as for tables. A certified model may start as it always does.
+    usual = set(known or ()) == set(names)
+    flags = np.isin(model.encoder_.names, list(known)) if known and not usual else None
     prices = _read_costs(model, costs)
     read_starts(model, "acquire", 1, flags, None, max_cost, exactly, prices)
     limit = max_cost if exactly is None else exactly
+    limit = largest_budget(model) if limit is None else limit
     return Given(
         {name: read_value(model, name, value) for name, value in (known or {}).items()},
         tuple(dict.fromkeys(unavailable)),

@@ -21,8 +21,8 @@ from suwr.nn.rollout import Policy, Trace
 from suwr.nn.starts import Starts
 
 __all__ = [
-    "always_known", "describe_start", "known_at_start", "read_starts", "start_distance",
-    "start_probability", "starts_of", "stop_reasons", "warn_distance",
+    "always_known", "describe_start", "known_at_start", "largest_budget", "read_starts",
+    "start_distance", "start_probability", "starts_of", "stop_reasons", "warn_distance",
 ]  # fmt: skip
 
 BoolArray = NDArray[np.bool_]
@@ -68,9 +68,13 @@ def read_starts(
         if unknown:
             raise parameter_error("known", owner, "a mask, or names of columns", unknown[0])
         known = np.isin(names, list(known))
-    usual = Starts.usual(model.policy_.inputs, n_rows) if known is None else None
+    usual = Starts.usual(model.policy_.inputs, n_rows) or Starts()
     name = "max_cost" if exactly is None else "exactly"
     budget = _read_budget(max_cost if exactly is None else exactly, name, owner, n_rows)
+    largest = largest_budget(model)
+    if largest is not None and budget is not None and budget.max(initial=0.0) > largest:
+        expected = f"at most {largest:g}, the largest budget that the model was fitted for"
+        raise parameter_error(name, owner, expected, float(budget.max()))
     prices = None if costs is None else read_row_costs(costs, model.units_.names, n_rows, owner)
     if prices is not None and model.units_.function is not None:
         expected = "None if the 'costs' parameter of the model is a function"
@@ -79,11 +83,10 @@ def read_starts(
         _check_reachable(model, owner, float(budget.max(initial=0.0)), prices)
     shown = _read_flags(known, "known", owner, n_rows, names)
     open_units = _read_flags(available, "available", owner, n_rows, model.units_.names)
-    first = None if shown is None else torch.as_tensor(shown, device=device)
     return Starts(
-        first if usual is None else usual.known,
+        usual.known if shown is None else torch.as_tensor(shown, device=device),
         None if open_units is None else torch.as_tensor(open_units, device=device),
-        None if budget is None else torch.as_tensor(budget, device=device),
+        usual.budget if budget is None else torch.as_tensor(budget, device=device),
         exactly is not None,
         None if prices is None else torch.as_tensor(prices, device=device),
     )
@@ -143,6 +146,12 @@ def known_at_start(model: Any) -> dict[str, float]:
 def always_known(model: Any) -> list[str]:
     """Return the columns that training knows at the start of every row."""
     return [name for name, p in known_at_start(model).items() if p == 1]
+
+
+def largest_budget(model: Any) -> float | None:
+    """Return the budget of rows unless given: the largest one of training; None is no limit."""
+    budgets = model.policy_.inputs.budgets
+    return None if budgets is None else float(budgets.high)
 
 
 def _as_masks(given: Any) -> BoolArray | None:

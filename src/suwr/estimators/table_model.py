@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,7 +21,6 @@ from suwr._utils.text import check_unicode
 from suwr._utils.validation import (
     Interval,
     Options,
-    check_choice,
     check_parameters,
     parameter_error,
 )
@@ -34,7 +31,12 @@ from suwr.data.input import name_columns, read_fit_table, read_predict_table
 from suwr.data.stored import StoredTable
 from suwr.data.tables import Table
 from suwr.data.units import Patches, Units
-from suwr.estimators.costs import read_training_costs, resolve_model_units, with_mean_costs
+from suwr.estimators.costs import (
+    model_budgets,
+    read_training_costs,
+    resolve_model_units,
+    with_mean_costs,
+)  # fmt: skip
 from suwr.estimators.starts import start_probability
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
@@ -45,9 +47,7 @@ __all__ = [
     "TableModel",
     "TrainingData",
     "image_shape",
-    "make_generator",
     "read_masks",
-    "seeded",
 ]
 
 # Rows that are encoded and evaluated at a time.
@@ -233,8 +233,9 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         encoder, owner = self.encoder_, type(self).__name__
         known = start_probability(getattr(self, "known_at_start", None), encoder.names, owner)
         inputs = MaskedInputs.build(
-            self.units_, encoder.column_of, self.device_, selectable, known, encoder.unrecorded
-        )
+            self.units_, encoder.column_of, self.device_, selectable, known, encoder.unrecorded,
+            model_budgets(self),
+        )  # fmt: skip
         return inputs, self._make_loss()
 
     def _resolve_weight(self, value: float | str) -> float:
@@ -307,22 +308,6 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         return tags
 
 
-# Fits in several threads share torch's global generator: one at a time may seed and use it.
-_GENERATOR = threading.Lock()
-if hasattr(os, "register_at_fork"):
-    # A forked child does not have the thread that holds the lock, so it gets a new one.
-    os.register_at_fork(after_in_child=lambda: globals().update(_GENERATOR=threading.Lock()))
-
-
-@contextmanager
-def seeded(device: str, seed: int) -> Iterator[torch.Generator]:
-    """Yield a seeded generator; torch's global ones are seeded too and restored afterwards."""
-    devices = [device] if device.startswith("cuda") else []
-    with _GENERATOR, torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
-        yield torch.Generator(device).manual_seed(seed)
-
-
 def image_shape(network: str, groups: Any) -> tuple[int, int] | None:
     """Height and width of the images for the parameter ``network``; None for 'mlp'."""
     if network == "mlp":
@@ -390,11 +375,3 @@ def read_masks(
             f"Got {len(given)} instead."
         )
     return np.broadcast_to(given.astype(bool), (n_rows, *given.shape[1:])).copy()
-
-
-def make_generator(policy: str, random_state: Any, owner: str) -> torch.Generator | None:
-    """Return the generator of the sampled policy; None for the greedy one."""
-    if check_choice(policy, "policy", owner, ("greedy", "sampled")) == "greedy":
-        return None
-    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-    return torch.Generator().manual_seed(int(seed))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from suwr.data.units import Units
+from suwr.nn.budgets import Budgets
 from suwr.nn.costs import MaskCosts, SetupCosts
 
 __all__ = ["MaskedInputs", "gumbel", "soft_columns", "soft_reveal"]
@@ -49,6 +50,8 @@ class MaskedInputs:
         Costs given what was acquired before, instead of ``costs``.
     visit_cost : float
         Cost of every step that acquires a unit, besides those of its units.
+    budgets : Budgets or None
+        Budgets of the rows that the policy is trained for; None is no limit.
     """
 
     costs: Tensor
@@ -63,6 +66,7 @@ class MaskedInputs:
     setups: SetupCosts | None = None
     function: MaskCosts | None = None
     visit_cost: float = 0.0
+    budgets: Budgets | None = None
 
     @classmethod
     def build(
@@ -73,6 +77,7 @@ class MaskedInputs:
         selectable: NDArray[np.bool_] | None = None,
         known: NDArray[np.float64] | None = None,
         unrecorded: bool = False,
+        budgets: Budgets | None = None,
     ) -> MaskedInputs:
         """Put units and encoding on a device."""
         allowed = None if selectable is None else torch.tensor(selectable, device=device)
@@ -90,7 +95,7 @@ class MaskedInputs:
         function = None if units.function is None else MaskCosts(units.function)
         inputs = replace(
             inputs, unrecorded=unrecorded, setups=setups, function=function,
-            visit_cost=units.visit_cost,
+            visit_cost=units.visit_cost, budgets=budgets,
         )  # fmt: skip
         if known is None:
             return inputs
@@ -137,6 +142,7 @@ class MaskedInputs:
             setups=None if self.setups is None else self.setups.subset(units, columns),
             function=None if self.function is None else self.function.subset(units, columns),
             visit_cost=self.visit_cost,
+            budgets=self.budgets,
         )
 
     @property

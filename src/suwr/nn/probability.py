@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from suwr.exceptions import ProblemTooLargeError
+from suwr.exceptions import ProblemTooLargeError, UnsupportedModelError
 from suwr.nn.rollout import Policy
 from suwr.nn.starts import Starts
 
@@ -37,6 +37,10 @@ def mask_probability(policy: Policy, values: Tensor, masks: BoolArray) -> FloatA
     -------
     ndarray of shape (n, m)
     """
+    if policy.inputs.budgets is not None:
+        raise UnsupportedModelError(
+            "The probability of masks is not known for models that were fitted with 'max_cost'."
+        )
     membership = policy.inputs.membership.cpu().numpy()
     bound = masks.any(axis=1)
     outside = (~bound).astype(np.float32) @ membership.T.astype(np.float32) > 0

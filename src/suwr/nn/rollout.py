@@ -20,12 +20,12 @@ from torch.nn import functional as F
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Architecture, Network, PolicyOutputs
-from suwr.nn.starts import Starts, acquire_units, training_starts
+from suwr.nn.starts import Starts, acquire_units
 from suwr.nn.step import Decision, Revealed, best_units, decide, reveal_units
 
 __all__ = [
     "BLOCK", "Decision", "Policy", "Revealed", "Trace", "best_units", "block_size",
-    "confidence_parts", "decide", "reveal_units", "rollout_together", "row_work",
+    "confidence_parts", "decide", "reveal_units", "row_work",
 ]  # fmt: skip
 
 # Rows per network evaluation at inference. Smaller blocks for CPU convolutions: same throughput,
@@ -207,6 +207,8 @@ class Policy:
         ``condition`` ``(n,)`` overrides that of the policy. ``starts`` restricts the units, given
         the cost ``spent`` ``(n,)`` so far.
         """
+        if starts is not None and condition is None:
+            condition = starts.condition(self.inputs)
         if condition is None and self.condition is not None:
             condition = torch.full((len(values),), self.condition, device=self.device)
         seen = self.inputs.reveal(values, mask)
@@ -338,58 +340,6 @@ class Policy:
             values, mask, None if condition is None else condition[active],
             None if starts is None else starts[active], spent[active],
         )  # fmt: skip
-
-
-@torch.no_grad()
-def rollout_together(
-    network: Network,
-    inputs: MaskedInputs,
-    loss: Loss,
-    values: Tensor,
-    max_steps: int,
-    units_per_step: int = 1,
-    condition: Tensor | None = None,
-    costs: Tensor | None = None,
-) -> Revealed:
-    """Greedy inference of several models at once, each on its own rows, during training.
-
-    Rows that have stopped stay in the batch, which saves a GPU a synchronisation per step.
-    Decisions are those of `Policy`, up to rounding.
-
-    Parameters
-    ----------
-    network : Network
-        Of several models.
-    inputs : MaskedInputs
-    loss : Loss
-    values : Tensor of shape (n_models, n, n_values)
-    max_steps, units_per_step : int
-    condition : Tensor of shape (n_models, n), optional
-        Position of λ in its range for every row.
-    costs : Tensor of shape (n_models, n, n_units), optional
-        Costs of the units of each row.
-
-    Returns
-    -------
-    mask : Tensor of bool, shape (n_models, n, n_columns)
-    cost : Tensor of shape (n_models, n)
-    """
-    shape = values.shape[:2]
-    starts = training_starts(inputs, values.flatten(0, 1)) or Starts()
-    mask = starts.first_masks(shape.numel(), inputs).unflatten(0, shape)
-    known = None if starts.known is None else mask
-    allowed = inputs.recorded_units(values)
-    cost = torch.zeros(shape, device=values.device)
-    going = torch.ones(shape, dtype=torch.bool, device=values.device)
-    for _ in range(max_steps):
-        seen = inputs.reveal(values, mask)
-        prediction = network.consensus(seen, loss) if network.architecture.informed else None
-        decision = decide(network.decide, inputs, seen, mask, condition, prediction, allowed)
-        going = going & (decision.stop_probability < 0.5)
-        units = decision.best(units_per_step)
-        mask, paid = reveal_units(inputs, mask, units, going, known=known, costs=costs)
-        cost = cost + paid
-    return Revealed(mask, cost)
 
 
 def _spread(part: Tensor, rows: Tensor, n: int, fill: float = float("nan")) -> Tensor:

@@ -14,10 +14,11 @@ from torch import Tensor
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.step import Decision, Revealed, reveal_units
 
-__all__ = ["Starts", "acquire_units", "training_starts"]
+__all__ = ["Starts", "acquire_units", "evenly_spread", "training_starts"]
 
 # Relative tolerance of budgets: costs have single precision, and their sum is rounded.
 TOLERANCE = 1e-6
+_GOLDEN_RATIO = 0.6180339887498949
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,20 @@ class Starts:
 
     @classmethod
     def usual(cls, inputs: MaskedInputs, n: int) -> Starts | None:
-        """The starts of rows unless given: with the columns that training always knew."""
-        if inputs.known is None or not bool((inputs.known == 1).any()):
-            return None
-        return cls(known=(inputs.known == 1).expand(n, -1))
+        """The starts of rows unless given: with the columns that training always knew.
 
-    def __getitem__(self, rows: Tensor | slice) -> Starts:
+        Their budget is the largest one that the policy was trained for.
+        """
+        known = None
+        if inputs.known is not None and bool((inputs.known == 1).any()):
+            known = (inputs.known == 1).expand(n, -1)
+        budget = None
+        if inputs.budgets is not None:
+            high = inputs.budgets.high
+            budget = torch.full((n,), high, dtype=torch.float64, device=inputs.device)
+        return None if known is budget is None else cls(known, budget=budget)
+
+    def __getitem__(self, rows: Tensor | slice | tuple[slice, Tensor]) -> Starts:
         """The starts of some of the rows."""
         return Starts(
             None if self.known is None else self.known[rows],
@@ -61,6 +70,12 @@ class Starts:
             self.spend_all,
             None if self.costs is None else self.costs[rows],
         )
+
+    def condition(self, inputs: MaskedInputs) -> Tensor | None:
+        """Positions of the budgets, ``(n,)``; None unless the policy was trained for budgets."""
+        if inputs.budgets is None or self.budget is None:
+            return None
+        return inputs.budgets.position(self.budget)
 
     def first_masks(self, n: int, inputs: MaskedInputs) -> Tensor:
         """The masks before the first decision."""
@@ -91,18 +106,31 @@ class Starts:
 
 
 def training_starts(
-    inputs: MaskedInputs, values: Tensor, costs: Tensor | None = None
+    inputs: MaskedInputs, values: Tensor, costs: Tensor | None = None, turn: int = 0
 ) -> Starts | None:
     """The starts of encoded rows during training; None if they start from nothing.
+
+    Budgets are evenly spread over their range, differently in every ``turn``.
 
     Columns are known at random, equally in every call, and units that were not recorded are not
     available. Which cells were recorded must not be used otherwise: it may depend on their values.
     """
     known = inputs.first_masks((len(values),), torch.Generator().manual_seed(0))
     available = inputs.recorded_units(values)
-    if known is None and available is None and costs is None:
+    budget = None
+    if inputs.budgets is not None:
+        uniform = evenly_spread(len(values), turn, values.device)
+        budget = inputs.budgets.at(uniform, float(inputs.costs.mean()))
+    if known is available is costs is budget is None:
         return None
-    return Starts(known, available, costs=costs)
+    return Starts(known, available, budget, costs=costs)
+
+
+def evenly_spread(n: int, turn: int, device: torch.device) -> Tensor:
+    """Numbers in [0, 1), evenly spread in every ``turn``, ``(n,)``."""
+    # Multiples of the golden ratio modulo 1 are a low-discrepancy sequence.
+    number = torch.arange(n, dtype=torch.float64, device=device) + n * turn
+    return number * _GOLDEN_RATIO % 1.0
 
 
 def acquire_units(
@@ -135,7 +163,11 @@ def acquire_units(
         units = decision.best(units_per_step, noise)
         return units, reveal_units(inputs, mask, units, known=known, costs=costs)
     assert spent is not None
-    scores = decision.logits if noise is None else decision.logits + noise
+    # A unit may become affordable by those before it, if they make it cheaper.
+    left = inputs.available(mask)
+    left = left if starts.available is None else left & starts.available
+    scores = decision.raw_logits.masked_fill(~left, -torch.inf)
+    scores = scores if noise is None else scores + noise
     cost, chosen = torch.zeros_like(decision.gain), []
     for number in range(units_per_step):
         visit = number == 0

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from suwr.data.parsing import INVALID, InvalidCell
 from suwr.data.questions import Question
 from suwr.data.tables import Table
-from suwr.estimators.starts import always_known
+from suwr.estimators.starts import always_known, largest_budget
 from suwr.exceptions import TableError
 from suwr.given import Given
 
@@ -123,7 +123,16 @@ def read_given(model: Any, questions: Mapping[str, Question], request: Fields) -
         raise RequestError("'max_cost' must be a number of at least 0.", "max_cost")
     # Integers may be too large for a float, and no sum of costs is.
     limit = float(max_cost) if max_cost is not None and max_cost < 1e300 else None
-    given = Given(dict(known), tuple(dict.fromkeys(unavailable)), limit)
+    largest = largest_budget(model)
+    if largest is not None and max_cost is not None and max_cost > largest:
+        raise RequestError(
+            f"'max_cost' must be at most {largest:g}, the largest budget that the model was fitted "
+            "for.",
+            "max_cost",
+        )
+    given = Given(
+        dict(known), tuple(dict.fromkeys(unavailable)), largest if limit is None else limit
+    )
     other = known.keys() - set(always_known(model))
     limited = bool(other or unavailable or limit is not None)
     if limited and model._certificate_sentence():

@@ -34,6 +34,7 @@ from torch import Tensor
 from suwr.nn.inputs import MaskedInputs, soft_columns, soft_reveal
 from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
+from suwr.nn.starts import Starts
 from suwr.nn.step import Decision, Sample, decide
 from suwr.training.config import Settings, linear_decay
 from suwr.training.data import Folds, Rows, to_folds, to_models
@@ -118,13 +119,18 @@ class ActorPhase(PolicyPhase):
         fold_size = repeated.shape[1]
         weight, condition = self.weights.draw(2 * fold_size, generator)
         first = inputs.first_masks((network.n_models, 2 * fold_size), generator)
+        budget = None
+        if inputs.budgets is not None:
+            uniform = torch.rand(weight.shape, generator=generator, device=weight.device)
+            budget = inputs.budgets.at(uniform, float(inputs.costs.mean()))
+            condition = inputs.budgets.position(budget)
         epsilon = settings.exploration(progress)
         network.eval()
         with settings.precision(index.device):
             steps = sample_rollouts(
                 network, inputs, to_models(rows.values), weight, condition, settings, epsilon,
                 generator, self.tensors["interactions"], first,
-                None if rows.costs is None else to_models(rows.costs),
+                None if rows.costs is None else to_models(rows.costs), budget,
             )  # fmt: skip
             states = VisitedStates.of(steps, fold_size) if steps else None
             if states is not None:
@@ -149,7 +155,7 @@ class ActorPhase(PolicyPhase):
                     )  # fmt: skip
                     value = value + self._lookahead_loss(
                         rows, targets, states, size * settings.rollouts, weight, condition, first,
-                        progress,
+                        budget, progress,
                     )  # fmt: skip
                 self.update_policy(value)
             batch = slice(number * size, (number + 1) * size)
@@ -164,6 +170,7 @@ class ActorPhase(PolicyPhase):
         weight: Tensor,
         condition: Tensor | None,
         first: Tensor | None,
+        budget: Tensor | None,
         progress: float,
     ) -> Tensor:
         """Weighted objective after a relaxed choice of the next unit, in states of each fold.
@@ -183,10 +190,17 @@ class ActorPhase(PolicyPhase):
 
         values = of_states(rows.values)
         raw, mask = to_models(values), to_models(states.mask)
+        starts = Starts(
+            None if first is None else of_states(to_folds(first)),
+            inputs.recorded_units(values),
+            None if budget is None else of_states(to_folds(budget)),
+            costs=None if rows.costs is None else of_states(rows.costs),
+        )
+        allowed = starts.allowed(inputs, states.mask, states.spent.double())
         decision = decide(
             network.decide, inputs, inputs.reveal(raw, mask), mask,
             None if condition is None else to_models(of_states(to_folds(condition))),
-            allowed=inputs.recorded_units(raw),
+            allowed=None if allowed is None else to_models(allowed),
         )  # fmt: skip
         start, end = settings.start_temperature, settings.end_temperature
         chosen = to_folds(decision.relaxed(end * (start / end) ** ahead, generator))
@@ -194,11 +208,7 @@ class ActorPhase(PolicyPhase):
         network.predictor.requires_grad_(False).eval()
         prediction = network.cross_fitted(soft_reveal(inputs, values, shown), self.loss)
         network.predictor.requires_grad_(True).train()
-        costs = inputs.unit_costs(
-            states.mask,
-            None if first is None else of_states(to_folds(first)),
-            None if rows.costs is None else of_states(rows.costs),
-        )
+        costs = inputs.unit_costs(states.mask, starts.known, starts.costs)
         scale = settings.reward_scale * self.weights.importance(weight)
         cost = of_states(to_folds(weight)) * (chosen * costs).sum(dim=-1)
         each = self.loss.of_prediction(prediction, of_states(targets)) + cost

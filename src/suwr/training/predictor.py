@@ -12,7 +12,7 @@ from torch import Tensor
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
-from suwr.nn.rollout import Policy, rollout_together
+from suwr.nn.rollout import Policy
 from suwr.nn.starts import training_starts
 from suwr.training.config import Settings
 from suwr.training.data import MIN_BATCHES, Folds, Rows, shuffled
@@ -24,6 +24,7 @@ from suwr.training.optimizers import (
     set_rate,
     update_average,
 )
+from suwr.training.rollouts import rollout_together
 from suwr.training.sparsity import SparsityWeights
 from suwr.training.validation import BestState, CrossFittedLoss, ValidationObjective
 
@@ -291,7 +292,8 @@ def final_masks(
 ) -> Callable[[int], Tensor]:
     """The masks that the finished policy selects, as a function of the epoch of fine-tuning.
 
-    They depend on the epoch only for a range of λ, of which each epoch takes other values.
+    They depend on the epoch only for a range of λ or of budgets, of which each epoch takes other
+    values.
     """
 
     @lru_cache(maxsize=1)
@@ -309,9 +311,10 @@ def final_masks(
         mask = torch.empty(len(rows), inputs.n_columns, dtype=torch.bool, device=policy.device)
         for place, part in rows.blocks():
             at = None if condition is None else condition[0, place]
-            starts = training_starts(inputs, part.values)
+            starts = training_starts(inputs, part.values, turn=turn)
             trace = policy.rollout(part.values, condition=at, starts=starts)
             mask[place] = torch.as_tensor(trace.mask, device=policy.device)
         return mask
 
-    return lambda epoch: masks(0 if weights.ratio is None else epoch)
+    fixed = weights.ratio is None and inputs.budgets is None
+    return lambda epoch: masks(0 if fixed else epoch)

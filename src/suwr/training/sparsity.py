@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from suwr.nn.networks import Network
+from suwr.nn.starts import evenly_spread
 from suwr.training.config import Settings
 
 __all__ = ["SparsityWeights", "condition_of"]
-
-_GOLDEN_RATIO = 0.6180339887498949
 
 
 def condition_of(weight: float, low: float, high: float) -> float:
@@ -65,9 +64,7 @@ class SparsityWeights:
         """As `draw`, but deterministic and evenly spread over the range in every ``turn``."""
         if self.ratio is None:
             return self._fixed(n), None
-        # Multiples of the golden ratio modulo 1 are a low-discrepancy sequence.
-        number = torch.arange(n, dtype=torch.float64, device=self.weight.device) + n * turn
-        uniform = (number * _GOLDEN_RATIO % 1.0).to(torch.float32)
+        uniform = evenly_spread(n, turn, self.weight.device).to(torch.float32)
         return self._at(uniform.expand(len(self.weight), n))
 
     def importance(self, weight: Tensor) -> Tensor:
@@ -101,7 +98,7 @@ class SparsityWeights:
             for w in self.weight.tolist()
         ]
         value = torch.tensor(ends, device=self.weight.device).unsqueeze(1)
-        if self.ratio is None:
+        if not network.architecture.conditioned:
             value = value[..., 0]
         value = value if len(ends) > 1 else value.flatten(0, 1)[0]
         if network.stop_temperature.shape != value.shape:

@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Network, SeparateNetwork
-from suwr.nn.rollout import BLOCK, Policy, rollout_together
+from suwr.nn.rollout import BLOCK, Policy
 from suwr.nn.starts import training_starts
 from suwr.training.config import Settings
 from suwr.training.data import Folds, Rows, to_models
+from suwr.training.rollouts import rollout_together
 from suwr.training.sparsity import SparsityWeights
 
 __all__ = [

@@ -1,0 +1,156 @@
+"""Models that are fitted for a range of budgets, with ``max_cost``."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from raw_cells import OBJECTS, mixed_table, poisoned_cells
+
+from suwr import Acquisition, SUWRClassifier, SUWRRegressor, verify
+from suwr.estimators.io import from_bytes, to_bytes
+from suwr.exceptions import UnsupportedModelError
+from suwr.forms.policy import ModelPolicy
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::suwr.exceptions.UninformativeModelWarning",
+    "ignore::suwr.exceptions.UnusualValueWarning",
+)
+
+
+def pair_or_single(n, seed):
+    """y is x1 xor x2, and equals x0 in 85 % of the rows: the best first unit depends on the budget.
+
+    With one unit, x0 is best; with two, x1 and x2, of which neither alone says anything.
+    """
+    rng = np.random.RandomState(seed)
+    X = rng.randint(0, 2, (n, 4)).astype(float)
+    y = (X[:, 1] != X[:, 2]).astype(int)
+    X[:, 0] = np.where(rng.rand(n) < 0.85, y, 1 - y)
+    return pd.DataFrame(X, columns=["single", "first", "second", "noise"]), y
+
+
+@pytest.fixture(scope="module")
+def pair():
+    X, y = pair_or_single(600, 0)
+    model = SUWRClassifier(
+        max_cost=(1, 2), hidden_size=32, n_predictors=2, max_epochs=60, random_state=0
+    )
+    return model.fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """A briefly trained model of raw cells."""
+    X, y = mixed_table()
+    return SUWRClassifier(max_cost=(1, 4), hidden_size=16, max_epochs=4, random_state=0).fit(X, y)
+
+
+def test_the_first_unit_depends_on_the_budget(pair):
+    X, y = pair_or_single(200, 1)
+    np.testing.assert_array_equal(pair.select(X, max_cost=1), [[True, False, False, False]] * 200)
+    np.testing.assert_array_equal(pair.select(X, max_cost=2), [[False, True, True, False]] * 200)
+    assert (pair.predict(X, max_cost=2) == y).all()
+    # Budgets of single rows, and none, which is the largest of training.
+    budget = np.where(np.arange(200) % 2, 1.0, 2.0)
+    mask = pair.select(X, max_cost=budget)
+    np.testing.assert_array_equal(mask[:, 0], budget == 1)
+    np.testing.assert_array_equal(pair.select(X), pair.select(X, max_cost=2))
+    assert not pair.select(X, max_cost=0.5).any()
+    for name in ("max_cost", "exactly"):
+        with pytest.raises(ValueError, match=f"'{name}' .* at most 2, the largest budget"):
+            pair.select(X, **{name: 2.5})
+
+
+def test_a_model_that_is_not_told_of_budgets_spends_a_small_one_in_vain():
+    X, y = pair_or_single(600, 0)
+    model = SUWRClassifier(hidden_size=32, n_predictors=2, max_epochs=60, random_state=0)
+    mask = model.fit(X, y).select(X, max_cost=1)
+    assert not mask[:, 0].any()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_raw_cells_that_were_not_revealed_change_nothing(mixed, seed):
+    X = mixed_table(seed=1)[0]
+    budget = np.random.RandomState(seed).randint(0, 4, len(X))
+    mask = mixed.select(X, max_cost=budget)
+    assert (mixed.cost(X, max_cost=budget) <= budget).all()
+    bad = type(X)(poisoned_cells(X, mask, OBJECTS, seed), dtype=object)
+    np.testing.assert_array_equal(mixed.select(bad, max_cost=budget), mask)
+    np.testing.assert_array_equal(
+        mixed.predict_proba(bad, max_cost=budget), mixed.predict_proba(X, max_cost=budget)
+    )
+    assert mixed.explain(bad, max_cost=budget) == mixed.explain(X, max_cost=budget)
+
+
+@pytest.mark.parametrize("budget", [None, 1, 3])
+def test_sessions_and_receipts_agree_with_tables(mixed, budget):
+    X = mixed_table(seed=2)[0][:4]
+    explanation = mixed.explain(X, max_cost=budget)
+    for number, narrative in enumerate(explanation):
+        session = mixed.acquire(max_cost=budget)
+        assert session.given.max_cost == (4 if budget is None else budget)
+        while session.next_columns:
+            session = Acquisition.from_json(session.to_json(), mixed)
+            session.observe({name: X[name].iloc[number] for name in session.next_columns})
+        assert [s.columns for s in session.narrative().steps] == [
+            s.columns for s in narrative.steps
+        ]
+        assert verify(narrative.receipt(), mixed)
+        assert verify(session.narrative().receipt(), mixed)
+
+
+def test_saved_model_decides_alike(mixed):
+    X = mixed_table(seed=2)[0]
+    again = from_bytes(to_bytes(mixed))
+    assert list(again.max_cost) == [1, 4]
+    for budget in (1, 2, 4):
+        np.testing.assert_array_equal(
+            again.predict_proba(X, max_cost=budget), mixed.predict_proba(X, max_cost=budget)
+        )
+
+
+def test_costs_and_known_columns():
+    X, y = pair_or_single(120, 0)
+    model = SUWRRegressor(
+        max_cost=(2, 7), costs={"single": 3, "first": 2, "second": 2, "noise": 5},
+        known_at_start=["noise"], hidden_size=16, max_epochs=3, random_state=0,
+    )  # fmt: skip
+    model.fit(X, y.astype(float))
+    for budget in (2, 3, 4, 7):
+        assert (model.cost(X, max_cost=budget) <= budget).all()
+        assert model.select(X, max_cost=budget)[:, 3].all()
+    spent = model.cost(X, exactly=5)
+    assert set(spent) <= {4.0, 5.0}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"max_cost": 3}, r"None, or a range \(low, high\) of budgets"),
+        ({"max_cost": (3, 3)}, "with 0 < low < high"),
+        ({"max_cost": (0, 3)}, "with 0 < low < high"),
+        ({"max_cost": (1, np.nan)}, "with 0 < low < high"),
+        ({"max_cost": ("1", "3")}, "with 0 < low < high"),
+        ({"max_cost": (1, 3), "sparsity_weight": (0.1, 0.2)}, "'sparsity_weight' is a range"),
+        ({"max_cost": (1, 3), "units_per_step": 2}, "'units_per_step' is not 1"),
+        ({"max_cost": (1, 3), "trainer": "lookahead"}, "None if trainer='lookahead'"),
+    ],
+)
+def test_invalid_parameters(parameters, message):
+    X, y = pair_or_single(30, 0)
+    with pytest.raises(ValueError, match=message):
+        SUWRClassifier(**parameters).fit(X, y)
+
+
+def test_what_does_not_support_budgets_says_so(pair, tmp_path):
+    X, _ = pair_or_single(20, 0)
+    with pytest.raises(UnsupportedModelError, match="cannot be certified"):
+        pair.certify(X)
+    with pytest.raises(UnsupportedModelError, match="'max_cost' can be used in Python only"):
+        pair.to_onnx(tmp_path / "model.onnx")
+    with pytest.raises(UnsupportedModelError, match="'max_cost' can be used in Python only"):
+        ModelPolicy(pair)
+    with pytest.raises(UnsupportedModelError, match="probability of masks"):
+        pair.mask_probability(X, np.ones((1, 4), bool), policy="sampled")
+    with pytest.raises(UnsupportedModelError, match="or a budget"):
+        pair.explain(X).to_html(tmp_path / "page.html", model=True)
+    pair.explain(X).to_html(tmp_path / "page.html")
