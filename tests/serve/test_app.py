@@ -6,11 +6,13 @@ import re
 import sys
 import time
 
+import numpy as np
 import pytest
 from poisoned_rows import WRONG_TYPES, poisoned_rows
 from raw_cells import mixed_table
 
 import suwr
+from suwr import SUWRClassifier
 from suwr.exceptions import MissingExtraError
 from suwr.serve import Limits, create_app
 from suwr.serve.messages import read_json
@@ -86,10 +88,21 @@ def test_question_describes_its_columns(client, grouped):
     assert question["columns"] == [described[c["name"]] for c in question["columns"]]
     stop = model.acquire().stop_probability
     assert question["stop_probability"] == stop
-    with_gain = model.policy_.expected_gain(stop)
-    assert question["expected_gain"] == pytest.approx(with_gain)
     # ζ_stop = sigmoid(-gain / temperature)
-    assert (with_gain > 0) == (stop < 0.5)
+    assert (question["expected_gain"] > 0) == (stop < 0.5)
+
+
+@pytest.mark.parametrize("weight", [0.02, (0.005, 0.08)])
+def test_expected_gain_is_the_reduction_of_the_objective(weight):
+    """The loss is ln 2 without x0 and almost 0 with it."""
+    rng = np.random.RandomState(0)
+    X = rng.choice([-1.0, 1.0], (400, 2))
+    model = SUWRClassifier(sparsity_weight=weight, hidden_size=16, random_state=0)
+    model.fit(X, (X[:, 0] > 0).astype(int))
+    client = Client(create_app(model))
+    question = client.post("/next", json={"answers": {}}).json()["question"]
+    assert question["unit"] == "x0"
+    assert question["expected_gain"] == pytest.approx(1 - 0.02 / np.log(2), rel=0.05)
 
 
 @pytest.fixture(scope="module")

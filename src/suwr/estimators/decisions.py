@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from suwr.data.tables import Table
 from suwr.nn.rollout import Policy
 
-__all__ = ["Decisions", "decide_masked"]
+__all__ = ["Decisions", "decide_masked", "expected_gain"]
 
 
 class Decisions(NamedTuple):
@@ -57,3 +57,28 @@ def decide_masked(model: Any, policy: Policy, table: Table, masks: NDArray[np.bo
         decision.best(policy.units_per_step).cpu().numpy(),
         model._in_user_units(prediction),
     )
+
+
+def expected_gain(model: Any, policy: Policy, gain: float) -> float | None:
+    """Return the expected reduction of the loss by continuing, less the costs.
+
+    Parameters
+    ----------
+    model : SUWRClassifier or SUWRRegressor
+    policy : Policy
+        Its policy, at some λ.
+    gain : float
+        `Decision.gain`, which training has scaled.
+
+    Returns
+    -------
+    float or None
+        In units of the loss of the best constant prediction; None if the policy stops otherwise.
+    """
+    if not policy.stops_by_gain:
+        return None
+    scale = model._training_config().reward_scale
+    if model.weight_range_ is not None and policy.condition is not None:
+        # See `SparsityWeights.importance`.
+        scale *= (model.weight_range_.high / model.weight_range_.low) ** (-policy.condition / 4)
+    return gain / scale

@@ -7,7 +7,6 @@ every batch.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -56,6 +55,9 @@ class Trace:
         *f* in every visited state; NaN after the row stopped.
     margin : ndarray, shape (n, n_steps + 1), or None
         `Decision.margin` in every visited state; NaN after the row stopped.
+    gain : ndarray, shape (n, n_steps + 1), or None
+        `Decision.gain` in every visited state, in the units of training; NaN after the row stopped
+        and after the last possible step.
     """
 
     mask: NDArray[np.bool_]
@@ -64,6 +66,7 @@ class Trace:
     stop_probability: NDArray[np.float32] | None = None
     prediction: NDArray[np.float32] | None = None
     margin: NDArray[np.float32] | None = None
+    gain: NDArray[np.float32] | None = None
 
     @property
     def n_steps(self) -> NDArray[np.intp]:
@@ -149,19 +152,14 @@ class Policy:
             block or self.block, condition, self.stop_odds,
         )  # fmt: skip
 
-    def expected_gain(self, stop_probability: float) -> float | None:
-        """Expected gain of continuing, from which a stop probability follows.
+    @property
+    def stops_by_gain(self) -> bool:
+        """Whether stopping follows from an estimate of the gain of continuing.
 
-        The expected reduction of the loss, less the costs, in units of the loss of the best
-        constant prediction. None for a policy without such an estimate: one that stops by
-        confidence, or the shared network, whose stop head is trained by REINFORCE.
+        Not if the policy stops by confidence, nor for the shared network, whose stop head is
+        trained by REINFORCE.
         """
-        if self.stop_odds is not None or self.network.architecture.shared:
-            return None
-        stop = min(max(stop_probability, 1e-7), 1 - 1e-7)
-        condition = None if self.condition is None else torch.tensor(self.condition)
-        temperature = float(self.network.temperature(condition))
-        return temperature * math.log((1 - stop) / stop)
+        return self.stop_odds is None and not self.network.architecture.shared
 
     def complete(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return which masks ``(n, d)`` have no unit left to reveal."""
@@ -257,7 +255,7 @@ class Policy:
             Sample both decisions. By default, take the unit of largest logit and stop where the
             stop probability is at least one half.
         record : bool, default=False
-            Record stop probability, prediction and margin in every visited state.
+            Record stop probability, prediction, margin and gain in every visited state.
         condition : Tensor of shape (n,), optional
             Position of λ in its range for every row; overrides that of the policy.
         starts : Starts, optional
@@ -268,7 +266,7 @@ class Policy:
         mask = (starts or Starts()).first_masks(n, self.inputs)
         spent = torch.zeros(n, dtype=torch.float64, device=self.device)
         active = torch.arange(n, device=self.device)
-        chosen, stops, predictions, margins = [], [], [], []
+        chosen, stops, predictions, margins, gains = [], [], [], [], []
         for step in range(self.max_steps + 1):
             last = step == self.max_steps
             if last and not record:
@@ -279,11 +277,13 @@ class Policy:
                 decision = self._decide_active(here, seen, active, condition, step, starts, spent)
             if record:
                 stop = torch.ones(len(active), device=self.device)
-                margin = stop * torch.inf
+                margin, gain = stop * torch.inf, stop * torch.nan
                 if decision is not None:
                     stop, margin = decision.stop_probability, decision.margin(width)
+                    gain = decision.gain
                 stops.append(_spread(stop, active, n))
                 margins.append(_spread(margin, active, n))
+                gains.append(_spread(gain, active, n))
                 # The first state without known columns is the same for every row: evaluate it once.
                 first = step == 0 and n > 0 and starts is None
                 found = self.predict(here[:1], seen[:1]) if first else self.predict(here, seen)
@@ -319,6 +319,7 @@ class Policy:
             torch.stack(stops, dim=1).cpu().numpy() if record else None,
             torch.stack(predictions, dim=1).cpu().numpy() if record else None,
             torch.stack(margins, dim=1).cpu().numpy() if record else None,
+            torch.stack(gains, dim=1).cpu().numpy() if record else None,
         )
 
     def _decide_active(

@@ -15,6 +15,7 @@ from suwr._utils.text import check_unicode
 from suwr.data.questions import Question
 from suwr.data.tables import Table
 from suwr.data.unusual import find_unusual
+from suwr.estimators.decisions import expected_gain
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.results import explain_rows, narrate
 from suwr.estimators.starts import always_known, known_at_start, start_distance, starts_of
@@ -75,6 +76,8 @@ class Replay:
     start_distance : int or None
         Number of known units that the policy would not have asked for by itself; None if nothing is
         known in advance.
+    gain : float or None
+        Expected gain of continuing; None if the policy has no such estimate.
     """
 
     narrative: Narrative | None
@@ -83,6 +86,7 @@ class Replay:
     partial: dict[str, Any]
     dropped: tuple[str, ...]
     start_distance: int | None = None
+    gain: float | None = None
 
     @property
     def done(self) -> bool:
@@ -148,17 +152,16 @@ class Service:
         state = {"model": self.digest, "done": replay.done, "dropped": list(replay.dropped)}
         if replay.start_distance is not None:
             state["start_distance"] = replay.start_distance
-        narrative, gain, stop = replay.narrative, None, None
+        narrative, stop = replay.narrative, None
         if narrative is not None:
             if replay.done:
                 return state | {"answer": self.final(narrative)}
             stop = narrative.stop_probabilities[-1]
-            gain = self.policy.expected_gain(stop)
         return state | {
             "question": {
                 "unit": replay.next_unit,
                 "columns": [self.questions[name].to_dict() for name in replay.next_columns],
-                "expected_gain": gain,
+                "expected_gain": replay.gain,
                 "stop_probability": stop,
             },
             "prediction": None if narrative is None else self._prediction(narrative),
@@ -239,7 +242,10 @@ class Service:
         for row, (session, narrative) in enumerate(zip(sessions, narratives, strict=True)):
             try:
                 replay = self._replay(table, row, session, narrative, *found[row])
-                replays.append(replace(replay, start_distance=distances[row]))
+                assert trace.gain is not None
+                found_gain = float(trace.gain[row, len(narrative.steps)])
+                gain = expected_gain(model, self.policy, found_gain)
+                replays.append(replace(replay, start_distance=distances[row], gain=gain))
             except RequestError as error:
                 replays.append(error)
         return replays
