@@ -14,6 +14,7 @@ def comparison(**changes):
     values = {
         "n_rows": 100, "objective": 0.5, "constant": 0.7, "fixed_subset": 0.5,
         "mean_cost": 2.0, "constant_error": 0.02, "subset_error": 0.02,
+        "effective_rows": 100.0,
     }  # fmt: skip
     return HeldOutComparison(**{**values, **changes})
 
@@ -25,6 +26,13 @@ def comparison(**changes):
         ({"objective": 0.71}, 100, 0.01, "constant .* 100 training rows are few"),
         ({"objective": 0.71}, 5_000, 0.2, "constant .* the sparsity weight is large"),
         ({"objective": 0.53}, 5_000, 0.01, "worse than selecting the same features .* too brief"),
+        (
+            {"objective": 0.69, "effective_rows": 27.4},
+            5_000,
+            0.01,
+            "not clearly better than a constant .* count as 27, which are few",
+        ),
+        ({"objective": 0.71, "effective_rows": 27.4}, 5_000, 0.01, "no better .* uninformative"),
         ({"mean_cost": 0.0}, 100, 0.01, "selects no features, .* 100 training rows are few"),
     ],
 )
@@ -54,6 +62,17 @@ def test_noise_warns_and_costs_nothing():
     assert model.validation_["objective"] == pytest.approx(model.validation_["constant"], abs=0.1)
     assert "actor" not in {record["phase"] for record in model.history_}
     assert model.validation_["n_rows"] == 20
+
+
+def test_effective_rows_of_rare_classes_with_balanced_weights():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 3)), np.arange(600) % 20 == 0
+    X[:, 0] += 5 * y
+    model = SUWRClassifier(class_weight="balanced", max_epochs=10, hidden_size=16, random_state=0)
+    model.fit(X, y)
+    # Of 60 held-out rows, 3 have 19 times the weight of the others.
+    assert model.validation_["n_rows"] == 60
+    assert model.validation_["effective_rows"] == pytest.approx((2 * 57) ** 2 / (57 + 3 * 19**2))
 
 
 def test_the_constant_is_that_of_the_training_rows():

@@ -27,6 +27,8 @@ FEW_ROWS = 500
 LARGE_WEIGHT = 0.05
 # Epochs of policy training below which they may be the reason.
 FEW_EPOCHS = 10
+# Held-out rows, of equal weight, below which a difference may be too uncertain.
+FEW_HELD_OUT = 50
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class HeldOutComparison:
     constant_error, subset_error : float
         Standard errors of the differences between the policy's objective and those of the constant
         and the fixed subset.
+    effective_rows : float
+        Number of rows of equal weight that would give a mean of the same precision.
     """
 
     n_rows: int
@@ -57,6 +61,7 @@ class HeldOutComparison:
     mean_cost: float
     constant_error: float
     subset_error: float
+    effective_rows: float
 
     def to_dict(self) -> dict[str, float]:
         """The attributes as floats, which model files keep exactly."""
@@ -86,6 +91,12 @@ class HeldOutComparison:
             finding = "selects no features, like a constant prediction,"
         elif self.objective >= self.constant - self.constant_error:
             finding = "is no better than a constant prediction"
+            if self.objective < self.constant and self.effective_rows < FEW_HELD_OUT:
+                finding = "is not clearly better than a constant prediction"
+                reason = (
+                    f"by their weights, the held-out rows count as {self.effective_rows:.0f}, "
+                    "which are few; try a larger 'validation_fraction'"
+                )
         elif self.objective > self.fixed_subset + self.subset_error:
             finding = "is worse than selecting the same features for every row"
             reason = (
@@ -153,6 +164,7 @@ def compare_held_out(
         mean_cost=weighted(costs),
         constant_error=error(own - constant),
         subset_error=error(own - fixed),
+        effective_rows=float(validation.weight.sum().square() / validation.weight.square().sum()),
     )
 
 
