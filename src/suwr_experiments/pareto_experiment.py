@@ -41,6 +41,8 @@ class _Scale:
     params: dict[str, Any]
     baseline_params: dict[str, Any]
     max_points: int | None = None
+    # Seeds of SUWR with its default settings, beside ``params``.
+    default_seeds: int = 0
 
 
 # All rows are known and labels are noise-free, so overfitting is impossible: wide networks without
@@ -75,6 +77,7 @@ _SCALES = {
         (0.3, 0.4, 0.5, 0.8, 1.5),
         _NOISE_FREE,
         {"max_epochs": 500, "patience": 250},
+        default_seeds=1,
     ),
 }
 
@@ -169,7 +172,9 @@ def _variants(scale: _Scale, data: str, method: str, seed: int) -> list[Cell]:
 
     d = problem_of(data).n_features
     if method == "SUWR":
-        return [cell(sparsity_weight=w, max_steps=d, **scale.params) for w in scale.weights]
+        tuned = [cell(sparsity_weight=w, max_steps=d, **scale.params) for w in scale.weights]
+        default = [cell(sparsity_weight=w) for w in scale.weights]
+        return tuned + (default if seed < scale.default_seeds else [])
     if method == "LP":
         # Both optima are concave in λ, and that of the dynamic program is linear between its break
         # points: equality at the break points implies equality everywhere.

@@ -6,7 +6,12 @@ import pytest
 from suwr_experiments.__main__ import reproduce
 from suwr_experiments.config import Cell, RunConfig
 from suwr_experiments.pareto_experiment import ParetoExperiment
-from suwr_experiments.pareto_results import exact_fronts, lp_agrees, margin_below_front
+from suwr_experiments.pareto_results import (
+    exact_fronts,
+    lp_agrees,
+    margin_below_front,
+    suwr_grid,
+)
 
 EXPERIMENT = ParetoExperiment()
 
@@ -16,6 +21,8 @@ def test_full_grid():
     assert len({cell.key for cell in cells}) == len(cells)
     weights = {c.params["sparsity_weight"] for c in cells if c.method == "SUWR"}
     assert weights == {0.3, 0.4, 0.5, 0.8, 1.5}
+    default = [c for c in cells if c.method == "SUWR" and set(c.params) == {"sparsity_weight"}]
+    assert len(default) == 5
     assert {0.45, 0.8} <= {round(c.params["sparsity_weight"], 6) for c in cells if c.method == "LP"}
     assert {c.params["n_steps"] for c in cells if c.method == "TabNet"} == {1, 2, 3}
     with pytest.raises(ValueError, match="'preset' parameter"):
@@ -55,3 +62,20 @@ def test_margin_is_positive_below_the_front_only():
     assert margin_below_front(point(1.0, 0.0), front) > 0.5
     assert margin_below_front(point(3.0, 0.2), front) == pytest.approx(-0.2)
     assert not lp_agrees([], front)
+
+
+def test_default_settings_have_a_table_of_their_own():
+    def record(objective, **params):
+        metrics = {
+            "objective": objective, "dp_objective": 2.0, "loss": 0.5, "n_selected": 3.0,
+            "sampled": {"objective": objective + 1.0},
+        }  # fmt: skip
+        return {
+            "cell": {"method": "SUWR", "params": {"sparsity_weight": 0.5, **params}},
+            "metrics": metrics,
+        }
+
+    records = [record(2.2, max_epochs=500), record(2.4)]
+    assert [row[3:5] for row in suwr_grid(records).rows] == [["1.1000", "1.1000"]]
+    assert [row[3:5] for row in suwr_grid(records, default=True).rows] == [["1.2000", "1.2000"]]
+    assert suwr_grid(records[:1], default=True).rows == []
