@@ -20,7 +20,7 @@ from suwr.training.actor import (
 from suwr.training.config import Settings
 from suwr.training.data import Folds, Rows
 from suwr.training.optimizers import set_rate
-from suwr.training.rollouts import SampledSteps, VisitedStates
+from suwr.training.rollouts import SampledSteps, VisitedStates, sample_rollouts
 from suwr.training.sparsity import SparsityWeights
 
 
@@ -190,9 +190,26 @@ def lookahead_loss(phase, mask, progress):
         position, torch.ones(shape), mask.expand(*shape, -1), ones, torch.zeros(shape)
     )
     weight, condition = phase.weights.draw(2 * shape[1], phase.folds.generator)
+    scale = phase.settings.reward_scale * torch.ones_like(weight)
     return phase._lookahead_loss(
-        rows, rows.targets, states, shape[1], weight, condition, None, None, progress
+        rows, rows.targets, states, shape[1], weight, scale, condition, None, None, progress
     )
+
+
+@pytest.mark.parametrize(("progress", "share"), [(0.0, 0.01), (0.25, 0.1), (0.5, 1.0), (0.9, 1.0)])
+def test_the_sparsity_weight_grows_to_its_value(monkeypatch, progress, share):
+    found = []
+
+    def record(*arguments):
+        found.append(arguments[3])
+        return sample_rollouts(*arguments)
+
+    monkeypatch.setattr(actor, "sample_rollouts", record)
+    phase = actor_phase(40)
+    phase.tensors |= phase.prepare()
+    phase.soft_targets = phase.folds.rows.targets
+    phase.train_batches(phase.folds.indices.unsqueeze(0), progress)
+    np.testing.assert_allclose(found[0], 0.01 * share, rtol=1e-5)
 
 
 def test_lookahead_of_complete_rows_is_their_objective(monkeypatch):

@@ -17,6 +17,9 @@ policy therefore starts as the sum of the policy gradient and of a look-ahead: t
 next unit is relaxed with Gumbel-softmax, and the loss after it is differentiated through the
 predictors. The look-ahead alone would be greedy; its weight decreases to 0 at half of the phase.
 
+λ grows to its value in the first half of the phase. Units that pay off only together are given up
+at once if they are expensive from the beginning, before the policy has learned to combine them.
+
 The losses are those of the predictors trained on the other fold. Their targets are a mixture of the
 label and of what the predictors of the row's own fold predict from all features. The two groups of
 predictors are trained on disjoint rows: an effect that only one of them has learned is noise, and
@@ -59,6 +62,8 @@ ROLLOUTS_AT_ONCE, INPUTS_AT_ONCE = 4096, 2**25
 STATE_SHARE = 0.5
 # Weight of the look-ahead, and the point of the phase at which it has decreased to 0.
 LOOKAHEAD_WEIGHT, LOOKAHEAD_UNTIL = 1.0, 0.5
+# λ at the start of the phase, relative to its value, which it reaches at this point of the phase.
+WEIGHT_START, WEIGHT_UNTIL = 0.01, 0.5
 # Share of the states of the look-ahead in which nothing is revealed yet.
 FIRST_STATES = 1 / 8
 
@@ -118,6 +123,8 @@ class ActorPhase(PolicyPhase):
         targets = self.soft_targets[repeated].lerp(rows.targets, self._label_weight)
         fold_size = repeated.shape[1]
         weight, condition = self.weights.draw(2 * fold_size, generator)
+        scale = settings.reward_scale * self.weights.importance(weight)
+        weight = weight * WEIGHT_START ** linear_decay(progress, 0.0, WEIGHT_UNTIL)
         first = inputs.first_masks((network.n_models, 2 * fold_size), generator)
         budget = None
         if inputs.budgets is not None:
@@ -138,7 +145,6 @@ class ActorPhase(PolicyPhase):
                     network, inputs, self.loss, rows.values, targets, states, len(steps),
                     None if first is None else to_folds(first),
                 )  # fmt: skip
-                scale = settings.reward_scale * self.weights.importance(weight)
                 gains = _gains(steps, losses, scale)
                 visited = SampledSteps.join(steps)
                 order = torch.randperm(gains.shape[1], generator=generator, device=index.device)
@@ -154,8 +160,8 @@ class ActorPhase(PolicyPhase):
                         settings.entropy_weight * (1.0 - progress),
                     )  # fmt: skip
                     value = value + self._lookahead_loss(
-                        rows, targets, states, size * settings.rollouts, weight, condition, first,
-                        budget, progress,
+                        rows, targets, states, size * settings.rollouts, weight, scale, condition,
+                        first, budget, progress,
                     )  # fmt: skip
                 self.update_policy(value)
             batch = slice(number * size, (number + 1) * size)
@@ -168,6 +174,7 @@ class ActorPhase(PolicyPhase):
         states: VisitedStates,
         n_states: int,
         weight: Tensor,
+        scale: Tensor,
         condition: Tensor | None,
         first: Tensor | None,
         budget: Tensor | None,
@@ -209,7 +216,6 @@ class ActorPhase(PolicyPhase):
         prediction = network.cross_fitted(soft_reveal(inputs, values, shown), self.loss)
         network.predictor.requires_grad_(True).train()
         costs = inputs.unit_costs(states.mask, starts.known, starts.costs)
-        scale = settings.reward_scale * self.weights.importance(weight)
         cost = of_states(to_folds(weight)) * (chosen * costs).sum(dim=-1)
         each = self.loss.of_prediction(prediction, of_states(targets)) + cost
         each = each * of_states(to_folds(scale)) * of_states(rows.weight) * states.active
