@@ -44,7 +44,7 @@ def folder(tmp_path_factory):
     frame.loc[::40, "sold"] = None
     frame.to_csv(path / "train.csv", index=False)
     table(60, 1).to_csv(path / "test.csv", index=False)
-    words = ["--target", "busy", "--dates", "sold", "--cost", "sold=8", "--max-epochs", 12,
+    words = ["--target", "busy", "--dates", "sold", "--cost", "sold=8", "--max-epochs", 24,
              "--test-size", 50, "--test-out", path / "held.csv"]  # fmt: skip
     output = run("fit", path / "train.csv", *words, "--out", path / "m.suwr")
     (path / "fit.txt").write_text(output)

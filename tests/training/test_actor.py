@@ -196,8 +196,11 @@ def lookahead_loss(phase, mask, progress):
     )
 
 
-@pytest.mark.parametrize(("progress", "share"), [(0.0, 0.01), (0.25, 0.1), (0.5, 1.0), (0.9, 1.0)])
-def test_the_sparsity_weight_grows_to_its_value(monkeypatch, progress, share):
+@pytest.mark.parametrize(
+    ("epochs", "progress", "share"),
+    [(100, 0.0, 0.01), (100, 0.25, 0.1), (100, 0.5, 1.0), (100, 0.9, 1.0), (50, 0.0, 0.1)],
+)
+def test_the_sparsity_weight_grows_to_its_value(monkeypatch, epochs, progress, share):
     found = []
 
     def record(*arguments):
@@ -206,6 +209,7 @@ def test_the_sparsity_weight_grows_to_its_value(monkeypatch, progress, share):
 
     monkeypatch.setattr(actor, "sample_rollouts", record)
     phase = actor_phase(40)
+    phase.epochs = epochs
     phase.tensors |= phase.prepare()
     phase.soft_targets = phase.folds.rows.targets
     phase.train_batches(phase.folds.indices.unsqueeze(0), progress)

@@ -62,8 +62,10 @@ ROLLOUTS_AT_ONCE, INPUTS_AT_ONCE = 4096, 2**25
 STATE_SHARE = 0.5
 # Weight of the look-ahead, and the point of the phase at which it has decreased to 0.
 LOOKAHEAD_WEIGHT, LOOKAHEAD_UNTIL = 1.0, 0.5
-# λ at the start of the phase, relative to its value, which it reaches at this point of the phase.
-WEIGHT_START, WEIGHT_UNTIL = 0.01, 0.5
+# λ at the start of a phase of `WEIGHT_EPOCHS`, relative to its value, which it reaches at the point
+# `WEIGHT_UNTIL` of the phase. In a shorter phase it starts nearer to its value, which takes time to
+# adapt to.
+WEIGHT_START, WEIGHT_UNTIL, WEIGHT_EPOCHS = 0.01, 0.5, 100
 # Share of the states of the look-ahead in which nothing is revealed yet.
 FIRST_STATES = 1 / 8
 
@@ -124,7 +126,8 @@ class ActorPhase(PolicyPhase):
         fold_size = repeated.shape[1]
         weight, condition = self.weights.draw(2 * fold_size, generator)
         scale = settings.reward_scale * self.weights.importance(weight)
-        weight = weight * WEIGHT_START ** linear_decay(progress, 0.0, WEIGHT_UNTIL)
+        growth = min(1.0, self.epochs / WEIGHT_EPOCHS) * linear_decay(progress, 0.0, WEIGHT_UNTIL)
+        weight = weight * WEIGHT_START**growth
         first = inputs.first_masks((network.n_models, 2 * fold_size), generator)
         budget = None
         if inputs.budgets is not None:
