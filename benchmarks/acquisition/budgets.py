@@ -130,20 +130,26 @@ def page(records: list[dict[str, Any]]) -> str:
             np.mean([r["losses"][key][k] / r["losses"]["GDFS"][k] for r in long]) for key in METHODS
         ]
         by_budget.append(f"| {k + 1} | {' | '.join(f'{ratio:.3f}' for ratio in ratios)} |")
+    runs = sorted({(r["run"]["commit"], r["run"]["date"], r["run"]["machine"]) for r in records})
+    made = [f"commit {commit}, {date}, {machine}" for commit, date, machine in runs]
     command = "python benchmarks/acquisition/budgets.py --tables ../shared/tables"
-    return "\n".join([*lines, *by_budget, "", f"Made by `{command}`.", ""])
+    return "\n".join([*lines, *by_budget, "", f"Made by `{command}`: {'; '.join(made)}.", ""])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="tables; all of the folder, and 'cancer'")
     parser.add_argument("--tables", type=Path, default=Path("shared/tables"))
+    parser.add_argument("--table", action="store_true", help="only write the page again")
     parser.add_argument("--splits", type=int, nargs="*", default=[0])
     options = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     names = options.names or ["cancer", *sorted(p.stem for p in options.tables.glob("*.csv"))]
     record = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"records": []}
+    if options.table:
+        (HERE / "budgets.md").write_text(page(record["records"]))
+        return
     for split in options.splits:
         for name in names:
             found = measure(name, options.tables, split)

@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 from raw_cells import OBJECTS, mixed_table, poisoned_cells
 
-from suwr import Acquisition, SUWRClassifier, SUWRRegressor, verify
+from suwr import Acquisition, Patches, SUWRClassifier, SUWRRegressor, verify
 from suwr.estimators.io import from_bytes, to_bytes
 from suwr.exceptions import UnsupportedModelError
 from suwr.forms.policy import ModelPolicy
+from suwr.serve.service import Answers, Service
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::suwr.exceptions.UninformativeModelWarning",
@@ -60,7 +61,7 @@ def test_the_first_unit_depends_on_the_budget(pair):
             pair.select(X, **{name: 2.5})
 
 
-def test_a_model_that_is_not_told_of_budgets_spends_a_small_one_in_vain():
+def test_a_model_that_is_not_trained_for_budgets_wastes_a_small_one():
     X, y = pair_or_single(600, 0)
     model = SUWRClassifier(hidden_size=32, n_predictors=2, max_epochs=60, random_state=0)
     mask = model.fit(X, y).select(X, max_cost=1)
@@ -120,6 +121,28 @@ def test_costs_and_known_columns():
         assert model.select(X, max_cost=budget)[:, 3].all()
     spent = model.cost(X, exactly=5)
     assert set(spent) <= {4.0, 5.0}
+
+
+def test_many_units_are_trained_by_the_actor():
+    X = np.random.RandomState(0).rand(60, 36)
+    model = SUWRClassifier(
+        groups=Patches((6, 6), 1), max_cost=(1, 3), hidden_size=8, max_epochs=1, random_state=0
+    )
+    model.fit(X, X[:, 0] > 0.5)
+    assert model.choices_["trainer"] == "actor, for 36 units and budgets"
+    assert (model.cost(X, exactly=2) == 2).all()
+
+
+def test_the_questionnaire_has_the_largest_budget(mixed):
+    """A request without fields of its own, as in FHIR, is limited as well."""
+    X = mixed_table(seed=2)[0][:5].astype(object)
+    rows = [{name: row[name] for name in X} for _, row in X.iterrows()]
+    sessions = [Answers({k: v for k, v in row.items() if v == v}, drop=True) for row in rows]
+    replays = Service(mixed).replay(sessions)
+    assert len(replays) == 5
+    for replay in replays:
+        assert replay.narrative.given.max_cost == 4
+        assert len(replay.narrative.steps) <= 4
 
 
 @pytest.mark.parametrize(

@@ -204,7 +204,7 @@ def test_budgets_of_training_are_spread_over_their_range():
     assert (Starts.usual(inputs, 3).budget == 4.0).all()
 
 
-def test_the_policy_is_told_the_position_of_a_budget():
+def test_the_position_of_a_budget_is_an_input_of_the_policy():
     units = resolve_units(None, None, list("abcd"))
     inputs = MaskedInputs.build(units, np.arange(4), "cpu", budgets=Budgets(1.0, 3.0))
     starts = Starts(budget=torch.tensor([0.5, 1.0, 2.0, 3.0, torch.inf], dtype=torch.float64))

@@ -23,7 +23,7 @@ from suwr.estimators.session_input import (
     read_value,
     session_json,
 )
-from suwr.estimators.starts import always_known, starts_of, stop_reasons
+from suwr.estimators.starts import always_known, largest_budget, starts_of, stop_reasons
 from suwr.exceptions import SessionError
 from suwr.explanation import Narrative, Step
 from suwr.given import Given
@@ -73,7 +73,8 @@ class Acquisition:
         self._policy = policy
         self._issuer = ModelIssuer(model, policy)
         self.given = given or Given()
-        self._starts = starts_of(model, [self.given]) if self.given else None
+        limited = bool(self.given) or largest_budget(model) is not None
+        self._starts = starts_of(model, [self.given]) if limited else None
         self._answers: list[dict[str, Any]] = []  # of each step
         self._unused: dict[str, Any] = {}  # answers from before a revision
         self._continued: set[int] = set()  # numbers of steps before which `go_on` was called

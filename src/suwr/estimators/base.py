@@ -213,11 +213,11 @@ class BaseSUWR(WritableModel):
         if not patches and fixed is None and (automatic or TRAINERS[self.trainer].screens):
             screening = Screening.of(data.inputs, data.rows, generator)
             n_units = n_units if screening is None else screening.n_kept
-        trainer = (
-            default_trainer(n_units, patches) if automatic else fixed or TRAINERS[self.trainer]
-        )
+        budgets = data.inputs.budgets is not None
+        trainer = fixed or TRAINERS.get(self.trainer) or default_trainer(n_units, patches, budgets)
         if automatic:
-            choices["trainer"] = f"{trainer.name}, for {n_units} units"
+            kind = " and budgets" if budgets else ""
+            choices["trainer"] = f"{trainer.name}, for {n_units} units{kind}"
         if not trainer.screens:
             screening = None
         if screening is not None:

@@ -173,7 +173,9 @@ def starts_of(model: Any, given: Sequence[Given]) -> Starts:
     columns, units, device = model.encoder_.names, model.units_.names, model.device_
     known = [[name in g.known for name in columns] for g in given]
     available = [[name not in g.unavailable for name in units] for g in given]
-    budget = [np.inf if g.max_cost is None else g.max_cost for g in given]
+    most = largest_budget(model)
+    most = np.inf if most is None else most
+    budget = [most if g.max_cost is None else g.max_cost for g in given]
     costs = None
     if any(g.costs is not None for g in given):
         usual = dict(zip(units, model.units_.costs.tolist(), strict=True))

@@ -18,7 +18,13 @@ from suwr.data.unusual import find_unusual
 from suwr.estimators.decisions import expected_gain
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.results import explain_rows, narrate
-from suwr.estimators.starts import always_known, known_at_start, start_distance, starts_of
+from suwr.estimators.starts import (
+    always_known,
+    known_at_start,
+    largest_budget,
+    start_distance,
+    starts_of,
+)
 from suwr.exceptions import TableError
 from suwr.explanation import Explanation, Narrative
 from suwr.given import Given
@@ -213,7 +219,7 @@ class Service:
         table = parse_rows(model.encoder_, [{**s.values, **s.given.known} for s in sessions])
         values, starts = model._encode(table), None
         distances: list[int | None] = [None] * len(sessions)
-        if any(session.given for session in sessions):
+        if any(session.given for session in sessions) or largest_budget(model) is not None:
             starts = starts_of(model, [session.given for session in sessions])
             assert starts.known is not None
             found_distances = start_distance(self.policy, values, starts.known).tolist()

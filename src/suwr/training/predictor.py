@@ -303,7 +303,7 @@ def final_masks(
             condition = weights.spread(values.shape[1], turn)[1]
             revealed = rollout_together(
                 network, inputs, loss, values, settings.max_steps, settings.units_per_step,
-                condition,
+                condition, turn=turn,
             )  # fmt: skip
             return revealed.mask.flatten(0, 1)
         policy = Policy(network, inputs, loss, settings.max_steps, settings.units_per_step)

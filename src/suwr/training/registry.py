@@ -22,7 +22,7 @@ TRAINERS: dict[str, Trainer] = {
 MAX_ACTOR_UNITS = {"patches": 32, "columns": 128}
 
 
-def default_trainer(n_units: int, patches: bool = False) -> Trainer:
+def default_trainer(n_units: int, patches: bool = False, budgets: bool = False) -> Trainer:
     """The trainer that ``trainer='auto'`` stands for.
 
     Parameters
@@ -30,6 +30,8 @@ def default_trainer(n_units: int, patches: bool = False) -> Trainer:
     n_units : int
     patches : bool, default=False
         Whether units are the patches of an image.
+    budgets : bool, default=False
+        Whether the policy is trained for budgets, which only the actor supports.
 
     Examples
     --------
@@ -37,4 +39,4 @@ def default_trainer(n_units: int, patches: bool = False) -> Trainer:
     ('actor', 'lookahead')
     """
     limit = MAX_ACTOR_UNITS["patches" if patches else "columns"]
-    return TRAINERS["actor" if n_units <= limit else "lookahead"]
+    return TRAINERS["actor" if n_units <= limit or budgets else "lookahead"]

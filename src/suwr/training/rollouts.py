@@ -187,6 +187,7 @@ def rollout_together(
     units_per_step: int = 1,
     condition: Tensor | None = None,
     costs: Tensor | None = None,
+    turn: int = 0,
 ) -> Revealed:
     """Greedy inference of several models at once, each on its own rows, during training.
 
@@ -205,6 +206,8 @@ def rollout_together(
         Position of λ in its range for every row.
     costs : Tensor of shape (n_models, n, n_units), optional
         Costs of the units of each row.
+    turn : int, default=0
+        As in `training_starts`.
 
     Returns
     -------
@@ -213,7 +216,7 @@ def rollout_together(
     """
     shape = values.shape[:2]
     prices = None if costs is None else costs.flatten(0, 1)
-    starts = training_starts(inputs, values.flatten(0, 1), prices) or Starts()
+    starts = training_starts(inputs, values.flatten(0, 1), prices, turn) or Starts()
     mask = starts.first_masks(shape.numel(), inputs).unflatten(0, shape)
     known = None if starts.known is None else mask
     if condition is None and (position := starts.condition(inputs)) is not None:
