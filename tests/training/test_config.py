@@ -33,12 +33,12 @@ def test_unknown_keys_are_refused():
 
 
 def test_names_of_version_0_1_are_accepted_with_a_warning():
-    old = {"least_continuation": 0.2, "states_per_row": 2}
+    old = {"least_continuation": 0.2, "states_per_row": 2, "early_states": 2.0}
     with pytest.warns(FutureWarning) as caught:
         config = TrainingConfig.from_mapping(old, "Model")
     assert config == TrainingConfig(min_continuation=0.2)
     messages = " ".join(str(w.message) for w in caught)
-    assert len(caught) == 2
+    assert len(caught) == 3
     assert all(name in messages for name in old)
 
 

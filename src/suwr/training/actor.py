@@ -43,7 +43,7 @@ from suwr.training.config import Settings, linear_decay
 from suwr.training.data import Folds, Rows, to_folds, to_models
 from suwr.training.evidence import informative, interactions
 from suwr.training.loop import Metrics, State
-from suwr.training.policy import PolicyPhase, PolicyTrainer
+from suwr.training.policy import PolicyPhase, PolicyTrainer, relaxation_temperature
 from suwr.training.predictor import weighted_loss
 from suwr.training.rollouts import SampledSteps, VisitedStates, sample_rollouts
 
@@ -187,7 +187,7 @@ class ActorPhase(PolicyPhase):
 
         The mean over the states of a model, summed over models.
         """
-        settings, network, inputs = self.settings, self.network, self.inputs
+        network, inputs = self.network, self.inputs
         ahead = linear_decay(progress, 0.0, LOOKAHEAD_UNTIL)
         if ahead == 0.0 or not network.predictor.differentiable:
             return torch.zeros((), device=weight.device)
@@ -212,8 +212,7 @@ class ActorPhase(PolicyPhase):
             None if condition is None else to_models(of_states(to_folds(condition))),
             allowed=None if allowed is None else to_models(allowed),
         )  # fmt: skip
-        start, end = settings.start_temperature, settings.end_temperature
-        chosen = to_folds(decision.relaxed(end * (start / end) ** ahead, generator))
+        chosen = to_folds(decision.relaxed(relaxation_temperature(ahead), generator))
         shown = torch.where(states.mask, 1.0, soft_columns(inputs, chosen))
         network.predictor.requires_grad_(False).eval()
         prediction = network.cross_fitted(soft_reveal(inputs, values, shown), self.loss)

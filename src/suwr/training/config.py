@@ -30,6 +30,11 @@ _OLD_NAMES = {
     "states_per_row": None,
     "soft_until": None,
     "hard_from": None,
+    "exploration_start": None,
+    "early_states": None,
+    "gain_weight": None,
+    "start_temperature": None,
+    "end_temperature": None,
 }
 
 
@@ -89,9 +94,9 @@ class TrainingConfig:
         Initial learning rate of the policy, positive.
     reward_scale : float, default=7.0
         Factor of the losses in the policy objective, positive.
-    exploration_start, exploration_end : float, default=1.0, 0.05
-        Fraction of uniformly random choices of units at the start of the policy phase and after
-        ``exploration_fraction`` of it, in [0, 1].
+    exploration_end : float, default=0.05
+        Fraction of uniformly random choices of units after ``exploration_fraction`` of the policy
+        phase, in [0, 1]; at its start, all choices are random.
     exploration_fraction : float, default=0.6
         Part of the policy phase in which exploration decreases, in (0, 1].
     min_continuation, max_continuation : float, default=0.1, 0.9
@@ -119,13 +124,6 @@ class TrainingConfig:
         Decay of the exponential moving average of the policy weights, in [0, 1).
     updates_per_walk : int, default=8
         Gradient updates of the look-ahead trainer per rollout of a batch, at least 1.
-    early_states : float, default=2.0
-        The look-ahead trainer samples step t of a rollout with density ∝ t^(1/early_states − 1);
-        positive, 1 is uniform.
-    gain_weight : float, default=0.02
-        Weight of the regression of the gain in the look-ahead objective, at least 0.
-    start_temperature, end_temperature : float, default=2.0, 0.2
-        Gumbel-softmax temperature of the look-ahead at its start and its end, positive.
     finetune_fraction : float or None, default=None
         Epochs of predictor fine-tuning relative to ``max_epochs``, at least 0; one epoch always
         remains. None is 0.2 for ``trainer='lookahead'`` and 0.5 otherwise.
@@ -160,7 +158,6 @@ class TrainingConfig:
     rollouts: int = 2
     policy_rate: float = 2e-3
     reward_scale: float = 7.0
-    exploration_start: float = 1.0
     exploration_end: float = 0.05
     exploration_fraction: float = 0.6
     min_continuation: float = 0.1
@@ -175,10 +172,6 @@ class TrainingConfig:
     average_decay: float = 0.99
 
     updates_per_walk: int = 8
-    early_states: float = 2.0
-    gain_weight: float = 0.02
-    start_temperature: float = 2.0
-    end_temperature: float = 0.2
 
     finetune_fraction: float | None = None
     finetune_rate: float = 1e-3
@@ -197,7 +190,6 @@ class TrainingConfig:
         "rollouts": [_COUNT],
         "policy_rate": [_POSITIVE],
         "reward_scale": [_POSITIVE],
-        "exploration_start": [_FRACTION],
         "exploration_end": [_FRACTION],
         "exploration_fraction": [_ABOVE_ZERO],
         "min_continuation": [_FRACTION],
@@ -211,10 +203,6 @@ class TrainingConfig:
         "policy_dropout": [_BELOW_ONE],
         "average_decay": [_BELOW_ONE],
         "updates_per_walk": [_COUNT],
-        "early_states": [_POSITIVE],
-        "gain_weight": [_NON_NEGATIVE],
-        "start_temperature": [_POSITIVE],
-        "end_temperature": [_POSITIVE],
         "finetune_fraction": [None, _NON_NEGATIVE],
         "finetune_rate": [_POSITIVE],
         "finetune_random": [None, _NON_NEGATIVE],
@@ -294,7 +282,7 @@ class Settings(TrainingConfig):
     def exploration(self, progress: float) -> float:
         """Share of random choices of units at a point of the policy phase."""
         decay = linear_decay(progress, 0.0, self.exploration_fraction)
-        return self.exploration_end + decay * (self.exploration_start - self.exploration_end)
+        return self.exploration_end + decay * (1.0 - self.exploration_end)
 
     def target_weight(self, n_rows: int) -> float:
         """The `label_weight` of a fit on ``n_rows`` training rows."""

@@ -25,13 +25,17 @@ from suwr.nn.step import decide, reveal_units
 from suwr.training.data import Rows, to_folds, to_models
 from suwr.training.loop import State
 from suwr.training.optimizers import cosine_decay, set_rate
-from suwr.training.policy import PolicyPhase, PolicyTrainer
+from suwr.training.policy import PolicyPhase, PolicyTrainer, relaxation_temperature
 from suwr.training.predictor import member_loss
 
 __all__ = ["CapturedFunction", "LookaheadPhase", "LookaheadTrainer"]
 
 # Calls before a function is captured, in which optimizers allocate state and libraries workspace.
 WARM_UP_CALLS = 3
+# Step t of a rollout is sampled with density ∝ t^(1/EARLY_STATES − 1).
+EARLY_STATES = 2.0
+# Weight of the regression of the gain in the objective.
+GAIN_WEIGHT = 0.02
 
 
 class CapturedFunction:
@@ -104,8 +108,7 @@ class LookaheadPhase(PolicyPhase):
         settings = self.settings
         rate = settings.predictor_rate * settings.joint_rate
         set_rate(self.predictor_optimizer, rate * cosine_decay(progress, floor=0.1))
-        start, end = settings.start_temperature, settings.end_temperature
-        self.temperature.fill_(start * (end / start) ** progress)
+        self.temperature.fill_(relaxation_temperature(1.0 - progress))
         self._train(*self.folds.rows[index[0]].tensors())
 
     def train(self, *parts: Tensor) -> None:
@@ -176,8 +179,7 @@ class LookaheadPhase(PolicyPhase):
         settings, inputs, network = self.settings, self.inputs, self.network
         generator = self.folds.generator
         shape, device = rollout.gain.shape[:2], rollout.gain.device
-        # Step t is sampled with density ∝ t^(1/early_states − 1).
-        step = torch.rand(shape, generator=generator, device=device) ** settings.early_states
+        step = torch.rand(shape, generator=generator, device=device) ** EARLY_STATES
         step = (step * settings.max_steps).long().unsqueeze(-1)
         target = rollout.gain.gather(-1, step)[..., 0]
         mask = rollout.revealed_at < step
@@ -194,7 +196,7 @@ class LookaheadPhase(PolicyPhase):
         prediction = network.cross_fitted(soft, self.loss)
         network.predictor.requires_grad_(True)
         losses = to_models(self.loss.of_prediction(prediction, rows.targets))
-        regression = 0.5 * settings.gain_weight * (decision.gain - target).square()
+        regression = 0.5 * GAIN_WEIGHT * (decision.gain - target).square()
         each = to_models(rows.weight) * (regression + settings.reward_scale * losses)
         return each.mean(dim=1).sum(), to_folds(mask), soft.detach()
 

@@ -30,7 +30,21 @@ from suwr.training.sparsity import SparsityWeights
 from suwr.training.trainer import Task, Trainer
 from suwr.training.validation import BestState, ValidationObjective
 
-__all__ = ["PolicyPhase", "PolicyTrainer"]
+__all__ = ["PolicyPhase", "PolicyTrainer", "relaxation_temperature"]
+
+# Gumbel-softmax temperature of a relaxed choice of the next unit, at the start and at the end.
+START_TEMPERATURE, END_TEMPERATURE = 2.0, 0.2
+
+
+def relaxation_temperature(remaining: float) -> float:
+    """Temperature of a relaxed choice, with the fraction of the look-ahead that remains.
+
+    Examples
+    --------
+    >>> [relaxation_temperature(remaining) for remaining in (1.0, 0.0)]
+    [2.0, 0.2]
+    """
+    return END_TEMPERATURE * (START_TEMPERATURE / END_TEMPERATURE) ** remaining
 
 
 class PolicyPhase(Phase):

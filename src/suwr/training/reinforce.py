@@ -64,7 +64,7 @@ class Schedule(NamedTuple):
         since = max(0.0, progress - WARM_UP)
         decay = EXPLORATION_FACTOR ** (since / settings.exploration_fraction)
         return cls(
-            max(settings.exploration_end, settings.exploration_start * decay),
+            max(settings.exploration_end, decay),
             max(MIN_STOP_EXPLORATION, decay),
             min(1.0, since / WEIGHT_INCREASE),
         )
