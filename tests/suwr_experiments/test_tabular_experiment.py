@@ -234,10 +234,11 @@ def test_findings_name_the_tables_that_are_lost(records):
     assert measured["SUWR is behind by more than two standard errors"] == "GDFS: german"
 
 
-def test_splits_that_prompted_changes_are_left_out_of_a_second_count(records):
+def test_splits_of_earlier_runs_are_left_out_of_a_second_count(records):
     for r in records:
-        # GDFS is better on german in the splits 0 and 1 only.
+        # Splits 1, 2 and 3. GDFS is better on german in the splits 1 and 2 only.
         cell = r["cell"]
+        cell["seed"] += 1
         if (cell["data"], cell["method"]) == ("german", "GDFS") and cell["seed"] in SEEN_SPLITS:
             losses = r["metrics"]["curves"]["path"]["loss"]
             losses[:] = [loss - 0.2 for loss in losses]
@@ -248,7 +249,7 @@ def test_splits_that_prompted_changes_are_left_out_of_a_second_count(records):
         == "2 of 3; not on german"
     )
     [(question, measured)] = unseen_findings(records)
-    assert "without the splits 0 and 1" in question
+    assert "without the splits 0, 1, 2" in question
     assert measured == "3 of 3"
 
 
