@@ -37,7 +37,7 @@ START_TEMPERATURE, END_TEMPERATURE = 2.0, 0.2
 
 
 def relaxation_temperature(remaining: float) -> float:
-    """Temperature of a relaxed choice, with the fraction of the look-ahead that remains.
+    """Temperature of a relaxed choice when a fraction ``remaining`` of the look-ahead is left.
 
     Examples
     --------
