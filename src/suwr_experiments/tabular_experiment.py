@@ -56,7 +56,7 @@ SHARES = (0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.3)
 #: The default of the estimators.
 DEFAULT_SHARE = 0.01
 #: Range of λ of one model, and the number of λ that are evaluated.
-RANGE, N_IN_RANGE = (0.002, 0.12), 12
+RANGE, N_IN_RANGE = (0.002, 0.3), 14
 #: Stopping rules that are compared.
 STOPS = {"DIME": ("budget", "cost", "confidence"), "SEFA": ("budget", "confidence")}
 COST_SHARES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.35)
