@@ -55,7 +55,7 @@ def test_trainers_fill_in_their_defaults():
     assert actor.max_random_units is None
     assert lookahead.max_random_units == 12
     assert lookahead.pretrain_masks == 5
-    assert (actor.joint_rate, lookahead.joint_rate) == (0.1, 0.3)
+    assert (actor.joint_rate, lookahead.joint_rate) == (None, 0.3)
 
 
 @pytest.mark.parametrize("training", [{"rollouts": 3}, TrainingConfig(rollouts=3)])

@@ -8,6 +8,7 @@ from suwr import SUWRClassifier
 from suwr.training.data import Folds
 from suwr.training.loop import run_phases
 from suwr.training.predictor import STRONG_WEIGHT_DECAY, Pretraining
+from suwr.training.sparsity import SparsityWeights
 from suwr.training.validation import CrossFittedLoss
 
 
@@ -51,6 +52,32 @@ def test_predictors_that_do_not_overfit_keep_the_weak_weight_decay(rows):
     phase, losses = pretrain(rows[:, 0] > 0, rows[:, :3])
     assert phase.network.predictor.weight_decay.tolist() == pytest.approx([0.1] * 4)
     assert len(losses) > 30
+
+
+def test_predictors_settle_when_their_loss_no_longer_falls(rows):
+    noise = np.random.default_rng(1).normal(size=120)
+    assert not pretrain(rows[:, 0] > 0, rows[:, :3], max_epochs=5)[0].network.predictor.settled
+    overfitted, _ = pretrain(rows[:, 0] + 2 * noise > 0, rows, max_epochs=120)
+    assert overfitted.network.predictor.settled
+
+
+@pytest.mark.parametrize(
+    ("given", "settled", "expected"), [(None, True, 0.1), (None, False, 1.0), (0.5, False, 0.5)]
+)
+def test_predictors_that_have_not_settled_keep_their_rate(rows, given, settled, expected):
+    model = SUWRClassifier(
+        max_epochs=2, hidden_size=8, random_state=0, training={"joint_rate": given}
+    )
+    generator = torch.Generator().manual_seed(0)
+    plan = model._plan(model._prepare(rows, rows[:, 0] > 0, None), generator)
+    task, trainer = plan.task, plan.trainer
+    network = trainer.build(plan.architecture, task.settings, 1)
+    network.predictor.settled = settled
+    weights = SparsityWeights.of(task.settings, 1, task.rows.device)
+    phase = trainer.phases(network, task, Folds(task.rows, generator), weights)[1]()
+    phase.train_epoch()
+    rate = phase.predictor_optimizer.param_groups[0]["lr"]
+    assert rate == pytest.approx(expected * task.settings.predictor_rate)
 
 
 def test_the_epoch_with_the_lowest_loss_is_kept(rows):

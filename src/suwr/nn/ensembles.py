@@ -29,6 +29,8 @@ class Ensemble(nn.Module, ABC):
         Dropout rate during training.
     weight_decay : Tensor of shape (n_members,)
         Strength of the weight decay of each member during training; see `decay_weights`.
+    settled : bool
+        Whether the loss has settled in pretraining, so that only small updates are left to make.
     """
 
     process_group: ProcessGroup | None = None
@@ -36,6 +38,7 @@ class Ensemble(nn.Module, ABC):
     group: int
     dropout: float
     weight_decay: Tensor
+    settled: bool = False
 
     def __init__(self, n_members: int) -> None:
         super().__init__()

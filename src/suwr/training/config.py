@@ -87,7 +87,8 @@ class TrainingConfig:
         Dropout rate of the predictors, in [0, 1).
     joint_rate : float or None, default=None
         Learning rate of the predictors during the policy phase, relative to ``predictor_rate``, at
-        least 0. None is 0.3 for ``trainer='lookahead'`` and 0.1 otherwise.
+        least 0. None is 0.3 for ``trainer='lookahead'``; otherwise 1 if the loss of the predictors
+        was still falling at the end of pretraining, and 0.1 if not.
     rollouts : int, default=2
         Rollouts per row in a batch of the actor, at least 1.
     policy_rate : float, default=2e-3
@@ -265,7 +266,6 @@ class Settings(TrainingConfig):
     mixed_precision: bool = False
     pretrain_fraction: float = 1.0
     pretrain_masks: int = 4
-    joint_rate: float = 0.1
     finetune_fraction: float = 0.5
     finetune_random: float = 1.0
 

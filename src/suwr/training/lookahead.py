@@ -106,7 +106,7 @@ class LookaheadPhase(PolicyPhase):
     def train_batches(self, index: Tensor, progress: float) -> None:
         """See `PolicyPhase`."""
         settings = self.settings
-        rate = settings.predictor_rate * settings.joint_rate
+        rate = settings.predictor_rate * self.joint_rate
         set_rate(self.predictor_optimizer, rate * cosine_decay(progress, floor=0.1))
         self.temperature.fill_(relaxation_temperature(1.0 - progress))
         self._train(*self.folds.rows[index[0]].tensors())

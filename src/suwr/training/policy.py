@@ -34,6 +34,9 @@ __all__ = ["PolicyPhase", "PolicyTrainer", "relaxation_temperature"]
 
 # Gumbel-softmax temperature of a relaxed choice of the next unit, at the start and at the end.
 START_TEMPERATURE, END_TEMPERATURE = 2.0, 0.2
+# `joint_rate` of predictors whose loss has settled in pretraining, and of others. The former would
+# overfit at a higher rate; the latter have not yet learned what there is, and mislead the policy.
+SETTLED_RATE, UNSETTLED_RATE = 0.1, 1.0
 
 
 def relaxation_temperature(remaining: float) -> float:
@@ -91,12 +94,12 @@ class PolicyPhase(Phase):
         decay = settings.policy_weight_decay if self.regularised else 0.0
         self.policy_optimizer = make_optimizer(network.policy, decay)
         self.predictor_optimizer = make_optimizer(network.predictor)
-        set_rate(self.predictor_optimizer, settings.predictor_rate * settings.joint_rate)
         self.total_loss = torch.zeros((), device=folds.indices.device)
         self.modules = {"network": network, "average": self.average}
         self.optimizers = {"policy": self.policy_optimizer, "predictor": self.predictor_optimizer}
         self.tensors = self.prepare() | self.best.tensors()
         self.tensors["weight_decay"] = network.predictor.weight_decay
+        self.tensors["settled"] = torch.tensor(network.predictor.settled)
 
     def _set_temperature(self, progress: float) -> None:
         mean_cost = float(self.inputs.costs.mean())
@@ -105,6 +108,13 @@ class PolicyPhase(Phase):
     def prepare(self) -> State:
         """Tensors computed once before training."""
         return {}
+
+    @property
+    def joint_rate(self) -> float:
+        """Learning rate of the predictors, relative to that of their pretraining."""
+        if self.settings.joint_rate is not None:
+            return self.settings.joint_rate
+        return SETTLED_RATE if bool(self.tensors["settled"]) else UNSETTLED_RATE
 
     @property
     def batches_at_once(self) -> int:
@@ -145,6 +155,7 @@ class PolicyPhase(Phase):
         settings, folds = self.settings, self.folds
         n_batches, progress = folds.n_batches(settings.batch_size), 0.0
         self._set_temperature(self.epoch / self.epochs)
+        set_rate(self.predictor_optimizer, settings.predictor_rate * self.joint_rate)
         self.total_loss.zero_()
         self.network.train()
         batches = folds.batches(settings.batch_size)

@@ -182,6 +182,7 @@ class Pretraining(Phase):
         predictor.load_state_dict(self.average.state_dict())
         chosen = self.tensors["best_weight_decay"].to(self.folds.indices.device)
         predictor.weight_decay = chosen.repeat_interleave(members)
+        predictor.settled = bool(self.tensors["settled"]) or int(self.tensors["strong_since"]) > 0
         super().finish()
 
 
