@@ -82,7 +82,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     queries = max(1, min(20, options.rows // len(train)))
     start, cpu = time.time(), time.process_time()
     explainer = SUWRExplainer(
-        model, queries_per_row=queries, hidden_size=64, max_epochs=options.epochs, random_state=0
+        model, queries_per_row=queries, max_epochs=options.epochs, random_state=0
     ).fit(X[train])
     seconds, cpu = time.time() - start, time.process_time() - cpu
     evaluator = train_evaluator(explainer, options.epochs)
@@ -165,7 +165,7 @@ def main() -> None:
     parser.add_argument(
         "--rows", type=int, default=20_000, help="queries in total, at most 20 per row"
     )
-    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--fast", action="store_true", help="without KernelSHAP, LIME and L2X")
     parser.add_argument("--audit", action="store_true")
     parser.add_argument("--out", default="results", help="name of the files that are written")

@@ -14,16 +14,15 @@ def rows(text):
 
 def test_results_agree_with_the_result_page():
     readme = rows((ROOT / "README.md").read_text())
-    page = (ROOT / "docs" / "results" / "synthetic.md").read_text()
-    sections = re.split(r"### Syn(?=\d)", page)[1:7]
+    page = (ROOT / "docs" / "results" / "draws.md").read_text()
+    sections = re.split(r"## Syn\d", page.split("\n## Provenance")[0])[1:]
     assert len(sections) == 6
     for number, section in enumerate(sections):
-        heading, body = section.split("\n", 1)
-        auroc, _, fdr, *_ = rows(body.split("\n## ")[0])["SUWR"]
+        auroc, _, fdr, _, _, gap, *_ = rows(section)["SUWR, λ = 0.01 H"]
         expected = {
             "AUROC, suwr": auroc.split()[0],
-            "AUROC, published SUWR": re.search(r"\((.*)\)", auroc)[1],
-            "AUROC, limit": re.search(r"0\.\d+", heading)[0],
+            "gap, suwr": gap.split()[0],
+            "gap, published SUWR": re.search(r"\((.*)\)", gap)[1],
             "FDR (%), suwr": fdr.split()[0],
             "FDR (%), published SUWR": re.search(r"\((.*)\)", fdr)[1],
         }

@@ -136,7 +136,7 @@ def test_raw_cells_that_were_not_revealed_change_nothing(mixed_model, seed):
 
 
 @pytest.mark.parametrize(
-    ("trainer", "max_epochs"), [("actor", 10), ("lookahead", 4), ("reinforce", 20)]
+    ("trainer", "max_epochs"), [("actor", 100), ("lookahead", 4), ("reinforce", 20)]
 )
 def test_a_policy_that_reads_the_price_buys_only_what_is_cheap(trainer, max_epochs):
     rng = np.random.RandomState(0)

@@ -1,5 +1,7 @@
 """`SUWRExplainer` from the model to the narrative."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +14,11 @@ from tests.helpers.raw_cells import OBJECTS, mixed_table, poisoned_cells
 import suwr
 from suwr import SUWRClassifier, SUWRExplainer, SUWRRegressor
 from suwr.estimators.poison import POISONS, poison_check, poisoned
-from suwr.exceptions import ModelOutputError, StochasticModelWarning
+from suwr.exceptions import (
+    ModelOutputError,
+    StochasticModelWarning,
+    UninformativeModelWarning,
+)
 from suwr.explanation import Explanation
 from suwr.model_narrative import ModelNarrative
 
@@ -47,6 +53,25 @@ def explainer(mixed):
     # Three steps, so that every row has hidden cells.
     options = SMALL | {"max_epochs": 8, "query_size": 100}
     return SUWRExplainer(model, max_steps=3, **options).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "given", "expected"),
+    [(2, "auto", "auto"), (3, "auto", 0.01 * np.log(2)), (3, 0.02, 0.02)],
+)
+def test_default_weight_does_not_grow_with_the_number_of_classes(n_classes, given, expected):
+    X = np.random.RandomState(0).randn(60, 2)
+    outputs = np.eye(n_classes)[np.arange(60) % n_classes]
+    options = SMALL | {"max_epochs": 1, "queries_per_row": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UninformativeModelWarning)
+        found = SUWRExplainer(
+            lambda rows: outputs[: len(rows)],
+            output="probability",
+            sparsity_weight=given,
+            **options,
+        ).fit(X)
+    assert found.estimator_.sparsity_weight == expected
 
 
 def test_queries_are_batched_and_bounded(explainer, mixed):

@@ -69,7 +69,8 @@ class SUWRExplainer(BaseEstimator):
     query_size : int, default=1024
         Rows per call of the model.
     sparsity_weight : float, 'auto' or tuple of two floats, default='auto'
-        λ, as in `SUWRClassifier`. 'auto' is 1 % of the loss of the best constant prediction.
+        λ, as in `SUWRClassifier`. 'auto' is 1 % of the loss of the best constant prediction; with
+        more than two classes at most 0.0069, that of two equally probable ones.
     groups : Patches, TextUnits, mapping, sequence of sequences, or None, default=None
         As in `SUWRClassifier`. With `TextUnits`, rows are texts: the model takes a list of str, and
         the policy reveals sentences, spans or words.
@@ -200,7 +201,9 @@ class SUWRExplainer(BaseEstimator):
                 found = np.concatenate([found, outputs(drawn, size, bar)])
                 rows = source.concatenate(rows, drawn)
         features = source.features(rows)
-        estimator = self._make_estimator(outputs, source.groups, rng)
+        given = self.sparsity_weight
+        weight = outputs.default_weight(found) if given == "auto" else given
+        estimator = self._make_estimator(outputs, weight, source.groups, rng)
         if isinstance(estimator, SUWRClassifier):
             estimator.fit(features, found, classes=outputs.classes)
         else:
@@ -224,14 +227,14 @@ class SUWRExplainer(BaseEstimator):
             warnings.warn(f"{message}. {hint}.", UserWarning, stacklevel=3)
 
     def _make_estimator(
-        self, outputs: ModelOutputs, groups: Any, rng: np.random.RandomState
+        self, outputs: ModelOutputs, weight: Any, groups: Any, rng: np.random.RandomState
     ) -> SUWRClassifier | SUWRRegressor:
         training = self.training
         if not isinstance(training, TrainingConfig):
             training = {"label_weight": 1.0, **(training or {})}
         kind = SUWRRegressor if outputs.kind == "value" else SUWRClassifier
         return kind(
-            sparsity_weight=self.sparsity_weight,
+            sparsity_weight=weight,
             max_steps=self.max_steps,
             groups=groups,
             costs=self.costs,
