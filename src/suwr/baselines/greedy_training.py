@@ -25,7 +25,7 @@ from suwr.training.optimizers import (
     set_rate,
     update_average,
 )
-from suwr.training.predictor import weighted_loss
+from suwr.training.predictor import joint_rate, weighted_loss
 from suwr.training.validation import BestState, Objective
 
 __all__ = ["GreedyPhase", "PrefixFineTuning", "Step", "prefix_masks"]
@@ -116,7 +116,7 @@ class GreedyPhase(Phase):
         )  # fmt: skip
         self.policy_optimizer = torch.optim.AdamW(network.policy.parameters(), weight_decay=0.0)
         self.predictor_optimizer = make_optimizer(network.predictor)
-        set_rate(self.predictor_optimizer, settings.predictor_rate * 0.1)
+        set_rate(self.predictor_optimizer, joint_rate(network.predictor, settings))
         self.best = BestState(self.averaged)
         self.modules = {"network": network, "average": self.average}
         self.optimizers = {"policy": self.policy_optimizer, "predictor": self.predictor_optimizer}

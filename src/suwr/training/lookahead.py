@@ -26,7 +26,7 @@ from suwr.training.data import Rows, to_folds, to_models
 from suwr.training.loop import State
 from suwr.training.optimizers import cosine_decay, set_rate
 from suwr.training.policy import PolicyPhase, PolicyTrainer, relaxation_temperature
-from suwr.training.predictor import member_loss
+from suwr.training.predictor import joint_rate, member_loss
 
 __all__ = ["CapturedFunction", "LookaheadPhase", "LookaheadTrainer"]
 
@@ -106,7 +106,7 @@ class LookaheadPhase(PolicyPhase):
     def train_batches(self, index: Tensor, progress: float) -> None:
         """See `PolicyPhase`."""
         settings = self.settings
-        rate = settings.predictor_rate * self.joint_rate
+        rate = joint_rate(self.network.predictor, settings)
         set_rate(self.predictor_optimizer, rate * cosine_decay(progress, floor=0.1))
         self.temperature.fill_(relaxation_temperature(1.0 - progress))
         self._train(*self.folds.rows[index[0]].tensors())

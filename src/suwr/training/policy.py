@@ -25,7 +25,7 @@ from suwr.training.optimizers import (
     set_rate,
     update_average,
 )
-from suwr.training.predictor import FineTuning, Pretraining, final_masks
+from suwr.training.predictor import FineTuning, Pretraining, final_masks, joint_rate
 from suwr.training.sparsity import SparsityWeights
 from suwr.training.trainer import Task, Trainer
 from suwr.training.validation import BestState, ValidationObjective
@@ -34,9 +34,6 @@ __all__ = ["PolicyPhase", "PolicyTrainer", "relaxation_temperature"]
 
 # Gumbel-softmax temperature of a relaxed choice of the next unit, at the start and at the end.
 START_TEMPERATURE, END_TEMPERATURE = 2.0, 0.2
-# `joint_rate` of predictors whose loss has settled in pretraining, and of others. The former would
-# overfit at a higher rate; the latter have not yet learned what there is, and mislead the policy.
-SETTLED_RATE, UNSETTLED_RATE = 0.1, 1.0
 
 
 def relaxation_temperature(remaining: float) -> float:
@@ -110,13 +107,6 @@ class PolicyPhase(Phase):
         return {}
 
     @property
-    def joint_rate(self) -> float:
-        """Learning rate of the predictors, relative to that of their pretraining."""
-        if self.settings.joint_rate is not None:
-            return self.settings.joint_rate
-        return SETTLED_RATE if bool(self.tensors["settled"]) else UNSETTLED_RATE
-
-    @property
     def batches_at_once(self) -> int:
         """Number of batches of a call of `train_batches`."""
         return 1
@@ -149,13 +139,14 @@ class PolicyPhase(Phase):
         super().restore(state)
         self.best.restore(self.tensors)
         self.network.predictor.weight_decay = self.tensors["weight_decay"]
+        self.network.predictor.settled = bool(self.tensors["settled"])
 
     def train_epoch(self) -> Metrics:
         """See `Phase`."""
         settings, folds = self.settings, self.folds
         n_batches, progress = folds.n_batches(settings.batch_size), 0.0
         self._set_temperature(self.epoch / self.epochs)
-        set_rate(self.predictor_optimizer, settings.predictor_rate * self.joint_rate)
+        set_rate(self.predictor_optimizer, joint_rate(self.network.predictor, settings))
         self.total_loss.zero_()
         self.network.train()
         batches = folds.batches(settings.batch_size)

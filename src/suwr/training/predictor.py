@@ -9,6 +9,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from suwr.nn.ensembles import Ensemble
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
@@ -28,7 +29,9 @@ from suwr.training.rollouts import rollout_together
 from suwr.training.sparsity import SparsityWeights
 from suwr.training.validation import BestState, CrossFittedLoss, ValidationObjective
 
-__all__ = ["FineTuning", "Pretraining", "final_masks", "member_loss", "weighted_loss"]
+__all__ = [
+    "FineTuning", "Pretraining", "final_masks", "joint_rate", "member_loss", "weighted_loss",
+]  # fmt: skip
 
 # Updates of the predictors before their loss on the other fold counts: on small tables, the loss
 # under large masks soon becomes worse, while that under small masks still improves.
@@ -42,6 +45,9 @@ OVERFITTING = 0.05
 STRONG_WEIGHT_DECAY, STRONG_PATIENCE = 5.0, 160
 # Decay of the averaged weights.
 AVERAGE_DECAY = 0.98
+# `joint_rate` of predictors whose loss has settled in pretraining, and of others. The former would
+# overfit at a higher rate; the latter have not yet learned what there is, and mislead the policy.
+SETTLED_RATE, UNSETTLED_RATE = 0.1, 1.0
 
 
 def member_loss(network: SeparateNetwork, loss: Loss, seen: Tensor, rows: Rows) -> Tensor:
@@ -184,6 +190,14 @@ class Pretraining(Phase):
         predictor.weight_decay = chosen.repeat_interleave(members)
         predictor.settled = bool(self.tensors["settled"]) or int(self.tensors["strong_since"]) > 0
         super().finish()
+
+
+def joint_rate(predictor: Ensemble, settings: Settings) -> float:
+    """Learning rate of pretrained predictors while the policy is trained."""
+    share = settings.joint_rate
+    if share is None:
+        share = SETTLED_RATE if predictor.settled else UNSETTLED_RATE
+    return settings.predictor_rate * share
 
 
 class FineTuning(Phase):
