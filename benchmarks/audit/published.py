@@ -34,17 +34,14 @@ HERE = Path(__file__).parent
 PATH = HERE / "published.json"
 EPOCHS = 15
 METHODS = {
-    "L2X": (lambda: baselines.L2XClassifier(max_steps=5, max_epochs=EPOCHS, random_state=0), True),
-    "INVASE": (lambda: baselines.INVASEClassifier(max_epochs=EPOCHS, random_state=0), True),
-    "REAL-X": (lambda: baselines.REALXClassifier(max_epochs=EPOCHS, random_state=0), True),
-    "TabNet": (lambda: baselines.TabNetClassifier(max_epochs=EPOCHS, random_state=0), True),
-    "CAE": (
-        lambda: baselines.CAEClassifier(max_steps=5, max_epochs=EPOCHS, random_state=0),
-        False,
-    ),
-    "GDFS": (lambda: baselines.GDFSClassifier(max_epochs=EPOCHS, random_state=0), False),
-    "DIME": (lambda: baselines.DIMEClassifier(max_epochs=EPOCHS, random_state=0), False),
-    "SUWR": (lambda: SUWRClassifier(max_epochs=EPOCHS, max_steps=10, random_state=0), False),
+    "L2X": lambda: baselines.L2XClassifier(max_steps=5, max_epochs=EPOCHS, random_state=0),
+    "INVASE": lambda: baselines.INVASEClassifier(max_epochs=EPOCHS, random_state=0),
+    "REAL-X": lambda: baselines.REALXClassifier(max_epochs=EPOCHS, random_state=0),
+    "TabNet": lambda: baselines.TabNetClassifier(max_epochs=EPOCHS, random_state=0),
+    "CAE": lambda: baselines.CAEClassifier(max_steps=5, max_epochs=EPOCHS, random_state=0),
+    "GDFS": lambda: baselines.GDFSClassifier(max_epochs=EPOCHS, random_state=0),
+    "DIME": lambda: baselines.DIMEClassifier(max_epochs=EPOCHS, random_state=0),
+    "SUWR": lambda: SUWRClassifier(max_epochs=EPOCHS, max_steps=10, random_state=0),
 }
 LOADERS = {"breast cancer": load_breast_cancer, "digits": load_digits}
 DATA = [*(f"Syn{number}" for number in range(1, 7)), *LOADERS]
@@ -81,7 +78,7 @@ def rows(data: str) -> tuple:
 @lru_cache(maxsize=1)
 def trained(data: str, method: str) -> tuple:
     """A fitted model and its training time in CPU seconds."""
-    model, start = METHODS[method][0](), time.process_time()
+    model, start = METHODS[method](), time.process_time()
     if data == "digits":
         model.set_params(groups=Patches((8, 8), size=2, stride=2))
     model.fit(*rows(data)[:2])
@@ -106,7 +103,6 @@ def cell(data: str, name: str) -> dict:
     return {
         "data": data,
         "method": name,
-        "expected": "leaks" if METHODS[method][1] else "leak-free",
         "verdict": report.verdict,
         "leaks": bool(report.leaks),
         "witness": None if report.witness is None else verified(model, report.witness),
@@ -124,7 +120,8 @@ def table(stored: dict) -> str:
         "# Audits of trained models",
         "",
         f"`{about['command']}`, {about['date']}, {about['machine']}. {EPOCHS} epochs; every",
-        "witness was verified by querying the model directly.",
+        "witness was verified by querying the model directly. On Syn1 to Syn3, the same features",
+        "are relevant in every row: a method that selects these in all rows does not leak.",
         "",
         "| data | method | verdict | witness verified | features | accuracy | audit |",
         "| --- | --- | --- | --- | ---: | ---: | ---: |",

@@ -35,7 +35,7 @@ def mixed():
     X, y = mixed_table()
     groups = {"heart </script>": ["pressure", "pulse"]}
     model = SUWRClassifier(
-        sparsity_weight=0.045, max_epochs=10, hidden_size=24, groups=groups, random_state=0
+        sparsity_weight=0.045, max_epochs=30, hidden_size=24, groups=groups, random_state=0
     )
     return model.fit(X, y), X[:250], y[:250]
 
