@@ -1,8 +1,9 @@
 """Fidelity of SUWRExplainer beside SHAP, LIME and L2X, for gradient boosting on five tables.
 
 Run ``python benchmarks/explainer/run.py hmda`` for one table, or name several. Results are added to
-``results.json``, and ``results.md`` is written from all of them. Tables other than breast cancer
-and Syn4 are read from ``--tables`` and are not part of the project.
+``results.json``, and ``results.md`` is written from all of them. With ``--range``, explainers are
+fitted for a range of λ and compared at several mean costs, in ``ranges.json`` and ``ranges.md``.
+Tables other than breast cancer and Syn4 are read from ``--tables`` and are not part of the project.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import entropy
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -33,6 +35,10 @@ from common import machine, write_json  # noqa: E402
 NAMES = ("cancer", "churn", "hmda", "satimage", "syn4")
 # Rows on which KernelSHAP and LIME are evaluated, which query the model hundreds of times a row.
 SLOW_ROWS = 150
+# Range of λ with ``--range``, relative to the entropy of the model's mean output, and the mean
+# costs at which methods are then compared.
+RANGE, COSTS = (0.002, 0.3), (1, 2, 3, 4, 5, 6)
+RIVALS = ("TreeSHAP", "KernelSHAP", "LIME", "L2X")
 
 
 def read(name: str, tables: Path) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -80,9 +86,17 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     train, test = order[:cut], order[cut:][:1000]
     model = HistGradientBoostingClassifier(random_state=0).fit(X[train], y[train])
     queries = max(1, min(20, options.rows // len(train)))
+    weight: Any = "auto"
+    if options.range:
+        mean = model.predict_proba(X[train]).mean(axis=0)
+        weight = tuple(float(share * entropy(mean)) for share in RANGE)
     start, cpu = time.time(), time.process_time()
     explainer = SUWRExplainer(
-        model, queries_per_row=queries, max_epochs=options.epochs, random_state=0
+        model,
+        sparsity_weight=weight,
+        queries_per_row=queries,
+        max_epochs=options.epochs,
+        random_state=0,
     ).fit(X[train])
     seconds, cpu = time.time() - start, time.process_time() - cpu
     evaluator = train_evaluator(explainer, options.epochs)
@@ -93,7 +107,8 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
             X[test][:SLOW_ROWS], compare=("KernelSHAP", "LIME"), evaluator=evaluator
         )
         curves |= {f"{k}, {SLOW_ROWS} rows": v for k, v in slow.curves.items()}
-        sizes = sorted({1, max(1, round(fast.mean_cost / 2)), max(1, round(fast.mean_cost))})
+        last = max(1, round(fast.mean_cost))
+        sizes = list(COSTS) if options.range else sorted({1, max(1, round(last / 2)), last})
         curves["L2X"] = l2x_curve(explainer, evaluator, X[test], sizes, options.epochs)
     report = audit(explainer, X[test][:200], random_state=0) if options.audit else None
     narrative = explainer.explain(X[test][:1])[0]
@@ -117,6 +132,49 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def read_curves(result: dict[str, Any]) -> dict[str, FidelityCurve]:
+    """The curves of a record."""
+    return {
+        name: FidelityCurve(**{field: tuple(values) for field, values in curve.items()})
+        for name, curve in result["curves"].items()
+    }
+
+
+def range_page(results: dict[str, Any]) -> str:
+    """The divergences at several mean costs as Markdown."""
+    lines = [
+        "# Explaining gradient boosting at several costs",
+        "",
+        "Written by `benchmarks/explainer/run.py --range` from `ranges.json`. One explainer for a "
+        f"range of λ from {RANGE[0]} to {RANGE[1]} times the entropy of the model's mean output; "
+        "otherwise as in [results.md](results.md). Mean KL divergences in nats. 'own f' is the "
+        "explainer at nine λ of its range; between these points, curves are interpolated. The "
+        "lowest divergence of a cost is bold; '–' is outside the curve. KernelSHAP and LIME are "
+        f"measured on {SLOW_ROWS} of the test rows.",
+        "",
+        f"| table | mean cost | agreement | own f | SUWR (EVAL-X) | {' | '.join(RIVALS)} |",
+        "| --- " * (5 + len(RIVALS)) + "|",
+    ]
+    for r in results.values():
+        curves = {name.split(",")[0]: curve for name, curve in reversed(read_curves(r).items())}
+        own = curves["SUWR"]
+        for cost in COSTS:
+            found = [
+                curves[name].at(cost) if name in curves else np.nan
+                for name in ("SUWR", "SUWR (EVAL-X)", *RIVALS)
+            ]
+            if np.isnan(found[0]):
+                continue
+            shown = ["–" if np.isnan(v) else f"{v:.4f}" for v in found]
+            best = int(np.nanargmin(found))
+            shown[best] = f"**{shown[best]}**"
+            agreement = np.interp(cost, own.cost, own.agreement)
+            lines.append(
+                f"| {r['table']} | {cost} | {100 * agreement:.1f} % | {' | '.join(shown)} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
 def page(results: dict[str, Any]) -> str:
     """The table of results as Markdown."""
     lines = [
@@ -133,9 +191,7 @@ def page(results: dict[str, Any]) -> str:
         "| --- " * 14 + "|",
     ]
     for r in results.values():
-        curves = {
-            k: FidelityCurve(**{n: tuple(v) for n, v in c.items()}) for k, c in r["curves"].items()
-        }
+        curves = read_curves(r)
 
         def at(
             name: str, curves: dict[str, FidelityCurve] = curves, cost: float = r["mean_cost"]
@@ -168,16 +224,18 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--fast", action="store_true", help="without KernelSHAP, LIME and L2X")
     parser.add_argument("--audit", action="store_true")
-    parser.add_argument("--out", default="results", help="name of the files that are written")
+    parser.add_argument("--range", action="store_true", help="one explainer for a range of λ")
+    parser.add_argument("--out", help="name of the files that are written")
     options = parser.parse_args()
+    write_page = range_page if options.range else page
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    target = HERE / f"{options.out}.json"
+    target = HERE / f"{options.out or ('ranges' if options.range else 'results')}.json"
     record = json.loads(target.read_text()) if target.exists() else {"results": {}}
     for name in options.names:
         record["results"][name] = measure(name, options) | {"provenance": machine()}
         write_json(target, record)
-        target.with_suffix(".md").write_text(page(record["results"]))
+        target.with_suffix(".md").write_text(write_page(record["results"]))
         last = record["results"][name]
         print(
             {k: last[k] for k in ("table", "mean_cost", "agreement", "divergence", "fit_seconds")}

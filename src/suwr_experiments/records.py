@@ -131,19 +131,26 @@ def provenance(device: str = "cpu") -> dict[str, Any]:
 
 
 def source_commit() -> str:
-    """The commit of the sources, marked if they have changes.
+    """The commit of the sources, marked if Python files have changes.
 
-    The environment variable ``SUWR_COMMIT`` names it for a copy without its history.
+    Records and pages do not count: a benchmark may already have written some of them. The
+    environment variable ``SUWR_COMMIT`` names the commit for a copy without its history.
     """
     given = os.environ.get("SUWR_COMMIT")
     if given:
         return given
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    git = ["git", "-C", str(Path(__file__).parent)]
     try:
-        found = subprocess.run(command, capture_output=True, text=True, check=False)
+        found = subprocess.run(
+            [*git, "describe", "--always"], capture_output=True, text=True, check=False
+        )
+        changes = subprocess.run(
+            [*git, "diff", "--quiet", "HEAD", "--", ":(top)*.py"], capture_output=True, check=False
+        )
     except FileNotFoundError:
         return "unknown"
-    return found.stdout.strip() or "unknown"
+    commit = found.stdout.strip()
+    return f"{commit}-dirty" if commit and changes.returncode else commit or "unknown"
 
 
 def _version(package: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -138,6 +139,27 @@ def test_records_name_the_commit(monkeypatch):
     assert provenance()["commit"] == source_commit() != ""
     monkeypatch.setenv("SUWR_COMMIT", "abc123")
     assert provenance()["commit"] == "abc123"
+
+
+def test_a_commit_is_marked_if_sources_have_changes(tmp_path, monkeypatch):
+    def git(*arguments):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", "-C", tmp_path, *identity, *arguments], check=True)
+
+    source, results = tmp_path / "records.py", tmp_path / "results.json"
+    source.write_text("")
+    results.write_text("")
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "-m", "first")
+    monkeypatch.delenv("SUWR_COMMIT", raising=False)
+    monkeypatch.setattr("suwr_experiments.records.__file__", str(source))
+    commit = source_commit()
+    assert re.fullmatch("[0-9a-f]{7,}", commit)
+    results.write_text("{}")
+    assert source_commit() == commit
+    source.write_text("changed = True")
+    assert source_commit() == f"{commit}-dirty"
 
 
 def test_models_of_one_shape_train_as_one_stack(tmp_path):
