@@ -149,3 +149,14 @@ def test_replays_draw_new_numbers_and_read_their_arguments():
     noise = torch.stack([value - 10.0 * number for number, value in enumerate(seen)])
     assert bool(((noise >= 0) & (noise <= 1.001)).all())
     assert len(noise.round(decimals=3).unique()) > 4 * lookahead.WARM_UP_CALLS
+
+
+def test_the_cheaper_of_two_equal_columns_is_chosen():
+    rng = np.random.RandomState(0)
+    X = np.repeat(rng.rand(600, 1) < 0.5, 2, axis=1).astype(float)
+    for costs in ([0.1, 3.0], [3.0, 0.1]):
+        clf = SUWRClassifier(
+            trainer="lookahead", costs=costs, sparsity_weight=0.1, max_epochs=10, hidden_size=16,
+            random_state=0,
+        ).fit(X, X[:, 0])  # fmt: skip
+        np.testing.assert_array_equal(clf.select(X), np.tile(np.array(costs) < 1, (600, 1)))

@@ -1,10 +1,11 @@
 """Look-ahead training: a differentiable choice of the next unit, for many units.
 
 A sampled actor cannot explore hundreds of units. Here the choice of the next unit is relaxed with
-Gumbel-softmax, and the loss after it is differentiated through the cross-fitted predictor. The
-selection is therefore greedy; the stopping policy is not: as in `suwr.training.actor`, the gain of
-continuing is regressed on the cost of the rest of the rollout, for classification from the
-uncertainty of the predictors (`suwr.nn.features.UncertaintyStopPolicy`).
+Gumbel-softmax, and the loss after it, plus λ times its cost, is differentiated through the
+cross-fitted predictor. The selection is therefore greedy; the stopping policy is not: as in
+`suwr.training.actor`, the gain of continuing is regressed on the cost of the rest of the rollout,
+for classification from the uncertainty of the predictors
+(`suwr.nn.features.UncertaintyStopPolicy`).
 
 A batch is first rolled out for *T* steps without gradients, storing for each column the step that
 revealed it. Then one state per row is reconstructed and trained on in each update, so that the
@@ -85,6 +86,7 @@ class _Rollout:
     revealed_at: Tensor  # step that revealed each column; *T* where none did
     gain: Tensor  # regression target of the gain in each of the *T* states
     prediction: Tensor  # cross-fitted prediction in each state, (n_models, n, T, n_outputs)
+    weight: Tensor  # λ
 
 
 class LookaheadPhase(PolicyPhase):
@@ -116,19 +118,21 @@ class LookaheadPhase(PolicyPhase):
         settings, rows = self.settings, Rows(*parts)
         rows = replace(rows, values=settings.rounded(rows.values))
         weight, condition = self.weights.draw(2 * rows.weight.shape[1], self.folds.generator)
+        costs = None if rows.costs is None else to_models(rows.costs)
+        context = self.inputs.context(tuple(weight.shape), condition, costs)
         with settings.precision(rows.device):
-            rollout = self._roll_out(rows, weight, condition)
+            rollout = self._roll_out(rows, weight, context)
         # A rollout takes as long as several updates.
         for _ in range(settings.updates_per_walk):
             with settings.precision(rows.device):
-                value, mask, soft = self._policy_loss(rows, rollout, condition)
+                value, mask, soft = self._policy_loss(rows, rollout, context)
             self.update_policy(value)
             with settings.precision(rows.device):
                 value = self._predictor_loss(rows, mask, soft)
             self.update_predictors(value)
 
     @torch.no_grad()
-    def _roll_out(self, rows: Rows, weight: Tensor, condition: Tensor | None) -> _Rollout:
+    def _roll_out(self, rows: Rows, weight: Tensor, context: Tensor | None) -> _Rollout:
         """Sample a rollout of *T* steps for every row."""
         network, inputs, n_steps = self.network, self.inputs, self.settings.max_steps
         network.eval()
@@ -151,9 +155,7 @@ class LookaheadPhase(PolicyPhase):
             if number == n_steps:
                 break
             predictions.append(to_models(prediction))
-            decision = decide(
-                network.decide, inputs, seen, mask, condition, predictions[-1], allowed
-            )
+            decision = decide(network.decide, inputs, seen, mask, context, predictions[-1], allowed)
             stops.append(decision.stop_probability)
             noise = gumbel((*shape, inputs.n_units), self.folds.generator)
             units = decision.best(self.settings.units_per_step, noise)
@@ -169,11 +171,11 @@ class LookaheadPhase(PolicyPhase):
             gains.append((now - continuing) * scale)
             ahead = stop * now + (1 - stop) * continuing
         return _Rollout(
-            revealed_at, torch.stack(gains[::-1], dim=-1), torch.stack(predictions, dim=2)
+            revealed_at, torch.stack(gains[::-1], dim=-1), torch.stack(predictions, dim=2), weight
         )
 
     def _policy_loss(
-        self, rows: Rows, rollout: _Rollout, condition: Tensor | None
+        self, rows: Rows, rollout: _Rollout, context: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Loss of the policy in one state per row, its mask, and the relaxed input after it."""
         settings, inputs, network = self.settings, self.inputs, self.network
@@ -188,14 +190,17 @@ class LookaheadPhase(PolicyPhase):
         prediction = rollout.prediction.gather(2, index)[:, :, 0]
         seen = inputs.reveal(values, mask)
         allowed = inputs.recorded_units(values)
-        decision = decide(network.decide, inputs, seen, mask, condition, prediction, allowed)
+        decision = decide(network.decide, inputs, seen, mask, context, prediction, allowed)
         chosen = decision.relaxed(self.temperature, generator)
         revealed = torch.where(mask, 1.0, soft_columns(inputs, chosen))
         soft = to_folds(soft_reveal(inputs, values, revealed))
         network.predictor.requires_grad_(False)
         prediction = network.cross_fitted(soft, self.loss)
         network.predictor.requires_grad_(True)
+        prices = None if rows.costs is None else to_models(rows.costs)
+        costs = inputs.unit_costs(mask, rollout.revealed_at < 0, prices)
         losses = to_models(self.loss.of_prediction(prediction, rows.targets))
+        losses = losses + rollout.weight * (chosen * costs).sum(dim=-1)
         regression = 0.5 * GAIN_WEIGHT * (decision.gain - target).square()
         each = to_models(rows.weight) * (regression + settings.reward_scale * losses)
         return each.mean(dim=1).sum(), to_folds(mask), soft.detach()
