@@ -1,6 +1,6 @@
 """The networks of a model: a policy with two heads, and an ensemble of predictors.
 
-Their only input is ``[x ⊙ h, h]``, or the output of a network with that input. No layer mixes
+All they see of a row is ``[x ⊙ h, h]``, or the output of a network with that input. No layer mixes
 rows, so the output for a row does not depend on its batch.
 """
 
