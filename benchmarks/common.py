@@ -14,12 +14,15 @@ from typing import Any
 import suwr
 from suwr_experiments.records import source_commit
 
+# Read once: the sources may change while a benchmark runs, but not what it has imported.
+COMMIT = source_commit()
+
 
 def machine() -> dict[str, Any]:
     """Date, commit, hardware, versions and command of a run."""
     return {
         "date": datetime.date.today().isoformat(),
-        "commit": source_commit(),
+        "commit": COMMIT,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
         **_gpu(),
