@@ -62,10 +62,9 @@ def test_each_row_pays_its_own_costs(model):
     masks = model.select(CUBE, costs=prices, exactly=3.5)
     left = 3.5 - (masks * prices).sum(axis=1)
     assert (np.where(masks, np.inf, prices).min(axis=1) > left).all()
-    # Rows whose costs are not given have the means.
-    means = np.tile(PRICES.mean(axis=0), (16, 1))
-    np.testing.assert_array_equal(model.select(CUBE, costs=means), model.select(CUBE))
-    np.testing.assert_array_equal(model.predict(CUBE, costs=means), model.predict(CUBE))
+    # Without a budget, costs change no decision.
+    np.testing.assert_array_equal(model.select(CUBE, costs=prices), model.select(CUBE))
+    np.testing.assert_array_equal(model.predict(CUBE, costs=prices), model.predict(CUBE))
 
 
 def test_rows_without_costs_pay_the_means(model, tmp_path):
@@ -76,7 +75,7 @@ def test_rows_without_costs_pay_the_means(model, tmp_path):
     np.testing.assert_allclose(model.units_.costs, PRICES.mean(axis=0))
     np.testing.assert_allclose(model.cost(CUBE), model.select(CUBE) @ PRICES.mean(axis=0))
     evaluation = model.evaluate(X, X[:, 0], costs=PRICES)
-    paid = (model.select(X, costs=PRICES) * PRICES).sum(axis=1).mean()
+    paid = (model.select(X) * PRICES).sum(axis=1).mean()
     assert evaluation["cost"] == pytest.approx(paid)
     assert evaluation.all_features["cost"] == pytest.approx(PRICES.sum(axis=1).mean())
     model.save(tmp_path / "m.suwr")
@@ -147,43 +146,8 @@ def test_a_policy_that_reads_the_price_buys_only_what_is_cheap(trainer, max_epoc
     settings = {**SMALL, "max_epochs": max_epochs, "trainer": trainer, "sparsity_weight": 0.1}
     fitted = SUWRClassifier(known_at_start=["cheap"], **settings).fit(table, x, costs=costs)
     # Worth log 2 = 0.69: bought for 0.01, not for 1.
-    np.testing.assert_array_equal(fitted.select(table, costs=costs)[:, 1], cheap)
+    np.testing.assert_array_equal(fitted.select(table)[:, 1], cheap)
     assert fitted.report_["cost"] == pytest.approx(0.05, abs=0.02)
-
-
-@pytest.mark.parametrize(("trainer", "max_epochs"), [("actor", 100), ("lookahead", 10)])
-@pytest.mark.parametrize("weight", [0.1, (0.05, 0.2)])
-def test_the_policy_reads_the_costs_of_the_row(trainer, max_epochs, weight, tmp_path):
-    """Two copies of the label: the cheap one is bought, or none if both are expensive."""
-    rng = np.random.RandomState(0)
-    x = np.repeat(rng.rand(800, 1) < 0.5, 2, axis=1).astype(float)
-    costs = rng.choice([0.1, 20.0], x.shape)
-    settings = {**SMALL, "max_epochs": max_epochs, "trainer": trainer, "sparsity_weight": weight}
-    fitted = SUWRClassifier(**settings).fit(x, x[:, 0], costs=costs)
-    # Worth log 2 = 0.69: bought for at most 0.02, not for at least 1.
-    rows = np.array(list(product([0.0, 1.0], [0.1, 20.0], [0.1, 20.0])))
-    given = {"costs": rows[:, 1:]}
-    table = rows[:, [0, 0]]
-    masks = fitted.select(table, **given)
-    cheap = rows[:, 1:] < 1
-    np.testing.assert_array_equal(masks.any(axis=1), cheap.any(axis=1))
-    assert not (masks & ~cheap).any()
-    poisoned = np.where(masks, table, 1e9)
-    np.testing.assert_array_equal(fitted.select(poisoned, **given), masks)
-    np.testing.assert_array_equal(
-        fitted.predict_proba(poisoned, **given), fitted.predict_proba(table, **given)
-    )
-    # Files, sessions and receipts decide alike.
-    fitted.save(tmp_path / "m.suwr")
-    loaded = suwr.load(tmp_path / "m.suwr")
-    np.testing.assert_array_equal(loaded.select(table, **given), masks)
-    narratives = fitted.explain(table, **given)
-    assert all(Verifier(loaded).verify([n.receipt() for n in narratives]))
-    for row, prices, mask in zip(table, rows[:, 1:], masks, strict=True):
-        session = loaded.acquire(costs=dict(zip(loaded.units_.names, prices, strict=True)))
-        while not session.done:
-            session.observe(dict.fromkeys(session.next_columns, row[0]))
-        assert set(session.known) == {f"x{i}" for i in np.flatnonzero(mask)}
 
 
 def test_wide_tables_are_screened_with_their_costs():
@@ -193,14 +157,8 @@ def test_wide_tables_are_screened_with_their_costs():
     fitted = SUWRRegressor(trainer="actor", **SMALL | {"max_epochs": 1})
     fitted.fit(table, table[:, 7], costs=costs)
     assert not fitted.selectable_units_.all()
-    masks = fitted.select(table, costs=costs)
-    np.testing.assert_allclose(fitted.cost(table, costs=costs), (masks * costs).sum(axis=1))
-    # The costs of units that cannot be selected change nothing.
-    other = np.where(fitted.selectable_units_, costs, 100.0)
-    np.testing.assert_array_equal(fitted.select(table, costs=other), masks)
-    reversed_costs = np.where(fitted.selectable_units_, 3.0 - costs, costs)
-    trace = [fitted.explain(table[:50], costs=c[:50]) for c in (costs, reversed_costs)]
-    assert trace[0][0].start_stop_probability != trace[1][0].start_stop_probability
+    expected = (fitted.select(table) * costs).sum(axis=1)
+    np.testing.assert_allclose(fitted.cost(table, costs=costs), expected)
     scaled = SUWRRegressor(trainer="actor", costs=lambda mask: np.full(mask.shape, 2.0),
                            **SMALL | {"max_epochs": 1}).fit(table, table[:, 7])  # fmt: skip
     np.testing.assert_allclose(scaled.cost(table), 2 * scaled.select(table).sum(axis=1))
@@ -234,13 +192,8 @@ def test_forged_files(model):
     state = json.loads(text)
     assert state["format"] == 2
     for costs in ([1.0], [-1.0] * 4, [float("inf")] * 4, "free"):
-        for part in ("mean", "spread"):
-            forged = {**state, "row_costs": {**state["row_costs"], part: costs}}
-            with pytest.raises(ModelFileError):
-                from_bytes(pack(json.dumps(forged), dict(tensors)))
-    for forged in ({**state, "row_costs": None}, {**state, "row_costs": [1.0] * 4}):
         with pytest.raises(ModelFileError):
-            from_bytes(pack(json.dumps(forged), dict(tensors)))
+            from_bytes(pack(json.dumps({**state, "mean_costs": costs}), dict(tensors)))
 
 
 # Functions of the mask.

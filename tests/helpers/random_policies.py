@@ -1,7 +1,5 @@
 """Policies with random networks, for tests of properties that hold for any weights."""
 
-from dataclasses import replace
-
 import numpy as np
 import torch
 
@@ -33,9 +31,6 @@ NETWORKS = {
         "informed": True,
         "conditioned": True,
     },
-    # These read the costs of the row, one per unit.
-    "costs": {"n_costs": 1},
-    "conditioned uncertainty costs": {"informed": True, "conditioned": True, "n_costs": 1},
 }
 
 
@@ -43,11 +38,8 @@ def make_policy(
     seed, groups=None, max_steps=None, units_per_step=1, network="separate", n_columns=6
 ):
     """A policy over a few columns."""
+    changes = NETWORKS[network]
     units = resolve_units(groups, None, [f"x{i}" for i in range(n_columns)])
-    changes = dict(NETWORKS[network])
-    if "n_costs" in changes:
-        changes["n_costs"] = len(units)
-        units = replace(units, cost_spread=np.arange(len(units)) / 2)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         network = build(Architecture(n_columns, n_columns, len(units), 2, 8, 2, **changes))
@@ -73,8 +65,7 @@ def explore(policy, values, sparsity_weight, budget=None, **changes):
     generator = torch.Generator().manual_seed(0)
     n_units = policy.inputs.n_units
     interaction = torch.rand(len(values), n_units, n_units, generator=generator)
-    context = policy.inputs.context(tuple(weight.shape))
     return sample_rollouts(
-        policy.network, policy.inputs, values, weight, context, settings, 1.0, generator,
-        interaction, budget=budget,
+        policy.network, policy.inputs, values, weight, None, settings, 1.0, generator, interaction,
+        budget=budget,
     )  # fmt: skip

@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -62,24 +60,3 @@ def test_random_masks_reveal_whole_groups():
     assert (masks[:, 1] == masks[:, 2]).all()
     assert (masks[:, 4] == masks[:, 5]).all()
     assert masks[:, 0].any()
-
-
-def test_the_policy_is_given_costs_relative_to_those_of_training():
-    units = replace(
-        resolve_units(None, [1.0, 2.0, 5.0], ["a", "b", "c"]), cost_spread=np.array([0.5, 0.0, 2.0])
-    )
-    inputs = MaskedInputs.build(units, np.arange(3), "cpu")
-    # Costs that did not vary are not read, and differences are limited to ten deviations.
-    costs = torch.tensor([[1.5, 9.0, 1.0], [100.0, 2.0, 5.0]])
-    expected = [[1.0, 0.0, -2.0], [10.0, 0.0, 0.0]]
-    assert inputs.context((2,), None, costs).tolist() == expected
-    condition = torch.tensor([-1.0, 0.5])
-    assert inputs.context((2,), condition, costs).tolist() == [[-1.0, *expected[0]],
-                                                               [0.5, *expected[1]]]  # fmt: skip
-    assert inputs.context((2,)).tolist() == [[0.0] * 3] * 2
-    kept = torch.tensor([0, 2])
-    part = inputs.subset(torch.tensor([True, False, True]), kept, kept)
-    assert part.context((2,), None, costs[:, kept]).tolist() == [[1.0, -2.0], [10.0, 0.0]]
-    plain = replace(inputs, cost_scale=None)
-    assert plain.context((2,), None, costs) is None
-    assert plain.context((2,), condition, costs).tolist() == [[-1.0], [0.5]]

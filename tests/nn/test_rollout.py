@@ -67,9 +67,9 @@ def test_block_size_depends_on_the_network(monkeypatch, network, block):
     policy = Policy(made.network, made.inputs, made.loss, 3, condition=made.condition)
     sizes, decide = [], policy.network.decide
 
-    def counted(seen, context=None):
+    def counted(seen, condition):
         sizes.append(len(seen))
-        return decide(seen, context)
+        return decide(seen, condition)
 
     monkeypatch.setattr(policy.network, "decide", counted)
     policy.rollout(random_values(1))

@@ -40,8 +40,6 @@ def make_case(seed, groups="columns", width=1, network="separate", spend_all=Fal
     if setups is None and seed % 3 == 0:
         costs = discount(rng, len(units))
     units = resolve_units(UNITS[groups], costs, names, setup_costs=setups, visits=visits)
-    if policy.inputs.cost_scale is not None:
-        units = replace(units, cost_spread=rng.choice([0.0, 0.1, 1.0], len(units)))
     policy.inputs = MaskedInputs.build(units, np.arange(6), "cpu")
     policy.units = units
     starts = Starts(
@@ -63,7 +61,6 @@ def reference(policy, row, known, available, budget, spend_all, prices):
     setups, function = policy.units.setups, policy.units.function
     shown, order, spent, paid = set(known), [], 0.0, set()
     visit_cost = policy.units.visit_cost
-    own = None if prices is None else Starts(costs=prices.unsqueeze(0))
     prices = policy.units.costs.tolist() if prices is None else prices.tolist()
 
     def cost(unit):
@@ -82,7 +79,7 @@ def reference(policy, row, known, available, budget, spend_all, prices):
 
     for _ in range(policy.max_steps):
         mask = torch.tensor([[c in shown for c in range(6)]])
-        decision = policy.decide(row.unsqueeze(0), mask, starts=own)
+        decision = policy.decide(row.unsqueeze(0), mask)
         scores = decision.raw_logits[0].tolist()
         ranked = sorted(range(len(columns)), key=lambda u: -scores[u])
         useful = [u for u in ranked if available[u] and not columns[u] <= shown]

@@ -66,7 +66,7 @@ def test_policy_loss_by_hand():
     logits = torch.zeros(1, 4, 2, requires_grad=True)
 
     class Network:
-        def decide(self, seen, context):
+        def decide(self, seen, condition):
             # Rows 0, 1, 0, 1 under their masks; hidden values are 0.
             assert seen[0].tolist() == [[0, 0, 0, 0], [3, 0, 1, 0], [0, 2, 0, 1], [0, 0, 0, 0]]
             return None, PolicyOutputs(gain, logits)
@@ -189,10 +189,10 @@ def lookahead_loss(phase, mask, progress):
     states = VisitedStates(
         position, torch.ones(shape), mask.expand(*shape, -1), ones, torch.zeros(shape)
     )
-    weight, _ = phase.weights.draw(2 * shape[1], phase.folds.generator)
+    weight, condition = phase.weights.draw(2 * shape[1], phase.folds.generator)
     scale = phase.settings.reward_scale * torch.ones_like(weight)
     return phase._lookahead_loss(
-        rows, rows.targets, states, shape[1], weight, scale, None, None, None, progress
+        rows, rows.targets, states, shape[1], weight, scale, condition, None, None, progress
     )
 
 

@@ -8,7 +8,6 @@ from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy
 from suwr.nn.networks import Architecture, SeparateNetwork
 from suwr.nn.rollout import Policy
-from suwr.nn.starts import Starts
 from suwr.training.config import Settings
 from suwr.training.data import Rows
 from suwr.training.rollouts import rollout_together
@@ -21,19 +20,18 @@ SETTINGS = Settings(sparsity_weight=LOW, max_steps=4)
 RANGE = Settings(sparsity_weight=(LOW, 10 * LOW), max_steps=4)
 
 
-def make_network(n_members=2, informed=False, settings=SETTINGS, n_costs=0):
+def make_network(n_members=2, informed=False, settings=SETTINGS):
     torch.manual_seed(0)
     architecture = Architecture(
-        6, 6, 6, 2, 8, 2, n_members, conditioned=settings is RANGE, informed=informed,
-        n_costs=n_costs,
-    )  # fmt: skip
+        6, 6, 6, 2, 8, 2, n_members, conditioned=settings is RANGE, informed=informed
+    )
     network = SeparateNetwork(architecture, n_models=M).eval()
     SparsityWeights.of(settings, M, torch.device("cpu")).set_temperature(network, settings, 1.0)
     return network
 
 
-def make_inputs(network="separate") -> MaskedInputs:
-    return make_policy(0, network=network).inputs
+def inputs() -> MaskedInputs:
+    return make_policy(0).inputs
 
 
 @pytest.mark.parametrize("informed", [False, True])
@@ -53,30 +51,23 @@ def test_split_gives_each_model_its_own_weights(informed):
 
 @pytest.mark.parametrize("settings", [SETTINGS, RANGE], ids=["single", "range"])
 @pytest.mark.parametrize("informed", [False, True])
-@pytest.mark.parametrize("reads_costs", [False, True])
-def test_rollout_and_validation_agree_with_single_models(informed, settings, reads_costs):
-    loss, values, costs = CrossEntropy(2), random_values(60), None
-    network = make_network(informed=informed, settings=settings, n_costs=6 * reads_costs)
-    inputs = make_inputs("costs" if reads_costs else "separate")
-    if reads_costs:
-        costs = torch.rand(60, 6, generator=torch.Generator().manual_seed(0)) * 3
-    rows = Rows(values, loss.targets(torch.arange(60) % 2), torch.ones(60), costs)
+def test_rollout_and_validation_agree_with_single_models(informed, settings):
+    network, loss = make_network(informed=informed, settings=settings), CrossEntropy(2)
+    values = random_values(60)
+    rows = Rows(values, loss.targets(torch.arange(60) % 2), torch.ones(60))
     weights = SparsityWeights.of(settings, M, torch.device("cpu"))
     weight, condition = weights.spread(20)
     mask, cost = rollout_together(
-        network, inputs, loss, values.reshape(M, 20, 6), 4, condition=condition,
-        costs=None if costs is None else costs.reshape(M, 20, 6),
-    )  # fmt: skip
-    together = ValidationObjective(network, inputs, loss, rows, settings, weights)()
+        network, inputs(), loss, values.reshape(M, 20, 6), 4, condition=condition
+    )
+    together = ValidationObjective(network, inputs(), loss, rows, settings, weights)()
     for number, part in enumerate(network.split()):
         own = Rows(*(t.reshape(M, 20, *t.shape[1:])[number] for t in rows.tensors()))
-        policy = Policy(part, inputs, loss, 4)
+        policy = Policy(part, inputs(), loss, 4)
         at = None if condition is None else condition[number]
-        starts = None if costs is None else Starts(costs=own.costs)
-        trace = policy.rollout(own.values, condition=at, starts=starts)
+        trace = policy.rollout(own.values, condition=at)
         assert torch.equal(mask[number], torch.from_numpy(trace.mask))
-        paid = mask[number] if costs is None else mask[number] * own.costs
-        torch.testing.assert_close(cost[number], paid.sum(1).float())
+        assert torch.equal(cost[number], mask[number].sum(1).float())
         expected = validation_objective(policy, loss, own, weight[number], at)
         for found, value in zip(together, expected, strict=True):
             torch.testing.assert_close(found[number], value[0], rtol=1e-5, atol=1e-6)

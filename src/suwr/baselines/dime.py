@@ -84,7 +84,7 @@ class DIMENetwork(SeparateNetwork):
         self.units, self.loss, self.stopping = inputs, loss, stopping
 
     def decide(
-        self, inputs: Tensor, context: Tensor | None = None, prediction: Tensor | None = None
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
     ) -> tuple[Tensor, PolicyOutputs]:
         """See `suwr.nn.networks.Network`."""
         prediction = self.loss.predict(self.predict(inputs)).mean(dim=0)
@@ -97,7 +97,7 @@ class DIMENetwork(SeparateNetwork):
         return stop_logit, PolicyOutputs(-stop_logit, ratio / SAMPLING_TEMPERATURE)
 
     def rank(
-        self, inputs: Tensor, context: Tensor | None = None, prediction: Tensor | None = None
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
     ) -> tuple[Tensor, PolicyOutputs]:
         """Rank units by gain per cost as `decide` does, without the predictors or stopping.
 

@@ -38,7 +38,7 @@ class GDFSNetwork(SeparateNetwork):
     """A selection policy that continues until the budget is spent, and predictors."""
 
     def decide(
-        self, inputs: Tensor, context: Tensor | None = None, prediction: Tensor | None = None
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
     ) -> tuple[Tensor, PolicyOutputs]:
         """See `suwr.nn.networks.Network`."""
         found = self.policy_outputs(inputs)

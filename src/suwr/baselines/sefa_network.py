@@ -202,13 +202,13 @@ class SEFANetwork(Network):
         return (length / (whole.sum(dim=-1, keepdim=True) + MIN_GRADIENT)).mean(dim=0)
 
     def policy_outputs(
-        self, inputs: Tensor, context: Tensor | None = None, prediction: Tensor | None = None
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
     ) -> PolicyOutputs:
         """See `suwr.nn.networks.Network`."""
         return self.decide(inputs)[1]
 
     def decide(
-        self, inputs: Tensor, context: Tensor | None = None, prediction: Tensor | None = None
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
     ) -> tuple[Tensor, PolicyOutputs]:
         """See `suwr.nn.networks.Network`; sampled policies draw units by their scores."""
         scores, prediction = self.scores(inputs)

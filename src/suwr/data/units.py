@@ -210,8 +210,8 @@ class Units:
         Costs given what was acquired before, instead of ``costs``.
     visits : Visits or None
         Costs of steps, besides those of their units.
-    cost_spread : ndarray of float, shape (n_units,), or None
-        Standard deviation of the costs over the training rows, if every row has its own.
+    per_row : bool
+        Whether the costs of training were those of each row.
     """
 
     names: tuple[str, ...]
@@ -221,7 +221,7 @@ class Units:
     setups: Setups | None = None
     function: CostFunction | None = None
     visits: Visits | None = None
-    cost_spread: FloatArray | None = None
+    per_row: bool = False
 
     def __len__(self) -> int:
         return len(self.names)

@@ -157,7 +157,7 @@ class BaseSUWR(WritableModel):
             Non-negative weights of the rows.
         costs : array-like of shape (n, n_units) or data frame, optional
             Costs of the units of each row, as in `select`; requires ``costs=None`` in the
-            constructor. The policy reads them. Rows whose costs are not given later have the means.
+            constructor. Rows whose costs are not given are charged the means later.
 
         Returns
         -------
@@ -335,7 +335,6 @@ class BaseSUWR(WritableModel):
             shared=trainer.shared,
             conditioned=self._has_range,
             n_knots=POSITION_KNOTS if self._has_range else 1,
-            n_costs=0 if data.inputs.cost_scale is None or trainer.shared else len(self.units_),
             image_shape=image_shape(self.network, self.groups),
             # The uncertainty features are functions of class probabilities.
             informed=trainer.informed and self._n_outputs() > 1,

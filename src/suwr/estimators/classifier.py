@@ -265,7 +265,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
             0, 1, …
         costs : array-like of shape (n, n_units) or data frame, optional
             Costs of the units of each row, as in `select`; requires ``costs=None`` in the
-            constructor. The policy reads them. Rows whose costs are not given later have the means.
+            constructor. Rows whose costs are not given are charged the means later.
 
         Returns
         -------

@@ -19,7 +19,7 @@ from suwr.nn.starts import Starts
 
 __all__ = [
     "charge_rows", "check_plain_costs", "check_resumable_costs", "model_budgets",
-    "read_training_costs", "resolve_model_units", "restore_units", "store_costs", "with_row_costs",
+    "read_training_costs", "resolve_model_units", "restore_units", "store_costs", "with_mean_costs",
 ]  # fmt: skip
 
 FloatArray = NDArray[np.float64]
@@ -102,30 +102,20 @@ def read_training_costs(model: Any, units: Units, costs: Any, n_rows: int) -> Fl
     return read_row_costs(costs, units.names, n_rows, "fit")
 
 
-def with_row_costs(units: Units, costs: FloatArray, weight: FloatArray) -> Units:
-    """Return units with the mean and the spread of the costs of weighted rows.
-
-    Rows whose costs are not given are charged the mean.
-    """
-    mean = np.average(costs, axis=0, weights=weight)
-    variance = np.average((costs - mean) ** 2, axis=0, weights=weight)
-    # The mean of equal numbers may differ from them by rounding.
-    spread = np.where(np.ptp(costs, axis=0) > 0, np.sqrt(variance), 0.0)
-    return replace(units, costs=mean, cost_spread=spread)
+def with_mean_costs(units: Units, costs: FloatArray, weight: FloatArray) -> Units:
+    """Return units that cost the weighted mean of rows, for rows whose costs are not given."""
+    return replace(units, costs=np.average(costs, axis=0, weights=weight), per_row=True)
 
 
 def restore_units(model: Any, names: Sequence[str], stored: Any) -> Units:
-    """Return the units of a model file, with the costs of rows that it may contain."""
+    """Return the units of a model file, with the mean costs that it may contain."""
     units = resolve_model_units(model, names)
     if stored is None:
         return units
     if model.costs is not None:
         raise ValueError("The model must not have costs per unit and per row.")
-    mean, spread = (
-        resolve_costs(stored[part], units.names, type(model).__name__)
-        for part in ("mean", "spread")
-    )
-    return replace(units, costs=mean, cost_spread=spread)
+    mean = resolve_costs(stored, units.names, type(model).__name__)
+    return replace(units, costs=mean, per_row=True)
 
 
 def check_resumable_costs(model: Any) -> None:
@@ -148,12 +138,10 @@ def store_costs(model: Any) -> dict[str, Any]:
             "The model cannot be saved, because its 'costs' parameter is a function, and model "
             "files hold data, never code. Describe discounts by 'setup_costs' instead."
         )
-    units = model.units_
-    if units.cost_spread is None:
+    if not model.units_.per_row:
         return {}
     # An older suwr would charge 1 for every unit: it must refuse the file.
-    stored = {"mean": units.costs.tolist(), "spread": units.cost_spread.tolist()}
-    return {"format": 2, "row_costs": stored}
+    return {"format": 2, "mean_costs": model.units_.costs.tolist()}
 
 
 def check_plain_costs(model: Any) -> None:

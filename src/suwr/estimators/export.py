@@ -131,8 +131,6 @@ def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:
     condition = None if policy.condition is None else torch.tensor(policy.condition)
     knots = network.architecture.n_knots
     constants = [] if condition is None else encode_position(condition, knots).tolist()
-    # Exported models take no costs of rows: all of them cost the mean.
-    constants += [0.0] * network.architecture.n_costs
     return {
         "stop_temperature": float(network.temperature(condition)),
         "stop_odds": policy.stop_odds,

@@ -218,9 +218,8 @@ def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> BaseSUW
     network = _make_network(a, tensors, own)
     if (problem := _too_large(model, a)) is not None:
         raise ModelFileError(problem)
-    units = restore_units(model, encoder.names, state.get("row_costs"))
-    n_costs = 0 if units.cost_spread is None or a.shared else len(units)
-    if (len(units), n_costs) != (a.n_units, a.n_costs):
+    units = restore_units(model, encoder.names, state.get("mean_costs"))
+    if len(units) != a.n_units:
         raise ModelFileError("Its parts are inconsistent.")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     selectable = _selectable_units(state.get("selectable_units"), len(units))

@@ -97,9 +97,10 @@ class SequentialModel(RolloutModel):
             As ``max_cost``, but a row stops only when it can afford no further unit.
         costs : array of shape (n, n_units) or data frame, optional
             Costs of the units of each row; those of the model unless given. They count in budgets
-            and in `cost`, and the policy of a model that was fitted with costs of each row reads
-            them. Like ``available``, they must be known before the first decision and not depend on
-            hidden values, or the selection leaks these values.
+            and in `cost`. The policy does not read them, unless they are columns of ``X`` as well,
+            for instance among ``known_at_start``. Like ``available``, they must be known before the
+            first decision and not depend on hidden values, or a selection within a budget leaks
+            these values.
 
         Returns
         -------

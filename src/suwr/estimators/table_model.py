@@ -35,7 +35,7 @@ from suwr.estimators.costs import (
     model_budgets,
     read_training_costs,
     resolve_model_units,
-    with_row_costs,
+    with_mean_costs,
 )  # fmt: skip
 from suwr.estimators.starts import start_probability
 from suwr.nn.inputs import MaskedInputs
@@ -192,7 +192,7 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         units = resolve_model_units(self, names)
         prices = read_training_costs(self, units, costs, len(weight))
         if prices is not None:
-            units = with_row_costs(units, prices[used], weight[used])
+            units = with_mean_costs(units, prices[used], weight[used])
         joint = isinstance(self.groups, Patches)
         if isinstance(table, StoredTable):
             encoder = table.fit_encoder(joint=joint)

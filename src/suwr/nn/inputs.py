@@ -17,9 +17,6 @@ __all__ = ["MaskedInputs", "gumbel", "soft_columns", "soft_reveal"]
 
 # Above this number of units, random masks have their size only in expectation.
 MANY_UNITS = 64
-# Bound of the differences between the costs of a row and their means that the policy reads, in
-# standard deviations.
-MAX_DIFFERENCE = 10.0
 # Units are small if each has at most this fraction of the columns.
 SMALL_UNIT_FRACTION = 1 / 8
 
@@ -55,9 +52,6 @@ class MaskedInputs:
         Cost of every step that acquires a unit, besides those of its units.
     budgets : Budgets or None
         Budgets of the rows that the policy is trained for; None is no limit.
-    cost_scale : Tensor of float, shape (n_units,), or None
-        Factors of the differences between a row's costs and ``costs`` that the policy reads; None
-        if it reads none.
     """
 
     costs: Tensor
@@ -73,7 +67,6 @@ class MaskedInputs:
     function: MaskCosts | None = None
     visit_cost: float = 0.0
     budgets: Budgets | None = None
-    cost_scale: Tensor | None = None
 
     @classmethod
     def build(
@@ -102,7 +95,7 @@ class MaskedInputs:
         function = None if units.function is None else MaskCosts(units.function)
         inputs = replace(
             inputs, unrecorded=unrecorded, setups=setups, function=function,
-            visit_cost=units.visit_cost, budgets=budgets, cost_scale=_cost_scale(units, device),
+            visit_cost=units.visit_cost, budgets=budgets,
         )  # fmt: skip
         if known is None:
             return inputs
@@ -150,7 +143,6 @@ class MaskedInputs:
             function=None if self.function is None else self.function.subset(units, columns),
             visit_cost=self.visit_cost,
             budgets=self.budgets,
-            cost_scale=None if self.cost_scale is None else self.cost_scale[units],
         )
 
     @property
@@ -268,30 +260,6 @@ class MaskedInputs:
         found = self.unit_costs(mask, known, costs)
         return found.gather(-1, units.expand(mask.shape[:-1]).unsqueeze(-1))[..., 0]
 
-    def context(
-        self,
-        shape: tuple[int, ...],
-        condition: Tensor | None = None,
-        costs: Tensor | None = None,
-    ) -> Tensor | None:
-        """What the policy is given besides the row, ``(*shape, …)``; None is nothing.
-
-        Parameters
-        ----------
-        shape : tuple of int
-            Of the rows.
-        condition : Tensor of the shape of the rows, optional
-            Position of λ or of the budget in its range, from -1 (low end) to 1 (high end).
-        costs : Tensor of shape (*shape, n_units), optional
-            Costs of each row, instead of those of all rows.
-        """
-        parts = [] if condition is None else [condition.unsqueeze(-1)]
-        if self.cost_scale is not None:
-            difference = torch.zeros_like(self.costs) if costs is None else costs - self.costs
-            scaled = (difference * self.cost_scale).clamp(-MAX_DIFFERENCE, MAX_DIFFERENCE)
-            parts.append(scaled.float().expand(*shape, -1))
-        return torch.cat(parts, dim=-1) if parts else None
-
     def add(self, mask: Tensor, units: Tensor) -> Tensor:
         """Masks after revealing one more unit per row."""
         if self.groups is None:
@@ -317,15 +285,6 @@ class MaskedInputs:
         if not self.single:
             chosen = chosen.to(torch.float32) @ self.membership.to(torch.float32) > 0
         return chosen if self.known is None else chosen | (self.known == 1)
-
-
-def _cost_scale(units: Units, device: torch.device | str) -> Tensor | None:
-    """The `MaskedInputs.cost_scale` of units; 0 for costs that were equal in all training rows."""
-    if units.cost_spread is None:
-        return None
-    varies = units.cost_spread > 0
-    scale = np.where(varies, 1 / np.where(varies, units.cost_spread, 1.0), 0.0)
-    return torch.tensor(scale.clip(max=1e30), dtype=torch.float32, device=device)
 
 
 def _members(membership: Tensor) -> Tensor | None:

@@ -58,8 +58,6 @@ class Architecture:
         covers the range.
     n_knots : int
         Number of these inputs; see `suwr.nn.features.encode_position`.
-    n_costs : int
-        Number of costs of the row that the policy takes as additional inputs; 0 or ``n_units``.
     image_shape : tuple of int, optional
         ``(height, width)``: policy and predictors start with convolutions over the masked image
         and its mask.
@@ -77,7 +75,6 @@ class Architecture:
     shared: bool = False
     conditioned: bool = False
     n_knots: int = 1
-    n_costs: int = 0
     image_shape: tuple[int, int] | None = None
     informed: bool = False
 
@@ -88,8 +85,8 @@ class Architecture:
 
     @property
     def n_conditions(self) -> int:
-        """Inputs of the policy besides the masked row: the encoding of λ, and costs."""
-        return (self.n_knots if self.conditioned else 0) + self.n_costs
+        """Inputs of the policy that encode λ."""
+        return self.n_knots if self.conditioned else 0
 
     @property
     def n_weights(self) -> int:
@@ -175,35 +172,32 @@ class Network(nn.Module, ABC):
 
     @abstractmethod
     def policy_outputs(
-        self, inputs: Tensor, context: Tensor | None = None, prediction: Tensor | None = None
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
     ) -> PolicyOutputs:
         """Evaluate the policy heads on masked inputs.
 
         Parameters
         ----------
         inputs : Tensor of shape (n, n_inputs) or (n_models, n, n_inputs)
-        context : Tensor of shape (n, …) or (n_models, n, …), optional
-            What the policy is given besides the row; see `MaskedInputs.context`.
+        condition : Tensor of shape (n,) or (n_models, n), optional
+            Position of λ in its range, from -1 (low end) to 1 (high end).
         prediction : Tensor of shape (n, n_outputs) or (n_models, n, n_outputs), optional
             Class probabilities for a policy that stops by predictive uncertainty.
         """
 
     def temperature(self, condition: Tensor | None) -> Tensor:
-        """The stop temperature, at a position from -1 to 1 in a range of λ."""
+        """The stop temperature; interpolated geometrically between the ends of a range of λ."""
         if condition is None:
             return self.stop_temperature
         low, high = self.stop_temperature.log().unbind(dim=-1)
         return torch.exp(low + (high - low) * (condition + 1) / 2)
 
     def decide(
-        self, inputs: Tensor, context: Tensor | None = None, prediction: Tensor | None = None
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
     ) -> tuple[Tensor, PolicyOutputs]:
         """Logit of ζ_stop and the outputs it follows from; see `policy_outputs`."""
-        found = self.policy_outputs(inputs, context, prediction)
+        found = self.policy_outputs(inputs, condition, prediction)
         gain = found.gain.float()
-        condition = None
-        if context is not None and self.architecture.conditioned:
-            condition = context[..., 0]
         logit = -gain / self.temperature(condition)
         return logit, PolicyOutputs(gain, found.logits.float(), found.outputs)
 
@@ -305,7 +299,7 @@ class SeparateNetwork(Network):
         return loss.predict(outputs).unflatten(0, (-1, members)).mean(dim=1)
 
     def policy_outputs(
-        self, inputs: Tensor, context: Tensor | None = None, prediction: Tensor | None = None
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
     ) -> PolicyOutputs:
         """See `Network`; each of several models is evaluated on its own rows."""
         if inputs.dim() == 2:
@@ -313,15 +307,12 @@ class SeparateNetwork(Network):
                 prediction = self.predict(inputs).softmax(dim=-1).mean(dim=0)
             found = self.policy_outputs(
                 inputs.unsqueeze(0),
-                None if context is None else context.unsqueeze(0),
+                None if condition is None else condition.unsqueeze(0),
                 None if prediction is None else prediction.unsqueeze(0),
             )
             return PolicyOutputs(found.gain[0], found.logits[0])
-        extra = []
-        if context is not None:
-            # With one knot, the first number stays as it is.
-            position = encode_position(context[..., 0], self.architecture.n_knots)
-            extra = [position, context[..., 1:]]
+        knots = self.architecture.n_knots
+        extra = [] if condition is None else [encode_position(condition, knots)]
         seen = torch.cat([inputs, *extra], dim=-1) if extra else inputs
         if isinstance(self.policy, UncertaintyStopPolicy):
             assert prediction is not None
@@ -373,7 +364,7 @@ class SharedNetwork(Network):
         self.encoder = EnsembleMLP(n_models, a.n_inputs, a.hidden_size, a.n_layers, n_out, dropout)
 
     def policy_outputs(
-        self, inputs: Tensor, context: Tensor | None = None, prediction: Tensor | None = None
+        self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
     ) -> PolicyOutputs:
         """See `Network`; one pass of the encoder computes all three heads."""
         a = self.architecture

@@ -178,18 +178,18 @@ class Policy:
         return results[0] if len(results) == 1 else torch.cat(results)
 
     def _heads(
-        self, seen: Tensor, context: Tensor | None, prediction: Tensor | None
+        self, seen: Tensor, condition: Tensor | None, prediction: Tensor | None
     ) -> tuple[Tensor, PolicyOutputs]:
         """`Network.decide` in blocks."""
 
-        def joined_heads(*inputs: Tensor) -> Tensor:
-            stop_logit, found = self.network.decide(*inputs)
+        def joined_heads(seen: Tensor, *condition: Tensor) -> Tensor:
+            stop_logit, found = self.network.decide(seen, condition[0][:, 0] if condition else None)
             return torch.cat(
                 [stop_logit.unsqueeze(1), found.gain.unsqueeze(1), found.logits], dim=1
             )
 
-        parts = [seen] if context is None else [seen, context]
-        joined = self._in_blocks(joined_heads, *parts)
+        conditions = [] if condition is None else [condition.unsqueeze(1)]
+        joined = self._in_blocks(joined_heads, seen, *conditions)
         return joined[:, 0], PolicyOutputs(joined[:, 1], joined[:, 2:])
 
     def decide(
@@ -213,9 +213,7 @@ class Policy:
         allowed = None
         if starts is not None and spent is not None:
             allowed = starts.allowed(self.inputs, mask, spent)
-        costs = None if starts is None else starts.costs
-        context = self.inputs.context((len(values),), condition, costs)
-        decision = decide(self._heads, self.inputs, seen, mask, context, allowed=allowed)
+        decision = decide(self._heads, self.inputs, seen, mask, condition, allowed=allowed)
         stop = decision.stop_probability
         if starts is not None and starts.spend_all:
             stop = 0.0 * stop  # NaN stays NaN

@@ -212,7 +212,7 @@ def decide(
     inputs: MaskedInputs,
     seen: Tensor,
     mask: Tensor,
-    context: Tensor | None = None,
+    condition: Tensor | None = None,
     prediction: Tensor | None = None,
     allowed: Tensor | None = None,
 ) -> Decision:
@@ -228,14 +228,14 @@ def decide(
         Masked inputs ``[x ⊙ h, h]``; see `MaskedInputs.reveal`.
     mask : Tensor of bool, shape (..., n_columns)
         *h*.
-    context : Tensor of shape (..., …), optional
-        What the policy is given besides the row; see `MaskedInputs.context`.
+    condition : Tensor of shape (...), optional
+        Position of λ in its range, for a network trained for a range.
     prediction : Tensor of shape (..., n_outputs), optional
         Class probabilities, for a policy that stops by predictive uncertainty.
     allowed : Tensor of bool, shape (..., n_units), optional
         Units that may be chosen, of those that would reveal a column; all of them by default.
     """
-    stop_logit, found = heads(seen, context, prediction)
+    stop_logit, found = heads(seen, condition, prediction)
     available = inputs.available(mask)
     available = available if allowed is None else available & allowed
     stop = torch.where(available.any(dim=-1), torch.sigmoid(stop_logit), 1.0)

@@ -134,14 +134,13 @@ class ActorPhase(PolicyPhase):
             uniform = torch.rand(weight.shape, generator=generator, device=weight.device)
             budget = inputs.budgets.at(uniform, float(inputs.costs.mean()))
             condition = inputs.budgets.position(budget)
-        costs = None if rows.costs is None else to_models(rows.costs)
-        context = inputs.context(tuple(weight.shape), condition, costs)
         epsilon = settings.exploration(progress)
         network.eval()
         with settings.precision(index.device):
             steps = sample_rollouts(
-                network, inputs, to_models(rows.values), weight, context, settings, epsilon,
-                generator, self.tensors["interactions"], first, costs, budget,
+                network, inputs, to_models(rows.values), weight, condition, settings, epsilon,
+                generator, self.tensors["interactions"], first,
+                None if rows.costs is None else to_models(rows.costs), budget,
             )  # fmt: skip
             states = VisitedStates.of(steps, fold_size) if steps else None
             if states is not None:
@@ -160,11 +159,11 @@ class ActorPhase(PolicyPhase):
                 part = order[number::n_batches]
                 with settings.precision(index.device):
                     value = _policy_loss(
-                        network, inputs, rows, visited[part], gains[:, part], context, epsilon,
+                        network, inputs, rows, visited[part], gains[:, part], condition, epsilon,
                         settings.entropy_weight * (1.0 - progress),
                     )  # fmt: skip
                     value = value + self._lookahead_loss(
-                        rows, targets, states, size * settings.rollouts, weight, scale, context,
+                        rows, targets, states, size * settings.rollouts, weight, scale, condition,
                         first, budget, progress,
                     )  # fmt: skip
                 self.update_policy(value)
@@ -179,7 +178,7 @@ class ActorPhase(PolicyPhase):
         n_states: int,
         weight: Tensor,
         scale: Tensor,
-        context: Tensor | None,
+        condition: Tensor | None,
         first: Tensor | None,
         budget: Tensor | None,
         progress: float,
@@ -210,7 +209,7 @@ class ActorPhase(PolicyPhase):
         allowed = starts.allowed(inputs, states.mask, states.spent.double())
         decision = decide(
             network.decide, inputs, inputs.reveal(raw, mask), mask,
-            None if context is None else to_models(of_states(to_folds(context))),
+            None if condition is None else to_models(of_states(to_folds(condition))),
             allowed=None if allowed is None else to_models(allowed),
         )  # fmt: skip
         chosen = to_folds(decision.relaxed(relaxation_temperature(ahead), generator))
@@ -315,18 +314,18 @@ def _policy_loss(
     rows: Rows,
     steps: SampledSteps,
     gains: Tensor,
-    context: Tensor | None,
+    condition: Tensor | None,
     epsilon: float,
     bonus: float,
 ) -> Tensor:
     """Policy gradient, regression of the gain, and entropy bonus.
 
     The mean over the states of a model, summed over models. ``rows`` are grouped by fold, and
-    ``context`` ``(n_models, n, …)`` is that of each; see `MaskedInputs.context`.
+    ``condition`` ``(n_models, n)`` is the position of λ of each.
     """
     model = torch.arange(len(steps.row), device=steps.row.device).unsqueeze(1)
     seen = inputs.reveal(to_models(rows.values)[model, steps.row], steps.before)
-    _, found = network.decide(seen, None if context is None else context[model, steps.row])
+    _, found = network.decide(seen, None if condition is None else condition[model, steps.row])
     decision = Decision(steps.stop, found.logits, steps.available, found.gain)
     probability = decision.probability
     entropy = -(probability * probability.clamp_min(1e-9).log()).sum(dim=-1)

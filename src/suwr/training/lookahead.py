@@ -118,21 +118,19 @@ class LookaheadPhase(PolicyPhase):
         settings, rows = self.settings, Rows(*parts)
         rows = replace(rows, values=settings.rounded(rows.values))
         weight, condition = self.weights.draw(2 * rows.weight.shape[1], self.folds.generator)
-        costs = None if rows.costs is None else to_models(rows.costs)
-        context = self.inputs.context(tuple(weight.shape), condition, costs)
         with settings.precision(rows.device):
-            rollout = self._roll_out(rows, weight, context)
+            rollout = self._roll_out(rows, weight, condition)
         # A rollout takes as long as several updates.
         for _ in range(settings.updates_per_walk):
             with settings.precision(rows.device):
-                value, mask, soft = self._policy_loss(rows, rollout, context)
+                value, mask, soft = self._policy_loss(rows, rollout, condition)
             self.update_policy(value)
             with settings.precision(rows.device):
                 value = self._predictor_loss(rows, mask, soft)
             self.update_predictors(value)
 
     @torch.no_grad()
-    def _roll_out(self, rows: Rows, weight: Tensor, context: Tensor | None) -> _Rollout:
+    def _roll_out(self, rows: Rows, weight: Tensor, condition: Tensor | None) -> _Rollout:
         """Sample a rollout of *T* steps for every row."""
         network, inputs, n_steps = self.network, self.inputs, self.settings.max_steps
         network.eval()
@@ -155,7 +153,9 @@ class LookaheadPhase(PolicyPhase):
             if number == n_steps:
                 break
             predictions.append(to_models(prediction))
-            decision = decide(network.decide, inputs, seen, mask, context, predictions[-1], allowed)
+            decision = decide(
+                network.decide, inputs, seen, mask, condition, predictions[-1], allowed
+            )
             stops.append(decision.stop_probability)
             noise = gumbel((*shape, inputs.n_units), self.folds.generator)
             units = decision.best(self.settings.units_per_step, noise)
@@ -175,7 +175,7 @@ class LookaheadPhase(PolicyPhase):
         )
 
     def _policy_loss(
-        self, rows: Rows, rollout: _Rollout, context: Tensor | None
+        self, rows: Rows, rollout: _Rollout, condition: Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Loss of the policy in one state per row, its mask, and the relaxed input after it."""
         settings, inputs, network = self.settings, self.inputs, self.network
@@ -190,7 +190,7 @@ class LookaheadPhase(PolicyPhase):
         prediction = rollout.prediction.gather(2, index)[:, :, 0]
         seen = inputs.reveal(values, mask)
         allowed = inputs.recorded_units(values)
-        decision = decide(network.decide, inputs, seen, mask, context, prediction, allowed)
+        decision = decide(network.decide, inputs, seen, mask, condition, prediction, allowed)
         chosen = decision.relaxed(self.temperature, generator)
         revealed = torch.where(mask, 1.0, soft_columns(inputs, chosen))
         soft = to_folds(soft_reveal(inputs, values, revealed))

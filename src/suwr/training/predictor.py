@@ -316,10 +316,9 @@ def final_masks(
         if network.n_models > 1:
             values = rows.values.unflatten(0, (network.n_models, -1))
             condition = weights.spread(values.shape[1], turn)[1]
-            costs = None if rows.costs is None else rows.costs.unflatten(0, (network.n_models, -1))
             revealed = rollout_together(
                 network, inputs, loss, values, settings.max_steps, settings.units_per_step,
-                condition, costs, turn,
+                condition, turn=turn,
             )  # fmt: skip
             return revealed.mask.flatten(0, 1)
         policy = Policy(network, inputs, loss, settings.max_steps, settings.units_per_step)
@@ -327,7 +326,7 @@ def final_masks(
         mask = torch.empty(len(rows), inputs.n_columns, dtype=torch.bool, device=policy.device)
         for place, part in rows.blocks():
             at = None if condition is None else condition[0, place]
-            starts = training_starts(inputs, part.values, part.costs, turn)
+            starts = training_starts(inputs, part.values, turn=turn)
             trace = policy.rollout(part.values, condition=at, starts=starts)
             mask[place] = torch.as_tensor(trace.mask, device=policy.device)
         return mask

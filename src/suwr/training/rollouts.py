@@ -110,7 +110,7 @@ def sample_rollouts(
     inputs: MaskedInputs,
     values: Tensor,
     weight: Tensor,
-    context: Tensor | None,
+    condition: Tensor | None,
     settings: Settings,
     epsilon: float,
     generator: torch.Generator,
@@ -136,7 +136,7 @@ def sample_rollouts(
     mask = empty if first is None else first
     starts = Starts(first, inputs.recorded_units(values), budget, costs=costs)
     spent = torch.zeros(m, n, device=device)
-    shared = context is first is budget is starts.available is None
+    shared = condition is first is budget is starts.available is None
     model = torch.arange(m, device=device).unsqueeze(1)
     last: Tensor | None = None
     steps: list[SampledSteps] = []
@@ -148,7 +148,7 @@ def sample_rollouts(
         else:
             seen = inputs.reveal(values, mask)
             allowed = starts.allowed(inputs, mask, spent.double())
-            decision = decide(network.decide, inputs, seen, mask, context, allowed=allowed)
+            decision = decide(network.decide, inputs, seen, mask, condition, allowed=allowed)
         stop = decision.stop_probability
         draw = torch.rand(active.shape, generator=generator, device=device)
         open_row = decision.available.any(dim=-1)
@@ -159,7 +159,7 @@ def sample_rollouts(
                 break
             row, active, mask = row[:, going], active[:, going], mask[:, going]
             decision, values, weight = decision[:, going], values[:, going], weight[:, going]
-            context = None if context is None else context[:, going]
+            condition = None if condition is None else condition[:, going]
             last = None if last is None else last[:, going]
             starts, spent = starts[:, going], spent[:, going]
         units, exploration = decision.sample(
@@ -221,7 +221,6 @@ def rollout_together(
     known = None if starts.known is None else mask
     if condition is None and (position := starts.condition(inputs)) is not None:
         condition = position.unflatten(0, shape)
-    context = inputs.context(tuple(shape), condition, costs)
     cost = torch.zeros(shape, device=values.device)
     going = torch.ones(shape, dtype=torch.bool, device=values.device)
     for _ in range(max_steps):
@@ -229,7 +228,7 @@ def rollout_together(
         prediction = network.consensus(seen, loss) if network.architecture.informed else None
         allowed = starts.allowed(inputs, mask.flatten(0, 1), cost.flatten().double())
         allowed = None if allowed is None else allowed.unflatten(0, shape)
-        decision = decide(network.decide, inputs, seen, mask, context, prediction, allowed)
+        decision = decide(network.decide, inputs, seen, mask, condition, prediction, allowed)
         going = going & (decision.stop_probability < 0.5)
         units = decision.best(units_per_step)
         mask, paid = reveal_units(inputs, mask, units, going, known=known, costs=costs)

@@ -126,7 +126,6 @@ class Screening:
             n_values=len(self.values),
             n_columns=len(self.columns),
             n_units=self.n_kept,
-            n_costs=self.n_kept if architecture.n_costs else 0,
         )
 
     @torch.no_grad()
@@ -139,12 +138,11 @@ class Screening:
         full = SeparateNetwork(architecture).to(network.stop_temperature.device)
         full.stop_temperature.copy_(network.stop_temperature)
         kept = torch.cat([self.values, architecture.n_values + self.columns])
-        n_first = architecture.n_inputs + architecture.n_conditions - architecture.n_costs
-        context = torch.arange(architecture.n_inputs, n_first, device=kept.device)
-        if architecture.n_costs:
-            context = torch.cat([context, n_first + torch.nonzero(self.kept)[:, 0]])
+        condition = architecture.n_inputs + torch.arange(
+            architecture.n_conditions, device=kept.device
+        )
         for source, target, inputs in (
-            (network.policy, full.policy, torch.cat([kept, context])),
+            (network.policy, full.policy, torch.cat([kept, condition])),
             (network.predictor, full.predictor, kept),
         ):
             assert isinstance(source, EnsembleMLP)
