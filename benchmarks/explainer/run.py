@@ -38,7 +38,12 @@ SLOW_ROWS = 150
 # Range of λ with ``--range``, relative to the entropy of the model's mean output, and the mean
 # costs at which methods are then compared.
 RANGE, COSTS = (0.002, 0.3), (1, 2, 3, 4, 5, 6)
-RIVALS = ("TreeSHAP", "KernelSHAP", "LIME", "L2X")
+# The curves that are compared with each other, each group on the same rows.
+SLOW = f"{SLOW_ROWS} rows"
+COMPARED = (
+    ("SUWR", "SUWR (EVAL-X)", "TreeSHAP", "L2X"),
+    (f"SUWR, {SLOW}", f"SUWR (EVAL-X), {SLOW}", f"KernelSHAP, {SLOW}", f"LIME, {SLOW}"),
+)
 
 
 def read(name: str, tables: Path) -> tuple[np.ndarray, np.ndarray, list[str]]:
@@ -140,38 +145,56 @@ def read_curves(result: dict[str, Any]) -> dict[str, FidelityCurve]:
     }
 
 
+def row_of_divergences(curves: dict[str, FidelityCurve], cost: float) -> list[str]:
+    """The divergences at a mean cost as cells; the lowest on the same rows is bold."""
+    shown = []
+    for names in COMPARED:
+        known = [curves.get(name) for name in names]
+        found = [np.nan if c is None else c.at(min(cost, c.cost[-1])) for c in known]
+        cells = ["–" if np.isnan(value) else f"{value:.4f}" for value in found]
+        if not np.isnan(found).all():
+            best = int(np.nanargmin(found))
+            cells[best] = f"**{cells[best]}**"
+        shown += cells
+    return shown
+
+
+def header(*columns: str) -> list[str]:
+    """The head of a table with the divergences of all methods."""
+    compared = [name for names in COMPARED for name in names]
+    labels = [{"SUWR": "own f", f"SUWR, {SLOW}": f"own f, {SLOW}"}.get(c, c) for c in compared]
+    return [f"| {' | '.join([*columns, *labels])} |", "| --- " * (len(columns) + len(labels)) + "|"]
+
+
+EXPLANATION = (
+    "One split; 80 % of the rows are background rows, the others test rows. Mean KL divergences in "
+    "nats, interpolated between the points of a curve and constant beyond the last one. 'own f' is "
+    "the explainer's predictor; all others, SUWR (EVAL-X) included, are evaluated from values "
+    "alone by one predictor trained on random masks of all sizes. KernelSHAP and LIME are measured "
+    f"on the first {SLOW}, and so is the explainer beside them. The lowest divergence on the same "
+    "rows is bold."
+)
+
+
 def range_page(results: dict[str, Any]) -> str:
     """The divergences at several mean costs as Markdown."""
     lines = [
         "# Explaining gradient boosting at several costs",
         "",
         "Written by `benchmarks/explainer/run.py --range` from `ranges.json`. One explainer for a "
-        f"range of λ from {RANGE[0]} to {RANGE[1]} times the entropy of the model's mean output; "
-        "otherwise as in [results.md](results.md). Mean KL divergences in nats. 'own f' is the "
-        "explainer at nine λ of its range; between these points, curves are interpolated. The "
-        "lowest divergence of a cost is bold; '–' is outside the curve. KernelSHAP and LIME are "
-        f"measured on {SLOW_ROWS} of the test rows.",
+        f"range of λ from {RANGE[0]} to {RANGE[1]} times the entropy of the model's mean output, "
+        f"evaluated at nine λ. {EXPLANATION}",
         "",
-        f"| table | mean cost | agreement | own f | SUWR (EVAL-X) | {' | '.join(RIVALS)} |",
-        "| --- " * (5 + len(RIVALS)) + "|",
+        *header("table", "mean cost", "agreement"),
     ]
     for r in results.values():
-        curves = {name.split(",")[0]: curve for name, curve in reversed(read_curves(r).items())}
+        curves = read_curves(r)
         own = curves["SUWR"]
         for cost in COSTS:
-            found = [
-                curves[name].at(cost) if name in curves else np.nan
-                for name in ("SUWR", "SUWR (EVAL-X)", *RIVALS)
-            ]
-            if np.isnan(found[0]):
-                continue
-            shown = ["–" if np.isnan(v) else f"{v:.4f}" for v in found]
-            best = int(np.nanargmin(found))
-            shown[best] = f"**{shown[best]}**"
-            agreement = np.interp(cost, own.cost, own.agreement)
-            lines.append(
-                f"| {r['table']} | {cost} | {100 * agreement:.1f} % | {' | '.join(shown)} |"
-            )
+            if not np.isnan(own.at(cost)):
+                agreement = 100 * np.interp(cost, own.cost, own.agreement)
+                cells = [r["table"], str(cost), f"{agreement:.1f} %"]
+                lines.append(f"| {' | '.join(cells + row_of_divergences(curves, cost))} |")
     return "\n".join(lines) + "\n"
 
 
@@ -180,43 +203,27 @@ def page(results: dict[str, Any]) -> str:
     lines = [
         "# Explaining gradient boosting",
         "",
-        "Written by `benchmarks/explainer/run.py` from `results.json`. One split; 80 % of the rows "
-        "are background rows, the others test rows. Divergences are mean KL divergences in nats at "
-        "the explainer's own mean cost, interpolated. 'own f' is the explainer's predictor; all "
-        "others are evaluated from values alone by one predictor trained on random masks of all "
-        "sizes. KernelSHAP and LIME are measured on 150 of the test rows.",
+        "Written by `benchmarks/explainer/run.py` from `results.json`. Divergences are those at "
+        f"the explainer's own mean cost. {EXPLANATION}",
         "",
-        "| table | columns | queries per row | fit | mean cost | of all columns | agreement "
-        "| KL, own f | KL, SUWR | TreeSHAP | KernelSHAP | LIME | L2X | audit |",
-        "| --- " * 14 + "|",
-    ]
+        *header("table", "columns", "queries per row", "fit", "mean cost", "of all columns",
+                "agreement", "audit"),
+    ]  # fmt: skip
     for r in results.values():
-        curves = read_curves(r)
-
-        def at(
-            name: str, curves: dict[str, FidelityCurve] = curves, cost: float = r["mean_cost"]
-        ) -> str:
-            known = [v for k, v in curves.items() if k.split(",")[0] == name]
-            if not known:
-                return "–"
-            value = known[0].at(cost)
-            value = known[0].divergence[-1] if np.isnan(value) and name == "L2X" else value
-            return "–" if np.isnan(value) else f"{value:.4f}"
-
-        lines.append(
-            f"| {r['table']} | {r['columns']} | {r['queries_per_row']:.1f} "
-            f"| {r['fit_seconds']:.0f} s | {r['mean_cost']:.2f} "
-            f"| {100 * r['mean_cost'] / r['columns']:.0f} % "
-            f"| {100 * r['agreement']:.1f} % | {r['divergence']:.4f} | {at('SUWR (EVAL-X)')} "
-            f"| {at('TreeSHAP')} | {at('KernelSHAP')} | {at('LIME')} | {at('L2X')} "
-            f"| {r['audit'] or '–'} |"
-        )
+        cells = [
+            r["table"], str(r["columns"]), f"{r['queries_per_row']:.1f}",
+            f"{r['fit_seconds']:.0f} s", f"{r['mean_cost']:.2f}",
+            f"{100 * r['mean_cost'] / r['columns']:.0f} %", f"{100 * r['agreement']:.1f} %",
+            r["audit"] or "–",
+        ]  # fmt: skip
+        divergences = row_of_divergences(read_curves(r), r["mean_cost"])
+        lines.append(f"| {' | '.join(cells + divergences)} |")
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*NAMES, []], default=list(NAMES))
+    parser.add_argument("names", nargs="*", choices=[*NAMES, []], default=[], help="all of them")
     parser.add_argument("--tables", type=Path, default=Path("shared/tables"))
     parser.add_argument(
         "--rows", type=int, default=20_000, help="queries in total, at most 20 per row"
@@ -226,13 +233,17 @@ def main() -> None:
     parser.add_argument("--audit", action="store_true")
     parser.add_argument("--range", action="store_true", help="one explainer for a range of λ")
     parser.add_argument("--out", help="name of the files that are written")
+    parser.add_argument("--table", action="store_true", help="only write the page again")
     options = parser.parse_args()
     write_page = range_page if options.range else page
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     target = HERE / f"{options.out or ('ranges' if options.range else 'results')}.json"
     record = json.loads(target.read_text()) if target.exists() else {"results": {}}
-    for name in options.names:
+    if options.table:
+        target.with_suffix(".md").write_text(write_page(record["results"]))
+        return
+    for name in options.names or NAMES:
         record["results"][name] = measure(name, options) | {"provenance": machine()}
         write_json(target, record)
         target.with_suffix(".md").write_text(write_page(record["results"]))
