@@ -215,8 +215,10 @@ class DIMEClassifier(ClassificationTarget, BaseDIME):
         Maximum number of units revealed in a row. None means all units, but at most 32.
     groups, costs
         As in `suwr.SUWRClassifier`.
-    hidden_size, n_layers, max_epochs, batch_size, validation_fraction, device, random_state, \
-verbose
+    max_epochs : int, default=100
+        Epochs of the joint training of policy and predictors, which are pretrained for at most as
+        many. They are doubled if the loss of the predictors is still decreasing after pretraining.
+    hidden_size, n_layers, batch_size, validation_fraction, device, random_state, verbose
         As in `suwr.SUWRClassifier`.
 
     Attributes

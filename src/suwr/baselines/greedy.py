@@ -29,7 +29,7 @@ from suwr.nn.rollout import Policy
 from suwr.training.config import Settings
 from suwr.training.data import Folds, Rows
 from suwr.training.loop import Phase
-from suwr.training.predictor import Pretraining
+from suwr.training.predictor import EXTENSION, Pretraining
 from suwr.training.validation import Objective, validation_objective
 
 __all__ = [
@@ -177,7 +177,8 @@ class BaseGreedy(BaseSequentialBaseline):
             sparsity_weight=0.0, max_steps=1, max_epochs=self.max_epochs,
             finetune_fraction=FINETUNE_FRACTION,
         )  # fmt: skip
-        return plan.pretrain_epochs + plan.max_epochs + plan.finetune_epochs
+        later = plan.max_epochs + plan.finetune_epochs
+        return plan.pretrain_epochs + round(EXTENSION * later)
 
     def _phases(
         self, data: TrainingData, generator: torch.Generator
@@ -189,6 +190,7 @@ class BaseGreedy(BaseSequentialBaseline):
             max_epochs=self.max_epochs,
             batch_size=self._batch_size(len(data.rows)),
             finetune_fraction=FINETUNE_FRACTION,
+            extension=EXTENSION,
         )
         architecture = Architecture(**self._network_sizes(data))
         network = self._make_network(architecture, data).to(self.device_)

@@ -25,7 +25,7 @@ from suwr.training.optimizers import (
     set_rate,
     update_average,
 )
-from suwr.training.predictor import joint_rate, weighted_loss
+from suwr.training.predictor import extended, joint_rate, weighted_loss
 from suwr.training.validation import BestState, Objective
 
 __all__ = ["GreedyPhase", "PrefixFineTuning", "Step", "prefix_masks"]
@@ -104,7 +104,7 @@ class GreedyPhase(Phase):
         step_loss: Callable[[Rows, Step, float], Tensor],
         validate: Callable[[Policy], Objective],
     ) -> None:
-        super().__init__(settings.max_epochs)
+        super().__init__(extended(settings.max_epochs, network.predictor, settings))
         self.name, self.network, self.data = name, network, data
         self.folds, self.settings = folds, settings
         self.explore, self.step_loss, self.validate = explore, step_loss, validate
@@ -243,7 +243,7 @@ class PrefixFineTuning(Phase):
     def __init__(
         self, network: SeparateNetwork, policy: Policy, folds: Folds, settings: Settings
     ) -> None:
-        super().__init__(settings.finetune_epochs)
+        super().__init__(extended(settings.finetune_epochs, network.predictor, settings))
         self.network, self.folds, self.settings = network, folds, settings
         self.inputs, self.loss = policy.inputs, policy.loss
         rows = folds.rows

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from suwr.training.predictor import EXTENSION
 from suwr.training.registry import Trainer
 
-__all__ = ["resolve_epochs", "resolve_predictors"]
+__all__ = ["resolve_epochs", "resolve_extension", "resolve_predictors"]
 
 # Training rows from which two predictors and fewer epochs suffice.
 MANY_ROWS = 5_000
@@ -30,3 +31,8 @@ def resolve_epochs(model: Any, trainer: Trainer, n_rows: int) -> int:
         return int(model.max_epochs)
     n_epochs = MANY_ROWS_EPOCHS if trainer.screens and n_rows >= MANY_ROWS else DEFAULT_EPOCHS
     return round(n_epochs * (RANGE_FACTOR if trainer.screens and model._has_range else 1.0))
+
+
+def resolve_extension(model: Any, trainer: Trainer) -> float:
+    """Return the `extension` of `Settings`; a number of epochs that is given is never exceeded."""
+    return EXTENSION if trainer.screens and model.max_epochs == "auto" else 1.0

@@ -17,7 +17,7 @@ from suwr._utils.progress import report_choices, training_progress
 from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.data.encoding import TableEncoder
 from suwr.data.units import Patches, Units
-from suwr.estimators.automatic import resolve_epochs, resolve_predictors
+from suwr.estimators.automatic import resolve_epochs, resolve_extension, resolve_predictors
 from suwr.estimators.checkpoint import FileCheckpoint, check_seed, fingerprint
 from suwr.estimators.costs import check_resumable_costs, model_budgets
 from suwr.estimators.external import check_predictor, fixed_predictor_trainer
@@ -231,6 +231,8 @@ class BaseSUWR(WritableModel):
         if self.max_epochs == "auto":
             n = resolve_epochs(self, trainer, n_rows)
             choices["max_epochs"] = f"{n}, for {n_rows:,} training rows{several}"
+            if resolve_extension(self, trainer) > 1:
+                choices["max_epochs"] += "; twice as many if the predictors need more"
         architecture = self._architecture(data, trainer)
         task = Task(
             data.inputs, data.loss, data.rows, data.validation,
@@ -325,6 +327,7 @@ class BaseSUWR(WritableModel):
             max_steps=self._max_steps(n_units),
             units_per_step=self._step_size(),
             max_epochs=resolve_epochs(self, trainer, len(data.rows)),
+            extension=resolve_extension(self, trainer),
             batch_size=self._batch_size(len(data.rows)),
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -216,7 +216,7 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
             parsed = encoder.parse(table.columns)
             encoded = torch.as_tensor(encoder.encode(parsed), device=device)
             values = [encoded[torch.as_tensor(part, device=device)] for part in (train, validation)]
-        rows, validation_part = (
+        rows, held_out = (
             Rows(
                 own,
                 loss.targets(torch.as_tensor(target[part], device=device)),
@@ -227,7 +227,8 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
             )
             for own, part in zip(values, (train, validation), strict=True)
         )
-        return TrainingData(rows, validation_part, inputs, loss, seed, train, validation)
+        rows = replace(rows, targets=loss.smoothed(rows.targets, rows.weight))
+        return TrainingData(rows, held_out, inputs, loss, seed, train, validation)
 
     def _parts(self, selectable: NDArray[np.bool_] | None = None) -> tuple[MaskedInputs, Loss]:
         encoder, owner = self.encoder_, type(self).__name__

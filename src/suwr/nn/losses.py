@@ -45,6 +45,10 @@ class Loss(Protocol):
         """Targets in the format of `per_row`, ``(n, n_outputs)``."""
         ...
 
+    def smoothed(self, targets: Tensor, weight: Tensor) -> Tensor:
+        """The targets of training rows as the networks learn them."""
+        ...
+
     def predict(self, outputs: Tensor) -> Tensor:
         """Predictions from network outputs: class probabilities, or values."""
         ...
@@ -86,6 +90,15 @@ class CrossEntropy:
         if y.dim() == 2:
             return y.to(torch.float32)
         return torch.nn.functional.one_hot(y.long(), self.n_classes).to(torch.float32)
+
+    def smoothed(self, targets: Tensor, weight: Tensor) -> Tensor:
+        """Targets of *n* rows in which the best constant prediction counts as one further row.
+
+        Few rows do not tell whether an event is rare or impossible: predictions that are certain
+        wherever no training row contradicts them are punished by the first exception.
+        """
+        n = len(targets)
+        return (n * targets + self.best_constant(targets, weight)) / (n + 1)
 
     def predict(self, outputs: Tensor) -> Tensor:
         """Class probabilities."""
@@ -129,6 +142,10 @@ class ValueLoss(ABC):
     def targets(self, y: Tensor) -> Tensor:
         """Targets as a column."""
         return y.to(torch.float32).unsqueeze(-1)
+
+    def smoothed(self, targets: Tensor, weight: Tensor) -> Tensor:
+        """The targets, unchanged."""
+        return targets
 
     def predict(self, outputs: Tensor) -> Tensor:
         """The values of the outputs."""

@@ -254,6 +254,8 @@ class Settings(TrainingConfig):
     max_epochs : int
         Epochs of the policy phase.
     batch_size : int
+    extension : float, default=1.0
+        Factor of the epochs after pretraining if the loss of the predictors has not settled in it.
     **config
         See `TrainingConfig`; `Trainer.configure` resolves None.
     """
@@ -263,6 +265,7 @@ class Settings(TrainingConfig):
     units_per_step: int = 1
     max_epochs: int = 100
     batch_size: int = 500
+    extension: float = 1.0
     mixed_precision: bool = False
     pretrain_fraction: float = 1.0
     pretrain_masks: int = 4

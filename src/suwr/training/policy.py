@@ -25,7 +25,15 @@ from suwr.training.optimizers import (
     set_rate,
     update_average,
 )
-from suwr.training.predictor import FineTuning, Pretraining, final_masks, joint_rate
+from suwr.training.predictor import (
+    FineTuning,
+    Pretraining,
+    extended,
+    final_masks,
+    joint_rate,
+    pretraining_state,
+    restore_pretraining,
+)
 from suwr.training.sparsity import SparsityWeights
 from suwr.training.trainer import Task, Trainer
 from suwr.training.validation import BestState, ValidationObjective
@@ -78,7 +86,7 @@ class PolicyPhase(Phase):
         settings: Settings,
         weights: SparsityWeights,
     ) -> None:
-        super().__init__(settings.max_epochs)
+        super().__init__(extended(settings.max_epochs, network.predictor, settings))
         self.network, self.inputs, self.loss = network, inputs, loss
         self.folds, self.settings, self.weights = folds, settings, weights
         self._set_temperature(0.0)
@@ -94,9 +102,7 @@ class PolicyPhase(Phase):
         self.total_loss = torch.zeros((), device=folds.indices.device)
         self.modules = {"network": network, "average": self.average}
         self.optimizers = {"policy": self.policy_optimizer, "predictor": self.predictor_optimizer}
-        self.tensors = self.prepare() | self.best.tensors()
-        self.tensors["weight_decay"] = network.predictor.weight_decay
-        self.tensors["settled"] = torch.tensor(network.predictor.settled)
+        self.tensors = self.prepare() | self.best.tensors() | pretraining_state(network.predictor)
 
     def _set_temperature(self, progress: float) -> None:
         mean_cost = float(self.inputs.costs.mean())
@@ -138,8 +144,8 @@ class PolicyPhase(Phase):
         """See `Phase`."""
         super().restore(state)
         self.best.restore(self.tensors)
-        self.network.predictor.weight_decay = self.tensors["weight_decay"]
-        self.network.predictor.settled = bool(self.tensors["settled"])
+        restore_pretraining(self.network.predictor, self.tensors)
+        self.epochs = extended(self.settings.max_epochs, self.network.predictor, self.settings)
 
     def train_epoch(self) -> Metrics:
         """See `Phase`."""
@@ -187,7 +193,8 @@ class PolicyTrainer(Trainer):
 
     def n_epochs(self, settings: Settings) -> int:
         """See `Trainer`."""
-        return settings.pretrain_epochs + settings.max_epochs + settings.finetune_epochs
+        later = settings.max_epochs + settings.finetune_epochs
+        return settings.pretrain_epochs + round(settings.extension * later)
 
     def build(self, architecture: Architecture, settings: Settings, n_models: int) -> Network:
         """See `Trainer`."""

@@ -30,7 +30,8 @@ from suwr.training.sparsity import SparsityWeights
 from suwr.training.validation import BestState, CrossFittedLoss, ValidationObjective
 
 __all__ = [
-    "FineTuning", "Pretraining", "final_masks", "joint_rate", "member_loss", "weighted_loss",
+    "EXTENSION", "FineTuning", "Pretraining", "extended", "final_masks", "joint_rate",
+    "member_loss", "pretraining_state", "restore_pretraining", "weighted_loss",
 ]  # fmt: skip
 
 # Updates of the predictors before their loss on the other fold counts: on small tables, the loss
@@ -48,6 +49,8 @@ AVERAGE_DECAY = 0.98
 # `joint_rate` of predictors whose loss has settled in pretraining, and of others. The former would
 # overfit at a higher rate; the latter have not yet learned what there is, and mislead the policy.
 SETTLED_RATE, UNSETTLED_RATE = 0.1, 1.0
+#: Default `extension` of the phases after pretraining, for predictors that have not settled in it.
+EXTENSION = 2.0
 
 
 def member_loss(network: SeparateNetwork, loss: Loss, seen: Tensor, rows: Rows) -> Tensor:
@@ -200,6 +203,22 @@ def joint_rate(predictor: Ensemble, settings: Settings) -> float:
     return settings.predictor_rate * share
 
 
+def pretraining_state(predictor: Ensemble) -> State:
+    """What later phases use of pretraining besides the weights, for their checkpoints."""
+    return {"weight_decay": predictor.weight_decay, "settled": torch.tensor(predictor.settled)}
+
+
+def restore_pretraining(predictor: Ensemble, state: State) -> None:
+    """Put the `pretraining_state` of a checkpoint into predictors."""
+    predictor.weight_decay = state["weight_decay"]
+    predictor.settled = bool(state["settled"])
+
+
+def extended(n_epochs: int, predictor: Ensemble, settings: Settings) -> int:
+    """Number of epochs of a phase after pretraining: more if the predictors have more to learn."""
+    return n_epochs if predictor.settled else round(settings.extension * n_epochs)
+
+
 class FineTuning(Phase):
     """Train all predictors on all rows under the masks that the finished policy selects.
 
@@ -232,7 +251,7 @@ class FineTuning(Phase):
         validate: ValidationObjective,
         settings: Settings,
     ) -> None:
-        super().__init__(settings.finetune_epochs)
+        super().__init__(extended(settings.finetune_epochs, network.predictor, settings))
         self.network, self.inputs, self.loss = network, inputs, loss
         self.folds, self.settings = folds, settings
         self.final, self.validate = final, validate
@@ -243,13 +262,15 @@ class FineTuning(Phase):
         self.optimizer = make_optimizer(network.predictor)
         self.modules = {"network": network}
         self.optimizers = {"predictor": self.optimizer}
-        self.tensors = self.best.tensors() | {"weight_decay": network.predictor.weight_decay}
+        self.tensors = self.best.tensors() | pretraining_state(network.predictor)
 
     def restore(self, state: State) -> None:
         """See `Phase`."""
         super().restore(state)
         self.best.restore(self.tensors)
-        self.network.predictor.weight_decay = self.tensors["weight_decay"]
+        predictor = self.network.predictor
+        restore_pretraining(predictor, self.tensors)
+        self.epochs = extended(self.settings.finetune_epochs, predictor, self.settings)
 
     def train_epoch(self) -> Metrics:
         """See `Phase`."""
