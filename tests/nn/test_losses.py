@@ -73,6 +73,21 @@ def test_constants_in_closed_form(values):
         assert found == pytest.approx(np.average(y, weights=weight))
 
 
+def test_class_frequencies_count_as_one_more_row():
+    loss = CrossEntropy(2)
+    targets, weight = loss.targets(torch.tensor([0, 0, 1])), torch.tensor([1.0, 1.0, 2.0])
+    found = loss.smoothed(targets, weight)
+    # Three rows, and one with the weighted frequencies, which are equal.
+    assert found.tolist() == [[0.875, 0.125], [0.875, 0.125], [0.125, 0.875]]
+    assert loss.best_constant(found, weight).tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_targets_of_regression_are_learned_as_they_are(name, values):
+    y, _, weight = values
+    assert torch.equal(LOSSES[name][0].smoothed(column(y), torch.as_tensor(weight)), column(y))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_scaling_of_targets_and_units(name, values):
     y, prediction, _ = (column(v) for v in values)

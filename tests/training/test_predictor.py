@@ -34,6 +34,22 @@ def pretrain(y, X, max_epochs=40):
     return phase, np.array(losses)
 
 
+def phases_of(X, **parameters):
+    """The builders of the phases of a fit, as a function of whether the predictors have settled."""
+    model = SUWRClassifier(hidden_size=8, random_state=0, **parameters)
+    generator = torch.Generator().manual_seed(0)
+    plan = model._plan(model._prepare(X, X[:, 0] > 0, None), generator)
+    task, trainer = plan.task, plan.trainer
+    weights = SparsityWeights.of(task.settings, 1, task.rows.device)
+
+    def build(settled):
+        network = trainer.build(plan.architecture, task.settings, 1)
+        network.predictor.settled = settled
+        return trainer.phases(network, task, Folds(task.rows, generator), weights)
+
+    return build
+
+
 @pytest.fixture(scope="module")
 def rows():
     return np.random.default_rng(0).normal(size=(120, 12))
@@ -65,19 +81,32 @@ def test_predictors_settle_when_their_loss_no_longer_falls(rows):
     ("given", "settled", "expected"), [(None, True, 0.1), (None, False, 1.0), (0.5, False, 0.5)]
 )
 def test_predictors_that_have_not_settled_keep_their_rate(rows, given, settled, expected):
-    model = SUWRClassifier(
-        max_epochs=2, hidden_size=8, random_state=0, training={"joint_rate": given}
-    )
-    generator = torch.Generator().manual_seed(0)
-    plan = model._plan(model._prepare(rows, rows[:, 0] > 0, None), generator)
-    task, trainer = plan.task, plan.trainer
-    network = trainer.build(plan.architecture, task.settings, 1)
-    network.predictor.settled = settled
-    weights = SparsityWeights.of(task.settings, 1, task.rows.device)
-    phase = trainer.phases(network, task, Folds(task.rows, generator), weights)[1]()
+    build = phases_of(rows, max_epochs=2, training={"joint_rate": given})
+    phase = build(settled)[1]()
     phase.train_epoch()
     rate = phase.predictor_optimizer.param_groups[0]["lr"]
-    assert rate == pytest.approx(expected * task.settings.predictor_rate)
+    assert rate == pytest.approx(expected * phase.settings.predictor_rate)
+
+
+@pytest.mark.parametrize(
+    ("max_epochs", "settled", "expected"),
+    [("auto", True, [100, 50]), ("auto", False, [200, 100]), (4, False, [4, 2])],
+)
+def test_predictors_that_have_not_settled_train_longer(rows, max_epochs, settled, expected):
+    build = phases_of(rows, max_epochs=max_epochs)
+    for phase, n_epochs in zip(build(settled)[1:], expected, strict=True):
+        assert phase().epochs == n_epochs
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("settled", [True, False])
+def test_the_number_of_epochs_survives_a_checkpoint(rows, number, settled):
+    build = phases_of(rows, max_epochs="auto")
+    interrupted, resumed = build(settled)[number](), build(not settled)[number]()
+    assert interrupted.epochs != resumed.epochs
+    resumed.restore(interrupted.state())
+    assert resumed.epochs == interrupted.epochs
+    assert resumed.network.predictor.settled is settled
 
 
 def test_the_epoch_with_the_lowest_loss_is_kept(rows):
