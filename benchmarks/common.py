@@ -12,10 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import suwr
-from suwr_experiments.records import source_commit
-
-# Read once: the sources may change while a benchmark runs, but not what it has imported.
-COMMIT = source_commit()
+from suwr_experiments.records import COMMIT
 
 
 def machine() -> dict[str, Any]:

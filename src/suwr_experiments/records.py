@@ -16,7 +16,7 @@ import suwr
 from suwr._utils.files import write_atomic
 from suwr_experiments.config import Cell
 
-__all__ = ["Record", "RecordStore", "device_name", "provenance", "source_commit"]
+__all__ = ["COMMIT", "Record", "RecordStore", "device_name", "provenance", "source_commit"]
 
 Record = dict[str, Any]
 
@@ -121,7 +121,7 @@ def provenance(device: str = "cpu") -> dict[str, Any]:
     """Date, commit, hardware and versions of a run."""
     return {
         "date": datetime.date.today().isoformat(),
-        "commit": source_commit(),
+        "commit": COMMIT,
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
         "device": device_name(device),
         "python": platform.python_version(),
@@ -151,6 +151,10 @@ def source_commit() -> str:
         return "unknown"
     commit = found.stdout.strip()
     return f"{commit}-dirty" if commit and changes.returncode else commit or "unknown"
+
+
+#: The commit of this process: files may change while it runs, but not what it has imported.
+COMMIT = source_commit()
 
 
 def _version(package: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from suwr_experiments.config import Cell, RunConfig
-from suwr_experiments.records import RecordStore, provenance, source_commit
+from suwr_experiments.records import COMMIT, RecordStore, provenance, source_commit
 from suwr_experiments.runner import _groups, find_experiment, run, run_group
 
 SMALL = {"n_train": 60, "n_test": 60}
@@ -135,10 +135,12 @@ def test_cells_of_one_shape_are_grouped_on_a_gpu():
     ]  # fmt: skip
 
 
-def test_records_name_the_commit(monkeypatch):
-    assert provenance()["commit"] == source_commit() != ""
+def test_records_name_the_commit_of_the_process(monkeypatch):
+    commit = provenance()["commit"]
+    assert commit == COMMIT != ""
     monkeypatch.setenv("SUWR_COMMIT", "abc123")
-    assert provenance()["commit"] == "abc123"
+    assert source_commit() == "abc123"
+    assert provenance()["commit"] == commit
 
 
 def test_a_commit_is_marked_if_sources_have_changes(tmp_path, monkeypatch):

@@ -89,11 +89,16 @@ def test_predictors_that_have_not_settled_keep_their_rate(rows, given, settled, 
 
 
 @pytest.mark.parametrize(
-    ("max_epochs", "settled", "expected"),
-    [("auto", True, [100, 50]), ("auto", False, [200, 100]), (4, False, [4, 2])],
+    ("copies", "max_epochs", "settled", "expected"),
+    [
+        (1, "auto", True, [100, 50]),
+        (1, "auto", False, [200, 100]),
+        (1, 4, False, [4, 2]),
+        (60, "auto", False, [50, 25]),
+    ],
 )
-def test_predictors_that_have_not_settled_train_longer(rows, max_epochs, settled, expected):
-    build = phases_of(rows, max_epochs=max_epochs)
+def test_predictors_that_have_not_settled_train_longer(rows, copies, max_epochs, settled, expected):
+    build = phases_of(np.tile(rows, (copies, 1)), max_epochs=max_epochs)
     for phase, n_epochs in zip(build(settled)[1:], expected, strict=True):
         assert phase().epochs == n_epochs
 

@@ -217,7 +217,8 @@ class DIMEClassifier(ClassificationTarget, BaseDIME):
         As in `suwr.SUWRClassifier`.
     max_epochs : int, default=100
         Epochs of the joint training of policy and predictors, which are pretrained for at most as
-        many. They are doubled if the loss of the predictors is still decreasing after pretraining.
+        many. With fewer than 5,000 training rows, they are doubled if the loss of the predictors
+        is still decreasing after pretraining.
     hidden_size, n_layers, batch_size, validation_fraction, device, random_state, verbose
         As in `suwr.SUWRClassifier`.
 

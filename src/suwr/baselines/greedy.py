@@ -21,6 +21,7 @@ from torch import Tensor
 from suwr._utils.validation import Interval
 from suwr.baselines.base import BaseBaseline
 from suwr.baselines.greedy_training import GreedyPhase, PrefixFineTuning, Step
+from suwr.estimators.automatic import EXTENSION, default_extension
 from suwr.estimators.sequential import SequentialModel
 from suwr.estimators.table_model import TABLE_CONSTRAINTS, TrainingData
 from suwr.nn.inputs import MaskedInputs
@@ -29,7 +30,7 @@ from suwr.nn.rollout import Policy
 from suwr.training.config import Settings
 from suwr.training.data import Folds, Rows
 from suwr.training.loop import Phase
-from suwr.training.predictor import EXTENSION, Pretraining
+from suwr.training.predictor import Pretraining
 from suwr.training.validation import Objective, validation_objective
 
 __all__ = [
@@ -190,7 +191,7 @@ class BaseGreedy(BaseSequentialBaseline):
             max_epochs=self.max_epochs,
             batch_size=self._batch_size(len(data.rows)),
             finetune_fraction=FINETUNE_FRACTION,
-            extension=EXTENSION,
+            extension=default_extension(len(data.rows)),
         )
         architecture = Architecture(**self._network_sizes(data))
         network = self._make_network(architecture, data).to(self.device_)

@@ -231,7 +231,7 @@ class BaseSUWR(WritableModel):
         if self.max_epochs == "auto":
             n = resolve_epochs(self, trainer, n_rows)
             choices["max_epochs"] = f"{n}, for {n_rows:,} training rows{several}"
-            if resolve_extension(self, trainer) > 1:
+            if resolve_extension(self, trainer, n_rows) > 1:
                 choices["max_epochs"] += "; twice as many if the predictors need more"
         architecture = self._architecture(data, trainer)
         task = Task(
@@ -327,7 +327,7 @@ class BaseSUWR(WritableModel):
             max_steps=self._max_steps(n_units),
             units_per_step=self._step_size(),
             max_epochs=resolve_epochs(self, trainer, len(data.rows)),
-            extension=resolve_extension(self, trainer),
+            extension=resolve_extension(self, trainer, len(data.rows)),
             batch_size=self._batch_size(len(data.rows)),
         )
 

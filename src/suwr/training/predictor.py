@@ -30,8 +30,8 @@ from suwr.training.sparsity import SparsityWeights
 from suwr.training.validation import BestState, CrossFittedLoss, ValidationObjective
 
 __all__ = [
-    "EXTENSION", "FineTuning", "Pretraining", "extended", "final_masks", "joint_rate",
-    "member_loss", "pretraining_state", "restore_pretraining", "weighted_loss",
+    "FineTuning", "Pretraining", "extended", "final_masks", "joint_rate", "member_loss",
+    "pretraining_state", "restore_pretraining", "weighted_loss",
 ]  # fmt: skip
 
 # Updates of the predictors before their loss on the other fold counts: on small tables, the loss
@@ -49,8 +49,6 @@ AVERAGE_DECAY = 0.98
 # `joint_rate` of predictors whose loss has settled in pretraining, and of others. The former would
 # overfit at a higher rate; the latter have not yet learned what there is, and mislead the policy.
 SETTLED_RATE, UNSETTLED_RATE = 0.1, 1.0
-#: Default `extension` of the phases after pretraining, for predictors that have not settled in it.
-EXTENSION = 2.0
 
 
 def member_loss(network: SeparateNetwork, loss: Loss, seen: Tensor, rows: Rows) -> Tensor:
