@@ -19,7 +19,9 @@ def plain(value):
 
 def test_stepping_with_buttons_and_keys(pages, open_page):
     path, explanation = pages("cancer")
-    page, last = open_page(path), len(explanation[0].steps)
+    page, row = open_page(path), next(i for i, n in enumerate(explanation) if len(n.steps) > 2)
+    narrative, last = explanation[row], len(explanation[row].steps)
+    page.locator("#list button").nth(row).click()
     where, sentence = page.locator(".where"), page.locator(".sentence")
     assert where.text_content() == f"Step {last} of {last}"
     page.get_by_role("button", name="First step").click()
@@ -29,7 +31,7 @@ def test_stepping_with_buttons_and_keys(pages, open_page):
     page.keyboard.press("ArrowRight")
     assert where.text_content() == f"Step 1 of {last}"
     shown = sentence.text_content().replace("\u00a0", " ")
-    assert shown in explanation[0].text()
+    assert shown in narrative.text()
     page.get_by_role("button", name="Next step").press("Enter")
     assert page.get_by_role("button", name="Go to step 2").get_attribute("aria-current") == "step"
     # Screen readers announce the text of the step.
@@ -40,7 +42,7 @@ def test_stepping_with_buttons_and_keys(pages, open_page):
     page.get_by_role("button", name="Last step").click()
     page.keyboard.press("ArrowLeft")
     assert where.text_content() == f"Step {last - 1} of {last}"
-    assert text_of(page) == explanation[0].text()
+    assert text_of(page) == narrative.text()
 
 
 def test_searching_filtering_and_sorting(pages, open_page):

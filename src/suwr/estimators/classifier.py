@@ -78,9 +78,8 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         training rows, and 2 otherwise.
     max_epochs : int or 'auto', default='auto'
         Epochs of policy training; the predictors are pretrained for at most as many epochs, and
-        fine-tuned for half as many. 'auto' is 50 for tables of at least 5,000 training rows, and
-        100 otherwise, where the epochs after pretraining are doubled if the loss of the predictors
-        is still decreasing at its end; half as many again for a range of λ or of budgets.
+        fine-tuned for half as many. 'auto' is 50 from 5,000 training rows on and 100 below, doubled
+        after pretraining if the loss still decreases; half as many again for a range of λ, budgets.
     batch_size : int or 'auto', default='auto'
         'auto' gives about 18 batches per epoch, of 100 to 4096 rows each.
     validation_fraction : float, default=0.1
