@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.narration import ENDINGS, format_prediction, step_lines
-from suwr._utils.text import counted, format_label, percent, printable
+from suwr._utils.text import counted, format_label, percent_of_stop, printable
 from suwr.data.descriptions import NO_DESCRIPTION, TableDescription
 from suwr.given import Given
 from suwr.usage import usage_frame
@@ -166,7 +166,7 @@ class Narrative:
     @property
     def ending(self) -> str:
         """Why the rollout ended, as a sentence."""
-        return ENDINGS[self.ended].format(stop=percent(self.stop_probabilities[-1]))
+        return ENDINGS[self.ended].format(stop=percent_of_stop(self.stop_probabilities[-1]))
 
     def text(self, *, context: bool = True) -> str:
         """Return the narrative as plain text; control characters are shown as escapes.

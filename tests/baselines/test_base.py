@@ -236,8 +236,8 @@ def test_history_has_the_mean_cost_of_the_validation_rows(name):
     method = name.removesuffix("Classifier").removesuffix("Regressor")
     costs = [record["mean_cost"] for record in model.history_ if record["phase"] == method]
     if "max_steps" in params:
-        assert costs == pytest.approx([6.0] * len(costs))
-        assert len(costs) >= 2
+        # The predictors of GDFS have not settled: the joint training is twice as long.
+        assert costs == pytest.approx([6.0] * (4 if method == "GDFS" else 2))
     else:
         assert all(0 < cost <= 15 for cost in costs)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 __all__ = [
     "align_columns", "check_unicode", "counted", "format_alike", "format_label",
-    "format_number", "format_value", "percent", "plain_repr", "printable",
+    "format_number", "format_value", "percent", "percent_of_stop", "plain_repr", "printable",
 ]  # fmt: skip
 
 # Control characters, bidirectional controls, invisible characters and lone surrogates; format.js of
@@ -122,6 +122,17 @@ def percent(p: float) -> str:
     hundred = 100 * float(p)
     whole = math.floor(hundred)
     return f"{whole + (hundred - whole >= 0.5)} %"
+
+
+def percent_of_stop(p: float) -> str:
+    """Format a stop probability, which is neither 0 nor 1, however it is rounded.
+
+    Examples
+    --------
+    >>> percent_of_stop(0.9), percent_of_stop(1.0)
+    ('90 %', 'over 99 %')
+    """
+    return percent(min(max(p, 0.001), 0.999))
 
 
 def format_number(value: float, digits: int) -> str:

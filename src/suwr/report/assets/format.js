@@ -153,9 +153,9 @@ function endingText(data, narrative) {
   return narrative.comparison === undefined ? lines : [...lines, narrative.comparison];
 }
 
-/** Why the rollout stopped, with the stop probability filled in. */
+/** Why the rollout stopped, with the stop probability filled in: neither 0 nor 1, however it is rounded. */
 function stopText(data, ended, stop) {
-  return data.endings[ended].replace("{stop}", percent(stop));
+  return data.endings[ended].replace("{stop}", percent(Math.min(Math.max(stop, 0.001), 0.999)));
 }
 
 /** The narrative as text. */
