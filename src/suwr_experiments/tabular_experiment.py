@@ -52,7 +52,7 @@ METHODS = (
 _TIERS = (METHODS[:3], METHODS[3:8], METHODS[8:])
 
 #: λ of SUWR, relative to the loss of the best constant prediction; DIME's gains are scaled alike.
-SHARES = (0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.3)
+SHARES = (0.0005, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.3)
 #: The default of the estimators.
 DEFAULT_SHARE = 0.01
 #: Range of λ of one model, and the number of λ that are evaluated.
