@@ -57,6 +57,8 @@ class BaseL2X(BaseSelector):
         "temperature": [Interval(Real, 0, closed="neither")],
     }
     _predicts_any_mask: ClassVar[bool] = True
+    # Dropout rate of the predictor; see `benchmarks/training/l2x.py`.
+    _dropout: ClassVar[float] = 0.2
 
     max_steps: int = 5
     temperature: float = 0.1
@@ -65,7 +67,7 @@ class BaseL2X(BaseSelector):
         self, data: TrainingData, generator: torch.Generator
     ) -> Sequence[Callable[[], Phase]]:
         self.max_steps_ = min(self.max_steps, data.inputs.n_units)
-        network, schedule = self._build_network(data, dropout=0.2), self._schedule(data)
+        network, schedule = self._build_network(data, dropout=self._dropout), self._schedule(data)
         self.network_ = network
         inputs, loss = data.inputs, data.loss
         optimizer, folds = make_adamw(network, schedule), Folds(data.rows, generator)
