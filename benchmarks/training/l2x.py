@@ -57,7 +57,8 @@ def fit(number: int, setting: str, draw: int) -> dict[str, Any]:
     train = synthetic(number, N_ROWS, FIRST_TRAIN + draw, N_COLUMNS)
     test = synthetic(number, N_ROWS, FIRST_TEST + draw, N_COLUMNS)
     estimator, own = SETTINGS[setting]
-    given = {**(preset(f"syn{number}", "L2X") or {}), **own}
+    given = {**preset(f"syn{number}", "L2X"), **own}
+    given["max_steps"] = given.pop("n_units")
     begun = time.process_time()
     model = estimator(**given, random_state=draw, device="cpu").fit(train.X, train.y)
     seconds = time.process_time() - begun
