@@ -4,8 +4,8 @@
 
 The learning rate and the network are smaller than those of the preset, whose results on other draws
 are in docs/results/draws.md; with and without dropout. AUROC is that of L2X's own predictor, and of
-a network that is trained anew on the selections of the training rows. None of the rows is used
-elsewhere.
+a network that is trained anew on the selections of the training rows. The settings were chosen on
+the first of these draws.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TEXT = ("data", "setting")
 
 
 class L2XWithoutDropout(L2XClassifier):
-    """L2X whose predictor has no dropout, as published."""
+    """L2X whose predictor has no dropout."""
 
     _dropout = 0.0
 
@@ -86,7 +86,7 @@ def page(stored: dict[str, Any]) -> str:
         f"Development draws with {N_ROWS:,} training and {N_ROWS:,} test rows; means over the "
         "draws, published values in brackets. *Trained anew*: AUROC of a network that is trained "
         "on the features that L2X has selected in the training rows. Parameters other than those "
-        f"of the preset: {PARAMETERS}.",
+        f"of the preset, chosen on the first draw: {PARAMETERS}.",
         "",
         "| data | setting | AUROC | trained anew | TPR | FDR | CPU seconds | draws |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
