@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suwr.data.encoding import BOUND, MAX_CATEGORIES, TableEncoder
+from suwr.data.encoding import BOUND, MAX_CATEGORIES, ColumnCode, TableEncoder
 from suwr.data.tables import Table
 
 
@@ -21,14 +21,47 @@ def test_numbers_are_centred_scaled_and_bounded():
     np.testing.assert_allclose(out, [0, BOUND, -BOUND])
 
 
-@pytest.mark.parametrize("joint", [False, True])
+@pytest.mark.parametrize(("joint", "n_bins"), [(False, 0), (False, 3), (True, 3)])
 @given(st.lists(st.floats(allow_infinity=False), min_size=1, max_size=6))
-def test_extreme_numbers_are_encoded_as_bounded_numbers(joint, values):
-    encoder = TableEncoder.fit(table(values, values[::-1]), ["a", "b"], joint=joint)
+def test_extreme_numbers_are_encoded_as_bounded_numbers(joint, n_bins, values):
+    columns = table(values, values[::-1])
+    encoder = TableEncoder.fit(columns, ["a", "b"], joint=joint, n_bins=n_bins)
+    assert all(code.has_valid_bins for code in encoder.codes)
     ends = [*values, 1.7e308, -1.7e308, 5e-324]
     out = encoder.encode(table(ends, ends))
     assert (np.abs(out) <= BOUND).all()
     assert all(np.isfinite([c.center, c.scale]).all() and c.scale > 0 for c in encoder.codes)
+
+
+def test_bins_encode_the_position_of_a_number():
+    values = [0.0, 1.0, 2.0, 4.0, np.nan]
+    encoder = TableEncoder.fit(table(values, [0.0, 1.0] * 2 + [0.0]), ["a", "b"], n_bins=8)
+    # A column with two values is linear anyway.
+    assert [code.n_bins for code in encoder.codes] == [3, 0]
+    assert encoder.column_of.tolist() == [0] * 5 + [1]
+    assert encoder.essential.tolist() == [True, False, False, False, True, True]
+    new = [-1.0, 0.5, 3.0, 9.0, np.nan]
+    out = encoder.encode(table(new, [0.0] * 5))
+    expected = [[0, 0, 0], [0.5, 0, 0], [1, 1, 0.5], [1, 1, 1], [0, 0, 0]]
+    np.testing.assert_allclose(out[:, 1:4], expected, atol=1e-6)
+    assert out[:, 4].tolist() == [0, 0, 0, 0, 1]
+    decoded = encoder.decode(out, np.ones((5, 2), dtype=bool))[0]
+    np.testing.assert_allclose(decoded, new, rtol=1e-5)
+    assert TableEncoder.from_dict(encoder.to_dict()).codes == encoder.codes
+
+
+def test_bins_are_quantiles_of_many_values():
+    values = [float(i**2) for i in range(101)]
+    code = TableEncoder.fit(table(values), ["a"], n_bins=4).codes[0]
+    knots = code.center + code.scale * np.array(code.knots)
+    np.testing.assert_allclose(knots, [0, 625, 2500, 5625, 10000], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "knots", [(0.0, 0.0, 1.0), (1.0, 0.0), (0.0, np.nan), (0.0, 1e200), tuple(range(300))]
+)
+def test_invalid_bins_are_recognised(knots):
+    assert not ColumnCode(knots=knots).has_valid_bins
 
 
 def test_missing_values_seen_in_fit_have_an_indicator():

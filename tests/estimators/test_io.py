@@ -456,6 +456,30 @@ def test_target_statistics_must_be_finite_and_scales_positive(bad):
             from_bytes(forged(state | change, tensors))
 
 
+@pytest.mark.parametrize(
+    "knots",
+    [[0.0, 0.0], [1.0, 0.0], [0.0, float("nan")], [0.0, "x"], [0.0, 1e200], "10", 3, {"1": 1},
+     [float(i) for i in range(300)]],
+)  # fmt: skip
+def test_bins_of_columns_must_be_valid(knots):
+    state, tensors = take_apart(subject("classifier")[0].read_bytes())
+    codes = [dict(code) for code in state["encoder"]["codes"]]
+    number = next(i for i, code in enumerate(codes) if code["categories"] is None)
+    codes[number]["knots"] = knots
+    encoder = state["encoder"] | {"codes": codes}
+    with pytest.raises(ModelFileError):
+        from_bytes(forged(state | {"encoder": encoder}, tensors))
+
+
+def test_models_with_bins_are_restored(tmp_path):
+    X, y = make_classification(60, 4, random_state=0)
+    model = SUWRClassifier(**SMALL, training={"n_bins": 5}).fit(X, y)
+    assert [code.n_bins for code in model.encoder_.codes] == [5] * 4
+    restored = from_bytes(to_bytes(model))
+    assert restored.encoder_.codes == model.encoder_.codes
+    np.testing.assert_array_equal(restored.predict_proba(X), model.predict_proba(X))
+
+
 def test_ranges_of_the_sparsity_weight_are_checked(tmp_path):
     X, y = make_classification(60, 4, random_state=0)
     data = to_bytes(SUWRClassifier(**SMALL, sparsity_weight=(0.01, 0.1)).fit(X, y))

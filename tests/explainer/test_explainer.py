@@ -57,7 +57,7 @@ def explainer(mixed):
 
 @pytest.mark.parametrize(
     ("n_classes", "given", "expected"),
-    [(2, "auto", "auto"), (3, "auto", 0.01 * np.log(2)), (3, 0.02, 0.02)],
+    [(2, "auto", 0.01 * np.log(2)), (3, "auto", 0.01 * np.log(2)), (3, 0.02, 0.02)],
 )
 def test_default_weight_does_not_grow_with_the_number_of_classes(n_classes, given, expected):
     X = np.random.RandomState(0).randn(60, 2)
@@ -72,6 +72,24 @@ def test_default_weight_does_not_grow_with_the_number_of_classes(n_classes, give
             **options,
         ).fit(X)
     assert found.estimator_.sparsity_weight == expected
+
+
+def test_steps_of_a_model_are_followed():
+    """Outputs with many steps, as those of trees, which a smooth function cannot follow."""
+    X = np.random.RandomState(0).rand(400, 2)
+
+    def model(rows):
+        return np.floor(8 * rows[:, 0]) % 2 * 0.8 + 0.1
+
+    options = {"queries_per_row": 5, "max_epochs": 10, "hidden_size": 32, "random_state": 0}
+    agreement = [
+        SUWRExplainer(model, output="probability", training=training, **options)
+        .fit(X)
+        .fidelity(np.random.RandomState(1).rand(400, 2))
+        .agreement
+        for training in (None, {"n_bins": 0})
+    ]
+    assert agreement[0] > 0.9 > agreement[1] + 0.1
 
 
 def test_queries_are_batched_and_bounded(explainer, mixed):
@@ -113,7 +131,7 @@ def test_percentages_of_the_comparison():
 def test_columns_are_described(mixed):
     X, model = mixed
     columns = {"age": suwr.Column("Age", "years")}
-    options = SMALL | {"max_epochs": 8, "query_size": 100, "sparsity_weight": 0.0}
+    options = SMALL | {"max_epochs": 20, "query_size": 100, "sparsity_weight": 0.0}
     explainer = SUWRExplainer(model, columns=columns, **options).fit(X)
     text = explainer.explain(X[:5]).text()
     assert "Age is " in text

@@ -35,8 +35,9 @@ def mixed():
     X, y = mixed_table()
     groups = {"heart </script>": ["pressure", "pulse"]}
     model = SUWRClassifier(
-        sparsity_weight=0.045, max_epochs=30, hidden_size=24, groups=groups, random_state=0
-    )
+        sparsity_weight=0.045, max_epochs=30, hidden_size=24, groups=groups, random_state=0,
+        training={"n_bins": 8},
+    )  # fmt: skip
     return model.fit(X, y), X[:250], y[:250]
 
 

@@ -37,9 +37,19 @@ def mixed_table(n=160, seed=0):
 
 
 def fit_random_policy(X, y):
-    """Return a model with random weights that reveals every column in some rows, few in each."""
-    model = SUWRClassifier(max_epochs=1, hidden_size=16, max_steps=3, random_state=0).fit(X, y)
-    return randomize(model, lambda: model.select(X).any(axis=0).all())
+    """Return a model with random weights that reveals every column in some rows, few in each.
+
+    The number of revealed columns differs between rows.
+    """
+    model = SUWRClassifier(
+        max_epochs=1, hidden_size=16, max_steps=3, training={"n_bins": 8}, random_state=0
+    ).fit(X, y)
+
+    def accept():
+        masks = model.select(X)
+        return masks.any(axis=0).all() and len(np.unique(masks.sum(axis=1))) > 1
+
+    return randomize(model, accept)
 
 
 def randomize(model, accept):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -32,6 +32,7 @@ from suwr.baselines.penalised import (
     log_probability,
 )
 from suwr.baselines.training import predictor_phase
+from suwr.data.encoding import MAX_BINS
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import soft_columns, soft_reveal
@@ -174,13 +175,18 @@ class BaseEVALX(BaseSelector):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseSelector._parameter_constraints,
         "mask_sizes": [Options("binomial", "uniform")],
+        "n_bins": [Interval(Integral, 0, MAX_BINS)],
     }
     leak_free_by_construction: ClassVar[bool] = True
     _predicts_any_mask: ClassVar[bool] = True
 
     mask_sizes: Literal["binomial", "uniform"] = "binomial"
+    n_bins: int = 0
 
     selected_units_: NDArray[np.intp] = field(init=False)
+
+    def _n_bins(self) -> int:
+        return int(self.n_bins)
 
     def _phases(
         self, data: TrainingData, generator: torch.Generator
@@ -216,6 +222,8 @@ class EVALXClassifier(ClassificationTarget, BaseEVALX):
         method: every unit is revealed with probability ½, so that small masks hardly occur among
         many units. 'uniform' gives every number of units the same probability, and suits the
         evaluation of small masks.
+    n_bins : int, default=0
+        Largest number of bins of a numeric column; see `TrainingConfig`.
     groups, costs, hidden_size, n_layers, max_epochs, patience, batch_size, learning_rate, \
 validation_fraction, device, random_state, verbose
         As in `AllFeaturesClassifier`.

@@ -21,10 +21,14 @@ from suwr.exceptions import TableError
 
 __all__ = ["ColumnCode", "TableEncoder", "category_code", "number_code"]
 
+# Scaled values are clipped here, so that their squares and differences stay finite.
+MAX_SCALED = 1e150
 # Scaled values are mapped smoothly into (-10, 10), which bounds outliers.
 BOUND = 10.0
 # Number of most frequent categories with an indicator of their own.
 MAX_CATEGORIES = 64
+# Largest number of bins of a numeric column.
+MAX_BINS = 256
 # Without a summary, numbers more than this many scales away from the centre are far outside.
 MAX_SCALES = 10.0
 # Number of columns up to which model files contain summaries, of about 400 bytes each.
@@ -45,6 +49,8 @@ class ColumnCode:
         Whether ``fit`` saw missing values; if so, they have an indicator.
     summary : ColumnSummary or None
         Where the training values of a numeric column lie; the encoding does not depend on it.
+    knots : tuple of float
+        Boundaries of the bins of a numeric column, in scaled units and increasing; see `pieces`.
     """
 
     center: float = 0.0
@@ -52,11 +58,26 @@ class ColumnCode:
     categories: tuple[Any, ...] | None = None
     has_missing: bool = False
     summary: ColumnSummary | None = None
+    knots: tuple[float, ...] = ()
+
+    @property
+    def n_bins(self) -> int:
+        """Number of bins of a numeric column."""
+        return max(0, len(self.knots) - 1)
+
+    @property
+    def has_valid_bins(self) -> bool:
+        """Whether the knots increase, within the range of scaled numbers, and are not too many."""
+        knots = np.array(self.knots)
+        inside, increasing = np.abs(knots) <= MAX_SCALED, knots[1:] > knots[:-1]
+        few = len(knots) != 1 and self.n_bins <= MAX_BINS
+        return few and bool(inside.all() and increasing.all())
 
     @property
     def width(self) -> int:
         """Number of encoded values."""
-        return (1 if self.categories is None else len(self.categories)) + self.has_missing
+        n_values = 1 + self.n_bins if self.categories is None else len(self.categories)
+        return n_values + self.has_missing
 
     @property
     def type(self) -> ColumnType:
@@ -77,13 +98,31 @@ class ColumnCode:
             return self.summary.is_far(value)
         return abs(value - self.center) > MAX_SCALES * self.scale
 
+    def pieces(self, scaled: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the position of scaled numbers in each bin, from 0 (below) to 1 (above).
+
+        A linear function of these is piecewise linear in the number, so that a network can follow
+        the steps of a model of trees.
+
+        Examples
+        --------
+        >>> ColumnCode(knots=(-1.0, 0.0, 2.0)).pieces(np.array([-3.0, -0.5, 1.0]))
+        array([[0. , 0. ],
+               [0.5, 0. ],
+               [1. , 0.5]])
+        """
+        low, high = np.array(self.knots[:-1]), np.array(self.knots[1:])
+        # Bins may be so narrow that the ratio overflows.
+        with np.errstate(over="ignore"):
+            return np.clip((scaled[:, None] - low) / (high - low), 0.0, 1.0)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for model files."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "knots" or value}
 
 
-def number_code(values: NDArray[np.float64]) -> ColumnCode:
-    """Fit the encoding of a numeric column: median and interquartile range."""
+def number_code(values: NDArray[np.float64], n_bins: int = 0) -> ColumnCode:
+    """Fit the encoding of a numeric column: median, interquartile range and quantile bins."""
     present = values[~np.isnan(values)]
     missing = len(present) < len(values)
     if len(present) == 0:
@@ -99,7 +138,23 @@ def number_code(values: NDArray[np.float64]) -> ColumnCode:
         middle = 0.0
     if not np.isfinite(scale) or scale <= 0:
         scale = 1.0
-    return ColumnCode(float(middle), float(scale), None, missing, ColumnSummary.of(present))
+    code = ColumnCode(float(middle), float(scale), None, missing, ColumnSummary.of(present))
+    return replace(code, knots=_knots(_scaled(present, code), n_bins))
+
+
+def _scaled(values: NDArray[np.float64], code: ColumnCode) -> NDArray[np.float64]:
+    with np.errstate(over="ignore"):
+        return np.clip((values - code.center) / code.scale, -MAX_SCALED, MAX_SCALED)
+
+
+def _knots(scaled: NDArray[np.float64], n_bins: int) -> tuple[float, ...]:
+    """Quantiles of a column, or its distinct values if they are few; none for two of them."""
+    if n_bins < 2:
+        return ()
+    knots = np.unique(scaled)
+    if len(knots) > n_bins + 1:
+        knots = np.unique(np.quantile(scaled, np.linspace(0, 1, n_bins + 1), method="nearest"))
+    return tuple(knots.tolist()) if len(knots) > 2 else ()
 
 
 def category_code(counts: Counter[Any], has_missing: bool) -> ColumnCode:
@@ -145,7 +200,9 @@ class TableEncoder:
         return TableEncoder(self.names, codes, unrecorded=True)
 
     @classmethod
-    def fit(cls, table: Table, names: list[str], *, joint: bool = False) -> TableEncoder:
+    def fit(
+        cls, table: Table, names: list[str], *, joint: bool = False, n_bins: int = 0
+    ) -> TableEncoder:
         """Fit the encoding of every column.
 
         Parameters
@@ -154,6 +211,8 @@ class TableEncoder:
         names : list of str
         joint : bool, default=False
             Use one location and scale for all columns, as appropriate for the pixels of images.
+        n_bins : int, default=0
+            Largest number of bins of a numeric column, unless ``joint``; none if less than 2.
         """
         numeric = [c.dtype.kind == "f" for c in table.columns]
         if joint and all(numeric):
@@ -171,7 +230,7 @@ class TableEncoder:
             )
             return cls(names, [code] * len(names))
         codes = [
-            number_code(column) if is_number else _fit_category(column)
+            number_code(column, n_bins) if is_number else _fit_category(column)
             for column, is_number in zip(table.columns, numeric, strict=True)
         ]
         return cls(names, codes)
@@ -180,6 +239,16 @@ class TableEncoder:
     def column_of(self) -> NDArray[np.intp]:
         """The column that each encoded value belongs to, shape (n_values,)."""
         return np.repeat(np.arange(len(self.codes)), [c.width for c in self.codes])
+
+    @property
+    def essential(self) -> NDArray[np.bool_]:
+        """Whether each encoded value does not follow from the others: all but the pieces."""
+        return np.concatenate(
+            [
+                (np.arange(code.width) == 0) | (np.arange(code.width) > code.n_bins)
+                for code in self.codes
+            ]
+        )
 
     def parse(self, columns: Sequence[NDArray[Any]], rows: Sequence[Any] | None = None) -> Table:
         """Parse raw columns, each cell by the type of its column alone.
@@ -227,12 +296,12 @@ class TableEncoder:
 
     @staticmethod
     def _encode_number(block: NDArray[np.float32], code: ColumnCode, column: NDArray[Any]) -> None:
-        # Clip so that the squares below stay finite.
-        with np.errstate(over="ignore"):
-            scaled = np.clip((column - code.center) / code.scale, -1e150, 1e150)
+        scaled = _scaled(column, code)
         bounded = scaled / np.hypot(1.0, scaled / BOUND)
         missing = np.isnan(column)
         block[:, 0] = np.where(missing, 0.0, bounded)
+        if code.knots:
+            block[:, 1 : 1 + code.n_bins] = np.where(missing[:, None], 0.0, code.pieces(scaled))
         if code.has_missing:
             block[:, -1] = missing
 
@@ -299,6 +368,7 @@ class TableEncoder:
                 bool(c["has_missing"]),
                 # Files of suwr 0.2.0 have none.
                 None if c.get("summary") is None else ColumnSummary.from_dict(c["summary"]),
+                tuple(float(knot) for knot in c.get("knots", ())),
             )
             for c in state["codes"]
         ]

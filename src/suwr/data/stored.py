@@ -62,16 +62,16 @@ class StoredTable(ABC):
     def batches(self) -> Iterator[Table]:
         """Iterate over the rows in order, a batch at a time, with all columns."""
 
-    def fit_encoder(self, *, joint: bool = False) -> TableEncoder:
+    def fit_encoder(self, *, joint: bool = False, n_bins: int = 0) -> TableEncoder:
         """Fit an encoder one column at a time; equal to `TableEncoder.fit` on the whole table."""
         if joint:
             raise ValueError(
                 "The 'groups' parameter must not be Patches for data that is read in batches: "
                 "pixels share one scale, which requires all columns at once."
             )
-        return TableEncoder(self.names, [self._fit_column(name) for name in self.names])
+        return TableEncoder(self.names, [self._fit_column(name, n_bins) for name in self.names])
 
-    def _fit_column(self, name: str) -> ColumnCode:
+    def _fit_column(self, name: str, n_bins: int) -> ColumnCode:
         numbers, counts, filled = np.full(self.n_rows, np.nan), Counter[Any](), 0
         for piece in self.column(name):
             if piece.dtype.kind == "f":
@@ -85,7 +85,7 @@ class StoredTable(ABC):
             )
         # A piece of a text column with only missing values is read as numbers that are all NaN.
         if not counts:
-            return number_code(numbers)
+            return number_code(numbers, n_bins)
         if not np.isnan(numbers).all():
             raise TableError(
                 f"Column {name!r} mixes numbers and text. Convert it to a single type."

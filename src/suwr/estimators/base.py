@@ -211,7 +211,7 @@ class BaseSUWR(WritableModel):
         automatic = self.trainer == "auto" and fixed is None
         screening, n_units = None, data.inputs.n_units
         if not patches and fixed is None and (automatic or TRAINERS[self.trainer].screens):
-            screening = Screening.of(data.inputs, data.rows, generator)
+            screening = Screening.of(data.inputs, data.rows, generator, self.encoder_.essential)
             n_units = n_units if screening is None else screening.n_kept
         budgets = data.inputs.budgets is not None
         trainer = fixed or TRAINERS.get(self.trainer) or default_trainer(n_units, patches, budgets)
@@ -276,6 +276,9 @@ class BaseSUWR(WritableModel):
         if isinstance(self.training, TrainingConfig):
             return self.training
         return TrainingConfig.from_mapping(self.training or {}, type(self).__name__)
+
+    def _n_bins(self) -> int:
+        return self._training_config().n_bins
 
     def _process_group(self, data: TrainingData) -> ProcessGroup | None:
         """Return the processes that train together, after checking that their inputs agree."""

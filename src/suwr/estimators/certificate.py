@@ -235,6 +235,8 @@ def policy_digest(model: Any) -> str:
         facts["known"] = policy.inputs.known.tolist()
     if model.encoder_.unrecorded:
         facts["unrecorded"] = True
+    if any(code.knots for code in model.encoder_.codes):
+        facts["knots"] = [code.knots for code in model.encoder_.codes]
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode())
     for name, tensor in sorted(policy.network.state_dict().items()):
         digest.update(name.encode())

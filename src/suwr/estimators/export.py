@@ -257,7 +257,7 @@ def _numbers(tensor: Tensor) -> NDArray[np.float32]:
 def _code(code: ColumnCode) -> dict[str, Any]:
     facts = {"type": code.type, "has_missing": code.has_missing}
     if code.categories is None:
-        return {"center": code.center, "scale": code.scale, **facts}
+        return {"center": code.center, "scale": code.scale, "knots": list(code.knots), **facts}
     return {"categories": list(code.categories), **facts}
 
 

@@ -340,6 +340,8 @@ def _check_encoder(encoder: TableEncoder) -> None:
     for name, code in zip(encoder.names, encoder.codes, strict=True):
         if not (np.isfinite([code.center, code.scale]).all() and code.scale > 0):
             raise ModelFileError(f"The scale of its column {name[:40]!r} is invalid.")
+        if not code.has_valid_bins:
+            raise ModelFileError(f"The bins of its column {name[:40]!r} are invalid.")
         if code.categories is not None:
             if len(code.categories) > MAX_CATEGORIES:
                 raise ModelFileError(f"Its column {name[:40]!r} has too many categories.")

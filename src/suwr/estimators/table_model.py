@@ -156,6 +156,10 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
 
     # Before training.
 
+    def _n_bins(self) -> int:
+        """Return the largest number of bins in the encoding of a numeric column."""
+        return 0
+
     @contextmanager
     def _fit_aside(self) -> Iterator[Self]:
         """Yield an unfitted copy to fit; its attributes are installed if the block succeeds.
@@ -195,9 +199,9 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
             units = with_mean_costs(units, prices[used], weight[used])
         joint = isinstance(self.groups, Patches)
         if isinstance(table, StoredTable):
-            encoder = table.fit_encoder(joint=joint)
+            encoder = table.fit_encoder(joint=joint, n_bins=self._n_bins())
         else:
-            encoder = TableEncoder.fit(table, names, joint=joint)
+            encoder = TableEncoder.fit(table, names, joint=joint, n_bins=self._n_bins())
         if getattr(self, "missing", "value") == "unrecorded":
             encoder = encoder.as_unrecorded()
         _check_names(encoder, units, self._class_labels())

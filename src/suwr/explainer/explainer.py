@@ -22,6 +22,7 @@ from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.sequential import PolicyKind
 from suwr.exceptions import StochasticModelWarning, TableError
+from suwr.explainer.defaults import MAX_EPOCHS, MAX_ROWS, default_training, default_weight
 from suwr.explainer.fidelity import Attribution, Fidelity, measure_fidelity
 from suwr.explainer.outputs import OUTPUTS, ModelOutputs, QueryCost, examine_model
 from suwr.explainer.rows import TableRows, TextRows
@@ -34,10 +35,6 @@ __all__ = ["SUWRExplainer"]
 
 # Expected duration in seconds from which `fit` warns even if it is silent.
 LONG_DURATION = 60.0
-# Rows from which drawing more has not helped; see benchmarks/explainer.
-MAX_ROWS = 40_000
-# Epochs of the policy phase: outputs are free of label noise, and there are many rows.
-DEFAULT_EPOCHS = 40
 
 
 class SUWRExplainer(BaseEstimator):
@@ -69,8 +66,9 @@ class SUWRExplainer(BaseEstimator):
     query_size : int, default=1024
         Rows per call of the model.
     sparsity_weight : float, 'auto' or tuple of two floats, default='auto'
-        λ, as in `SUWRClassifier`. 'auto' is 1 % of the loss of the best constant prediction; with
-        more than two classes at most 0.0069, that of two equally probable ones.
+        λ, as in `SUWRClassifier`. For values, 'auto' is 1 % of the loss of the best constant
+        prediction; for probabilities 2 %, but at most 0.0069, which is 1 % of that of two equally
+        probable classes.
     groups : Patches, TextUnits, mapping, sequence of sequences, or None, default=None
         As in `SUWRClassifier`. With `TextUnits`, rows are texts: the model takes a list of str, and
         the policy reveals sentences, spans or words.
@@ -79,8 +77,9 @@ class SUWRExplainer(BaseEstimator):
     max_epochs : int or 'auto', default='auto'
         Epochs of the policy phase; 'auto' is 40.
     training : TrainingConfig, dict or None, default=None
-        As in `SUWRClassifier`. The default of ``label_weight`` is 1, because outputs are free of
-        label noise.
+        As in `SUWRClassifier`, with other defaults, because outputs are free of label noise: the
+        labels have the full weight, numbers have up to 32 bins, and predictors are regularised
+        less. See `suwr.explainer.defaults`.
     random_state : int, RandomState or None, default=None
         Seed of the drawn rows and of the training.
     verbose : int or None, default=None
@@ -202,8 +201,8 @@ class SUWRExplainer(BaseEstimator):
                 rows = source.concatenate(rows, drawn)
         features = source.features(rows)
         given = self.sparsity_weight
-        weight = outputs.default_weight(found) if given == "auto" else given
-        estimator = self._make_estimator(outputs, weight, source.groups, rng)
+        weight = default_weight(found) if given == "auto" else given
+        estimator = self._make_estimator(outputs, weight, source.groups, features.shape[1], rng)
         if isinstance(estimator, SUWRClassifier):
             estimator.fit(features, found, classes=outputs.classes)
         else:
@@ -227,11 +226,13 @@ class SUWRExplainer(BaseEstimator):
             warnings.warn(f"{message}. {hint}.", UserWarning, stacklevel=3)
 
     def _make_estimator(
-        self, outputs: ModelOutputs, weight: Any, groups: Any, rng: np.random.RandomState
+        self,
+        outputs: ModelOutputs,
+        weight: Any,
+        groups: Any,
+        n_columns: int,
+        rng: np.random.RandomState,
     ) -> SUWRClassifier | SUWRRegressor:
-        training = self.training
-        if not isinstance(training, TrainingConfig):
-            training = {"label_weight": 1.0, **(training or {})}
         kind = SUWRRegressor if outputs.kind == "value" else SUWRClassifier
         return kind(
             sparsity_weight=weight,
@@ -239,8 +240,8 @@ class SUWRExplainer(BaseEstimator):
             groups=groups,
             costs=self.costs,
             hidden_size=self.hidden_size,
-            max_epochs=DEFAULT_EPOCHS if self.max_epochs == "auto" else self.max_epochs,
-            training=training,
+            max_epochs=MAX_EPOCHS if self.max_epochs == "auto" else self.max_epochs,
+            training=default_training(self.training, n_columns),
             columns=self.columns,
             device=self.device,
             random_state=int(rng.randint(np.iinfo(np.int32).max)),

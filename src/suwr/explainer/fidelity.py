@@ -205,6 +205,7 @@ def train_evaluator(
     model = explainer.estimator_
     options: dict[str, Any] = {
         "mask_sizes": "uniform",
+        "n_bins": model._n_bins(),
         "groups": model.groups,
         "costs": explainer.costs,
         "hidden_size": explainer.hidden_size,

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
-from scipy.stats import entropy
 from sklearn.base import is_classifier
 
 from suwr._utils.progress import ProgressCounter
@@ -108,23 +106,6 @@ class ModelOutputs:
         self.n_outputs: int | None = None
         self.n_queries = self.n_calls = 0
         self._width: int | None = None
-
-    @staticmethod
-    def default_weight(outputs: NDArray[np.float64]) -> float | Literal["auto"]:
-        """λ of an explainer unless given, from all outputs, of shape (n, n_classes) or (n,).
-
-        The loss of the best constant prediction grows with the number of classes, but not what is
-        gained by the features that tell the last two of them apart.
-
-        Examples
-        --------
-        >>> ModelOutputs.default_weight(np.array([[0.2, 0.8], [0.6, 0.4]]))
-        'auto'
-        >>> round(ModelOutputs.default_weight(np.eye(4)), 5)
-        0.00693
-        """
-        many = outputs.ndim == 2 and entropy(outputs.mean(axis=0)) > math.log(2.0)
-        return 0.01 * math.log(2.0) if many else "auto"
 
     def __call__(
         self, X: Any, batch_size: int = 1024, progress: ProgressCounter | None = None

@@ -78,9 +78,10 @@ def onnx_metadata(model: Any, policy: Any) -> dict[str, Any]:
     chance = known_at_start(model)
     columns = []
     for name, code in codes:
-        facts = {"name": name, "type": code.type, "has_missing": code.has_missing}
+        facts = {"name": name, "type": code.type, "width": code.width}
+        facts |= {"has_missing": code.has_missing}
         if code.categories is None:
-            facts |= {"center": code.center, "scale": code.scale}
+            facts |= {"center": code.center, "scale": code.scale, "knots": list(code.knots)}
         else:
             facts |= {"categories": list(code.categories)}
         columns.append(facts | {"known_at_start": chance.get(name, 0.0)})

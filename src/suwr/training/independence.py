@@ -25,13 +25,16 @@ N_BINS = 3
 MAX_PAIRED = 2_000
 
 
-def unit_scores_of_rows(inputs: MaskedInputs, rows: Rows) -> FloatArray:
-    """`unit_scores` of the units of encoded rows."""
+def unit_scores_of_rows(
+    inputs: MaskedInputs, rows: Rows, essential: NDArray[np.bool_] | None = None
+) -> FloatArray:
+    """`unit_scores` of the units of encoded rows, from the essential values."""
+    tested = slice(None) if essential is None else np.flatnonzero(essential)
     targets = rows.targets.cpu().numpy()
     target = _classes(targets) if targets.shape[1] > 1 else _bins(targets[:, 0])
-    of_value = inputs.membership[:, inputs.column_of].cpu().numpy()
+    of_value = inputs.membership[:, inputs.column_of].cpu().numpy()[:, tested]
     # Values that were not recorded are a level of their own.
-    values = np.nan_to_num(rows.values.cpu().numpy().astype(np.float64), nan=-1e30)
+    values = np.nan_to_num(rows.values.cpu().numpy()[:, tested].astype(np.float64), nan=-1e30)
     return unit_scores(values, np.asarray(target, dtype=np.intp), of_value)
 
 

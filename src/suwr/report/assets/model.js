@@ -80,7 +80,9 @@ function encodeCell(code, bound, value) {
   } else {
     // Clipped as in suwr.data.encoding, so that the squares stay finite.
     const scaled = missing ? 0 : Math.min(Math.max((value - code.center) / code.scale, -1e150), 1e150);
-    numbers = [Math.fround(scaled / Math.hypot(1, scaled / bound))];
+    const inBin = (low, high) => (missing ? 0 : Math.min(Math.max((scaled - low) / (high - low), 0), 1));
+    const pieces = code.knots.slice(1).map((high, i) => inBin(code.knots[i], high));
+    numbers = [scaled / Math.hypot(1, scaled / bound), ...pieces].map(Math.fround);
   }
   if (code.has_missing) numbers.push(missing ? 1 : 0);
   return numbers;
