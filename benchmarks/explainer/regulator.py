@@ -36,7 +36,7 @@ from common import machine, write_json  # noqa: E402
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", type=Path, default=Path("shared/tables/hmda.csv"))
-    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--epochs", type=int, default=40)
     options = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
