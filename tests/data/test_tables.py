@@ -5,6 +5,7 @@ import pytest
 
 from suwr.data.parsing import is_missing
 from suwr.data.tables import (
+    arrow_to_pandas,
     as_rows,
     column_names,
     column_values,
@@ -129,3 +130,30 @@ def test_arrays_are_read_by_the_same_functions():
 )  # fmt: skip
 def test_missing_values(value, missing):
     assert is_missing(value) is missing
+
+
+@pytest.mark.parametrize(
+    "index", [pd.RangeIndex(2), pd.RangeIndex(5, 7), pd.Index(["u", "v"], name="id"), [7, 3]]
+)
+def test_index_of_pandas_is_restored_whatever_the_types(index):
+    pa = pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": ["x", "y"], "n": [1, 2]}, index=index)
+    table = pa.Table.from_pandas(frame)
+    pd.testing.assert_frame_equal(arrow_to_pandas(table), frame)
+    # pandas has recorded a column of text.
+    changed = arrow_to_pandas(table.set_column(0, "a", pa.array([[1], [2]])))
+    assert changed.index.equals(frame.index)
+    assert [list(cell) for cell in changed["a"]] == [[1], [2]]
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    ["{", "[]", "null", "1", '{"columns": []}', '{"index_columns": ["b"], "columns": [3]}',
+     '{"index_columns": [{"kind": "range"}], "columns": []}',
+     '{"index_columns": ["absent"], "columns": [], "column_indexes": []}'],
+)  # fmt: skip
+def test_metadata_that_does_not_fit_is_ignored(metadata):
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"a": ["x", "y"], "b": [1, 2]})
+    found = arrow_to_pandas(table.replace_schema_metadata({b"pandas": metadata.encode()}))
+    assert found.to_dict("list") == {"a": ["x", "y"], "b": [1, 2]}

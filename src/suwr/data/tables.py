@@ -8,8 +8,9 @@ the kinds of frames.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -152,13 +153,30 @@ def arrow_to_pandas(table: Any, **options: Any) -> Any:
     """Convert a pyarrow table to pandas, whatever its cells contain.
 
     Integers stay integers if some are missing. Times of day, which no column of a model holds, are
-    truncated to microseconds: Python cannot represent shorter times.
+    truncated to microseconds: Python cannot represent shorter times. An index that pandas stored is
+    restored, but not the types that it recorded, since those of the table may differ.
     """
     for number, column in enumerate(table.schema):
         if str(column.type) == "time64[ns]":
             times = table.column(number).cast("time64[us]", safe=False)
             table = table.set_column(number, column.name, times)
-    return table.to_pandas(integer_object_nulls=True, **options)
+    table = table.replace_schema_metadata(_index_metadata(table.schema.metadata))
+    try:
+        return table.to_pandas(integer_object_nulls=True, **options)
+    except (KeyError, TypeError, ValueError, NotImplementedError):
+        # The recorded index does not fit the table.
+        return table.to_pandas(integer_object_nulls=True, ignore_metadata=True)
+
+
+def _index_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[bytes, bytes] | None:
+    """What pandas recorded about the index of a table, without the types of other columns."""
+    try:
+        stored = json.loads((metadata or {})[b"pandas"])
+        names = [name for name in stored["index_columns"] if isinstance(name, str)]
+        columns = [column for column in stored["columns"] if column["field_name"] in names]
+    except (KeyError, TypeError, ValueError):
+        return None
+    return {b"pandas": json.dumps(stored | {"columns": columns}).encode()}
 
 
 def is_frame(X: Any) -> bool:
