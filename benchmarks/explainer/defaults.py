@@ -144,7 +144,7 @@ def summary(pairs: list[tuple[dict[str, Any], dict[str, Any]]]) -> list[str]:
     ]
 
 
-def page(results: list[dict[str, Any]]) -> str:
+def page(results: list[dict[str, Any]], note: str) -> str:
     """All results as Markdown."""
     found = {(r["model"], r["table"], r["variant"]): r for r in results}
     reference = next(iter(VARIANTS))
@@ -159,6 +159,8 @@ def page(results: list[dict[str, Any]]) -> str:
         "agreement (R² of values) and of the mean cost relative to all columns are in percentage "
         "points. 'up to 32 bins' are at most 512 for all columns. These fits chose the defaults, so"
         " they are optimistic about them.",
+        "",
+        note,
         "",
         "| model | variant | tables | objective | better on | agreement | cost |",
         "| --- | --- | --- | --- | --- | --- | --- |",
@@ -202,7 +204,7 @@ def main() -> None:
                 record["results"].append(result | {"provenance": machine()})
                 write_json(OUT, record)
                 print(result)
-    OUT.with_suffix(".md").write_text(page(record["results"]))
+    OUT.with_suffix(".md").write_text(page(record["results"], record.get("note", "")))
 
 
 if __name__ == "__main__":

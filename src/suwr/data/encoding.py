@@ -37,7 +37,7 @@ MAX_SUMMARIES = 2_000
 
 @dataclass(frozen=True)
 class ColumnCode:
-    """The encoding of one column: a scaled number or one-hot indicators.
+    """The encoding of one column: a scaled number and its positions in bins, or one-hot indicators.
 
     Attributes
     ----------
@@ -69,9 +69,9 @@ class ColumnCode:
     def has_valid_bins(self) -> bool:
         """Whether the knots increase, within the range of scaled numbers, and are not too many."""
         knots = np.array(self.knots)
-        inside, increasing = np.abs(knots) <= MAX_SCALED, knots[1:] > knots[:-1]
-        few = len(knots) != 1 and self.n_bins <= MAX_BINS
-        return few and bool(inside.all() and increasing.all())
+        if len(knots) == 1 or self.n_bins > MAX_BINS:
+            return False
+        return bool(np.all(np.abs(knots) <= MAX_SCALED) and np.all(knots[1:] > knots[:-1]))
 
     @property
     def width(self) -> int:

@@ -14,12 +14,12 @@ from suwr.training.config import TrainingConfig
 
 __all__ = ["MAX_EPOCHS", "MAX_ROWS", "default_training", "default_weight"]
 
-# Rows from which drawing more has not helped; see benchmarks/explainer.
+# Largest number of queried rows, which bounds the duration of the fit.
 MAX_ROWS = 40_000
 # Epochs of the policy phase: outputs are free of label noise, and there are many rows.
 MAX_EPOCHS = 40
 # Largest number of bins of a numeric column, and of all columns together.
-MAX_BINS, MAX_ALL_BINS = 32, 512
+MAX_COLUMN_BINS, MAX_TABLE_BINS = 32, 512
 # Outputs are free of label noise, so predictors need less regularisation than those of labels.
 NOISE_FREE = {
     "label_weight": 1.0, "dropout": 0.1, "finetune_dropout": 0.05, "weight_decay": 0.05
@@ -29,9 +29,9 @@ NOISE_FREE = {
 def default_weight(outputs: NDArray[np.float64]) -> float | Literal["auto"]:
     """Return λ, from all outputs of the model, of shape (n, n_classes) or (n,).
 
-    For probabilities, λ is at most 1 % of the loss of the best constant prediction of two equally
-    probable classes: that loss grows with the number of classes, but not what is gained by the
-    features that tell the last two of them apart. It is 2 % of the loss if classes are rare.
+    For probabilities, λ is 2 % of the loss of the best constant prediction, but at most 1 % of
+    that of two equally probable classes: the loss grows with the number of classes, but what is
+    gained by the features that tell the last two classes apart does not.
 
     Examples
     --------
@@ -62,5 +62,5 @@ def default_training(
     """
     if isinstance(given, TrainingConfig):
         return given
-    n_bins = min(MAX_BINS, MAX_ALL_BINS // n_columns)
+    n_bins = min(MAX_COLUMN_BINS, MAX_TABLE_BINS // n_columns)
     return {**NOISE_FREE, "n_bins": n_bins, **(given or {})}

@@ -177,7 +177,7 @@ class MaskedInputs:
         mask = mask & self.recorded(values) if self.unrecorded else mask
         if self.plain:
             return torch.cat([torch.where(mask, values, 0.0), mask.to(values.dtype)], dim=-1)
-        # With many values per column, this takes a quarter of the time of indexing and `cat`.
+        # With many values per column, this is faster than indexing and `cat`.
         shown = mask.gather(-1, self.column_of.expand(*mask.shape[:-1], -1))
         inputs = values.new_empty((*mask.shape[:-1], len(self.column_of) + mask.shape[-1]))
         torch.where(shown, values, values.new_zeros(()), out=inputs[..., : len(self.column_of)])
