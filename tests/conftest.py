@@ -2,6 +2,7 @@
 
 import os
 
+import hypothesis
 import numpy as np
 import pytest
 import torch
@@ -13,6 +14,11 @@ from suwr import SUWRClassifier, SUWRRegressor
 
 # One thread per process, because pytest-xdist already runs one process per core.
 torch.set_num_threads(1)
+# On a busy machine, an example may take any time.
+hypothesis.settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

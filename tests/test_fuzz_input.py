@@ -22,7 +22,7 @@ quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_to
 
 
 def fuzz(n):
-    return settings(max_examples=n, deadline=None, suppress_health_check=quiet, derandomize=True)
+    return settings(max_examples=n, suppress_health_check=quiet, derandomize=True)
 
 
 cells = st.one_of(

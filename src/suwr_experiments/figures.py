@@ -37,6 +37,7 @@ _STYLES = {
     "REAL-X": ("#CC79A7", "D"),
     "TabNet": ("#009E73", "s"),
     "GDFS": ("#7A5195", "P"),
+    "GDFS, equal networks": ("#B497D6", "P"),
     "DIME": ("#B8860B", "X"),
     "SEFA": ("#4B6E2E", "h"),
     "CAE": ("#555555", "*"),

@@ -45,18 +45,18 @@ __all__ = [
 
 #: Methods in the order in which a split runs them. Cheap ones first.
 METHODS = (
-    "CART", "L1", "Boosting", "SUWR", "GDFS", "DIME", "SEFA", "SUWRRange", "AllFeatures",
-    "FixedSubset",
+    "CART", "L1", "Boosting", "SUWR", "GDFS", "DIME", "SEFA", "SUWRRange", "GDFSEqual",
+    "AllFeatures", "FixedSubset",
 )  # fmt: skip
 # Methods that run table by table, so that a partial run compares them on the first tables.
-_TIERS = (METHODS[:3], METHODS[3:8], METHODS[8:])
+_TIERS = (METHODS[:3], METHODS[3:9], METHODS[9:])
 
 #: λ of SUWR, relative to the loss of the best constant prediction; DIME's gains are scaled alike.
 SHARES = (0.0005, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.3)
 #: The default of the estimators.
 DEFAULT_SHARE = 0.01
 #: Range of λ of one model, and the number of λ that are evaluated.
-RANGE, N_IN_RANGE = (0.002, 0.3), 14
+RANGE, N_IN_RANGE = (0.0005, 0.3), 14
 #: Stopping rules that are compared.
 STOPS = {"DIME": ("budget", "cost", "confidence"), "SEFA": ("budget", "confidence")}
 COST_SHARES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.35)
@@ -165,7 +165,7 @@ def _variants(scale: _Scale, data: str, method: str, split: int, audit: bool) ->
         return [cell(share) for share in sorted(scale.shares, key=lambda s: s != DEFAULT_SHARE)]
     if method == "SUWRRange":
         return [cell(share_range=list(RANGE))]
-    if method == "GDFS":
+    if method in ("GDFS", "GDFSEqual"):
         return [cell(max_steps=scale.max_units)]
     if method in STOPS:
         regression = TABLES[data].n_classes is None
@@ -180,10 +180,13 @@ def _variants(scale: _Scale, data: str, method: str, split: int, audit: bool) ->
 
 
 def _estimator_cell(cell: Cell, task: Task) -> Cell:
-    """The cell with the parameters of its estimator: a relative range of λ becomes absolute."""
+    """The cell of an estimator: a relative range of λ becomes absolute."""
+    content = cell.to_dict()
+    if cell.method == "GDFSEqual":
+        content["params"]["n_predictors"] = "auto"
+        return Cell.from_dict(content | {"method": "GDFS"})
     if cell.method != "SUWRRange":
         return cell
-    content = cell.to_dict()
     low, high = content["params"].pop("share_range")
     unit = constant_loss(task)
     content["params"]["sparsity_weight"] = (low * unit, high * unit)

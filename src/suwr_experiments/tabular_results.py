@@ -37,6 +37,7 @@ SERIES = {
     ("SUWR", "path"): "SUWR",
     ("SUWRRange", "path"): "SUWR, range",
     ("GDFS", "path"): "GDFS",
+    ("GDFSEqual", "path"): "GDFS, equal networks",
     ("DIME", "budget"): "DIME, budget",
     ("DIME", "cost"): "DIME, cost",
     ("DIME", "confidence"): "DIME, confidence",
@@ -52,12 +53,13 @@ SERIES = {
 }
 #: Curves that are ranked. Stopping by confidence is not defined for regression.
 RANKED = tuple(name for name in SERIES.values() if name not in {
-    "DIME, confidence", "SEFA, confidence", "L1, chosen", "no selection", "boosting on all",
+    "GDFS, equal networks", "DIME, confidence", "SEFA, confidence", "L1, chosen", "no selection",
+    "boosting on all",
 })  # fmt: skip
 #: Curves of methods that select features for each row without leakage.
 RIVALS = (
-    "GDFS", "DIME, budget", "DIME, cost", "DIME, confidence", "SEFA, budget", "SEFA, confidence",
-    "CART",
+    "GDFS", "GDFS, equal networks", "DIME, budget", "DIME, cost", "DIME, confidence",
+    "SEFA, budget", "SEFA, confidence", "CART",
 )  # fmt: skip
 #: Curves of fixed subsets.
 FIXED = ("boosting on k", "network on k")

@@ -379,14 +379,14 @@ def test_stochastic_on_the_empirical_support():
     assert not report.leaks
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 10**6))
 def test_sequential_policies_do_not_leak(seed):
     report = quick(TreeWalker(4, 10, seed), X[:150], n_probes=600, random_state=seed)
     assert report.verdict == "leak-free by construction"
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 10**6))
 def test_witnesses_are_valid(seed):
     rng = np.random.default_rng(seed)

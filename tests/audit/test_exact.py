@@ -44,7 +44,7 @@ def test_optimal_policies_are_leak_free():
     assert not audit(solve(problem, 0.3), problem).leaks
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.sampled_from([0.1, 0.5, 0.9]))
 def test_agrees_with_the_definitions(seed, share):
     rng = np.random.default_rng(seed)

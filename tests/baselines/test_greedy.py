@@ -137,3 +137,24 @@ def test_an_update_uses_a_bounded_number_of_steps_of_each_row():
     for steps in (1, 5):
         Counting(max_epochs=1, max_steps=steps, hidden_size=32, random_state=0).fit(X, y)
     assert max(sizes) == 4 * min(sizes)
+
+
+@pytest.mark.parametrize("method", ["GDFS", "DIME"])
+def test_predictors_may_equal_those_of_suwr(method, rng):
+    X, y = switch(600)
+    # Columns of two values have no bins.
+    X = X * rng.uniform(0.5, 1.5, X.shape)
+    model = fit(f"{method}Classifier", X, y, n_predictors="auto", max_epochs=30)
+    network, pieces = model.policy_.network, torch.as_tensor(model.encoder_.pieces)
+    assert network.architecture.n_members == 4
+    read = network.predictor.weights[0][:, : len(pieces)][:, pieces] != 0
+    assert read.flatten(1).float().mean(dim=1).tolist() == [0, 1, 0, 1]
+    order = model.policy_.rollout(model._encode(model._read(X))).order[:, :, 0]
+    assert (order[:, 0] == 0).all()
+    assert model.score(X, y) > 0.95
+
+
+def test_the_number_of_predictors_is_even():
+    model = baselines.GDFSClassifier(n_predictors=3)
+    with pytest.raises(ValueError, match="an even number"):
+        model.fit(np.zeros((4, 1)), [0, 1, 0, 1])

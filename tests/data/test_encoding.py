@@ -39,7 +39,7 @@ def test_bins_encode_the_position_of_a_number():
     # A column with two values is linear anyway.
     assert [code.n_bins for code in encoder.codes] == [3, 0]
     assert encoder.column_of.tolist() == [0] * 5 + [1]
-    assert encoder.essential.tolist() == [True, False, False, False, True, True]
+    assert encoder.pieces.tolist() == [False, True, True, True, False, False]
     new = [-1.0, 0.5, 3.0, 9.0, np.nan]
     out = encoder.encode(table(new, [0.0] * 5))
     expected = [[0, 0, 0], [0.5, 0, 0], [1, 1, 0.5], [1, 1, 1], [0, 0, 0]]

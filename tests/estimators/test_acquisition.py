@@ -86,7 +86,7 @@ def test_a_further_unit_can_be_requested_after_the_stop(model):
 
 
 @given(data=st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_decisions_are_those_of_explain(classifier, regressor, cancer, diabetes, data):
     models = [(classifier, cancer[0].iloc[:, :10]), (regressor, diabetes[0])]
     fitted, X = data.draw(st.sampled_from(models))
@@ -110,7 +110,7 @@ def answer(session, row):
 
 
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_sessions_with_limits_decide_as_explain(classifier, cancer, data):
     X = cancer[0].iloc[:, :10]
     row = X.iloc[[data.draw(st.integers(0, 200))]]

@@ -57,7 +57,7 @@ def test_front_of_labels_that_differ_by_rounding_is_one_point():
         assert_one_point(FiniteProblem(cube(3), y, rng.dirichlet(np.ones(8))))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.floats(-1e6, 1e6, allow_subnormal=False),
     st.lists(st.integers(1, 1000), min_size=9, max_size=9),

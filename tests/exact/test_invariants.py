@@ -4,13 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suwr.exact import FiniteProblem, leakage, pareto_front, solve
 from suwr.exact.layouts import SparseStates
 
-CHECKS = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+CHECKS = settings(max_examples=40)
 
 
 @st.composite

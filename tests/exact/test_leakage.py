@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suwr.exact import FiniteProblem, PolicyTable, as_table, cube, five_blocks, leakage, leaky_pair
@@ -38,7 +38,7 @@ def policies(draw):
     return PolicyTable(problem, ALL, table / table.sum(axis=1, keepdims=True))
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200)
 @given(policies())
 def test_the_theorems_of_the_paper(table):
     report = leakage(table.problem, table)
@@ -54,7 +54,7 @@ def test_the_theorems_of_the_paper(table):
         assert part.leaks == (part.witness is not None)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100)
 @given(policies())
 def test_label_leakage_theorem_by_direct_sums(table):
     """No label leakage if and only if p(h | x[in]) = p(h | x[in], y), computed by direct sums."""
@@ -74,7 +74,7 @@ def test_label_leakage_theorem_by_direct_sums(table):
     assert leakage(problem, table).label.leaks == differs
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100)
 @given(policies())
 def test_witnesses_are_valid(table):
     problem = table.problem

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suwr.exact import (
@@ -23,7 +23,7 @@ from suwr.exact import (
 )
 from suwr.exact.policy import Decision, SUWRPolicy, all_masks
 
-SLOW = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SLOW = settings(max_examples=30)
 
 
 @pytest.mark.parametrize("units", [1, 2, None])
@@ -142,7 +142,7 @@ def test_results_agree_with_the_objectives(seed):
     assert represent(problem, dp).policy is not None
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10_000))
 def test_every_leak_free_policy_of_two_bits_is_a_suwr_policy(seed):
     """The conjecture holds for two binary features, as the paper states."""

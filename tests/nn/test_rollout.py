@@ -33,7 +33,7 @@ def assert_same(one, two, rows=slice(None)):
     sample=st.sampled_from([None, 1, 2]),
     network=st.sampled_from(sorted(NETWORKS)),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_hidden_values_are_never_read(seed, groups, poison, width, sample, network):
     policy = make_policy(seed, UNITS[groups], units_per_step=width, network=network)
     values = torch.randn(30, 6, generator=torch.Generator().manual_seed(seed))
@@ -91,7 +91,7 @@ def test_blocks_of_large_networks_are_small_on_a_cpu():
     groups=st.sampled_from(sorted(UNITS)),
     network=st.sampled_from(sorted(NETWORKS)),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_decisions_do_not_depend_on_the_batch(seed, groups, network):
     policy = make_policy(seed, UNITS[groups], network=network)
     values = torch.randn(150, 6, generator=torch.Generator().manual_seed(seed))

@@ -109,7 +109,7 @@ def reference(policy, row, known, available, budget, spend_all, prices):
     spend_all=st.booleans(),
     network=st.sampled_from(sorted(NETWORKS)),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @example(seed=7164, groups="patches", width=2, spend_all=True, network="images")
 @example(seed=7998, groups="groups", width=2, spend_all=False, network="conditioned images")
 def test_rollouts_equal_a_reference_in_plain_python(seed, groups, width, spend_all, network):
@@ -141,7 +141,7 @@ def test_rollouts_equal_a_reference_in_plain_python(seed, groups, width, spend_a
     spend_all=st.booleans(),
     poison=st.sampled_from([float("nan"), 1e30, 0.0]),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_hidden_values_are_never_read(seed, groups, width, sampled, spend_all, poison):
     policy, values, starts = make_case(seed, groups, width, spend_all=spend_all)
 

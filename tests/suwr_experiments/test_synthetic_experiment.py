@@ -4,7 +4,7 @@ import csv
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from suwr_experiments.config import Cell, RunConfig
@@ -48,8 +48,6 @@ def test_wide_grid_has_a_hundred_columns():
     assert EXPERIMENT.shape(narrow[0]) != EXPERIMENT.shape(cells[0])
 
 
-# Hypothesis's time limits fail on a busy machine.
-untimed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 losses = st.floats(0.1, 1.0)
 paths = st.integers(1, 5).flatmap(
     lambda seeds: st.dictionaries(
@@ -58,7 +56,6 @@ paths = st.integers(1, 5).flatmap(
 )
 
 
-@untimed
 @given(paths)
 def test_choice_is_the_default_or_the_best(path):
     chosen = choose_share(path)
@@ -67,7 +64,6 @@ def test_choice_is_the_default_or_the_best(path):
     assert np.mean(path[chosen]) <= np.mean(path[default])
 
 
-@untimed
 @given(paths, st.floats(-0.05, 0.05))
 def test_choice_compares_within_seeds(path, shift):
     # A constant offset of a seed's losses does not change the choice.

@@ -178,12 +178,13 @@ class BaseDIME(BaseGreedy):
         inputs, loss = data.inputs, data.loss
         seen = inputs.reveal(rows.values, step.before)
         with torch.no_grad():
-            # The predictor of the other half was not trained on these rows.
-            before = network.predictor(seen, flip=True)
-            after = network.predictor(inputs.reveal(rows.values, step.after), flip=True)
-            decrease = loss.per_row(before, rows.targets) - loss.per_row(after, rows.targets)
+            # The predictors of the other half were not trained on these rows.
+            before = network.cross_fitted(seen, loss)
+            after = network.cross_fitted(inputs.reveal(rows.values, step.after), loss)
+            decrease = loss.of_prediction(before, rows.targets)
+            decrease = decrease - loss.of_prediction(after, rows.targets)
         raw = network.policy_outputs(seen.flatten(0, 1)).logits.unflatten(0, rows.weight.shape)
-        gain = bounded_gain(raw, loss.predict(before), loss)
+        gain = bounded_gain(raw, before, loss)
         error = GAIN_SCALE * (gain.gather(-1, step.unit.unsqueeze(-1))[..., 0] - decrease)
         return (error.square() * rows.weight).mean()
 
@@ -219,6 +220,10 @@ class DIMEClassifier(ClassificationTarget, BaseDIME):
         Epochs of the joint training of policy and predictors, which are pretrained for at most as
         many. With fewer than 5,000 training rows, they are doubled if the loss of the predictors
         is still decreasing after pretraining.
+    n_predictors : int or 'auto', default=2
+        Even number of predictors, half of which are trained on each half of the rows. 'auto' is
+        the default of `suwr.SUWRClassifier`, with its encoding of numbers in bins: use it to
+        compare methods with equal networks.
     hidden_size, n_layers, batch_size, validation_fraction, device, random_state, verbose
         As in `suwr.SUWRClassifier`.
 

@@ -11,17 +11,22 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from suwr._utils.validation import Interval
+from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.baselines.base import BaseBaseline
 from suwr.baselines.greedy_training import GreedyPhase, PrefixFineTuning, Step
-from suwr.estimators.automatic import EXTENSION, default_extension
+from suwr.estimators.automatic import (
+    EXTENSION,
+    default_bins,
+    default_extension,
+    default_predictors,
+)
 from suwr.estimators.sequential import SequentialModel
 from suwr.estimators.table_model import TABLE_CONSTRAINTS, TrainingData
 from suwr.nn.inputs import MaskedInputs
@@ -30,11 +35,12 @@ from suwr.nn.rollout import Policy
 from suwr.training.config import Settings
 from suwr.training.data import Folds, Rows
 from suwr.training.loop import Phase
-from suwr.training.predictor import Pretraining
+from suwr.training.predictor import Pretraining, ignore_pieces
 from suwr.training.validation import Objective, validation_objective
 
 __all__ = [
     "GREEDY_CONSTRAINTS",
+    "SEQUENTIAL_CONSTRAINTS",
     "BaseGreedy",
     "BaseSequentialBaseline",
     "mean_step_loss",
@@ -44,9 +50,13 @@ __all__ = [
 # Epochs of fine-tuning, which nothing validates, relative to those of the joint training.
 FINETUNE_FRACTION = 0.2
 
-GREEDY_CONSTRAINTS: dict[str, Any] = {
+SEQUENTIAL_CONSTRAINTS: dict[str, Any] = {
     **TABLE_CONSTRAINTS,
     "max_steps": [None, Interval(Integral, 1)],
+}
+GREEDY_CONSTRAINTS: dict[str, Any] = {
+    **SEQUENTIAL_CONSTRAINTS,
+    "n_predictors": [Options("auto"), Interval(Integral, 2)],
 }
 # Upper limit of the number of steps if `max_steps` is None, as in SUWR.
 DEFAULT_MAX_STEPS = 32
@@ -92,7 +102,7 @@ def mean_step_loss(policy: Policy, data: TrainingData) -> Objective:
 class BaseSequentialBaseline(BaseBaseline, SequentialModel):
     """A baseline that reveals one unit after the other, with a limit on their number."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = GREEDY_CONSTRAINTS
+    _parameter_constraints: ClassVar[dict[str, Any]] = SEQUENTIAL_CONSTRAINTS
 
     max_steps: int | None = None
 
@@ -132,6 +142,8 @@ class BaseGreedy(BaseSequentialBaseline):
     Training has three phases: the predictors are trained on random masks, then jointly with the
     selection policy, and finally on the masks of the trained policy.
     """
+
+    n_predictors: int | Literal["auto"] = 2
 
     # Implemented by each method.
 
@@ -173,6 +185,14 @@ class BaseGreedy(BaseSequentialBaseline):
 
     # Fitting.
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if (n := self.n_predictors) != "auto" and n % 2:
+            raise parameter_error("n_predictors", type(self).__name__, "an even number", n)
+
+    def _n_bins(self, n_rows: int, n_columns: int) -> int:
+        return default_bins(n_rows, n_columns) if self.n_predictors == "auto" else 0
+
     def _n_epochs(self) -> int:
         plan = Settings(
             sparsity_weight=0.0, max_steps=1, max_epochs=self.max_epochs,
@@ -193,8 +213,10 @@ class BaseGreedy(BaseSequentialBaseline):
             finetune_fraction=FINETUNE_FRACTION,
             extension=default_extension(len(data.rows)),
         )
-        architecture = Architecture(**self._network_sizes(data))
+        n = default_predictors(len(data.rows)) if self.n_predictors == "auto" else self.n_predictors
+        architecture = Architecture(**self._network_sizes(data), n_members=n)
         network = self._make_network(architecture, data).to(self.device_)
+        ignore_pieces(network, data.inputs)
         network.predictor.dropout = settings.dropout
         folds = Folds(data.rows, generator)
         self.policy_ = Policy(network, data.inputs, data.loss, self.max_steps_)

@@ -197,18 +197,18 @@ class GreedyPhase(Phase):
 
     @torch.no_grad()
     def _soften_targets(self, rows: Rows, softness: float) -> Rows:
-        """Mix the targets with predictions from the whole row, made by the other half's predictor.
+        """Mix the targets with predictions from the whole row, by the other half's predictors.
 
         As in SUWR: early in training, label noise exceeds the differences between units.
         """
         if softness == 0.0:
             return rows
-        predictor, inputs = self.network.predictor, self.data.inputs
+        inputs = self.data.inputs
         shape = (*rows.weight.shape, inputs.n_columns)
         full = torch.ones(shape, dtype=torch.bool, device=rows.values.device)
-        predictor.eval()
-        predictions = self.data.loss.predict(predictor(inputs.reveal(rows.values, full), flip=True))
-        predictor.train()
+        self.network.predictor.eval()
+        predictions = self.network.cross_fitted(inputs.reveal(rows.values, full), self.data.loss)
+        self.network.predictor.train()
         return Rows(rows.values, rows.targets.lerp(predictions, softness), rows.weight)
 
 

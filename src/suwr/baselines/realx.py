@@ -185,7 +185,7 @@ class BaseEVALX(BaseSelector):
 
     selected_units_: NDArray[np.intp] = field(init=False)
 
-    def _n_bins(self) -> int:
+    def _n_bins(self, n_rows: int, n_columns: int) -> int:
         return int(self.n_bins)
 
     def _phases(

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.baselines.base import SELECTOR_CONSTRAINTS
-from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseSequentialBaseline, mean_step_loss
+from suwr.baselines.greedy import SEQUENTIAL_CONSTRAINTS, BaseSequentialBaseline, mean_step_loss
 from suwr.baselines.sefa_network import SEFANetwork, bottleneck
 from suwr.baselines.stopping import Stopping
 from suwr.baselines.training import Schedule, SelectorPhase, make_adamw
@@ -47,7 +47,7 @@ class BaseSEFA(BaseSequentialBaseline):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SELECTOR_CONSTRAINTS,
-        **GREEDY_CONSTRAINTS,
+        **SEQUENTIAL_CONSTRAINTS,
         "stopping": [Options("budget", "confidence")],
         "max_cost": [None, Interval(Real, 0)],
         "confidence": [Interval(Real, 0, 1, closed="both")],

@@ -241,14 +241,13 @@ class TableEncoder:
         return np.repeat(np.arange(len(self.codes)), [c.width for c in self.codes])
 
     @property
-    def essential(self) -> NDArray[np.bool_]:
-        """Whether each encoded value does not follow from the others: all but the pieces."""
-        return np.concatenate(
-            [
-                (np.arange(code.width) == 0) | (np.arange(code.width) > code.n_bins)
-                for code in self.codes
-            ]
-        )
+    def pieces(self) -> NDArray[np.bool_] | None:
+        """Whether each encoded value is a position in a bin; None if there are no bins."""
+        if not any(code.n_bins for code in self.codes):
+            return None
+        # Those of a column follow its number.
+        places = [(np.arange(code.width), code.n_bins) for code in self.codes]
+        return np.concatenate([(place > 0) & (place <= n_bins) for place, n_bins in places])
 
     def parse(self, columns: Sequence[NDArray[Any]], rows: Sequence[Any] | None = None) -> Table:
         """Parse raw columns, each cell by the type of its column alone.

@@ -17,7 +17,13 @@ from suwr._utils.progress import report_choices, training_progress
 from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.data.encoding import TableEncoder
 from suwr.data.units import Patches, Units
-from suwr.estimators.automatic import resolve_epochs, resolve_extension, resolve_predictors
+from suwr.estimators.automatic import (
+    choices_by_rows,
+    resolve_bins,
+    resolve_epochs,
+    resolve_extension,
+    resolve_predictors,
+)
 from suwr.estimators.checkpoint import FileCheckpoint, check_seed, fingerprint
 from suwr.estimators.costs import check_resumable_costs, model_budgets
 from suwr.estimators.external import check_predictor, fixed_predictor_trainer
@@ -211,7 +217,7 @@ class BaseSUWR(WritableModel):
         automatic = self.trainer == "auto" and fixed is None
         screening, n_units = None, data.inputs.n_units
         if not patches and fixed is None and (automatic or TRAINERS[self.trainer].screens):
-            screening = Screening.of(data.inputs, data.rows, generator, self.encoder_.essential)
+            screening = Screening.of(data.inputs, data.rows, generator)
             n_units = n_units if screening is None else screening.n_kept
         budgets = data.inputs.budgets is not None
         trainer = fixed or TRAINERS.get(self.trainer) or default_trainer(n_units, patches, budgets)
@@ -224,15 +230,7 @@ class BaseSUWR(WritableModel):
             choices["screening"] = (
                 f"{n_units} of {data.inputs.n_units} units have a significant effect or interaction"
             )
-        n_rows, several = len(data.rows), " and a range of λ" if self._has_range else ""
-        if self.n_predictors == "auto" and not trainer.shared and fixed is None:
-            n = resolve_predictors(self, trainer, n_rows)
-            choices["n_predictors"] = f"{n}, for {n_rows:,} training rows"
-        if self.max_epochs == "auto":
-            n = resolve_epochs(self, trainer, n_rows)
-            choices["max_epochs"] = f"{n}, for {n_rows:,} training rows{several}"
-            if resolve_extension(self, trainer, n_rows) > 1:
-                choices["max_epochs"] += "; twice as many if the predictors need more"
+        choices |= choices_by_rows(self, trainer, data)
         architecture = self._architecture(data, trainer)
         task = Task(
             data.inputs, data.loss, data.rows, data.validation,
@@ -277,8 +275,8 @@ class BaseSUWR(WritableModel):
             return self.training
         return TrainingConfig.from_mapping(self.training or {}, type(self).__name__)
 
-    def _n_bins(self) -> int:
-        return self._training_config().n_bins
+    def _n_bins(self, n_rows: int, n_columns: int) -> int:
+        return resolve_bins(self, n_rows, n_columns)
 
     def _process_group(self, data: TrainingData) -> ProcessGroup | None:
         """Return the processes that train together, after checking that their inputs agree."""

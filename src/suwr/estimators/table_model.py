@@ -156,8 +156,8 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
 
     # Before training.
 
-    def _n_bins(self) -> int:
-        """Return the largest number of bins in the encoding of a numeric column."""
+    def _n_bins(self, n_rows: int, n_columns: int) -> int:
+        """Return the largest number of bins of a numeric column, for a number of training rows."""
         return 0
 
     @contextmanager
@@ -197,19 +197,19 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         prices = read_training_costs(self, units, costs, len(weight))
         if prices is not None:
             units = with_mean_costs(units, prices[used], weight[used])
+        rng = check_random_state(self.random_state)
+        seed = int(rng.randint(np.iinfo(np.int32).max))
+        train_rows, validation_rows = self._split_rows(target[used], rng)
         joint = isinstance(self.groups, Patches)
+        n_bins = self._n_bins(len(train_rows), len(names))
         if isinstance(table, StoredTable):
-            encoder = table.fit_encoder(joint=joint, n_bins=self._n_bins())
+            encoder = table.fit_encoder(joint=joint, n_bins=n_bins)
         else:
-            encoder = TableEncoder.fit(table, names, joint=joint, n_bins=self._n_bins())
+            encoder = TableEncoder.fit(table, names, joint=joint, n_bins=n_bins)
         if getattr(self, "missing", "value") == "unrecorded":
             encoder = encoder.as_unrecorded()
         _check_names(encoder, units, self._class_labels())
         resolve_columns(getattr(self, "columns", None), encoder, type(self).__name__)
-
-        rng = check_random_state(self.random_state)
-        seed = int(rng.randint(np.iinfo(np.int32).max))
-        train_rows, validation_rows = self._split_rows(target[used], rng)
         self.encoder_, self.units_, self.device_ = encoder, units, str(device)
         inputs, loss = self._parts()
         train, validation = used[train_rows], used[validation_rows]
@@ -239,7 +239,7 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         known = start_probability(getattr(self, "known_at_start", None), encoder.names, owner)
         inputs = MaskedInputs.build(
             self.units_, encoder.column_of, self.device_, selectable, known, encoder.unrecorded,
-            model_budgets(self),
+            model_budgets(self), encoder.pieces,
         )  # fmt: skip
         return inputs, self._make_loss()
 

@@ -205,7 +205,7 @@ def train_evaluator(
     model = explainer.estimator_
     options: dict[str, Any] = {
         "mask_sizes": "uniform",
-        "n_bins": model._n_bins(),
+        "n_bins": max(code.n_bins for code in model.encoder_.codes),
         "groups": model.groups,
         "costs": explainer.costs,
         "hidden_size": explainer.hidden_size,

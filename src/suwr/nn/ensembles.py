@@ -119,6 +119,19 @@ class EnsembleMLP(Ensemble):
         """See `Ensemble`."""
         return list(self.weights)
 
+    @torch.no_grad()
+    def ignore(self, inputs: Tensor, members: slice = slice(None)) -> None:
+        """Let members ignore inputs, bool ``(n_in,)``: their weights are 0, and stay 0 in training.
+
+        The other initial weights are scaled to the number of inputs that are left.
+        """
+        weight = self.weights[0]
+        ignored = torch.zeros(len(weight), len(inputs), 1, dtype=torch.bool, device=weight.device)
+        ignored[members] = inputs.view(1, -1, 1)
+        n_read = (~ignored).sum(dim=1, keepdim=True)
+        weight.mul_((len(inputs) / n_read).sqrt()).masked_fill_(ignored, 0.0)
+        weight.register_hook(lambda gradient: gradient.masked_fill(ignored, 0.0))
+
     def evaluate(self, x: Tensor, flip: bool = False, shard: Shard | None = None) -> Tensor:
         """See `Ensemble`."""
         if flip:

@@ -52,6 +52,8 @@ class MaskedInputs:
         Cost of every step that acquires a unit, besides those of its units.
     budgets : Budgets or None
         Budgets of the rows that the policy is trained for; None is no limit.
+    pieces : Tensor of bool, shape (n_values,), or None
+        Encoded values that are positions in bins; None if there are none.
     """
 
     costs: Tensor
@@ -67,6 +69,7 @@ class MaskedInputs:
     function: MaskCosts | None = None
     visit_cost: float = 0.0
     budgets: Budgets | None = None
+    pieces: Tensor | None = None
 
     @classmethod
     def build(
@@ -78,6 +81,7 @@ class MaskedInputs:
         known: NDArray[np.float64] | None = None,
         unrecorded: bool = False,
         budgets: Budgets | None = None,
+        pieces: NDArray[np.bool_] | None = None,
     ) -> MaskedInputs:
         """Put units and encoding on a device."""
         allowed = None if selectable is None else torch.tensor(selectable, device=device)
@@ -96,6 +100,7 @@ class MaskedInputs:
         inputs = replace(
             inputs, unrecorded=unrecorded, setups=setups, function=function,
             visit_cost=units.visit_cost, budgets=budgets,
+            pieces=None if pieces is None else torch.tensor(pieces, device=device),
         )  # fmt: skip
         if known is None:
             return inputs
@@ -143,6 +148,7 @@ class MaskedInputs:
             function=None if self.function is None else self.function.subset(units, columns),
             visit_cost=self.visit_cost,
             budgets=self.budgets,
+            pieces=None if self.pieces is None else self.pieces[values],
         )
 
     @property

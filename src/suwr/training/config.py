@@ -66,11 +66,13 @@ class TrainingConfig:
 
     Parameters
     ----------
-    n_bins : int, default=0
+    n_bins : int or None, default=None
         Largest number of quantile bins of a numeric column, at most 256. The position of a number
         in each bin is encoded besides the number itself, so that networks can follow a target with
         steps, such as the output of a model of trees; on few rows with noisy labels they overfit.
-        There are none if this is less than 2.
+        There are none if this is less than 2. None is 8 bins for ``trainer='actor'`` with fewer
+        than 5,000 training rows and at most 64 columns, which only every second predictor reads,
+        and not the policy; otherwise none.
     max_random_units : int or None, default=None
         Largest number of units in the random masks that train the predictors, at least 1. None is
         all units, and ``2 * max_steps * units_per_step`` for ``trainer='lookahead'``.
@@ -152,7 +154,7 @@ class TrainingConfig:
 1.5 instead.
     """
 
-    n_bins: int = 0
+    n_bins: int | None = None
     max_random_units: int | None = None
     mixed_precision: bool | None = None
 
@@ -187,7 +189,7 @@ class TrainingConfig:
     finetune_dropout: float = 0.1
 
     constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_bins": [Interval(Integral, 0, MAX_BINS)],
+        "n_bins": [None, Interval(Integral, 0, MAX_BINS)],
         "max_random_units": [None, _COUNT],
         "mixed_precision": [None, bool],
         "pretrain_fraction": [None, _NON_NEGATIVE],

@@ -25,11 +25,9 @@ N_BINS = 3
 MAX_PAIRED = 2_000
 
 
-def unit_scores_of_rows(
-    inputs: MaskedInputs, rows: Rows, essential: NDArray[np.bool_] | None = None
-) -> FloatArray:
-    """`unit_scores` of the units of encoded rows, from the essential values."""
-    tested = slice(None) if essential is None else np.flatnonzero(essential)
+def unit_scores_of_rows(inputs: MaskedInputs, rows: Rows) -> FloatArray:
+    """`unit_scores` of the units of encoded rows; positions in bins follow from other values."""
+    tested = slice(None) if inputs.pieces is None else np.flatnonzero(~inputs.pieces.cpu().numpy())
     targets = rows.targets.cpu().numpy()
     target = _classes(targets) if targets.shape[1] > 1 else _bins(targets[:, 0])
     of_value = inputs.membership[:, inputs.column_of].cpu().numpy()[:, tested]

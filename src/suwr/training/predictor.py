@@ -8,8 +8,9 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from suwr.nn.ensembles import Ensemble
+from suwr.nn.ensembles import Ensemble, EnsembleMLP
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
@@ -30,8 +31,8 @@ from suwr.training.sparsity import SparsityWeights
 from suwr.training.validation import BestState, CrossFittedLoss, ValidationObjective
 
 __all__ = [
-    "FineTuning", "Pretraining", "extended", "final_masks", "joint_rate", "member_loss",
-    "pretraining_state", "restore_pretraining", "weighted_loss",
+    "FineTuning", "Pretraining", "extended", "final_masks", "ignore_pieces", "joint_rate",
+    "member_loss", "pretraining_state", "restore_pretraining", "weighted_loss",
 ]  # fmt: skip
 
 # Updates of the predictors before their loss on the other fold counts: on small tables, the loss
@@ -49,6 +50,21 @@ AVERAGE_DECAY = 0.98
 # `joint_rate` of predictors whose loss has settled in pretraining, and of others. The former would
 # overfit at a higher rate; the latter have not yet learned what there is, and mislead the policy.
 SETTLED_RATE, UNSETTLED_RATE = 0.1, 1.0
+
+
+def ignore_pieces(network: SeparateNetwork, inputs: MaskedInputs) -> None:
+    """Let the policy and every second predictor ignore positions in bins, if there are any.
+
+    Predictors with and without bins err differently, so that their mean is better than either.
+    """
+    if inputs.pieces is None:
+        return
+    assert isinstance(network.policy, EnsembleMLP)
+    assert isinstance(network.predictor, EnsembleMLP)
+    architecture = network.architecture
+    ignored = F.pad(inputs.pieces, (0, architecture.n_inputs - architecture.n_values))
+    network.predictor.ignore(ignored, slice(0, None, 2))
+    network.policy.ignore(F.pad(ignored, (0, architecture.n_conditions)))
 
 
 def member_loss(network: SeparateNetwork, loss: Loss, seen: Tensor, rows: Rows) -> Tensor:

@@ -78,7 +78,6 @@ class Screening:
         inputs: MaskedInputs,
         rows: Rows,
         generator: torch.Generator,
-        essential: NDArray[np.bool_] | None = None,
     ) -> Screening | None:
         """Screen the units of a table; None if all of them are kept.
 
@@ -88,13 +87,11 @@ class Screening:
         rows : Rows
         generator : torch.Generator
             Draws the rows that are tested.
-        essential : ndarray of bool, shape (n_values,), optional
-            The encoded values that are tested; the others follow from them.
         """
         if inputs.n_units <= MIN_UNITS:
             return None
         index = torch.randperm(len(rows), generator=generator, device=rows.device)[:MAX_ROWS]
-        scores = unit_scores_of_rows(inputs, rows[index.sort().values], essential)
+        scores = unit_scores_of_rows(inputs, rows[index.sort().values])
         kept = relevant_units(scores)
         if kept.all():
             return None

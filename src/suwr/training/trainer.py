@@ -12,10 +12,11 @@ import torch
 from suwr.nn.distributed import ProcessGroup
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
-from suwr.nn.networks import Architecture, Network
+from suwr.nn.networks import Architecture, Network, SeparateNetwork
 from suwr.training.config import Settings, TrainingConfig
 from suwr.training.data import Folds, Rows
 from suwr.training.loop import Checkpoint, History, Phase, Progress, run_phases
+from suwr.training.predictor import ignore_pieces
 from suwr.training.sparsity import SparsityWeights
 
 __all__ = ["Task", "Trainer"]
@@ -132,6 +133,8 @@ class Trainer(ABC):
             See `run_phases`.
         """
         network = self.build(architecture, settings, n_models).to(rows.device)
+        if settings.n_bins is None and isinstance(network, SeparateNetwork):
+            ignore_pieces(network, inputs)
         network.set_process_group(process_group)
         folds = Folds(rows, generator, n_models)
         weights = SparsityWeights.of(settings, n_models, rows.device)

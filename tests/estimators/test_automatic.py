@@ -1,0 +1,76 @@
+"""Tests of the parameters that the estimators choose."""
+
+import numpy as np
+import pytest
+import torch
+
+from suwr import Patches, SUWRClassifier, SUWRRegressor
+from suwr.estimators.automatic import default_bins, resolve_bins
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_columns", "n_bins"), [(100, 5, 8), (4_999, 64, 8), (5_000, 5, 0), (100, 65, 0)]
+)
+def test_tables_of_few_rows_and_columns_have_bins(n_rows, n_columns, n_bins):
+    assert default_bins(n_rows, n_columns) == n_bins
+    assert resolve_bins(SUWRClassifier(), n_rows, n_columns) == n_bins
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"trainer": "lookahead"},
+        {"trainer": "reinforce"},
+        {"groups": Patches((4, 4), 2)},
+        {"network": "conv", "groups": Patches((4, 4), 2)},
+        {"predictor": object()},
+        {"training": {"n_bins": 0}},
+    ],
+)
+def test_other_models_have_no_bins(params):
+    assert resolve_bins(SUWRClassifier(**params), 100, 16) == 0
+
+
+def test_given_bins_take_precedence():
+    model = SUWRClassifier(training={"n_bins": 20}, trainer="lookahead")
+    assert resolve_bins(model, 10_000, 100) == 20
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.RandomState(0)
+    X = rng.randn(300, 3)
+    X[:, 2] = rng.randint(2, size=300)
+    return X, (X[:, 0] > 0.3).astype(int)
+
+
+@pytest.mark.parametrize("weight", [0.05, (0.01, 0.1)])
+def test_every_second_predictor_reads_bins(table, weight):
+    model = SUWRClassifier(sparsity_weight=weight, max_epochs=3, random_state=0).fit(*table)
+    pieces = torch.as_tensor(model.encoder_.pieces)
+    # A column of two values has no bins.
+    assert [code.n_bins for code in model.encoder_.codes] == [8, 8, 0]
+    network = model.policy_.network
+    read = network.predictor.weights[0][:, : len(pieces)][:, pieces] != 0
+    assert read.flatten(1).float().mean(dim=1).tolist() == [0, 1, 0, 1]
+    assert not network.policy.weights[0][:, : len(pieces)][:, pieces].any()
+    assert network.policy.weights[0][:, : len(pieces)][:, ~pieces].all()
+    assert model.choices_["n_bins"].startswith("8 for every second predictor")
+
+
+def test_given_bins_are_read_by_all_networks(table):
+    X = table[0]
+    model = SUWRRegressor(max_epochs=2, training={"n_bins": 4}, random_state=0).fit(X, X[:, 0])
+    network, n = model.policy_.network, len(model.encoder_.column_of)
+    assert network.predictor.weights[0][:, :n].all()
+    assert network.policy.weights[0][:, :n].all()
+    assert "n_bins" not in model.choices_
+
+
+def test_choices_state_their_reason(table):
+    model = SUWRClassifier(max_epochs=2, random_state=0).fit(*table)
+    assert model.choices_ == {
+        "trainer": "actor, for 3 units",
+        "n_predictors": "4, for 270 training rows",
+        "n_bins": "8 for every second predictor, for 270 training rows",
+    }
