@@ -96,13 +96,14 @@ def _incomplete(records: list[Record]) -> list[str]:
     """What of the protocol the records do not have."""
     splits = sorted({record["cell"]["seed"] for record in records})
     present = {record["cell"]["method"] for record in records}
-    missing = [method for method in METHODS if method not in present]
+    names = {"GDFSEqual": EQUAL, "SUWRRange": "SUWR, range"}
+    missing = [names.get(method, method) for method in METHODS if method not in present]
     lines = []
     if len(splits) < N_SPLITS:
         numbers = ", ".join(map(str, splits))
         lines.append(f"**Incomplete: only the splits {numbers} of {N_SPLITS} have been run.**")
     if missing:
-        lines.append(f"**Not run: {', '.join(missing)}.**")
+        lines.append(f"**Not run: {'; '.join(missing)}.**")
     return ["", *lines] if lines else []
 
 

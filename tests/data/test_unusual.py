@@ -36,7 +36,7 @@ def test_far_values_and_unknown_categories(frame):
 def test_predict_and_explain_warn_about_revealed_values_only(frame):
     y = frame["age"].to_numpy(dtype=float)
     model = suwr.SUWRRegressor(
-        max_epochs=8, hidden_size=16, max_steps=1, sparsity_weight=0.0, random_state=0
+        max_epochs=12, hidden_size=16, max_steps=1, sparsity_weight=0.0, random_state=0
     ).fit(frame, y)
     masks = model.select(frame[:6])
     assert masks[:, 0].any()

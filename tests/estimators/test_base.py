@@ -31,7 +31,7 @@ def expected_failures(estimator):
 
 
 @parametrize_with_checks(
-    [SUWRClassifier(max_epochs=6, hidden_size=32), SUWRRegressor(max_epochs=14, hidden_size=32)],
+    [SUWRClassifier(max_epochs=6, hidden_size=48), SUWRRegressor(max_epochs=14, hidden_size=32)],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn(estimator, check):

@@ -14,7 +14,7 @@ from suwr.estimators.poison import poison_check
 from suwr.estimators.sparsity_path import _constant_loss
 from suwr.training.actor import ActorPhase
 
-SMALL = {"max_epochs": 2, "hidden_size": 8, "n_predictors": 2, "random_state": 0}
+SMALL = {"max_epochs": 2, "hidden_size": 16, "n_predictors": 2, "random_state": 0}
 LOSSES = {
     "squared_error": {},
     "absolute_error": {"loss": "absolute_error"},
@@ -180,7 +180,7 @@ def generate():
     return X, np.exp(1.5 * X[:, 0]), rng
 
 
-LEARNING = {"max_epochs": 2, "hidden_size": 16, "n_predictors": 2, "random_state": 0}
+LEARNING = {"max_epochs": 2, "hidden_size": 32, "n_predictors": 2, "random_state": 0}
 
 
 def learn(X, y, **params):

@@ -15,7 +15,7 @@ from suwr.estimators.poison import poison_check
 from suwr.estimators.target_transform import MAX_TRANSFORMED, TARGET_TRANSFORMS
 from suwr.forms import ModelPolicy
 
-SMALL = {"max_epochs": 2, "hidden_size": 8, "n_predictors": 2, "random_state": 0}
+SMALL = {"max_epochs": 2, "hidden_size": 16, "n_predictors": 2, "random_state": 0}
 FUNCTIONS = {
     "log": (np.log, np.exp), "log1p": (np.log1p, np.expm1), "asinh": (np.arcsinh, np.sinh),
 }  # fmt: skip

@@ -86,7 +86,7 @@ def test_training_does_not_ask_for_unrecorded_cells(monkeypatch, trainer):
     __import__(f"suwr.training.{trainer}")
     monkeypatch.setattr(module, "decide", spy)
     X, y = make_table(80)
-    fitted = SUWRClassifier(missing="unrecorded", trainer=trainer, **SMALL | {"max_epochs": 3})
+    fitted = SUWRClassifier(missing="unrecorded", trainer=trainer, **SMALL | {"max_epochs": 4})
     fitted.fit(X, y > 0)
     # The units of these rows are indeed not always recorded.
     assert seen

@@ -107,7 +107,7 @@ def transformed():
     """A value that is learned as its logarithm."""
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     model = SUWRRegressor(
-        target_transform="log", sparsity_weight=0.001, max_epochs=2, hidden_size=16, random_state=0
+        target_transform="log", sparsity_weight=0.001, max_epochs=2, hidden_size=32, random_state=0
     )
     return model.fit(X, y**3), X[:30], (y[:30] ** 3).tolist()
 
@@ -132,7 +132,7 @@ def described():
         "smoker": {"categories": {True: "yes", False: "no"}},
     }
     model = SUWRClassifier(
-        sparsity_weight=0.01, max_epochs=4, hidden_size=8, random_state=0,
+        sparsity_weight=0.01, max_epochs=4, hidden_size=16, random_state=1,
         groups={"heart </script>": ["pressure", "pulse"]}, columns=columns,
     ).fit(X, y)  # fmt: skip
     rows = X[:60].copy()

@@ -6,7 +6,7 @@ from sklearn.datasets import load_diabetes
 
 from suwr import Patches, SUWRClassifier, SUWRRegressor
 
-SMALL = {"max_epochs": 1, "hidden_size": 8, "random_state": 0}
+SMALL = {"max_epochs": 1, "hidden_size": 32, "random_state": 2}
 
 
 def fitted_mixed():

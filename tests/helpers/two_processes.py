@@ -16,7 +16,7 @@ from suwr import SUWRClassifier, SUWRRegressor
 from suwr.exceptions import UninformativeModelWarning
 from suwr.nn.distributed import ProcessGroup
 
-SMALL = {"max_epochs": 2, "hidden_size": 8, "n_layers": 2, "random_state": 0, "device": "cpu"}
+SMALL = {"max_epochs": 2, "hidden_size": 32, "n_layers": 2, "random_state": 0, "device": "cpu"}
 MODELS = {
     "actor": SUWRClassifier(n_predictors=4, **SMALL),
     "two units per step": SUWRRegressor(units_per_step=2, **SMALL),

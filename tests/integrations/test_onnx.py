@@ -25,7 +25,8 @@ onnxruntime = pytest.importorskip("onnxruntime")
 def plain_model():
     rng = np.random.RandomState(0)
     X = rng.randn(60, 6)
-    model = SUWRClassifier(max_epochs=1, hidden_size=8, random_state=0)
+    # One encoded value per column, as the policies of `make_policy` expect.
+    model = SUWRClassifier(max_epochs=1, hidden_size=8, training={"n_bins": 0}, random_state=0)
     return model.fit(X, (X[:, 0] > 0).astype(int))
 
 
@@ -299,11 +300,12 @@ def test_one_weight_of_a_range(tmp_path):
     model = SUWRClassifier(
         sparsity_weight=(0.001, 0.1), max_epochs=5, hidden_size=8, random_state=0
     ).fit(X, X[:, 0] > 0)
+    values = np.zeros((1, len(model.encoder_.column_of)), np.float32)
     stops = []
     for weight in (0.001, 0.1):
         path = tmp_path / f"{weight}.onnx"
         model.to_onnx(path, sparsity_weight=weight)
-        stop, _, _ = run(path, np.zeros((1, 3), np.float32), np.zeros((1, 3), bool))
+        stop, _, _ = run(path, values, np.zeros((1, 3), bool))
         narrative = model.explain(X[:1], sparsity_weight=weight)[0]
         assert stop[0] == pytest.approx(narrative.start_stop_probability, abs=1e-6)
         stops.append(stop[0])

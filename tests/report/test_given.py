@@ -30,7 +30,7 @@ def test_the_page_words_narratives_as_python_does(mixed_model, open_page, tmp_pa
 @pytest.mark.filterwarnings("ignore::suwr.exceptions.UninformativeModelWarning")
 def test_the_page_counts_visits_and_states_costs(open_page, tmp_path):
     X = np.random.RandomState(0).randn(60, 4)
-    settings = {"max_epochs": 1, "hidden_size": 8, "n_predictors": 2, "random_state": 0}
+    settings = {"max_epochs": 5, "hidden_size": 16, "n_predictors": 2, "random_state": 1}
     reg = SUWRRegressor(units_per_step=2, visit_cost=0.5, sparsity_weight=0.0, **settings)
     explanation = reg.fit(X, X[:, 0]).explain(X[:6], costs=[1.0, 2.0, 3.0, 4.0], max_cost=6)
     assert {len(narrative.steps) for narrative in explanation} <= {1, 2}

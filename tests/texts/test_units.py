@@ -19,7 +19,7 @@ from suwr.texts.splitting import sentence_spans
 from suwr.texts.vectorizing import TextScores
 
 TEXTS, Y = reviews(150)
-SMALL = {"max_epochs": 3, "hidden_size": 8, "random_state": 0, "sparsity_weight": 0.01}
+SMALL = {"max_epochs": 6, "hidden_size": 16, "random_state": 0, "sparsity_weight": 0.01}
 WORDS = CountVectorizer(vocabulary=["acting", "dog", "time"])
 
 
