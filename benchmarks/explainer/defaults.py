@@ -201,7 +201,9 @@ def main() -> None:
         for kind, tables in TABLES.items():
             for table in tables:
                 result = measure(kind, table, variant, Path(sys.argv[1]))
-                record["results"].append(result | {"provenance": machine()})
+                # The folder is not part of the record.
+                made = machine() | {"command": "python benchmarks/explainer/defaults.py FOLDER"}
+                record["results"].append(result | {"provenance": made})
                 write_json(OUT, record)
                 print(result)
     OUT.with_suffix(".md").write_text(page(record["results"], record.get("note", "")))

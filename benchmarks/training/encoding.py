@@ -2,11 +2,12 @@
 
     python benchmarks/training/encoding.py FOLDER [VARIANT ...]
 
-FOLDER holds the development tables of docs/results/protocol.md as CSV files of at most 4,000 rows,
-and those of many rows; their last column, ``Outcome``, is the target. The training rows are 80 % of
-a table, at most 2,000, or ``n_train`` of these; the test rows are at most 2,000 others. Results are
-added to ``encoding.json``, and ``encoding.md`` is written from all of them; without arguments, only
-the page is written.
+FOLDER holds the development tables of docs/results/protocol.md as CSV files of at most 4,000 rows;
+their last column, ``Outcome``, is the target. The training rows are 80 % of a table, at most 2,000,
+or ``n_train`` of these; the test rows are at most 2,000 others. Results replace those of the same
+split and variant in ``encoding.json``, and ``encoding.md`` is written from all of them; without
+arguments, only the page is written. Tables of many rows are not fitted again: by default, their
+models have no bins.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from suwr_experiments.tabular_experiment import TablesExperiment
 OUT = Path(__file__).with_suffix(".json")
 MAX_TRAIN, MAX_TEST = 2_000, 2_000
 # λ relative to the loss of the best constant prediction, and fits for each.
-SHARES, MANY_SHARES, N_SEEDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.12), (0.002, 0.01, 0.03, 0.1), 2
+SHARES, N_SEEDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.12), 2
 #: Settings of ``training`` by variant, None where only the record is left; the first is the
 #: reference, and the last the default.
 VARIANTS: dict[str, dict[str, Any] | None] = {
@@ -59,8 +60,7 @@ def load(folder: Path, case: dict[str, Any]) -> Task:
         target = np.unique(target, return_inverse=True)[1]
     order = list(range(len(target)))
     random.Random(100 + case["split"]).shuffle(order)
-    cut = int(0.8 * len(target))
-    cut = cut if case["many"] else min(MAX_TRAIN, cut)
+    cut = min(MAX_TRAIN, int(0.8 * len(target)))
     train, test = order[:cut], order[cut : cut + MAX_TEST]
     train = train[: case["n_train"]]
     X, X_test = (table.iloc[rows].reset_index(drop=True) for rows in (train, test))
@@ -70,9 +70,9 @@ def load(folder: Path, case: dict[str, Any]) -> Task:
 def measure(folder: Path, case: dict[str, Any], variant: str) -> dict[str, Any]:
     """Points of each seed, and the mean loss over 2 to 10 features."""
     task, areas, points = load(folder, case), [], []
-    for seed in range(1 if case["many"] else N_SEEDS):
+    for seed in range(N_SEEDS):
         cost, loss = [0.0], []
-        for share in MANY_SHARES if case["many"] else SHARES:
+        for share in SHARES:
             params = {"training": VARIANTS[variant]}
             cell = Cell("tables", case["table"], "SUWR", seed, sparsity_share=share, params=params)
             found = TablesExperiment().measure(cell, fit_alone(cell, task)[0], task)
@@ -138,19 +138,23 @@ def main() -> None:
     record = json.loads(OUT.read_text())
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
+    reference, *_ = VARIANTS
+    results = {(key(r), r["variant"]): r for r in record["results"]}
     cases = [
         {name: r[name] for name in ("table", "split", "n_train", "regression", "many")}
         for r in record["results"]
-        if r["variant"] == next(iter(VARIANTS))
+        if r["variant"] == reference and not r["many"]
     ]
     known = [name for name, settings in VARIANTS.items() if settings is not None]
     for variant in (sys.argv[2:] or known) if sys.argv[1:] else []:
         for case in cases:
             result = measure(Path(sys.argv[1]), case, variant)
-            record["results"].append(result | {"provenance": machine()})
-            write_json(OUT, record)
+            # The folder is not part of the record.
+            made = machine() | {"command": "python benchmarks/training/encoding.py FOLDER"}
+            results[key(case), variant] = result | {"provenance": made}
+            write_json(OUT, record | {"results": list(results.values())})
             print(result)
-    OUT.with_suffix(".md").write_text(page(record["results"], record["note"]))
+    OUT.with_suffix(".md").write_text(page(list(results.values()), record["note"]))
 
 
 if __name__ == "__main__":

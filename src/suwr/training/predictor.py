@@ -55,7 +55,7 @@ SETTLED_RATE, UNSETTLED_RATE = 0.1, 1.0
 def ignore_pieces(network: SeparateNetwork, inputs: MaskedInputs) -> None:
     """Let the policy and every second predictor ignore positions in bins, if there are any.
 
-    Predictors with and without bins err differently, so that their mean is better than either.
+    Predictors with and without bins err differently, and errors partly cancel in their mean.
     """
     if inputs.pieces is None:
         return
