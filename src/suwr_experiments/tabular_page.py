@@ -26,6 +26,13 @@ BUDGETS = (3, 5, 7, 10)
 OURS = ("SUWR", "SUWR, range")
 GREEDY = ("GDFS", "DIME, budget", "DIME, cost", "DIME, confidence")
 EQUAL = "GDFS, equal networks"
+SEFA = ("SEFA, budget", "SEFA, confidence")
+#: Rivals that SUWR is compared with, by their description.
+COMPARED = {
+    "GDFS and DIME": GREEDY,
+    "GDFS with the same number and encoding of predictors": (EQUAL,),
+    "SEFA": SEFA,
+}
 #: Splits whose results have prompted changes of SUWR with a single λ; see the protocol. The range
 #: of λ was changed after the results of all splits.
 SEEN_SPLITS = (0, 1, 2)
@@ -151,16 +158,10 @@ def findings(results: TableResults) -> list[Sequence[str]]:
     """Questions of the protocol, and what is measured."""
     found: list[Sequence[str]] = []
     for name in (n for n in OURS if n in results.names):
-        found.append(
-            (f"Tables on which {name} has a lower mean loss than GDFS and DIME",
-             _wins(results, name, GREEDY))
-        )  # fmt: skip
-        if EQUAL in results.names:
-            found.append(
-                (f"Tables on which {name} has a lower mean loss than GDFS with the same number and "
-                 "encoding of predictors",
-                 _wins(results, name, (EQUAL,)))
-            )  # fmt: skip
+        for description, rivals in COMPARED.items():
+            if any(rival in results.names for rival in rivals):
+                question = f"Tables on which {name} has a lower mean loss than {description}"
+                found.append((question, _wins(results, name, rivals)))
         behind = {
             rival: [
                 data
@@ -218,8 +219,8 @@ def _wins(results: TableResults, name: str, rivals: Sequence[str]) -> str:
 
 
 def _best(results: TableResults, score: str) -> str:
-    """How often each of SUWR, GDFS and DIME is the best, over classification tables and budgets."""
-    names = [n for n in (*OURS, *GREEDY) if n in results.names]
+    """How often each method is the best, over classification tables and budgets."""
+    names = [n for n in (*OURS, *GREEDY, *SEFA) if n in results.names]
     count = dict.fromkeys(names, 0)
     total = 0
     for data in results.tables:
