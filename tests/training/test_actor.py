@@ -56,12 +56,16 @@ def test_gains_by_hand(removed):
         steps = [first, one_step([0], [0.5], 0.1)]
     else:
         steps = [first, one_step([0, 1], [0.5, 0.9], 0.1, active=[True, False])]
-    gains = _gains(steps, LOSSES, torch.ones(1, 2))
-    np.testing.assert_allclose(gains[0, :3].numpy(), GAINS.numpy(), atol=1e-6)
+    gains = _gains(steps, LOSSES, 2.0)
+    np.testing.assert_allclose(gains[0, :3].numpy(), 2 * GAINS.numpy(), atol=1e-6)
 
 
-def test_policy_loss_by_hand():
-    """Inactive states do not count; advantages are not differentiated."""
+@pytest.mark.parametrize("factor", [1.0, 4.0])
+def test_policy_loss_by_hand(factor):
+    """Inactive states do not count; advantages are not differentiated.
+
+    The network outputs the gain times a factor, which is not part of the loss.
+    """
     gain = torch.tensor([[0.1, 0.2, 0.0, 5.0]], requires_grad=True)
     logits = torch.zeros(1, 4, 2, requires_grad=True)
 
@@ -69,7 +73,7 @@ def test_policy_loss_by_hand():
         def decide(self, seen, condition):
             # Rows 0, 1, 0, 1 under their masks; hidden values are 0.
             assert seen[0].tolist() == [[0, 0, 0, 0], [3, 0, 1, 0], [0, 2, 0, 1], [0, 0, 0, 0]]
-            return None, PolicyOutputs(gain, logits)
+            return None, PolicyOutputs(factor * gain, logits)
 
     steps = SampledSteps(
         row=torch.tensor([[0, 1, 0, 1]]),
@@ -90,7 +94,10 @@ def test_policy_loss_by_hand():
     inputs = MaskedInputs.build(
         Units(("a", "b"), np.eye(2, dtype=bool), np.ones(2)), np.arange(2), "cpu"
     )
-    value = _policy_loss(Network(), inputs, rows, steps, found, None, epsilon=0.5, bonus=0.0)
+    importance = torch.full((1, 2), factor)
+    value = _policy_loss(
+        Network(), inputs, rows, steps, found, importance, None, epsilon=0.5, bonus=0.0
+    )
     advantage = found - gain.detach()
     w = torch.tensor([1.0, 2.0, 1.0])
     terms = 0.5 * advantage[0, :3].square() - advantage[0, :3] * np.log(0.5)
@@ -190,9 +197,8 @@ def lookahead_loss(phase, mask, progress):
         position, torch.ones(shape), mask.expand(*shape, -1), ones, torch.zeros(shape)
     )
     weight, condition = phase.weights.draw(2 * shape[1], phase.folds.generator)
-    scale = phase.settings.reward_scale * torch.ones_like(weight)
     return phase._lookahead_loss(
-        rows, rows.targets, states, shape[1], weight, scale, condition, None, None, progress
+        rows, rows.targets, states, shape[1], weight, condition, None, None, progress
     )
 
 

@@ -125,7 +125,7 @@ class ActorPhase(PolicyPhase):
         targets = self.soft_targets[repeated].lerp(rows.targets, self._label_weight)
         fold_size = repeated.shape[1]
         weight, condition = self.weights.draw(2 * fold_size, generator)
-        scale = settings.reward_scale * self.weights.importance(weight)
+        importance = self.weights.importance(weight)
         growth = min(1.0, self.epochs / WEIGHT_EPOCHS) * linear_decay(progress, 0.0, WEIGHT_UNTIL)
         weight = weight * WEIGHT_START**growth
         first = inputs.first_masks((network.n_models, 2 * fold_size), generator)
@@ -148,7 +148,7 @@ class ActorPhase(PolicyPhase):
                     network, inputs, self.loss, rows.values, targets, states, len(steps),
                     None if first is None else to_folds(first),
                 )  # fmt: skip
-                gains = _gains(steps, losses, scale)
+                gains = _gains(steps, losses, settings.reward_scale)
                 visited = SampledSteps.join(steps)
                 order = torch.randperm(gains.shape[1], generator=generator, device=index.device)
                 order = order[: math.ceil(STATE_SHARE * len(order))]
@@ -159,12 +159,12 @@ class ActorPhase(PolicyPhase):
                 part = order[number::n_batches]
                 with settings.precision(index.device):
                     value = _policy_loss(
-                        network, inputs, rows, visited[part], gains[:, part], condition, epsilon,
-                        settings.entropy_weight * (1.0 - progress),
+                        network, inputs, rows, visited[part], gains[:, part], importance,
+                        condition, epsilon, settings.entropy_weight * (1.0 - progress),
                     )  # fmt: skip
                     value = value + self._lookahead_loss(
-                        rows, targets, states, size * settings.rollouts, weight, scale, condition,
-                        first, budget, progress,
+                        rows, targets, states, size * settings.rollouts, weight, condition, first,
+                        budget, progress,
                     )  # fmt: skip
                 self.update_policy(value)
             batch = slice(number * size, (number + 1) * size)
@@ -177,7 +177,6 @@ class ActorPhase(PolicyPhase):
         states: VisitedStates,
         n_states: int,
         weight: Tensor,
-        scale: Tensor,
         condition: Tensor | None,
         first: Tensor | None,
         budget: Tensor | None,
@@ -220,7 +219,7 @@ class ActorPhase(PolicyPhase):
         costs = inputs.unit_costs(states.mask, starts.known, starts.costs)
         cost = of_states(to_folds(weight)) * (chosen * costs).sum(dim=-1)
         each = self.loss.of_prediction(prediction, of_states(targets)) + cost
-        each = each * of_states(to_folds(scale)) * of_states(rows.weight) * states.active
+        each = each * self.settings.reward_scale * of_states(rows.weight) * states.active
         n_active = to_models(states.active).sum(dim=1).clamp_min(1)
         return LOOKAHEAD_WEIGHT * ahead * (to_models(each).sum(dim=1) / n_active).sum()
 
@@ -288,11 +287,8 @@ def _cross_fitted_losses(
 
 
 @torch.no_grad()
-def _gains(steps: list[SampledSteps], losses: Tensor, scale: Tensor) -> Tensor:
-    """The gain of continuing ``D_t`` of every step, joined along the rows.
-
-    ``scale`` ``(n_models, n)`` is the factor of the gains of each row.
-    """
+def _gains(steps: list[SampledSteps], losses: Tensor, scale: float) -> Tensor:
+    """The gain of continuing ``D_t`` of every step times ``scale``, joined along the rows."""
     ahead = losses[0].clone()
     for number, s in enumerate(steps):
         reached = losses[number + 1].gather(1, s.row)
@@ -302,7 +298,7 @@ def _gains(steps: list[SampledSteps], losses: Tensor, scale: Tensor) -> Tensor:
         s = steps[number]
         now, later = losses[number].gather(1, s.row), ahead.gather(1, s.row)
         continuing = s.cost + later
-        gains.append((now - continuing) * scale.gather(1, s.row))
+        gains.append((now - continuing) * scale)
         value = s.stop * now + (1 - s.stop) * continuing
         ahead = ahead.scatter(1, s.row, torch.where(s.active, value, later))
     return torch.cat(gains[::-1], dim=1)
@@ -314,14 +310,17 @@ def _policy_loss(
     rows: Rows,
     steps: SampledSteps,
     gains: Tensor,
+    importance: Tensor,
     condition: Tensor | None,
     epsilon: float,
     bonus: float,
 ) -> Tensor:
     """Policy gradient, regression of the gain, and entropy bonus.
 
-    The mean over the states of a model, summed over models. ``rows`` are grouped by fold, and
-    ``condition`` ``(n_models, n)`` is the position of λ of each.
+    The mean over the states of a model, summed over models. ``rows`` are grouped by fold;
+    ``importance`` and ``condition`` ``(n_models, n)`` are the factor of the gain that the network
+    outputs and the position of λ of each. The loss does not contain the factor: rows of small λ
+    would dominate the gradient, and those of large λ would have to follow their first steps.
     """
     model = torch.arange(len(steps.row), device=steps.row.device).unsqueeze(1)
     seen = inputs.reveal(to_models(rows.values)[model, steps.row], steps.before)
@@ -330,8 +329,9 @@ def _policy_loss(
     probability = decision.probability
     entropy = -(probability * probability.clamp_min(1e-9).log()).sum(dim=-1)
     log_prob = decision.log_prob(Sample(steps.units, steps.exploration), epsilon)
-    advantage = gains - found.gain.detach()
-    each = 0.5 * (found.gain - gains).square() - advantage * log_prob - bonus * entropy
+    gain = found.gain / importance[model, steps.row]
+    advantage = gains - gain.detach()
+    each = 0.5 * (gain - gains).square() - advantage * log_prob - bonus * entropy
     each = each * to_models(rows.weight)[model, steps.row] * steps.active
     return (each.sum(dim=1) / steps.active.sum(dim=1).clamp_min(1)).sum()
 

@@ -68,7 +68,7 @@ class SparsityWeights:
         return self._at(uniform.expand(len(self.weight), n))
 
     def importance(self, weight: Tensor) -> Tensor:
-        """Weights ∝ 1/√λ of the loss differences, so that large λ do not dominate the gradient."""
+        """Factors ∝ 1/√λ of the gain that a network outputs, whose errors matter relative to λ."""
         if self.ratio is None:
             return torch.ones_like(weight)
         middle = self.weight.unsqueeze(-1) * self.ratio**0.5
