@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from suwr._utils.validation import check_choice
 from suwr.data.units import Patches
@@ -18,10 +21,11 @@ from suwr_experiments.experiment import (
     validation_rows,
 )
 from suwr_experiments.images import ImageData, load_images
+from suwr_experiments.points import Point, budget_points, confidence_points, cost_thresholds
 
 __all__ = ["METHODS", "PATCH", "SHARES", "UNITS_PER_STEP", "ImageExperiment"]
 
-METHODS = ("SUWR", "AllFeatures", "CAE", "REALX", "GDFS")
+METHODS = ("SUWR", "AllFeatures", "CAE", "REALX", "GDFS", "DIME")
 #: Side of the square patch that one step reveals.
 PATCH = {"mnist": 1, "fashion-mnist": 3}
 SIDE = 28
@@ -36,12 +40,14 @@ CONV = {"network": "conv", "max_steps": 20, "max_epochs": 24, "n_predictors": 2}
 #: Mean numbers of units at which SUWR's curve is evaluated; λ is calibrated on validation rows.
 #: Slightly below round budgets, so that the mean on test rows does not exceed them.
 MEAN_FEATURES = (2, 3, 4, 4.9, 5.9, 7.9, 9.8, 12, 14.7, 19.6, 25, 29.4, 40, 49)
-# Parameters of SUWR, maximum number of steps of GDFS and budgets of CAE, by data set.
+# Parameters of SUWR, maximum number of steps of GDFS and DIME, and budgets of CAE, by data set.
 SUWR: dict[str, dict[str, int]] = {
     "mnist": {"max_steps": 100},
     "fashion-mnist": {"max_steps": 30, "n_predictors": 4},
 }
 GREEDY_STEPS = {"mnist": 50, "fashion-mnist": 20}
+#: Stopping rules of DIME; each decides which epoch is kept, so that each is a fit of its own.
+STOPS = ("cost", "confidence")
 BUDGETS = {"mnist": (10, 20, 30, 50), "fashion-mnist": (5, 10, 15, 20)}
 # REAL-X as published weights the fraction of selected units by λ; divided by their number below.
 REALX_WEIGHTS = (3.0, 6.0, 12.0, 20.0)
@@ -135,12 +141,7 @@ class ImageExperiment(Experiment):
         metrics["constant_loss"] = constant_loss(task)
         if getattr(model, "weight_range_", None) is not None:
             metrics["curve"] = _curve(model, task)
-        if hasattr(model, "predict_steps"):
-            # The model truncated after k steps is the model of budget k: one fit gives the curve.
-            label = model.predict_steps(task.X_test).argmax(axis=2)
-            correct = model.classes_[label] == task.y_test[:, None]
-            metrics["accuracy_after"] = correct.mean(axis=0).round(5).tolist()
-        return metrics | audit_report(cell, model, task)
+        return metrics | audit_report(cell, model, task) | _stopped(cell, model, task)
 
 
 def _curve(model: Any, task: Task) -> list[dict[str, float]]:
@@ -161,13 +162,48 @@ def _curve(model: Any, task: Task) -> list[dict[str, float]]:
     return points
 
 
+def _stopped(cell: Cell, model: Any, task: Task) -> dict[str, Any]:
+    """Test accuracy of a greedy model under its stopping rules, applied at prediction time."""
+
+    def curve(points: Iterable[Point]) -> list[dict[str, float]]:
+        found = []
+        for point in points:
+            label = model.classes_[point.prediction.argmax(axis=1)]
+            accuracy = float((label == task.y_test).mean())
+            units = float(point.cost.mean())
+            found.append({"setting": point.setting, "n_units": units, "accuracy": accuracy})
+        return found
+
+    X = task.X_test
+    if cell.method == "GDFS":
+        # The model truncated after k steps is the model of budget k.
+        after = [point["accuracy"] for point in curve(budget_points(model, X))]
+        return {
+            "accuracy_after": np.round(after, 5).tolist(),
+            "stopped": {"confidence": curve(confidence_points(model, X))},
+        }
+    if cell.method != "DIME":
+        return {}
+    rule = cell.params["stopping"]
+    points: Iterable[Point] = confidence_points(model, X)
+    if rule == "cost":
+        points = (
+            Point(value, model.cost(X), model.predict_proba(X)) for value in cost_thresholds(model)
+        )
+    return {"stopped": {rule: curve(points)}}
+
+
 def _points(scale: _Scale, data: str, method: str) -> list[tuple[float | None, dict[str, Any]]]:
     """Relative λ and parameters of every cell of a method."""
     units = SIDE * SIDE
     same = {**NETWORK, "max_epochs": EPOCHS.get(method, OTHER_EPOCHS)}
-    if method == "GDFS":
+    if method in ("GDFS", "DIME"):
         steps = scale.max_steps or GREEDY_STEPS[data]
         same |= {"max_epochs": GREEDY_EPOCHS[data], "max_steps": steps}
+    if method in ("GDFS", "AllFeatures") and data != "mnist":
+        return [(None, same), (None, {**same, "network": CONV["network"]})]
+    if method == "DIME":
+        return [(None, {**same, "stopping": rule}) for rule in STOPS]
     if method == "SUWR":
         same |= SUWR[data]
         same["max_steps"] = most = scale.max_steps or same["max_steps"]
@@ -180,8 +216,6 @@ def _points(scale: _Scale, data: str, method: str) -> list[tuple[float | None, d
         ]
         conv = [] if data == "mnist" else [(None, whole | CONV)]
         return [(None, whole), *one, *wide, *conv]
-    if method == "AllFeatures" and data != "mnist":
-        return [(None, same), (None, {**same, "network": CONV["network"]})]
     if method == "CAE":
         return [(None, {**same, "n_units": k}) for k in BUDGETS[data]]
     if method == "REALX":

@@ -11,6 +11,7 @@ from pathlib import Path
 from suwr.exceptions import MissingExtraError
 from suwr_experiments import (
     draws,
+    image_page,
     image_results,
     paper_results,
     pareto_results,
@@ -52,7 +53,7 @@ _FIGURES = {
 _PAGES = {
     "pareto": ("pareto.md", pareto_results.page),
     "synthetic": ("synthetic.md", synthetic_page.page),
-    "images": ("mnist.md", image_results.page),
+    "images": ("mnist.md", image_page.page),
     "tables": ("tables.md", tabular_page.page),
     "draws": ("draws.md", draws.page),
     "paper": ("paper.md", paper_results.page),

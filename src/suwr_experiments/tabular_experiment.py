@@ -27,9 +27,9 @@ from suwr_experiments.experiment import (
     fit_alone,
     make_model,
 )
+from suwr_experiments.points import Point, budget_points, confidence_points, cost_thresholds
 from suwr_experiments.tabular_data import TABLES, load_table, split_rows
 from suwr_experiments.tabular_methods import (
-    Point,
     boosting_points,
     cart_points,
     l1_points,
@@ -39,8 +39,7 @@ from suwr_experiments.tabular_methods import (
 )
 
 __all__ = [
-    "DEFAULT_SHARE", "METHODS", "N_SPLITS", "TablesExperiment", "calibration_error",
-    "confidence_points", "point_scores",
+    "DEFAULT_SHARE", "METHODS", "N_SPLITS", "TablesExperiment", "calibration_error", "point_scores",
 ]  # fmt: skip
 
 #: Methods in the order in which a split runs them. Cheap ones first.
@@ -59,8 +58,6 @@ DEFAULT_SHARE = 0.01
 RANGE, N_IN_RANGE = (0.0005, 0.3), 14
 #: Stopping rules that are compared.
 STOPS = {"DIME": ("budget", "cost", "confidence"), "SEFA": ("budget", "confidence")}
-COST_SHARES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.35)
-CONFIDENCES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.999)
 #: Largest budget of the greedy methods and of fixed subsets.
 MAX_UNITS = 10
 # Sizes of the fixed subsets that a network is trained on.
@@ -208,36 +205,17 @@ def _model_points(cell: Cell, model: Any, task: Task) -> Iterator[Point]:
         for weight in np.clip(np.geomspace(low, high, N_IN_RANGE), low, high):
             yield point(float(weight), sparsity_weight=float(weight))
     elif cell.params.get("stopping", "budget") == "budget" and hasattr(model, "predict_steps"):
-        after = model.predict_steps(X)
-        for k in range(after.shape[1]):
-            yield Point(k, np.full(len(X), float(k)), after[:, k])
+        yield from budget_points(model, X)
     elif cell.params.get("stopping") == "confidence":
         yield from confidence_points(model, X)
     elif cell.params.get("stopping") == "cost":
-        # The stopping rule is applied at prediction time: one fit serves every threshold.
-        from suwr.baselines.stopping import Stopping
-
-        for value in COST_SHARES:
-            model.policy_.network.stopping = Stopping(sparsity_weight=value)
+        for value in cost_thresholds(model):
             yield point(value)
     elif cell.method == "SUWR":
         yield point(cell.sparsity_share or 0.0)
     else:
         predict = getattr(model, "predict_proba", model.predict)
         yield Point(0.0, model.cost(X), predict(X))
-
-
-def confidence_points(model: Any, X: Any) -> Iterator[Point]:
-    """DIME or SEFA, stopped at every confidence; the order of the units does not depend on it."""
-    from suwr.baselines.stopping import Stopping
-
-    model.policy_.network.stopping = Stopping()
-    after = model.predict_steps(X)
-    for value in CONFIDENCES:
-        done = after.max(axis=2) >= value
-        done[:, -1] = True
-        steps = done.argmax(axis=1)
-        yield Point(value, steps.astype(np.float64), after[np.arange(len(after)), steps])
 
 
 Curves = dict[str, list[Point]]

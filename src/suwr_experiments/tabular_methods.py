@@ -11,7 +11,6 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,12 +32,12 @@ from suwr.data.encoding import TableEncoder
 from suwr.data.tables import read_table
 from suwr.data.units import resolve_units
 from suwr_experiments.experiment import Task
+from suwr_experiments.points import Point
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "Point",
     "boosting_points",
     "cart_points",
     "fit_boosting",
@@ -59,24 +58,6 @@ N_CANDIDATES, N_FOLDS = 15, 3
 # Grid of the L1 penalties.
 N_PENALTIES, PENALTY_DECADES = 20, 3.5
 _FLOOR = 1e-7
-
-
-@dataclass(frozen=True)
-class Point:
-    """A method at one setting, on the test rows.
-
-    Attributes
-    ----------
-    setting : float
-        λ, number of leaves, number of units, …
-    cost : ndarray of shape (n,)
-    prediction : ndarray of shape (n, n_classes) or (n,)
-        Class probabilities, or values.
-    """
-
-    setting: float
-    cost: NDArray[np.float64]
-    prediction: NDArray[np.float64]
 
 
 def prediction_loss(task: Task, y: NDArray[Any], prediction: NDArray[np.float64]) -> float:

@@ -9,11 +9,12 @@ from easy_problems import fit, one_column, switch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from sklearn.datasets import load_digits
 
 from suwr import baselines
 from suwr.baselines.greedy import mean_step_loss
 from suwr.baselines.greedy_training import prefix_masks
-from suwr.data.units import Units
+from suwr.data.units import Patches, Units
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy
 from suwr.nn.rollout import Trace
@@ -158,3 +159,23 @@ def test_the_number_of_predictors_is_even():
     model = baselines.GDFSClassifier(n_predictors=3)
     with pytest.raises(ValueError, match="an even number"):
         model.fit(np.zeros((4, 1)), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("method", ["GDFS", "DIME"])
+def test_convolutional_networks(method):
+    X, y = load_digits(return_X_y=True)
+    estimator = getattr(baselines, f"{method}Classifier")
+    params = {"network": "conv", "hidden_size": 16, "max_steps": 2, "max_epochs": 1}
+    model = estimator(groups=Patches((8, 8), 3), random_state=0, **params).fit(X[:150], y[:150])
+    assert type(model.policy_.network.predictor).__name__ == "EnsembleConv"
+    assert type(model.policy_.network.policy).__name__ == "EnsembleConv"
+    rows = X[150:250]
+    mask, found = model.select(rows), model.predict_proba(rows)
+    assert 0 < mask.sum(axis=1).max() <= 18
+    assert len(np.unique(found, axis=0)) > 1
+    # Hidden pixels change neither the selection nor the prediction.
+    poisoned = np.where(mask, rows, 16.0 - rows)
+    np.testing.assert_array_equal(model.select(poisoned), mask)
+    np.testing.assert_array_equal(model.predict_proba(poisoned), found)
+    with pytest.raises(ValueError, match="'network' parameter must be 'mlp' unless"):
+        estimator(**params).fit(X, y)

@@ -8,8 +8,10 @@ from suwr_experiments import image_experiment
 from suwr_experiments.__main__ import reproduce
 from suwr_experiments.config import Cell, RunConfig
 from suwr_experiments.image_experiment import BUDGETS, SHARES, ImageExperiment
-from suwr_experiments.image_results import curves, page, write_figures, write_tables
+from suwr_experiments.image_page import page
+from suwr_experiments.image_results import curves, write_figures, write_tables
 from suwr_experiments.images import ImageData
+from suwr_experiments.records import RecordStore
 
 EXPERIMENT = ImageExperiment()
 
@@ -23,6 +25,11 @@ def test_full_grid():
     assert len([c for c in whole if c.params.get("network") == "conv"]) == 3
     assert len([c for c in cells if c.sparsity_share is not None]) == 2 * 3 * len(SHARES)
     assert len([c for c in cells if c.method == "CAE"]) == 3 * sum(map(len, BUDGETS.values()))
+    rules = [c.params["stopping"] for c in cells if c.method == "DIME"]
+    assert rules.count("cost") == rules.count("confidence") == 2 * 3
+    assert [c.data for c in cells if c.method == "GDFS" and "network" in c.params] == [
+        "fashion-mnist"
+    ] * 3
     shapes = {EXPERIMENT.shape(c) for c in cells if c.method == "SUWR" and c.sparsity_share}
     assert len(shapes) == 2
     with pytest.raises(ValueError, match="'preset' parameter"):
@@ -82,10 +89,17 @@ def test_from_cells_to_figure(tmp_path, monkeypatch):
         digits.target[400:700], (28, 28),
     )  # fmt: skip
     monkeypatch.setattr(image_experiment, "_images", lambda name: data)
-    config = RunConfig("images", "mini", tmp_path, methods=("AllFeatures", "CAE", "SUWR"))
+    methods = ("AllFeatures", "CAE", "SUWR", "GDFS", "DIME")
+    config = RunConfig("images", "mini", tmp_path, methods=methods)
     assert reproduce(config) == 0
     assert (tmp_path / "curves.png").exists()
-    assert "| CAE | k = 5 | 5.00 |" in (tmp_path / "table.md").read_text()
+    table = (tmp_path / "table.md").read_text()
+    assert "| CAE | k = 5 | 5.00 |" in table
+    assert "| DIME | T = 3, stops by cost |" in table
+    found = curves(RecordStore(tmp_path).records(), "fashion-mnist")
+    assert found["GDFS, confidence"][-1][0] <= 3.0 == found["GDFS"][-1][0]
+    assert found["DIME, cost"][0][0] <= found["DIME, cost"][-1][0] <= 3.0
+    assert "DIME" not in found
 
 
 def test_page():
@@ -93,6 +107,11 @@ def test_page():
     for r in records:
         r["cell"]["data"] = "mnist"
     assert "SUWR minus each baseline" not in page(records, "there")
+    assert "*confidence*" not in page(records, "there")
+    points = [{"setting": 0.5, "n_units": 4.0, "accuracy": 0.6}]
+    records[0]["metrics"]["stopped"] = {"confidence": points}
+    assert "*confidence*" in page(records, "there")
+    assert curves(records, "mnist")["GDFS, confidence"] == [(4.0, 60.0, 0.0)]
     ranged = record("SUWR", 0, 0.9, 6.0, sparsity_weight=[0.001, 0.1])
     ranged["metrics"]["curve"] = [
         {"asked": 6, "n_units": 5.98, "n_selected": 50.0, "accuracy": 0.88},
@@ -109,7 +128,7 @@ def test_page():
     assert "![Accuracy against units](there/curves.png)" in text
     assert "| 10 | 80.0 ± 0.0 | 87.1 | -7.1 |" in text
     assert "reports leakage for REAL-X" in text
-    assert "| Fashion-MNIST, 3×3 patches | ≤ 10 | – | 88.01 | 88.50 | – |" in text
+    assert "| Fashion-MNIST, 3×3 patches | ≤ 10 | – | – | 88.01 | 88.50 | – |" in text
     assert "| Fashion-MNIST, 3×3 patches | SUWR | CAE | -0.49 at 8.0 | -0.49 at 8.0 |" in text
     assert "| SUWR | REAL-X |" not in text
     assert "| Fashion-MNIST, 3×3 patches | 0.01 | 6.0 | 88.20 | 88.00 | -0.20 | 1 |" in text

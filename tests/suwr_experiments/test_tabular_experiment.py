@@ -5,11 +5,10 @@ import csv
 import numpy as np
 import pytest
 
-from suwr import baselines
-from suwr.baselines.stopping import Stopping
 from suwr_experiments.__main__ import main
 from suwr_experiments.config import Cell, RunConfig
 from suwr_experiments.experiment import Task
+from suwr_experiments.points import Point
 from suwr_experiments.records import RecordStore
 from suwr_experiments.runner import find_experiment, run, run_group
 from suwr_experiments.tabular_data import TABLES
@@ -17,10 +16,8 @@ from suwr_experiments.tabular_experiment import (
     METHODS,
     SHARES,
     calibration_error,
-    confidence_points,
     point_scores,
 )
-from suwr_experiments.tabular_methods import Point
 from suwr_experiments.tabular_page import SEEN_SPLITS, findings, page, unseen_findings
 from suwr_experiments.tabular_results import TableResults, write_figures, write_tables
 
@@ -93,22 +90,6 @@ def test_scores_of_a_point():
 def test_calibration_error_of_an_overconfident_prediction():
     y = np.array([0, 1] * 50)
     assert calibration_error(y, np.tile([0.9, 0.1], (100, 1))) == pytest.approx(0.4)
-
-
-@pytest.mark.parametrize("name", ["DIMEClassifier", "SEFAClassifier"])
-def test_one_rollout_serves_every_confidence(name):
-    X = np.random.RandomState(0).randn(300, 3)
-    params = {"max_epochs": 8, "hidden_size": 16, "max_steps": 3, "random_state": 0}
-    params |= {"n_samples": 20} if name == "SEFAClassifier" else {}
-    model = getattr(baselines, name)(stopping="confidence", **params)
-    model.fit(X, (X[:, 0] + 0.5 * X[:, 1] > 0).astype(int))
-    sizes = set()
-    for found in confidence_points(model, X):
-        model.policy_.network.stopping = Stopping(confidence=found.setting)
-        np.testing.assert_array_equal(found.cost, model.cost(X))
-        np.testing.assert_allclose(found.prediction, model.predict_proba(X), atol=1e-6)
-        sizes.add(found.cost.mean())
-    assert len(sizes) > 3
 
 
 def test_quick_preset(tmp_path, capsys):

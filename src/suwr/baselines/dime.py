@@ -224,7 +224,7 @@ class DIMEClassifier(ClassificationTarget, BaseDIME):
         Even number of predictors, half of which are trained on each half of the rows. 'auto' is
         the default of `suwr.SUWRClassifier`, with its encoding of numbers in bins: use it to
         compare methods with equal networks.
-    hidden_size, n_layers, batch_size, validation_fraction, device, random_state, verbose
+    network, hidden_size, n_layers, batch_size, validation_fraction, device, random_state, verbose
         As in `suwr.SUWRClassifier`.
 
     Attributes

@@ -28,7 +28,7 @@ from suwr.estimators.automatic import (
     default_predictors,
 )
 from suwr.estimators.sequential import SequentialModel
-from suwr.estimators.table_model import TABLE_CONSTRAINTS, TrainingData
+from suwr.estimators.table_model import TABLE_CONSTRAINTS, TrainingData, image_shape
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.networks import Architecture, SeparateNetwork
 from suwr.nn.rollout import Policy
@@ -57,6 +57,7 @@ SEQUENTIAL_CONSTRAINTS: dict[str, Any] = {
 GREEDY_CONSTRAINTS: dict[str, Any] = {
     **SEQUENTIAL_CONSTRAINTS,
     "n_predictors": [Options("auto"), Interval(Integral, 2)],
+    "network": [Options("mlp", "conv")],
 }
 # Upper limit of the number of steps if `max_steps` is None, as in SUWR.
 DEFAULT_MAX_STEPS = 32
@@ -144,6 +145,7 @@ class BaseGreedy(BaseSequentialBaseline):
     """
 
     n_predictors: int | Literal["auto"] = 2
+    network: Literal["mlp", "conv"] = "mlp"
 
     # Implemented by each method.
 
@@ -189,6 +191,7 @@ class BaseGreedy(BaseSequentialBaseline):
         super()._check_parameters()
         if (n := self.n_predictors) != "auto" and n % 2:
             raise parameter_error("n_predictors", type(self).__name__, "an even number", n)
+        image_shape(self.network, self.groups)
 
     def _n_bins(self, n_rows: int, n_columns: int) -> int:
         return default_bins(n_rows, n_columns) if self.n_predictors == "auto" else 0
@@ -214,7 +217,8 @@ class BaseGreedy(BaseSequentialBaseline):
             extension=default_extension(len(data.rows)),
         )
         n = default_predictors(len(data.rows)) if self.n_predictors == "auto" else self.n_predictors
-        architecture = Architecture(**self._network_sizes(data), n_members=n)
+        shape = image_shape(self.network, self.groups)
+        architecture = Architecture(**self._network_sizes(data), n_members=n, image_shape=shape)
         network = self._make_network(architecture, data).to(self.device_)
         ignore_pieces(network, data.inputs)
         network.predictor.dropout = settings.dropout

@@ -1,0 +1,225 @@
+"""The page of Experiment 3, docs/results/mnist.md."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from suwr_experiments.image_experiment import BUDGETS, PATCH, UNITS_PER_STEP
+from suwr_experiments.image_results import (
+    NAMES,
+    Points,
+    by_name,
+    curves,
+    method_name,
+    range_models,
+    setting_grid,
+    verdicts,
+)
+from suwr_experiments.published import GDFS_ON_MNIST
+from suwr_experiments.records import Record
+from suwr_experiments.tables import Grid, label, mean_sd
+
+__all__ = ["accuracy_at", "best_within", "page"]
+
+# Mean numbers of pixels at which values of ``units_per_step`` are compared.
+_PIXELS = (7.9, 9.8, 14.7, 19.6, 25.0)
+
+
+def page(records: list[Record], link: str) -> str:
+    """Write the page of Experiment 3 as Markdown.
+
+    Parameters
+    ----------
+    records : list of dict
+    link : str
+        Path of the folder with the figures, relative to the page.
+    """
+    lines = [
+        "# Experiment 3: images", "",
+        "MNIST by single pixels and Fashion-MNIST by 3×3 patches, which may overlap; the published",
+        "60,000 training and 10,000 test images. A tenth of the training images is held out to",
+        "choose the epoch and, for a model with a range of λ, the λ of every point. Networks have",
+        'two layers of 512 units unless a row is marked "convolutions".', "",
+        f"![Accuracy against units]({link}/curves.png)", "",
+        "## Accuracy within a budget", "",
+        "Highest accuracy in percent among the settings of a method with at most so many units on",
+        "average over the test images." + _leaking_methods(records) + _stopping_rules(records), "",
+        _budget_grid(records).markdown(), "",
+    ]  # fmt: skip
+    sections = {
+        "SUWR minus each baseline": (
+            "Difference in accuracy, in percentage points, over the points of the baseline that\n"
+            "lie within the curve of SUWR: the smallest and the largest, each with its number of\n"
+            "units.",
+            _difference_grid(records),
+        ),
+        "One model for a range of λ": (
+            "Models trained for a single λ (relative to the loss of the best constant\n"
+            "prediction), and the model of the same seed for the range of λ at the same mean\n"
+            "number of units.",
+            _single_weight_grid(records),
+        ),
+        "Several pixels per step": (
+            "MNIST, models for a range of λ.", _units_per_step_grid(records)
+        ),
+        "GDFS and its published accuracy": (
+            "MNIST, accuracy in percent after a fixed number of pixels. The authors (Covert et\n"
+            "al., 2023) train until the validation loss stalls at each of several temperatures;\n"
+            "here the number of epochs is fixed.",
+            _gdfs_grid(records),
+        ),
+    }  # fmt: skip
+    for title, (note, grid) in sections.items():
+        if grid.rows:
+            lines += [f"## {title}", "", note, "", grid.markdown(), ""]
+    lines += [
+        "## All settings", "",
+        "Models that train as one stack share its duration equally.", "",
+    ]  # fmt: skip
+    for data in PATCH:
+        grid = setting_grid(records, data)
+        if grid.rows:
+            lines += [f"### {NAMES[data]}", "", grid.markdown(), ""]
+    return "\n".join(lines)
+
+
+def _leaking_methods(records: list[Record]) -> str:
+    """Sentence about the methods for which the audit reports leakage."""
+    leaking = {method_name(r) for r in records if "leaks" in verdicts([r])}
+    if not leaking:
+        return ""
+    names = ", ".join(sorted(leaking))
+    return f" The audit reports leakage for {names}: its masks reveal more than the selected units."
+
+
+def _stopping_rules(records: list[Record]) -> str:
+    """Sentence about the stopping rules of greedy methods, if there are any."""
+    if not any("stopped" in r["metrics"] for r in records):
+        return ""
+    return (
+        " GDFS without a rule reveals the same number of units in every image; *confidence* stops "
+        "where a class has a given probability, *cost* where no unit has a given expected gain, "
+        "at 13 thresholds each."
+    )
+
+
+def _budget_grid(records: list[Record]) -> Grid:
+    """Accuracy of every method within each budget."""
+    found = {data: curves(records, data) for data in PATCH}
+    reference = label("AllFeatures")
+    methods = list(
+        dict.fromkeys(m for own in found.values() for m in own if not m.startswith(reference))
+    )
+    rows = []
+    for data, budgets in BUDGETS.items():
+        for budget in budgets:
+            best = [best_within(found[data].get(m, []), budget) for m in methods]
+            if any(value is not None for value in best):
+                values = ["–" if value is None else f"{value:.2f}" for value in best]
+                rows.append([NAMES[data], f"≤ {budget}", *values])
+    return Grid(["data", "units", *methods], rows)
+
+
+def _difference_grid(records: list[Record]) -> Grid:
+    """SUWR minus each baseline, at equal numbers of units."""
+    rows = []
+    for data in PATCH:
+        found = curves(records, data)
+        for name in [n for n in found if n.startswith("SUWR")]:
+            for baseline in (n for n in found if not n.startswith(("SUWR", label("AllFeatures")))):
+                pairs = [(u, a, accuracy_at(found[name], u)) for u, a, _ in found[baseline]]
+                gaps = [(own - a, u) for u, a, own in pairs if own is not None]
+                if gaps:
+                    ends = [f"{gap:+.2f} at {u:.1f}" for gap, u in (min(gaps), max(gaps))]
+                    rows.append([NAMES[data], name, baseline, *ends])
+    header = ["data", "model", "baseline", "smallest difference", "largest difference"]
+    return Grid(header, rows, n_left=3)
+
+
+def _single_weight_grid(records: list[Record]) -> Grid:
+    """Models for a single λ, and the model of the same seed for a range of λ."""
+    rows = []
+    for data in PATCH:
+        own = by_name(records, data).get("SUWR", [])
+        ranged = {r["cell"]["seed"]: r for r in range_models(own)}
+        single: dict[float, list[Record]] = {}
+        for r in own:
+            if r["cell"]["sparsity_share"] is not None:
+                single.setdefault(r["cell"]["sparsity_share"], []).append(r)
+        for share, seeds in sorted(single.items()):
+            pairs = []
+            for r in seeds:
+                test, other = r["metrics"]["test"], ranged.get(r["cell"]["seed"])
+                value = None if other is None else accuracy_at(_one_seed(other), test["n_units"])
+                if value is not None:
+                    pairs.append((test["n_units"], 100 * test["accuracy"], value))
+            if pairs:
+                units, one, whole = np.array(pairs).T
+                rows.append(
+                    [
+                        NAMES[data], f"{share:g}", f"{units.mean():.1f}", mean_sd(one, 2),
+                        mean_sd(whole, 2), mean_sd(whole - one, 2), str(len(pairs)),
+                    ]
+                )  # fmt: skip
+    header = ["data", "λ", "units", "single λ", "range of λ", "difference", "seeds"]
+    return Grid(header, rows)
+
+
+def _units_per_step_grid(records: list[Record]) -> Grid:
+    """Accuracy on MNIST by the number of pixels that one step reveals."""
+    rows = []
+    for units_per_step in (1, *UNITS_PER_STEP):
+        own = range_models(by_name(records, "mnist").get("SUWR", []), units_per_step)
+        if own:
+            # Interpolate each seed before averaging: seeds start at different numbers of pixels.
+            each = [[accuracy_at(_one_seed(r), k) for k in _PIXELS] for r in own]
+            means = [
+                mean_sd([v for v in column if v is not None], 2) if any(column) else "–"
+                for column in zip(*each, strict=True)
+            ]
+            steps = own[0]["cell"]["params"]["max_steps"]
+            seconds = mean_sd([r["fit_seconds"] for r in own], 0)
+            rows.append([str(units_per_step), str(steps), *means, seconds])
+    header = ["pixels per step", "steps", *(f"{k:g} pixels" for k in _PIXELS), "fit, s"]
+    return Grid(header, rows if len(rows) > 1 else [], n_left=0)
+
+
+def _one_seed(record: Record) -> Points:
+    return [(p["n_units"], 100 * p["accuracy"], 0.0) for p in record["metrics"]["curve"]]
+
+
+def _gdfs_grid(records: list[Record]) -> Grid:
+    """GDFS on MNIST and its published accuracy."""
+    points = {units: (mean, sd) for units, mean, sd in curves(records, "mnist").get("GDFS", [])}
+    rows = [
+        [
+            str(k), f"{points[k][0]:.1f} ± {points[k][1]:.1f}", f"{published:g}",
+            f"{points[k][0] - published:+.1f}",
+        ]
+        for k, published in GDFS_ON_MNIST.items()
+        if k in points
+    ]  # fmt: skip
+    return Grid(["pixels", "here", "published", "difference"], rows)
+
+
+def best_within(points: Points, max_units: float) -> float | None:
+    """Highest accuracy of a curve with at most ``max_units`` units.
+
+    Examples
+    --------
+    >>> best_within([(4.0, 80.0, 0.1), (5.94, 85.0, 0.1), (6.2, 86.0, 0.1)], 6)
+    85.0
+    """
+    return max((accuracy for units, accuracy, _ in points if units <= max_units), default=None)
+
+
+def accuracy_at(points: Points, units: float) -> float | None:
+    """Accuracy of a curve, interpolated at a number of units; None outside of its range.
+
+    Examples
+    --------
+    >>> accuracy_at([(4.0, 80.0, 0.1), (6.0, 85.0, 0.1)], 5)
+    82.5
+    """
+    x, y, _ = np.array(sorted(points)).T
+    return float(np.interp(units, x, y)) if x[0] <= units <= x[-1] else None
