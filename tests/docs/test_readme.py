@@ -1,7 +1,10 @@
-"""The table of results in the README agrees with the result page."""
+"""The tables of results in the README agree with the result pages."""
 
+import csv
 import re
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,3 +31,28 @@ def test_results_agree_with_the_result_page():
         }
         for label, value in expected.items():
             assert float(readme[label][number]) == float(value), label
+
+
+def test_ranks_agree_with_the_benchmark_of_tables():
+    names = {
+        "suwr": "SUWR",
+        "suwr, range of λ": "SUWR, range",
+        "network, fixed subset": "network on k",
+        "SEFA": "SEFA, budget",
+        "DIME": "DIME, cost",
+        "boosting, fixed subset": "boosting on k",
+    }
+    text = (ROOT / "README.md").read_text()
+    header = next(line for line in text.splitlines() if line.startswith("| | suwr |"))
+    methods = [names.get(cell.strip(), cell.strip()) for cell in header.strip("|").split("|")[1:]]
+    page = (ROOT / "docs" / "results" / "tables.md").read_text()
+    ranks = rows(page.split("## Mean rank")[1].split("\n## ")[0])
+    readme = rows(text)
+    # The page has two digits, the README one.
+    expected = [float(ranks[method][0]) for method in methods]
+    assert [float(cell) for cell in readme["mean rank"]] == pytest.approx(expected, abs=0.0501)
+    with (ROOT / "benchmarks" / "tables" / "table.csv").open() as file:
+        loss = {(row["data"], row["method"]): float(row["loss"]) for row in csv.DictReader(file)}
+    tables = sorted({table for table, _ in loss})
+    ahead = [sum(loss[t, "SUWR"] < loss[t, method] for t in tables) for method in methods[1:]]
+    assert [int(cell) for cell in readme["tables on which suwr is ahead"][1:]] == ahead
