@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suwr.data.parsing import ColumnType, parse_cell, parse_column
+from suwr.data.scale import robust_scale
 from suwr.data.summary import ColumnSummary
 from suwr.data.tables import Table
 from suwr.exceptions import TableError
@@ -122,23 +123,18 @@ class ColumnCode:
 
 
 def number_code(values: NDArray[np.float64], n_bins: int = 0) -> ColumnCode:
-    """Fit the encoding of a numeric column: median, interquartile range and quantile bins."""
+    """Fit the encoding of a numeric column: median, robust scale and quantile bins."""
     present = values[~np.isnan(values)]
     missing = len(present) < len(values)
     if len(present) == 0:
         return ColumnCode(has_missing=missing)
-    # The range of extreme values may overflow.
+    scale = robust_scale(present)
+    # The sum of extreme values may overflow.
     with np.errstate(over="ignore", invalid="ignore"):
-        low, middle, high = np.percentile(present, [25, 50, 75])
-        # The interquartile range is robust to outliers, but 0 for a mostly constant column.
-        scale = (high - low) / 1.349
-        if not np.isfinite(scale) or scale <= 0:
-            scale = float(np.std(present))
+        middle = float(np.percentile(present, 50))
     if not np.isfinite(middle):
         middle = 0.0
-    if not np.isfinite(scale) or scale <= 0:
-        scale = 1.0
-    code = ColumnCode(float(middle), float(scale), None, missing, ColumnSummary.of(present))
+    code = ColumnCode(middle, scale, None, missing, ColumnSummary.of(present))
     return replace(code, knots=_knots(_scaled(present, code), n_bins))
 
 
