@@ -111,10 +111,10 @@ def page(runs: list[dict[str, Any]]) -> str:
         f"{N_ROWS:,} training and {N_ROWS:,} test rows; means over the draws, published values in "
         "brackets. *Own*: AUROC of the method's own predictors. *One network* and *four networks*: "
         "AUROC of equal networks that are trained on the features that the method has selected in "
-        "the training rows, the mean of four and their ensemble; in the older commit, one network. "
-        "The masks are inputs of these networks, so that a method whose selection "
-        "encodes the label gains by it: L2X, INVASE, REAL-X and TabNet read all features before "
-        "they select. Settings other than 'preset' and 'default' were chosen on the first draw.",
+        "the training rows, the mean of four and their ensemble. The masks are inputs of these "
+        "networks, so that a method whose selection encodes the label gains by it: L2X, INVASE, "
+        "REAL-X and TabNet read all features before they select. Settings other than 'preset' and "
+        "'default' were chosen on the first draw.",
         "",
         "| data | method | setting | own | one network | four networks | features | TPR | FDR "
         "| draws |",
