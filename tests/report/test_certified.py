@@ -3,15 +3,10 @@
 import json
 import re
 
+import numpy as np
 import page_data
 import pytest
-
-COMPUTE = """() => suwr.data.rows.map((_, i) => {
-  const narrative = suwr.computedNarrative(i);
-  const { ended, margin } = narrative;
-  const units = narrative.steps.map((s) => s.units);
-  return { units, ended, margin, text: suwr.narrativeText(suwr.data, narrative) };
-})"""
+from page_agreement import COMPUTE, TOLERANCE, numbers, python_text
 
 
 @pytest.fixture(scope="module")
@@ -49,10 +44,14 @@ def test_page_decides_like_the_certified_model(arguments, cancer, open_page, tmp
     page = open_page(path)
     computed = page.evaluate(COMPUTE)
     for narrative, found in zip(explanation, computed, strict=True):
-        if found["margin"] < 1e-5:
+        if found["margin"] < TOLERANCE:
             continue
         assert found["ended"] == narrative.ended
-        assert found["text"] == narrative.text()
+        for own, other in zip(
+            numbers(narrative), (found["stops"], found["predictions"]), strict=True
+        ):
+            np.testing.assert_allclose(other, own, atol=TOLERANCE)
+        assert found["text"] == python_text(narrative, found)
     assert len({len(found["units"]) for found in computed}) > 1
     assert page.text_content("#certificate") == certified.certificate_.sentence
     page.wait_for_selector("#check:has-text('reproduces')")
