@@ -37,9 +37,7 @@ def run_demo(out: Path, seed: int = 0) -> None:
         f"{n_columns} measurements each."
     )
     # At most ten steps, so that every narrative is easy to read.
-    model = SUWRClassifier(
-        max_steps=10, max_epochs=30, n_predictors=2, random_state=seed, verbose=1
-    )
+    model = SUWRClassifier(max_steps=10, random_state=seed, verbose=1)
     model.fit(X_train, y_train)
     boosting = HistGradientBoostingClassifier(random_state=seed).fit(X_train, y_train)
 
