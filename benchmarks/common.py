@@ -25,7 +25,8 @@ def machine() -> dict[str, Any]:
         **_gpu(),
         "versions": {name: version(name) for name in ("numpy", "scikit-learn", "torch")}
         | {"suwr": suwr.__version__},
-        "command": " ".join(["python", *sys.argv]),
+        # Folders of one machine are not part of a record.
+        "command": " ".join(["python", *("FOLDER" if a.startswith("/") else a for a in sys.argv)]),
     }
 
 

@@ -219,6 +219,17 @@ def test_modules_have_at_most_400_lines():
     assert long == []
 
 
+def test_records_name_no_folder_of_one_machine():
+    records = sorted((ROOT / "benchmarks").rglob("*.json"))
+    commands = {
+        (path.name, command)
+        for path in records
+        for command in re.findall(r'"command": "([^"]*)"', path.read_text())
+    }
+    assert len(commands) > 10
+    assert [found for found in commands if re.search(r"(^|[ =])/", found[1])] == []
+
+
 def test_importing_the_package_is_light():
     code = (
         "import sys, suwr, suwr.exact; print({'torch', 'matplotlib', 'pandas'} & set(sys.modules))"

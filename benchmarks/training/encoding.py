@@ -149,9 +149,7 @@ def main() -> None:
     for variant in (sys.argv[2:] or known) if sys.argv[1:] else []:
         for case in cases:
             result = measure(Path(sys.argv[1]), case, variant)
-            # The folder is not part of the record.
-            made = machine() | {"command": "python benchmarks/training/encoding.py FOLDER"}
-            results[key(case), variant] = result | {"provenance": made}
+            results[key(case), variant] = result | {"provenance": machine()}
             write_json(OUT, record | {"results": list(results.values())})
             print(result)
     OUT.with_suffix(".md").write_text(page(list(results.values()), record["note"]))

@@ -118,9 +118,9 @@ def main() -> None:
         if r["variant"] == next(iter(VARIANTS))
     ]
     for case in cases if sys.argv[1:] else []:
-        # The folder is not part of the record.
-        made = machine() | {"command": "python benchmarks/training/ranges.py FOLDER"}
-        results[case["table"], "default"] = measure(Path(sys.argv[1]), case) | {"provenance": made}
+        results[case["table"], "default"] = measure(Path(sys.argv[1]), case) | {
+            "provenance": machine()
+        }
         write_json(OUT, record | {"results": list(results.values())})
     OUT.with_suffix(".md").write_text(page(list(results.values()), single, record["note"]))
 

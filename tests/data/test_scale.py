@@ -49,6 +49,12 @@ def test_outliers_of_a_mostly_constant_column_do_not_matter():
     assert robust_scale(with_code) == pytest.approx(21.0)
 
 
+def test_the_smallest_numbers_have_a_scale():
+    tiny = 5e-324
+    assert robust_scale(np.array([0.0] * 10 + [-tiny, tiny])) == 1.0
+    assert robust_scale(np.array([-1.7e308, 0.0, 0.0, 1.7e308])) > 0
+
+
 def test_outliers_do_not_matter():
     values = np.random.RandomState(0).randn(1000)
     far = np.concatenate([values, np.full(10, 1e12)])

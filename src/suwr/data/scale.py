@@ -51,8 +51,8 @@ def robust_scale(values: NDArray[np.float64]) -> float:
             spread = _quartile_scale(others)
             if mostly_constant:
                 spread = max(spread, float(abs(np.percentile(others, 50) - frequent)))
-            ratio = scale / spread if mostly_constant else spread / scale
-            if np.isfinite(spread) and ratio > MANY_SCALES:
+            small, large = (spread, scale) if mostly_constant else (scale, spread)
+            if np.isfinite(spread) and large > MANY_SCALES * small:
                 scale = spread
     return scale if np.isfinite(scale) and scale > 0 else 1.0
 
