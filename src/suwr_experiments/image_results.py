@@ -8,7 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from suwr_experiments.config import format_number
-from suwr_experiments.image_experiment import METHODS, PATCH, STOPS
+from suwr_experiments.image_experiment import (
+    CONV,
+    MASK_SIZES,
+    METHODS,
+    PAPER_NETWORK,
+    PATCH,
+    STOPS,
+)
 from suwr_experiments.records import Record
 from suwr_experiments.tables import Grid, csv_text, label, mean_and_sd, mean_sd, write_text
 
@@ -19,7 +26,13 @@ __all__ = [
 
 # Number of units, mean accuracy in percent and its standard deviation over the seeds.
 Points = list[tuple[float, float, float]]
-NAMES = {"mnist": "MNIST, single pixels", "fashion-mnist": "Fashion-MNIST, 3×3 patches"}
+NAMES = {
+    "mnist": "MNIST, single pixels",
+    "mnist-patches": "MNIST, 3×3 patches",
+    "fashion-mnist": "Fashion-MNIST, 3×3 patches",
+}
+# Names of EVAL-X by the masks that it was trained on.
+_EVALUATED = {"binomial": "EVAL-X", "uniform": "EVAL-X of all sizes"}
 # Lowest accuracy in the figure, in percent.
 _LOWEST_SHOWN = 60.0
 # Numbers of steps at which the curve of a step-by-step model is evaluated.
@@ -29,8 +42,12 @@ _STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 40, 50)
 def method_name(record: Record) -> str:
     """Name of a method with its network."""
     cell = record["cell"]
-    conv = cell["params"].get("network") == "conv"
-    return f"{label(cell['method'])}, convolutions" if conv else label(cell["method"])
+    name, params = label(cell["method"]), cell["params"]
+    if params.get("network") == CONV["network"]:
+        return f"{name}, convolutions"
+    if PAPER_NETWORK.items() <= params.items():
+        return f"{name}, paper's network"
+    return name
 
 
 def by_name(records: list[Record], data: str) -> dict[str, list[Record]]:
@@ -72,6 +89,9 @@ def curves(records: list[Record], data: str) -> dict[str, Points]:
         for rule in STOPS:
             stopped = [r["metrics"].get("stopped", {}) for r in own]
             found[f"{name}, {rule}"] = _stopped_curve([s[rule] for s in stopped if rule in s])
+        for sizes in MASK_SIZES:
+            judged = [r for r in own if "evaluated" in r["metrics"]]
+            found[f"{name}, {_EVALUATED[sizes]}"] = _curve([_judged(r, sizes) for r in judged])
     return {name: points for name, points in found.items() if points}
 
 
@@ -92,6 +112,13 @@ def _curve(records: list[Record]) -> Points:
             accuracy = [100 * r["metrics"]["test"]["accuracy"] for r in own]
             points.append((units, *mean_and_sd(accuracy)))
     return sorted(points)
+
+
+def _judged(record: Record, sizes: str) -> Record:
+    """A record with the accuracy of EVAL-X instead of that of the method's own predictor."""
+    metrics = record["metrics"]
+    test = metrics["test"] | {"accuracy": metrics["evaluated"][sizes]}
+    return record | {"metrics": metrics | {"test": test}}
 
 
 def _range_curve(found: list[list[dict[str, float]]]) -> Points:

@@ -24,12 +24,16 @@ def test_full_grid():
     assert widths.count(("mnist", 1, 100)) == widths.count(("mnist", 5, 20)) == 3
     assert len([c for c in whole if c.params.get("network") == "conv"]) == 3
     assert len([c for c in cells if c.sparsity_share is not None]) == 2 * 3 * len(SHARES)
-    assert len([c for c in cells if c.method == "CAE"]) == 3 * sum(map(len, BUDGETS.values()))
+    budgets = [BUDGETS[data] for data in ("mnist", "fashion-mnist")]
+    assert len([c for c in cells if c.method == "CAE"]) == 3 * sum(map(len, budgets))
     rules = [c.params["stopping"] for c in cells if c.method == "DIME"]
     assert rules.count("cost") == rules.count("confidence") == 2 * 3
     assert [c.data for c in cells if c.method == "GDFS" and "network" in c.params] == [
         "fashion-mnist"
     ] * 3
+    by_patch = [c for c in cells if c.data == "mnist-patches"]
+    assert {c.method for c in by_patch} == {"SUWR", "GDFS"}
+    assert len([c for c in whole if c.params["hidden_size"] == 200]) == 2 * 3
     shapes = {EXPERIMENT.shape(c) for c in cells if c.method == "SUWR" and c.sparsity_share}
     assert len(shapes) == 2
     with pytest.raises(ValueError, match="'preset' parameter"):
@@ -89,7 +93,7 @@ def test_from_cells_to_figure(tmp_path, monkeypatch):
         digits.target[400:700], (28, 28),
     )  # fmt: skip
     monkeypatch.setattr(image_experiment, "_images", lambda name: data)
-    methods = ("AllFeatures", "CAE", "SUWR", "GDFS", "DIME")
+    methods = ("AllFeatures", "CAE", "SUWR", "REALX", "GDFS", "DIME")
     config = RunConfig("images", "mini", tmp_path, methods=methods)
     assert reproduce(config) == 0
     assert (tmp_path / "curves.png").exists()
@@ -100,6 +104,9 @@ def test_from_cells_to_figure(tmp_path, monkeypatch):
     assert found["GDFS, confidence"][-1][0] <= 3.0 == found["GDFS"][-1][0]
     assert found["DIME, cost"][0][0] <= found["DIME, cost"][-1][0] <= 3.0
     assert "DIME" not in found
+    # EVAL-X evaluates the masks of REAL-X: another accuracy at the same number of units.
+    assert found["REAL-X, EVAL-X"][0][0] == found["REAL-X"][0][0]
+    assert found["REAL-X, EVAL-X"] != found["REAL-X, EVAL-X of all sizes"]
 
 
 def test_page():
