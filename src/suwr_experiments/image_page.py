@@ -9,6 +9,7 @@ from suwr_experiments.image_results import (
     NAMES,
     Points,
     by_name,
+    common_seeds,
     curves,
     method_name,
     range_models,
@@ -19,7 +20,7 @@ from suwr_experiments.published import GDFS_ON_MNIST
 from suwr_experiments.records import Record
 from suwr_experiments.tables import Grid, label, mean_sd
 
-__all__ = ["accuracy_at", "best_within", "page"]
+__all__ = ["accuracy_at", "budget_grid", "page"]
 
 # Mean numbers of pixels at which values of ``units_per_step`` are compared.
 _PIXELS = (7.9, 9.8, 14.7, 19.6, 25.0)
@@ -36,21 +37,29 @@ def page(records: list[Record], link: str) -> str:
     """
     lines = [
         "# Experiment 3: images", "",
-        "MNIST by single pixels and Fashion-MNIST by 3×3 patches, which may overlap; the published",
-        "60,000 training and 10,000 test images. A tenth of the training images is held out to",
-        "choose the epoch and, for a model with a range of λ, the λ of every point. Networks have",
-        'two layers of 512 units unless a row is marked "convolutions".', "",
+        "MNIST by single pixels and by 3×3 patches, which may overlap, and Fashion-MNIST by such",
+        "patches; the published 60,000 training and 10,000 test images. A tenth of the training",
+        "images is held out to choose the epoch and, for a model with a range of λ, the λ of every",
+        'point. Networks have two layers of 512 units unless a row is marked "convolutions" or',
+        f'"paper\'s network" (three layers of 200 units). {_versions(records)}', "",
         f"![Accuracy against units]({link}/curves.png)", "",
-        "## Accuracy within a budget", "",
-        "Highest accuracy in percent among the settings of a method with at most so many units on",
-        "average over the test images." + _leaking_methods(records) + _stopping_rules(records), "",
-        _budget_grid(records).markdown(), "",
+        "## Accuracy at a mean number of units", "",
+        "In percent, by linear interpolation between the settings of a method; a method that does",
+        "not use so many units has the accuracy of its last setting. Means over the seeds that all",
+        "methods on the data set have." + _leaking_methods(records) + _evaluators(records)
+        + _stopping_rules(records), "",
     ]  # fmt: skip
+    for data in PATCH:
+        grid = budget_grid(records, data)
+        if grid.rows:
+            seeds = {r["cell"]["seed"] for r in common_seeds(records, data)}
+            title = f"### {NAMES[data]}: {len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
+            lines += [title, "", grid.markdown(), ""]
     sections = {
         "SUWR minus each baseline": (
             "Difference in accuracy, in percentage points, over the points of the baseline that\n"
             "lie within the curve of SUWR: the smallest and the largest, each with its number of\n"
-            "units.",
+            "units. Seeds as above; convolutions are compared with convolutions.",
             _difference_grid(records),
         ),
         "One model for a range of λ": (
@@ -83,6 +92,27 @@ def page(records: list[Record], link: str) -> str:
     return "\n".join(lines)
 
 
+def _versions(records: list[Record]) -> str:
+    """Sentence about the versions of the library that made the records."""
+    counts: dict[str, int] = {}
+    for about in (r.get("about", {}) for r in records):
+        version = about.get("versions", {}).get("suwr")
+        name = f"commit {about['commit']}" if "commit" in about else f"version {version}"
+        counts[name] = counts.get(name, 0) + 1
+    return "Fits: " + ", ".join(f"{counts[name]} by {name}" for name in sorted(counts)) + "."
+
+
+def _evaluators(records: list[Record]) -> str:
+    """Sentence about the evaluation of REAL-X by EVAL-X, if there is one."""
+    if not any("evaluated" in r["metrics"] for r in records):
+        return ""
+    return (
+        " *EVAL-X* is the accuracy of a predictor that was trained on masks of fair coin flips, "
+        "and *EVAL-X of all sizes* that of one whose masks have every number of units, on the "
+        "masks of the same selector."
+    )
+
+
 def _leaking_methods(records: list[Record]) -> str:
     """Sentence about the methods for which the audit reports leakage."""
     leaking = {method_name(r) for r in records if "leaks" in verdicts([r])}
@@ -103,31 +133,31 @@ def _stopping_rules(records: list[Record]) -> str:
     )
 
 
-def _budget_grid(records: list[Record]) -> Grid:
-    """Accuracy of every method within each budget."""
-    found = {data: curves(records, data) for data in PATCH}
-    reference = label("AllFeatures")
-    methods = list(
-        dict.fromkeys(m for own in found.values() for m in own if not m.startswith(reference))
-    )
+def budget_grid(records: list[Record], data: str) -> Grid:
+    """Accuracy of every method on one data set at each number of units."""
+    own = common_seeds(records, data)
     rows = []
-    for data, budgets in BUDGETS.items():
-        for budget in budgets:
-            best = [best_within(found[data].get(m, []), budget) for m in methods]
-            if any(value is not None for value in best):
-                values = ["–" if value is None else f"{value:.2f}" for value in best]
-                rows.append([NAMES[data], f"≤ {budget}", *values])
-    return Grid(["data", "units", *methods], rows)
+    for name, points in curves(own, data).items():
+        units, last, _ = max(points)
+        if name.startswith(label("AllFeatures")):
+            cells = [*[None] * len(BUDGETS[data]), last]
+        else:
+            known = [accuracy_at(points, k) if k <= units else last for k in BUDGETS[data]]
+            cells = [*known, None]
+        rows.append([name, *("–" if cell is None else f"{cell:.2f}" for cell in cells)])
+    return Grid(["method", *(f"{k} units" for k in BUDGETS[data]), "all"], rows)
 
 
 def _difference_grid(records: list[Record]) -> Grid:
     """SUWR minus each baseline, at equal numbers of units."""
     rows = []
     for data in PATCH:
-        found = curves(records, data)
-        for name in [n for n in found if n.startswith("SUWR")]:
-            for baseline in (n for n in found if not n.startswith(("SUWR", label("AllFeatures")))):
-                pairs = [(u, a, accuracy_at(found[name], u)) for u, a, _ in found[baseline]]
+        found = curves(common_seeds(records, data), data)
+        for name in ("SUWR", "SUWR, convolutions"):
+            same = [n for n in found if ("convolutions" in n) == ("convolutions" in name)]
+            for baseline in (n for n in same if not n.startswith(("SUWR", label("AllFeatures")))):
+                own_curve = found.get(name, [])
+                pairs = [(u, a, accuracy_at(own_curve, u)) for u, a, _ in found[baseline]]
                 gaps = [(own - a, u) for u, a, own in pairs if own is not None]
                 if gaps:
                     ends = [f"{gap:+.2f} at {u:.1f}" for gap, u in (min(gaps), max(gaps))]
@@ -202,17 +232,6 @@ def _gdfs_grid(records: list[Record]) -> Grid:
     return Grid(["pixels", "here", "published", "difference"], rows)
 
 
-def best_within(points: Points, max_units: float) -> float | None:
-    """Highest accuracy of a curve with at most ``max_units`` units.
-
-    Examples
-    --------
-    >>> best_within([(4.0, 80.0, 0.1), (5.94, 85.0, 0.1), (6.2, 86.0, 0.1)], 6)
-    85.0
-    """
-    return max((accuracy for units, accuracy, _ in points if units <= max_units), default=None)
-
-
 def accuracy_at(points: Points, units: float) -> float | None:
     """Accuracy of a curve, interpolated at a number of units; None outside of its range.
 
@@ -221,5 +240,7 @@ def accuracy_at(points: Points, units: float) -> float | None:
     >>> accuracy_at([(4.0, 80.0, 0.1), (6.0, 85.0, 0.1)], 5)
     82.5
     """
+    if not points:
+        return None
     x, y, _ = np.array(sorted(points)).T
     return float(np.interp(units, x, y)) if x[0] <= units <= x[-1] else None

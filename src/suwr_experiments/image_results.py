@@ -9,6 +9,7 @@ import numpy as np
 
 from suwr_experiments.config import format_number
 from suwr_experiments.image_experiment import (
+    BUDGETS,
     CONV,
     MASK_SIZES,
     METHODS,
@@ -20,8 +21,8 @@ from suwr_experiments.records import Record
 from suwr_experiments.tables import Grid, csv_text, label, mean_and_sd, mean_sd, write_text
 
 __all__ = [
-    "NAMES", "Points", "by_name", "curves", "method_name", "range_models", "setting_grid",
-    "verdicts", "write_figures", "write_tables",
+    "NAMES", "Points", "by_name", "common_seeds", "curves", "method_name", "range_models",
+    "setting_grid", "verdicts", "write_figures", "write_tables",
 ]  # fmt: skip
 
 # Number of units, mean accuracy in percent and its standard deviation over the seeds.
@@ -34,7 +35,9 @@ NAMES = {
 # Names of EVAL-X by the masks that it was trained on.
 _EVALUATED = {"binomial": "EVAL-X", "uniform": "EVAL-X of all sizes"}
 # Lowest accuracy in the figure, in percent.
-_LOWEST_SHOWN = 60.0
+_LOWEST_SHOWN = 70.0
+# Curves that are in the tables but not in the figure.
+_NOT_SHOWN = ("SUWR, paper's network", "REAL-X, EVAL-X")
 # Numbers of steps at which the curve of a step-by-step model is evaluated.
 _STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 40, 50)
 
@@ -58,6 +61,14 @@ def by_name(records: list[Record], data: str) -> dict[str, list[Record]]:
     for record in own:
         found.setdefault(method_name(record), []).append(record)
     return found
+
+
+def common_seeds(records: list[Record], data: str) -> list[Record]:
+    """Records of one data set with the seeds that all of its methods have."""
+    found = by_name(records, data)
+    seeds = [{r["cell"]["seed"] for r in own} for own in found.values()]
+    common = set.intersection(*seeds) if seeds else set()
+    return [r for own in found.values() for r in own if r["cell"]["seed"] in common]
 
 
 def range_models(records: list[Record], units_per_step: int = 1) -> list[Record]:
@@ -206,7 +217,10 @@ def _setting(record: Record) -> str:
 
 
 def write_figures(records: list[Record], folder: Path) -> list[Path]:
-    """Write ``curves``: accuracy against the number of units, one panel per data set."""
+    """Write ``curves``: accuracy against the number of units, one panel per data set.
+
+    Means are over the seeds that all methods on a data set have.
+    """
     from suwr_experiments.figures import plot_curves, save_figure
 
     reference = label("AllFeatures")
@@ -215,11 +229,12 @@ def write_figures(records: list[Record], folder: Path) -> list[Path]:
     notes: dict[str, str] = {}
     for data in PATCH:
         own = by_name(records, data)
-        for name, points in curves(records, data).items():
+        for name, points in curves(common_seeds(records, data), data).items():
+            shown = [point for point in points if point[0] <= max(BUDGETS[data])]
             if name == reference:
                 limits[NAMES[data]] = points[0][1]
-            elif not name.startswith(reference):
-                panels.setdefault(NAMES[data], {})[name] = points
+            elif shown and name not in _NOT_SHOWN and not name.startswith(reference):
+                panels.setdefault(NAMES[data], {})[name] = shown
                 for verdict in sorted(verdicts(own.get(name, []))):
                     notes[name] = verdict.removesuffix(" by construction")
     if not panels:

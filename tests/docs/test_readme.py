@@ -56,3 +56,20 @@ def test_ranks_agree_with_the_benchmark_of_tables():
     tables = sorted({table for table, _ in loss})
     ahead = [sum(loss[t, "SUWR"] < loss[t, method] for t in tables) for method in methods[1:]]
     assert [int(cell) for cell in readme["tables on which suwr is ahead"][1:]] == ahead
+
+
+def test_accuracies_agree_with_the_page_of_images():
+    readme = rows((ROOT / "README.md").read_text())
+    sections = (ROOT / "docs" / "results" / "mnist.md").read_text().split("\n### ")
+    first = {name: next(s for s in sections if s.startswith(name)) for name in ("MNIST", "Fashion")}
+    pages = {name: rows(section.split("\n## ")[0]) for name, section in first.items()}
+    assert "10 units | 20 units | 30 units" in first["MNIST"]
+    assert "5 units | 10 units | 15 units" in first["Fashion"]
+    shown = [name for name in readme if name.startswith(("GDFS", "DIME", "suwr"))]
+    for name in (name for name in shown if len(readme[name]) == 6):
+        own = name.replace("suwr", "SUWR")
+        expected = [pages[d].get(own, ["–"] * 5)[k] for d in ("MNIST", "Fashion") for k in range(3)]
+        found = [float(cell or "nan") for cell in readme[name]]
+        numbers = [float(value.replace("–", "nan")) for value in expected]
+        assert found == pytest.approx(numbers, abs=0.0501, nan_ok=True), name
+    assert len([name for name in shown if len(readme[name]) == 6]) == 6

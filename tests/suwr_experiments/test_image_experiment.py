@@ -135,7 +135,11 @@ def test_page():
     assert "![Accuracy against units](there/curves.png)" in text
     assert "| 10 | 80.0 ± 0.0 | 87.1 | -7.1 |" in text
     assert "reports leakage for REAL-X" in text
-    assert "| Fashion-MNIST, 3×3 patches | ≤ 10 | – | – | 88.01 | 88.50 | – |" in text
+    assert "### Fashion-MNIST, 3×3 patches: 1 seed" in text
+    # Interpolated at 10 units; beyond the last setting, its accuracy; before the first, none.
+    assert "| SUWR | – | 89.82 | 90.00 | 90.00 | – |" in text
+    assert "| CAE | – | 88.50 | 88.50 | 88.50 | – |" in text
+    assert "| no selection | – | – | – | – | 91.00 |" in text
     assert "| Fashion-MNIST, 3×3 patches | SUWR | CAE | -0.49 at 8.0 | -0.49 at 8.0 |" in text
     assert "| SUWR | REAL-X |" not in text
     assert "| Fashion-MNIST, 3×3 patches | 0.01 | 6.0 | 88.20 | 88.00 | -0.20 | 1 |" in text

@@ -216,6 +216,7 @@ def plot_budget(explanation: Explanation, y: ArrayLike, ax: Any = None) -> Any:
     ax.set_xlabel("Maximum number of steps, $T$ (labels: accuracy)")
     ax.set_ylabel("Features revealed")
     ax.set_xlim(-0.3, budgets[-1] + 0.9)
+    ax.locator_params(axis="x", nbins=8, integer=True)
     ax.set_ylim(bottom=-0.12 * per_step * budgets[-1] or -1.0)
     open_frame(ax)
     ax.legend(frameon=False)
