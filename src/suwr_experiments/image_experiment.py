@@ -70,7 +70,7 @@ REALX_WEIGHTS = (3.0, 6.0, 12.0, 20.0)
 MASK_SIZES = ("binomial", "uniform")
 NETWORK: dict[str, Any] = {"hidden_size": 512, "n_layers": 2, "batch_size": 1024}
 # Epochs at full scale. An epoch of GDFS has one update per step, so more steps need fewer epochs.
-EPOCHS = {"SUWR": 30}
+SUWR_EPOCHS = 30
 GREEDY_EPOCHS = {"mnist": 50, "mnist-patches": 100, "fashion-mnist": 100}
 OTHER_EPOCHS = 60
 
@@ -228,40 +228,46 @@ def _points(scale: _Scale, data: str, method: str) -> list[tuple[float | None, d
     """Relative λ and parameters of every cell of a method."""
     if data == "mnist-patches" and method not in PATCH_METHODS:
         return []
-    units = SIDE * SIDE
-    same = {**NETWORK, "max_epochs": EPOCHS.get(method, OTHER_EPOCHS)}
-    if method in ("GDFS", "DIME"):
-        steps = scale.max_steps or GREEDY_STEPS[data]
-        same |= {"max_epochs": GREEDY_EPOCHS[data], "max_steps": steps}
-        if "n_predictors" in SUWR[data]:
-            same["n_predictors"] = SUWR[data]["n_predictors"]
-    if method == "AllFeatures":
-        conv = [] if data == "mnist" else [(None, {**same, "network": CONV["network"]})]
-        return [(None, same), (None, same | PAPER_NETWORK), *conv]
-    if method == "GDFS":
-        conv = [(None, same | CONV)] if data == "fashion-mnist" else []
-        return [(None, same), *conv]
-    if method == "DIME":
-        return [(None, {**same, "stopping": rule}) for rule in STOPS]
     if method == "SUWR":
-        same |= SUWR[data]
-        same["max_steps"] = most = scale.max_steps or same["max_steps"]
-        whole = {**same, "sparsity_weight": list(RANGE)}
-        one = [(share, same) for share in SHARES]
-        wide = [
-            (None, {**whole, "units_per_step": width, "max_steps": most // width})
+        return _suwr_points(scale, data)
+    same = {**NETWORK, "max_epochs": OTHER_EPOCHS}
+    if method == "AllFeatures":
+        found = [same, same | PAPER_NETWORK]
+        found += [{**same, "network": CONV["network"]}] if data == "fashion-mnist" else []
+    elif method == "CAE":
+        found = [{**same, "n_units": k} for k in BUDGETS[data]]
+    elif method == "REALX":
+        found = [{**same, "sparsity_weight": w / SIDE**2} for w in REALX_WEIGHTS]
+    else:
+        same |= {
+            "max_epochs": GREEDY_EPOCHS[data],
+            "max_steps": scale.max_steps or GREEDY_STEPS[data],
+            **{name: value for name, value in SUWR[data].items() if name == "n_predictors"},
+        }
+        if method == "DIME":
+            found = [{**same, "stopping": rule} for rule in STOPS]
+        else:
+            found = [same, *([same | CONV] if data == "fashion-mnist" else [])]
+    return [(None, params) for params in found]
+
+
+def _suwr_points(scale: _Scale, data: str) -> list[tuple[float | None, dict[str, Any]]]:
+    """Models for a range of λ, for single λ, with several units per step, with other networks."""
+    most = scale.max_steps or SUWR[data]["max_steps"]
+    same = {**NETWORK, "max_epochs": SUWR_EPOCHS, **SUWR[data], "max_steps": most}
+    whole = {**same, "sparsity_weight": list(RANGE)}
+    if data == "mnist-patches":
+        return [(None, whole)]
+    others = [whole | PAPER]
+    if data == "mnist":
+        others += [
+            {**whole, "units_per_step": width, "max_steps": most // width}
             for width in UNITS_PER_STEP
-            if data == "mnist"
         ]
-        if data == "mnist-patches":
-            return [(None, whole)]
-        conv = [] if data == "mnist" else [(None, whole | CONV)]
-        return [(None, whole), *one, *wide, *conv, (None, whole | PAPER)]
-    if method == "CAE":
-        return [(None, {**same, "n_units": k}) for k in BUDGETS[data]]
-    if method == "REALX":
-        return [(None, {**same, "sparsity_weight": w / units}) for w in REALX_WEIGHTS]
-    return [(None, same)]
+    else:
+        others.append(whole | CONV)
+    one = [(share, same) for share in SHARES]
+    return [(None, whole), *one, *((None, params) for params in others)]
 
 
 @lru_cache(maxsize=2)
