@@ -56,11 +56,11 @@ def test_all_figures_of_an_image_classifier(image_model, images, tmp_path):
 def test_figures_of_tables(classifier, regressor, cancer, diabetes, tmp_path):
     X, y = cancer
     paths = draw_figures(classifier, X.iloc[:50, :10], y[:50], tmp_path / "a", dpi=40)
-    expected = ["narrative", "flow", "lengths", "accuracy", "calibration", "usage"]
+    expected = ["narrative", "flow", "transitions", "lengths", "accuracy", "calibration", "usage"]
     assert [p.stem for p in paths if p.stem != "history"] == expected
     X, y = diabetes
     paths = draw_figures(regressor, X[:50], y[:50], tmp_path / "b", dpi=40)
-    expected = ["narrative", "flow", "lengths", "usage"]
+    expected = ["narrative", "flow", "transitions", "lengths", "usage"]
     assert [p.stem for p in paths if p.stem != "history"] == expected
 
 

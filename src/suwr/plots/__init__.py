@@ -20,6 +20,7 @@ from suwr.plots.minimisation import plot_minimisation
 from suwr.plots.narrative import plot_narrative
 from suwr.plots.rows import plot_flow, plot_lengths, plot_usage
 from suwr.plots.tradeoff import budget_curve, plot_budget, plot_fronts, plot_path
+from suwr.plots.transitions import plot_transitions
 
 __all__ = [
     "Flip",
@@ -42,5 +43,6 @@ __all__ = [
     "plot_narrative",
     "plot_path",
     "plot_prediction",
+    "plot_transitions",
     "plot_usage",
 ]

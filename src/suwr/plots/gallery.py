@@ -31,6 +31,7 @@ from suwr.plots.images import (
 from suwr.plots.narrative import plot_narrative
 from suwr.plots.rows import plot_flow, plot_lengths, plot_usage
 from suwr.plots.tradeoff import budget_curve, plot_budget, plot_path
+from suwr.plots.transitions import plot_transitions
 
 if TYPE_CHECKING:
     from suwr.explanation import Explanation, Narrative
@@ -362,6 +363,7 @@ def _counterfactual(subject: Subject) -> Any:
 FIGURES = (
     Figure("narrative", _narrative),
     Figure("flow", lambda subject: plot_flow(subject.explanation)),
+    Figure("transitions", lambda subject: plot_transitions(subject.explanation), images=False),
     Figure("lengths", lambda subject: plot_lengths(subject.explanation)),
     Figure("history", _history),
     Figure("accuracy", _accuracy, classes=True),
