@@ -45,6 +45,17 @@ def blocks(page):
 WITH_CODE = [page for page in PAGES if page not in TESTED_ELSEWHERE and blocks(page)]
 
 
+def test_every_record_is_in_the_index():
+    index = (ROOT / "docs" / "results" / "index.md").read_text()
+    # The tables of an experiment are part of its page.
+    pages = {
+        p for p in (ROOT / "benchmarks").rglob("*.md") if p.name not in ("table.md", "README.md")
+    }
+    missing = [name(page) for page in sorted(pages) if f"../../{name(page)}" not in index]
+    assert len(pages) > 30
+    assert missing == []
+
+
 @pytest.mark.parametrize("page", WITH_CODE, ids=name)
 def test_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
