@@ -20,7 +20,7 @@ from suwr_experiments.published import GDFS_ON_MNIST
 from suwr_experiments.records import Record
 from suwr_experiments.tables import Grid, label, mean_sd
 
-__all__ = ["accuracy_at", "budget_grid", "page"]
+__all__ = ["accuracy_at", "page"]
 
 # Mean numbers of pixels at which values of ``units_per_step`` are compared.
 _PIXELS = (7.9, 9.8, 14.7, 19.6, 25.0)
@@ -50,7 +50,7 @@ def page(records: list[Record], link: str) -> str:
         + _stopping_rules(records), "",
     ]  # fmt: skip
     for data in PATCH:
-        grid = budget_grid(records, data)
+        grid = _budget_grid(records, data)
         if grid.rows:
             seeds = {r["cell"]["seed"] for r in common_seeds(records, data)}
             title = f"### {NAMES[data]}: {len(seeds)} seed{'s' if len(seeds) > 1 else ''}"
@@ -133,7 +133,7 @@ def _stopping_rules(records: list[Record]) -> str:
     )
 
 
-def budget_grid(records: list[Record], data: str) -> Grid:
+def _budget_grid(records: list[Record], data: str) -> Grid:
     """Accuracy of every method on one data set at each number of units."""
     own = common_seeds(records, data)
     rows = []
