@@ -177,7 +177,7 @@ def page(results: list[dict[str, Any]]) -> str:
         "is sure* also reads in a row, and queries the model after every sentence.",
         "- The sparsity weight and the vector of a sentence were chosen among eight settings that "
         "were scored on reviews of seed 0; certified stopping was added after them. The number of "
-        "epochs was raised from 15 to 60 after one fit with each on other draws of the reviews. "
+        "epochs was raised from 15 to 60 after one fit with each on another draw of the reviews. "
         "The test texts of all seeds overlap.",
         "",
     ]

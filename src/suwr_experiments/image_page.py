@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from suwr_experiments.image_experiment import BUDGETS, PATCH, UNITS_PER_STEP
@@ -15,6 +17,7 @@ from suwr_experiments.image_results import (
     range_models,
     setting_grid,
     verdicts,
+    version,
 )
 from suwr_experiments.published import GDFS_ON_MNIST
 from suwr_experiments.records import Record
@@ -69,12 +72,12 @@ def page(records: list[Record], link: str) -> str:
             _single_weight_grid(records),
         ),
         "Several pixels per step": (
-            "MNIST, models for a range of λ.", _units_per_step_grid(records)
+            "MNIST, models for a range of λ of the same version.", _units_per_step_grid(records)
         ),
         "GDFS and its published accuracy": (
-            "MNIST, accuracy in percent after a fixed number of pixels. The authors (Covert et\n"
-            "al., 2023) train until the validation loss stalls at each of several temperatures;\n"
-            "here the number of epochs is fixed.",
+            "MNIST, accuracy in percent after a fixed number of pixels; seeds as above. The\n"
+            "authors (Covert et al., 2023) train until the validation loss stalls at each of\n"
+            "several temperatures; here the number of epochs is fixed.",
             _gdfs_grid(records),
         ),
     }  # fmt: skip
@@ -94,12 +97,10 @@ def page(records: list[Record], link: str) -> str:
 
 def _versions(records: list[Record]) -> str:
     """Sentence about the versions of the library that made the records."""
-    counts: dict[str, int] = {}
-    for about in (r.get("about", {}) for r in records):
-        version = about.get("versions", {}).get("suwr")
-        name = f"commit {about['commit']}" if "commit" in about else f"version {version}"
-        counts[name] = counts.get(name, 0) + 1
-    return "Fits: " + ", ".join(f"{counts[name]} by {name}" for name in sorted(counts)) + "."
+    counts = Counter(version(r) for r in records)
+    return (
+        "Fits by version or commit: " + ", ".join(f"{v} {counts[v]}" for v in sorted(counts)) + "."
+    )
 
 
 def _evaluators(records: list[Record]) -> str:
@@ -198,8 +199,12 @@ def _single_weight_grid(records: list[Record]) -> Grid:
 def _units_per_step_grid(records: list[Record]) -> Grid:
     """Accuracy on MNIST by the number of pixels that one step reveals."""
     rows = []
-    for units_per_step in (1, *UNITS_PER_STEP):
-        own = range_models(by_name(records, "mnist").get("SUWR", []), units_per_step)
+    widths = (1, *UNITS_PER_STEP)
+    models = by_name(records, "mnist").get("SUWR", [])
+    versions = [{version(r) for r in range_models(models, width)} for width in widths]
+    common = set.intersection(*versions)
+    for units_per_step in widths:
+        own = [r for r in range_models(models, units_per_step) if version(r) in common]
         if own:
             # Interpolate each seed before averaging: seeds start at different numbers of pixels.
             each = [[accuracy_at(_one_seed(r), k) for k in _PIXELS] for r in own]
@@ -220,11 +225,12 @@ def _one_seed(record: Record) -> Points:
 
 def _gdfs_grid(records: list[Record]) -> Grid:
     """GDFS on MNIST and its published accuracy."""
-    points = {units: (mean, sd) for units, mean, sd in curves(records, "mnist").get("GDFS", [])}
+    own = curves(common_seeds(records, "mnist"), "mnist").get("GDFS", [])
+    points = {units: mean for units, mean, _ in own}
     rows = [
         [
-            str(k), f"{points[k][0]:.1f} ± {points[k][1]:.1f}", f"{published:g}",
-            f"{points[k][0] - published:+.1f}",
+            str(k), f"{points[k]:.1f}", f"{published:g}",
+            f"{points[k] - published:+.1f}",
         ]
         for k, published in GDFS_ON_MNIST.items()
         if k in points

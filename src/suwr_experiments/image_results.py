@@ -22,7 +22,7 @@ from suwr_experiments.tables import Grid, csv_text, label, mean_and_sd, mean_sd,
 
 __all__ = [
     "NAMES", "Points", "by_name", "common_seeds", "curves", "method_name", "range_models",
-    "setting_grid", "verdicts", "write_figures", "write_tables",
+    "setting_grid", "verdicts", "version", "write_figures", "write_tables",
 ]  # fmt: skip
 
 # Number of units, mean accuracy in percent and its standard deviation over the seeds.
@@ -40,6 +40,12 @@ _LOWEST_SHOWN = 70.0
 _NOT_SHOWN = ("SUWR, paper's network", "REAL-X, EVAL-X")
 # Numbers of steps at which the curve of a step-by-step model is evaluated.
 _STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 40, 50)
+
+
+def version(record: Record) -> str:
+    """Commit of the library that made a record; older records have its version only."""
+    about = record.get("about", {})
+    return about.get("commit") or about.get("versions", {}).get("suwr", "–")
 
 
 def method_name(record: Record) -> str:
@@ -82,11 +88,12 @@ def range_models(records: list[Record], units_per_step: int = 1) -> list[Record]
 
 
 def _by_setting(records: list[Record]) -> list[list[Record]]:
-    """Seeds of every setting of a method, sorted by their mean number of units."""
+    """Seeds of every setting and version of a method, sorted by their mean number of units."""
     found: dict[str, list[Record]] = {}
     for r in records:
-        cell = {k: v for k, v in r["cell"].items() if k not in ("seed", "audit")}
-        found.setdefault(json.dumps(cell, sort_keys=True), []).append(r)
+        cell = {k: v for k, v in r["cell"].items() if k not in ("experiment", "seed", "audit")}
+        key = json.dumps([version(r), cell], sort_keys=True)
+        found.setdefault(key, []).append(r)
     return sorted(
         found.values(), key=lambda own: np.mean([r["metrics"]["test"]["n_units"] for r in own])
     )
@@ -193,10 +200,12 @@ def setting_grid(records: list[Record], data: str) -> Grid:
                     mean_sd([t["n_selected"] for t in test], 1),
                     mean_sd([100 * t["accuracy"] for t in test], 2),
                     str(len(seeds)), mean_sd([r["fit_seconds"] for r in seeds], 0),
-                    ", ".join(sorted(verdicts(seeds))) or "–",
+                    version(seeds[0]), ", ".join(sorted(verdicts(seeds))) or "–",
                 ]
             )  # fmt: skip
-    header = ["method", "setting", "units", "pixels", "accuracy", "seeds", "fit, s", "audit"]
+    header = [
+        "method", "setting", "units", "pixels", "accuracy", "seeds", "fit, s", "version", "audit",
+    ]  # fmt: skip
     return Grid(header, rows, n_left=2)
 
 

@@ -133,7 +133,7 @@ def test_page():
     baselines[-1]["metrics"]["audit"] = {"verdict": "leaks"}
     text = page([*records, ranged, single, *baselines], "there")
     assert "![Accuracy against units](there/curves.png)" in text
-    assert "| 10 | 80.0 ± 0.0 | 87.1 | -7.1 |" in text
+    assert "| 10 | 80.0 | 87.1 | -7.1 |" in text
     assert "reports leakage for REAL-X" in text
     assert "### Fashion-MNIST, 3×3 patches: 1 seed" in text
     # Interpolated at 10 units; beyond the last setting, its accuracy; before the first, none.

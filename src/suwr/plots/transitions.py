@@ -10,7 +10,8 @@ from suwr.plots._style import BLUE, LIGHT_GREY, VERMILLION, new_axes, plain, sho
 
 __all__ = ["plot_transitions"]
 
-Units = frozenset[str]
+# A number of steps and the units that they have revealed.
+Node = tuple[int, frozenset[str]]
 
 # Width of the line of a step that all rows take, in points.
 _WIDEST = 7.0
@@ -54,25 +55,24 @@ def plot_transitions(
     n = len(explanation)
     if n == 0:
         raise ValueError("The 'explanation' parameter of plot_transitions must not be empty.")
-    visits: Counter[tuple[int, Units]] = Counter()
-    stops: Counter[tuple[int, Units]] = Counter()
-    moves: Counter[tuple[tuple[int, Units], Units]] = Counter()
+    visits: Counter[Node] = Counter()
+    stops: Counter[Node] = Counter()
+    moves: Counter[tuple[Node, Node]] = Counter()
     for narrative in explanation:
-        revealed: Units = frozenset()
-        visits[0, revealed] += 1
-        for number, step in enumerate(narrative.steps):
-            before, revealed = revealed, revealed | set(step.units)
-            moves[(number, before), revealed] += 1
-            visits[number + 1, revealed] += 1
-        stops[len(narrative.steps), revealed] += 1
+        node: Node = (0, frozenset())
+        visits[node] += 1
+        for step in narrative.steps:
+            before, node = node, (node[0] + 1, node[1] | set(step.units))
+            moves[before, node] += 1
+            visits[node] += 1
+        stops[node] += 1
     drawn = Counter({node: count for node, count in visits.items() if node[0] <= max_steps})
     shown = [node for node, _ in drawn.most_common(max_sets)]
-    place = _layout(shown, moves)
-    width = max(sum(level == t for level, _ in shown) for t in {level for level, _ in shown})
-    depth = max(level for level, _ in shown)
+    levels = Counter(level for level, _ in shown)
+    width, depth = max(levels.values()), max(levels)
+    place = _layout(shown, moves, width)
     ax = new_axes(ax, (1.5 + 1.9 * width, 1.2 + 1.5 * depth))
-    for (start, units), count in moves.items():
-        end = start[0] + 1, units
+    for (start, end), count in moves.items():
         if start in place and end in place:
             (x, y), (x_end, y_end) = place[start], place[end]
             ax.plot(
@@ -106,29 +106,26 @@ def plot_transitions(
 
 
 def _layout(
-    nodes: list[tuple[int, Units]], moves: Counter[tuple[tuple[int, Units], Units]]
-) -> dict[tuple[int, Units], tuple[float, float]]:
-    """Positions: levels from top to bottom, each in the order of the sets that lead to its own."""
-    place: dict[tuple[int, Units], tuple[float, float]] = {}
-    levels = sorted({level for level, _ in nodes})
-    widest = max(sum(level == t for level, _ in nodes) for t in levels)
-    for t in levels:
-        keys = {}
-        for node in (node for node in nodes if node[0] == t):
-            before = [(start, m) for (start, units), m in moves.items() if (t, units) == node]
-            known = [
-                (place[start][0], m) for start, m in before if start[0] == t - 1 and start in place
-            ]
-            total = sum(m for _, m in known)
-            keys[node] = (sum(x * m for x, m in known) / total if total else 0.0, sorted(node[1]))
-        ordered = sorted(keys, key=lambda node: keys[node])
-        gap = widest / len(ordered)
+    nodes: list[Node], moves: Counter[tuple[Node, Node]], width: int
+) -> dict[Node, tuple[float, float]]:
+    """Positions of the sets, in one line per step, each below the sets that lead to it."""
+    place: dict[Node, tuple[float, float]] = {}
+
+    def key(node: Node) -> tuple[float, list[str]]:
+        known = {start: m for (start, end), m in moves.items() if end == node and start in place}
+        total = sum(known.values())
+        mean = sum(place[start][0] * m for start, m in known.items()) / total if total else 0.0
+        return mean, sorted(node[1])
+
+    for t in sorted({level for level, _ in nodes}):
+        ordered = sorted((node for node in nodes if node[0] == t), key=key)
+        gap = width / len(ordered)
         for number, node in enumerate(ordered):
             place[node] = (number + 0.5) * gap - 0.5, -float(t)
     return place
 
 
-def _label(units: Units, stopped: float, later: float) -> str:
+def _label(units: frozenset[str], stopped: float, later: float) -> str:
     """The names of a set, and the fractions of rows that stop at it and that go on unseen."""
     names = [plain(name, _MAX_NAME) for name in sorted(units)]
     if len(names) > _MAX_NAMES:
