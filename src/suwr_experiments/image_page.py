@@ -48,9 +48,9 @@ def page(records: list[Record], link: str) -> str:
         f"![Accuracy against units]({link}/curves.png)", "",
         "## Accuracy at a mean number of units", "",
         "In percent, by linear interpolation between the settings of a method; a method that does",
-        "not use so many units has the accuracy of its last setting. Means over the seeds that all",
-        "methods on the data set have." + _leaking_methods(records) + _evaluators(records)
-        + _stopping_rules(records), "",
+        "not use so many units has the accuracy of its last setting. Mean ± standard deviation",
+        "over the seeds that all methods on the data set have." + _leaking_methods(records)
+        + _evaluators(records) + _stopping_rules(records), "",
     ]  # fmt: skip
     for data in PATCH:
         grid = _budget_grid(records, data)
@@ -72,7 +72,7 @@ def page(records: list[Record], link: str) -> str:
             _single_weight_grid(records),
         ),
         "Several pixels per step": (
-            "MNIST, models for a range of λ of the same version.", _units_per_step_grid(records)
+            "MNIST, models for a range of λ.", _units_per_step_grid(records)
         ),
         "GDFS and its published accuracy": (
             "MNIST, accuracy in percent after a fixed number of pixels; seeds as above. The\n"
@@ -137,16 +137,23 @@ def _stopping_rules(records: list[Record]) -> str:
 def _budget_grid(records: list[Record], data: str) -> Grid:
     """Accuracy of every method on one data set at each number of units."""
     own = common_seeds(records, data)
+    seeds = sorted({r["cell"]["seed"] for r in own})
+    # Interpolate each seed before averaging: its settings have numbers of units of their own.
+    found = [curves([r for r in own if r["cell"]["seed"] == seed], data) for seed in seeds]
     rows = []
-    for name, points in curves(own, data).items():
-        units, last, _ = max(points)
-        if name.startswith(label("AllFeatures")):
-            cells = [*[None] * len(BUDGETS[data]), last]
-        else:
-            known = [accuracy_at(points, k) if k <= units else last for k in BUDGETS[data]]
-            cells = [*known, None]
-        rows.append([name, *("–" if cell is None else f"{cell:.2f}" for cell in cells)])
+    for name in found[0] if found else []:
+        each = [_budget_cells(name, curve[name], data) for curve in found]
+        columns = zip(*each, strict=True)
+        rows.append([name, *("–" if None in c else mean_sd(c, 2) for c in columns)])
     return Grid(["method", *(f"{k} units" for k in BUDGETS[data]), "all"], rows)
+
+
+def _budget_cells(name: str, points: Points, data: str) -> list[float | None]:
+    """Accuracy of one seed of a method at each number of units, and from all of them."""
+    units, last, _ = max(points)
+    if name.startswith(label("AllFeatures")):
+        return [*[None] * len(BUDGETS[data]), last]
+    return [*(accuracy_at(points, k) if k <= units else last for k in BUDGETS[data]), None]
 
 
 def _difference_grid(records: list[Record]) -> Grid:
@@ -198,24 +205,19 @@ def _single_weight_grid(records: list[Record]) -> Grid:
 
 def _units_per_step_grid(records: list[Record]) -> Grid:
     """Accuracy on MNIST by the number of pixels that one step reveals."""
-    rows = []
+    models, rows = by_name(records, "mnist").get("SUWR", []), []
     widths = (1, *UNITS_PER_STEP)
-    models = by_name(records, "mnist").get("SUWR", [])
-    versions = [{version(r) for r in range_models(models, width)} for width in widths]
-    common = set.intersection(*versions)
-    for units_per_step in widths:
-        own = [r for r in range_models(models, units_per_step) if version(r) in common]
-        if own:
-            # Interpolate each seed before averaging: seeds start at different numbers of pixels.
-            each = [[accuracy_at(_one_seed(r), k) for k in _PIXELS] for r in own]
-            means = [
-                mean_sd([v for v in column if v is not None], 2) if any(column) else "–"
-                for column in zip(*each, strict=True)
-            ]
-            steps = own[0]["cell"]["params"]["max_steps"]
-            seconds = mean_sd([r["fit_seconds"] for r in own], 0)
-            rows.append([str(units_per_step), str(steps), *means, seconds])
-    header = ["pixels per step", "steps", *(f"{k:g} pixels" for k in _PIXELS), "fit, s"]
+    found = [(width, r) for width in widths for r in range_models(models, width)]
+    for width, made in dict.fromkeys((width, version(r)) for width, r in found):
+        own = [r for w, r in found if (w, version(r)) == (width, made)]
+        each = [[accuracy_at(_one_seed(r), k) for k in _PIXELS] for r in own]
+        means = [
+            mean_sd([v for v in column if v is not None], 2) if any(column) else "–"
+            for column in zip(*each, strict=True)
+        ]
+        steps = own[0]["cell"]["params"]["max_steps"]
+        rows.append([str(width), str(steps), *means, str(len(own)), made])
+    header = ["pixels per step", "steps", *(f"{k:g} pixels" for k in _PIXELS), "seeds", "version"]
     return Grid(header, rows if len(rows) > 1 else [], n_left=0)
 
 
