@@ -5,6 +5,7 @@ import pytest
 
 from suwr import SUWRClassifier, SUWRRegressor, load
 from suwr.training.independence import unit_scores
+from suwr.training.registry import MAX_ACTOR_UNITS
 from suwr.training.screening import MIN_KEPT, MIN_UNITS, relevant_units
 
 
@@ -32,6 +33,35 @@ def test_a_pair_without_main_effects_is_kept():
     kept = relevant_units(unit_scores(X, y, single_columns(200)))
     assert kept[[3, 150]].all()
     assert kept.sum() == MIN_KEPT
+
+
+def test_the_limit_keeps_the_units_with_the_strongest_evidence():
+    scores = np.random.default_rng(0).permutation(np.linspace(0.0, 0.9, 60))
+    kept = relevant_units(scores, limit=20)
+    assert sorted(scores[kept]) == sorted(scores)[:20]
+    assert np.array_equal(relevant_units(scores, limit=60), relevant_units(scores))
+
+
+def test_units_with_equal_evidence_are_taken_from_the_whole_table():
+    kept = relevant_units(np.zeros(600), limit=60)
+    assert kept.sum() == 60
+    assert [part.sum() for part in np.split(kept, 6)] == pytest.approx([10] * 6, abs=2)
+
+
+@pytest.mark.parametrize(("many_rows", "trainer"), [(5_000, "actor"), (100, "lookahead")])
+def test_few_rows_are_trained_on_a_limited_number_of_relevant_units(
+    monkeypatch, many_rows, trainer
+):
+    monkeypatch.setattr("suwr.estimators.automatic.MANY_ROWS", many_rows)
+    limit = MAX_ACTOR_UNITS["columns"]
+    rng = np.random.default_rng(0)
+    factor = rng.normal(size=(120, 1))
+    X = factor + 0.3 * rng.normal(size=(120, limit + 20))
+    y = (factor[:, 0] > 0).astype(int)
+    model = SUWRClassifier(max_epochs=1, hidden_size=4, max_steps=2, random_state=0).fit(X, y)
+    assert model.choices_["trainer"].startswith(trainer)
+    expected = limit if trainer == "actor" else X.shape[1]
+    assert model.selectable_units_.sum() == expected
 
 
 @pytest.fixture(scope="module")

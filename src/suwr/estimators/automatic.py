@@ -6,14 +6,16 @@ from typing import Any
 
 from suwr.data.units import Patches
 from suwr.estimators.table_model import TrainingData
-from suwr.training.registry import Trainer
+from suwr.training.registry import MAX_ACTOR_UNITS, Trainer
 
 __all__ = [
     "EXTENSION", "choices_by_rows", "default_bins", "default_extension", "default_predictors",
-    "resolve_bins", "resolve_epochs", "resolve_extension", "resolve_predictors",
+    "max_screened_units", "resolve_bins", "resolve_epochs", "resolve_extension",
+    "resolve_predictors",
 ]  # fmt: skip
 
-# Training rows from which two predictors without bins and fewer epochs suffice.
+# Training rows from which two predictors without bins and fewer epochs suffice, and from which the
+# number of relevant columns is not limited.
 MANY_ROWS = 5_000
 # Number of bins of a numeric column, and number of columns up to which there are bins.
 DEFAULT_BINS, MAX_BINNED_COLUMNS = 8, 64
@@ -22,6 +24,11 @@ DEFAULT_BINS, MAX_BINNED_COLUMNS = 8, 64
 DEFAULT_EPOCHS, MANY_ROWS_EPOCHS, RANGE_FACTOR = 100, 50, 1.5
 # Factor of the epochs after pretraining, for few rows, if the predictors have not settled in it.
 EXTENSION = 2.0
+
+
+def max_screened_units(n_rows: int) -> int | None:
+    """Return the largest number of units that screening keeps; None is all that are relevant."""
+    return MAX_ACTOR_UNITS["columns"] if n_rows < MANY_ROWS else None
 
 
 def resolve_predictors(model: Any, trainer: Trainer, n_rows: int) -> int:

@@ -19,6 +19,7 @@ from suwr.data.encoding import TableEncoder
 from suwr.data.units import Patches, Units
 from suwr.estimators.automatic import (
     choices_by_rows,
+    max_screened_units,
     resolve_bins,
     resolve_epochs,
     resolve_extension,
@@ -217,7 +218,8 @@ class BaseSUWR(WritableModel):
         automatic = self.trainer == "auto" and fixed is None
         screening, n_units = None, data.inputs.n_units
         if not patches and fixed is None and (automatic or TRAINERS[self.trainer].screens):
-            screening = Screening.of(data.inputs, data.rows, generator)
+            limit = max_screened_units(len(data.rows))
+            screening = Screening.of(data.inputs, data.rows, generator, limit)
             n_units = n_units if screening is None else screening.n_kept
         budgets = data.inputs.budgets is not None
         trainer = fixed or TRAINERS.get(self.trainer) or default_trainer(n_units, patches, budgets)
@@ -227,8 +229,9 @@ class BaseSUWR(WritableModel):
         if not trainer.screens:
             screening = None
         if screening is not None:
+            total = data.inputs.n_units
             choices["screening"] = (
-                f"{n_units} of {data.inputs.n_units} units have a significant effect or interaction"
+                f"{n_units} of {total} units, by the significance of their effects and interactions"
             )
         choices |= choices_by_rows(self, trainer, data)
         architecture = self._architecture(data, trainer)

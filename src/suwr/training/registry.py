@@ -11,7 +11,7 @@ from suwr.training.lookahead import LookaheadTrainer
 from suwr.training.reinforce import ReinforceTrainer
 from suwr.training.trainer import Trainer
 
-__all__ = ["TRAINERS", "Trainer", "default_trainer"]
+__all__ = ["MAX_ACTOR_UNITS", "TRAINERS", "Trainer", "default_trainer"]
 
 TRAINERS: dict[str, Trainer] = {
     trainer.name: trainer for trainer in (ActorTrainer(), LookaheadTrainer(), ReinforceTrainer())

@@ -2,7 +2,8 @@
 
 Uninformative columns make the policy noisy long before they impair a predictor. Screening keeps the
 units with a significant effect on the target, alone or together with one other; see
-`suwr.training.independence`. It is one global choice made on the training rows, before any network
+`suwr.training.independence`. Few rows cannot tell apart many of these, so that their number may be
+limited. It is one global choice made on the training rows, before any network
 is trained, so it cannot leak: the network is trained on the kept units alone and then extended to
 all units, of which it never selects or reads the others.
 """
@@ -30,19 +31,23 @@ __all__ = ["Screening", "relevant_units"]
 MIN_UNITS = 16
 # Fewest units that are kept, by the smallest p-values.
 MIN_KEPT = 10
+# Multiples of this fraction are evenly spread over [0, 1), however many there are.
+GOLDEN_RATIO = 0.6180339887
 # Rows that are tested.
 MAX_ROWS = 20_000
 # Size up to which restricted rows are held in memory instead of a mapped file.
 MAX_BYTES = 2**30
 
 
-def relevant_units(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
+def relevant_units(scores: NDArray[np.float64], limit: int | None = None) -> NDArray[np.bool_]:
     """Units with a significant effect on the target, alone or together with one other.
 
     Parameters
     ----------
     scores : ndarray of shape (n_units,)
         See `unit_scores`.
+    limit : int, optional
+        Largest number of units; those with the strongest evidence are kept.
 
     Returns
     -------
@@ -52,9 +57,15 @@ def relevant_units(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
     --------
     >>> relevant_units(np.full(50, 3.0)).sum()
     np.int64(10)
+    >>> relevant_units(np.linspace(0.0, 0.5, 50), limit=20).nonzero()[0].max()
+    np.int64(19)
     """
     kept = scores < 1.0
     kept[np.argsort(scores, kind="stable")[:MIN_KEPT]] = True
+    if limit is not None and kept.sum() > limit:
+        # p-values too small for a float are equal; such units are taken from the whole table.
+        spread = np.arange(len(scores)) * GOLDEN_RATIO % 1.0
+        kept[np.lexsort((spread, scores))[limit:]] = False
     return np.asarray(kept)
 
 
@@ -78,6 +89,7 @@ class Screening:
         inputs: MaskedInputs,
         rows: Rows,
         generator: torch.Generator,
+        limit: int | None = None,
     ) -> Screening | None:
         """Screen the units of a table; None if all of them are kept.
 
@@ -87,12 +99,14 @@ class Screening:
         rows : Rows
         generator : torch.Generator
             Draws the rows that are tested.
+        limit : int, optional
+            See `relevant_units`.
         """
         if inputs.n_units <= MIN_UNITS:
             return None
         index = torch.randperm(len(rows), generator=generator, device=rows.device)[:MAX_ROWS]
         scores = unit_scores_of_rows(inputs, rows[index.sort().values])
-        kept = relevant_units(scores)
+        kept = relevant_units(scores, limit)
         if kept.all():
             return None
         return cls(inputs, torch.as_tensor(kept, device=rows.device))
