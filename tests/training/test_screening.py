@@ -62,6 +62,9 @@ def test_few_rows_are_trained_on_a_limited_number_of_relevant_units(
     assert model.choices_["trainer"].startswith(trainer)
     expected = limit if trainer == "actor" else X.shape[1]
     assert model.selectable_units_.sum() == expected
+    poisoned = np.where(model.selectable_units_, X, 1e30)
+    assert np.array_equal(model.select(X), model.select(poisoned))
+    assert np.array_equal(model.predict_proba(X), model.predict_proba(poisoned))
 
 
 @pytest.fixture(scope="module")

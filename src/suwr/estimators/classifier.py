@@ -88,7 +88,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         'actor' samples whole rollouts (actor-critic); 'lookahead' differentiates through one
         relaxed step and suits images and hundreds of units; 'auto' is 'actor' up to 128 relevant
         columns or groups, or 32 patches, and 'lookahead' beyond. With fewer than 5,000 training
-        rows, the 128 most relevant are used. 'reinforce' is the objective of the paper.
+        rows, 'auto' and 'actor' use the 128 most relevant. 'reinforce' is that of the paper.
     network : {'mlp', 'conv'}, default='mlp'
         'conv' is a convolutional network over the masked image and its mask; it requires ``groups``
         to be `Patches` and ignores ``n_layers``.

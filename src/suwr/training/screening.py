@@ -2,10 +2,10 @@
 
 Uninformative columns make the policy noisy long before they impair a predictor. Screening keeps the
 units with a significant effect on the target, alone or together with one other; see
-`suwr.training.independence`. Few rows cannot tell apart many of these, so that their number may be
-limited. It is one global choice made on the training rows, before any network
-is trained, so it cannot leak: the network is trained on the kept units alone and then extended to
-all units, of which it never selects or reads the others.
+`suwr.training.independence`. Their number can be limited, since a policy that chooses among many
+relevant units overfits few rows. Screening is one global choice made on the training rows, before
+any network is trained, so it cannot leak: the network is trained on the kept units alone and then
+extended to all units, of which it never selects or reads the others.
 """
 
 from __future__ import annotations
