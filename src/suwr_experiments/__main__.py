@@ -15,13 +15,15 @@ from suwr_experiments.images import FOLDER_VARIABLE, IMAGE_SETS, load_images
 from suwr_experiments.pages import RECORD_FOLDERS, write_outputs, write_pages
 from suwr_experiments.records import RecordStore
 from suwr_experiments.runner import EXPERIMENTS, find_experiment, run, run_cell
-from suwr_experiments.tabular_data import write_tables
+from suwr_experiments.tabular_data import TABLES, write_tables
+from suwr_experiments.unseen import UNSEEN_TABLES
 
 DESCRIPTIONS = {
     "pareto": "Experiment 1: policies and exact Pareto fronts",
     "synthetic": "Experiment 2: Syn1 to Syn6",
     "images": "Experiment 3: MNIST and Fashion-MNIST",
     "tables": "Benchmark: real and generated tables over a range of costs",
+    "unseen": "Tables that played no part in the development, one split each",
     "draws": "Syn1 to Syn6 on fresh draws, with settings fixed before the run",
     "paper": "The paper's REINFORCE on Syn1 to Syn6, and the steps from it to the default",
 }
@@ -100,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(RecordStore(given["out"]).merge(given["folders"]))
             return 0
         if command == "export-tables":
-            print(*write_tables(given["out"]), sep="\n")
+            print(*write_tables(given["out"], TABLES | UNSEEN_TABLES), sep="\n")
             return 0
         if command == "figures":
             return _draw_figures(given["model"], given["images"], given["out"])

@@ -19,6 +19,7 @@ from suwr_experiments import (
     synthetic_results,
     tabular_page,
     tabular_results,
+    unseen,
 )
 from suwr_experiments.records import Record, RecordStore
 from suwr_experiments.tables import write_text
@@ -31,6 +32,7 @@ RECORD_FOLDERS = {
     "synthetic": Path("benchmarks") / "synthetic",
     "images": Path("benchmarks") / "mnist",
     "tables": Path("benchmarks") / "tables",
+    "unseen": Path("benchmarks") / "unseen",
     "draws": Path("benchmarks") / "draws",
     "paper": Path("benchmarks") / "paper",
 }
@@ -39,6 +41,7 @@ _TABLES = {
     "synthetic": synthetic_results.write_tables,
     "images": image_results.write_tables,
     "tables": tabular_results.write_tables,
+    "unseen": tabular_results.write_tables,
     "draws": draws.write_tables,
     "paper": paper_results.write_tables,
 }
@@ -47,6 +50,7 @@ _FIGURES = {
     "synthetic": synthetic_results.write_figures,
     "images": image_results.write_figures,
     "tables": tabular_results.write_figures,
+    "unseen": lambda records, folder: [],
     "draws": lambda records, folder: [],
     "paper": paper_results.write_figures,
 }
@@ -55,6 +59,7 @@ _PAGES = {
     "synthetic": ("synthetic.md", synthetic_page.page),
     "images": ("mnist.md", image_page.page),
     "tables": ("tables.md", tabular_page.page),
+    "unseen": ("unseen.md", unseen.page),
     "draws": ("draws.md", draws.page),
     "paper": ("paper.md", paper_results.page),
 }

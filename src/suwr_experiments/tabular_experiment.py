@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from suwr_experiments.experiment import (
     make_model,
 )
 from suwr_experiments.points import Point, budget_points, confidence_points, cost_thresholds
-from suwr_experiments.tabular_data import TABLES, load_table, split_rows
+from suwr_experiments.tabular_data import TABLES, Source, read_source, split_rows
 from suwr_experiments.tabular_methods import (
     boosting_points,
     cart_points,
@@ -39,7 +39,8 @@ from suwr_experiments.tabular_methods import (
 )
 
 __all__ = [
-    "DEFAULT_SHARE", "METHODS", "N_SPLITS", "TablesExperiment", "calibration_error", "point_scores",
+    "DEFAULT_SHARE", "METHODS", "N_SPLITS", "Scale", "TablesExperiment", "calibration_error",
+    "point_scores",
 ]  # fmt: skip
 
 #: Methods in the order in which a split runs them. Cheap ones first.
@@ -68,7 +69,7 @@ N_SPLITS = 5
 
 
 @dataclass(frozen=True)
-class _Scale:
+class Scale:
     """Size of a preset."""
 
     data: tuple[str, ...]
@@ -76,23 +77,34 @@ class _Scale:
     epochs: int | None = None
     shares: tuple[float, ...] = SHARES
     max_units: int = MAX_UNITS
-
-
-_SCALES = {
-    "quick": _Scale(("wine", "diabetes"), 1, 2, (DEFAULT_SHARE, 0.12), 3),
-    "full": _Scale(tuple(TABLES), N_SPLITS),
-}
+    methods: tuple[str, ...] = METHODS
 
 
 class TablesExperiment(Experiment):
-    """Grid, data and evaluation of the tables."""
+    """Grid, data and evaluation of the tables.
+
+    Attributes
+    ----------
+    name : str
+    sources : mapping from str to Source
+        The tables by name.
+    scales : mapping from str to Scale
+        The presets by name.
+    """
+
+    name: ClassVar[str] = "tables"
+    sources: ClassVar[Mapping[str, Source]] = TABLES
+    scales: ClassVar[Mapping[str, Scale]] = {
+        "quick": Scale(("wine", "diabetes"), 1, 2, (DEFAULT_SHARE, 0.12), 3),
+        "full": Scale(tuple(TABLES), N_SPLITS),
+    }
 
     def cells(self, config: RunConfig) -> list[Cell]:
         """Every method on every table, split by split."""
-        check_choice(config.preset, "preset", "TablesExperiment", tuple(_SCALES))
-        scale = _SCALES[config.preset]
-        names = config.restrict("datasets", tuple(TABLES)) if config.datasets else scale.data
-        methods = config.restrict("methods", METHODS)
+        check_choice(config.preset, "preset", type(self).__name__, tuple(self.scales))
+        scale = self.scales[config.preset]
+        names = config.restrict("datasets", tuple(self.sources)) if config.datasets else scale.data
+        methods = config.restrict("methods", scale.methods)
         splits = config.splits or tuple(range(config.seeds or scale.splits))
         found = []
         for split in splits:
@@ -100,7 +112,7 @@ class TablesExperiment(Experiment):
                 for data in names:
                     for method in (m for m in tier if m in methods):
                         audit = config.audit and split == 0
-                        found += _variants(scale, data, method, split, audit)
+                        found += self._variants(scale, data, method, split, audit)
         return found
 
     def shape(self, cell: Cell) -> str:
@@ -112,7 +124,7 @@ class TablesExperiment(Experiment):
 
     def load(self, cell: Cell) -> Task:
         """Training and validation rows of a split as training rows, and its test rows."""
-        data = load_table(cell.data)
+        data = read_source(cell.data, self.sources[cell.data])
         train, validation, test = split_rows(len(data.y), cell.seed)
         rows = np.concatenate([train, validation])
         X = data.X.iloc[rows].reset_index(drop=True)
@@ -145,35 +157,36 @@ class TablesExperiment(Experiment):
         curves = {cell.params.get("stopping", "path"): list(_model_points(cell, model, task))}
         return _metrics(task, curves) | audit_report(cell, model, task)
 
+    def _variants(
+        self, scale: Scale, data: str, method: str, split: int, audit: bool
+    ) -> list[Cell]:
+        """The cells of one method on one split of a table."""
 
-def _variants(scale: _Scale, data: str, method: str, split: int, audit: bool) -> list[Cell]:
-    """The cells of one method on one split of a table."""
+        def cell(share: float | None = None, **params: Any) -> Cell:
+            return Cell(
+                self.name, data, method, split, sparsity_share=share, params=params | epochs,
+                audit=audit,
+            )  # fmt: skip
 
-    def cell(share: float | None = None, **params: Any) -> Cell:
-        return Cell(
-            "tables", data, method, split, sparsity_share=share, params=params | epochs,
-            audit=audit,
-        )  # fmt: skip
-
-    uses_epochs = method not in ("CART", "L1", "Boosting")
-    epochs = {} if scale.epochs is None or not uses_epochs else {"max_epochs": scale.epochs}
-    if method == "SUWR":
-        # The default first.
-        return [cell(share) for share in sorted(scale.shares, key=lambda s: s != DEFAULT_SHARE)]
-    if method == "SUWRRange":
-        return [cell(share_range=list(RANGE))]
-    if method in ("GDFS", "GDFSEqual"):
-        return [cell(max_steps=scale.max_units)]
-    if method in STOPS:
-        regression = TABLES[data].n_classes is None
-        stops = [stop for stop in STOPS[method] if not (regression and stop == "confidence")]
-        # The default of DIME; that of SEFA is a budget.
-        own = {"max_steps": 32} if method == "SEFA" else {}
-        steps = {"budget": {"max_steps": scale.max_units}}
-        return [cell(stopping=stop, **steps.get(stop, own)) for stop in stops]
-    if method == "FixedSubset":
-        return [cell(max_units=scale.max_units)]
-    return [cell()]
+        uses_epochs = method not in ("CART", "L1", "Boosting")
+        epochs = {} if scale.epochs is None or not uses_epochs else {"max_epochs": scale.epochs}
+        if method == "SUWR":
+            # The default first.
+            return [cell(share) for share in sorted(scale.shares, key=lambda s: s != DEFAULT_SHARE)]
+        if method == "SUWRRange":
+            return [cell(share_range=list(RANGE))]
+        if method in ("GDFS", "GDFSEqual"):
+            return [cell(max_steps=scale.max_units)]
+        if method in STOPS:
+            regression = self.sources[data].n_classes is None
+            stops = [stop for stop in STOPS[method] if not (regression and stop == "confidence")]
+            # The default of DIME; that of SEFA is a budget.
+            own = {"max_steps": 32} if method == "SEFA" else {}
+            steps = {"budget": {"max_steps": scale.max_units}}
+            return [cell(stopping=stop, **steps.get(stop, own)) for stop in stops]
+        if method == "FixedSubset":
+            return [cell(max_units=scale.max_units)]
+        return [cell()]
 
 
 def _estimator_cell(cell: Cell, task: Task) -> Cell:

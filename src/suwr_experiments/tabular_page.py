@@ -8,7 +8,6 @@ import numpy as np
 
 from suwr_experiments.records import Record
 from suwr_experiments.tables import Grid
-from suwr_experiments.tabular_data import TABLES
 from suwr_experiments.tabular_experiment import DEFAULT_SHARE, METHODS, N_SPLITS
 from suwr_experiments.tabular_results import (
     LOW,
@@ -19,7 +18,7 @@ from suwr_experiments.tabular_results import (
     rank_grid,
 )
 
-__all__ = ["findings", "page", "unseen_findings"]
+__all__ = ["default_grid", "findings", "page", "unseen_findings", "worse"]
 
 #: Budgets at which the methods are counted as best.
 BUDGETS = (3, 5, 7, 10)
@@ -183,10 +182,10 @@ def findings(results: TableResults) -> list[Sequence[str]]:
              f"{100 * (np.mean(list(ratio.values())) - 1):+.1f} % on average, "
              f"{100 * (ratio[worst] - 1):+.1f} % on {worst}")
         )  # fmt: skip
-    found.append(("Worse than the constant at the default λ", _worse(results, "constant", 1.0)))
+    found.append(("Worse than the constant at the default λ", worse(results, "constant", 1.0)))
     found.append(
         ("Worse than a fixed subset of the same cost by more than 2 %, at the default λ",
-         _worse(results, "fixed", 1.02))
+         worse(results, "fixed", 1.02))
     )  # fmt: skip
     return found
 
@@ -225,7 +224,7 @@ def _best(results: TableResults, score: str) -> str:
     total = 0
     for data in results.tables:
         splits = results.splits(data, *names)
-        if TABLES[data].n_classes is None or not splits:
+        if results.is_regression(data) or not splits:
             continue
         for budget in (b for b in BUDGETS if LOW <= b <= results.high(data)):
             mean = {
@@ -251,7 +250,7 @@ def _range_ratio(results: TableResults) -> dict[str, float]:
     return ratio
 
 
-def _worse(results: TableResults, reference: str, factor: float) -> str:
+def worse(results: TableResults, reference: str, factor: float) -> str:
     """Tables on which the mean loss of SUWR at the default λ exceeds that of a reference."""
     worse, measured = [], False
     for data in results.tables:

@@ -103,9 +103,9 @@ class TableResults:
 
     @cached_property
     def tables(self) -> list[str]:
-        """Tables with records, in the order of the benchmark."""
+        """Tables with records, in the order of the benchmark; others by name."""
         known = {data for data, _ in self._points}
-        return [name for name in TABLES if name in known]
+        return [name for name in TABLES if name in known] + sorted(known - TABLES.keys())
 
     @cached_property
     def names(self) -> list[str]:
@@ -151,9 +151,13 @@ class TableResults:
         high = self.high(data)
         return [self.curve(data, name, split, score).mean(LOW, high) for split in used]
 
+    def is_regression(self, data: str) -> bool:
+        """Whether the loss is the squared error."""
+        return not any(self.has(data, name, "accuracy") for name in self.names)
+
     def scale(self, data: str) -> float:
         """Divisor of losses in tables: squared errors are relative to that of the constant."""
-        if TABLES[data].n_classes is not None:
+        if not self.is_regression(data):
             return 1.0
         own = [value["loss"] for (name, _), value in self._constant.items() if name == data]
         return float(np.mean(own))

