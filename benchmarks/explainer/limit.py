@@ -3,10 +3,11 @@
     python benchmarks/explainer/limit.py
 
 The features of Syn4 are independent, so that the expected output of a model given some features is
-the mean over values of the others, drawn from the training rows. Here a policy reads ``x10``, which
-decides about the class's formula, and then one fixed set of features for either sign. Of all sets
-of a size, that of the highest agreement on the test rows is reported: it was chosen with the test
-rows in view, and its predictions are not estimated by a network. The model is that of ``run.py``.
+the mean over values of the others, drawn from the training rows. Here a policy reads ``x10``, whose
+sign decides which features are relevant, and then one fixed set of features for either sign. Of all
+sets of a size, that of the highest agreement on the test rows is reported: it was chosen with the
+test rows in view, and its predictions are not estimated by a network. The model is that of
+``run.py``.
 """
 
 from __future__ import annotations
