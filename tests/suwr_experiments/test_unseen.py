@@ -55,15 +55,16 @@ def test_no_unseen_table_is_one_of_the_benchmark():
 
 
 def test_wins_and_ratios(records):
-    row = comparison_grid(TableResults(records)).rows[0]
-    assert row[:2] == ["GDFS, equal networks", "2 of 3"]
+    row, classes, *_ = comparison_grid(TableResults(records)).rows
+    assert row[:3] == ["GDFS, equal networks", "all", "2 of 3"]
+    assert classes == [row[0], "classes", *row[2:]]
     # From the constant at cost 0 linear to cost 5, then constant up to 9 features.
     means = {loss: (3 * ((0.7 + 0.4 * (loss - 0.7)) + loss) / 2 + 4 * loss) / 7 for loss in
              (0.3, 0.4, 0.5, 0.6, 0.8)}  # fmt: skip
     ratios = [means[a] / means[b] for a, b in ((0.4, 0.5), (0.3, 0.6), (0.8, 0.4))]
     expected = (ratios[0] * ratios[1] * ratios[2]) ** (1 / 3)
-    assert row[2] == f"{expected:.3f}"
-    assert row[5] == f"icu {ratios[2]:.2f}"
+    assert row[3] == f"{expected:.3f}"
+    assert row[6] == f"icu {ratios[2]:.2f}"
 
 
 def test_page_names_what_is_worse(records):
@@ -71,3 +72,4 @@ def test_page_names_what_is_worse(records):
     assert "Worse than the constant at the default λ: icu (1.143)." in text
     assert "at the default λ: icu (2.000)." in text
     assert "3 tables" in text
+    assert "leads to 5.0 to 5.0 features" in text

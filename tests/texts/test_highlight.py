@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 
 import pytest
-from chromium import chromium, unavailable
 from hostile_strings import MARKUP
 from sklearn.feature_extraction.text import CountVectorizer
 
@@ -137,22 +136,21 @@ def test_page(units, read, tmp_path):
         units.to_html(path, Explanation([read]), [TEXT], y=["bad", "good"])
 
 
-@pytest.mark.skipif(unavailable() is not None, reason=str(unavailable()))
-def test_page_in_a_browser(units, read, tmp_path):
+def test_page_in_a_browser(units, read, browser, tmp_path):
     path = tmp_path / "texts.html"
     texts = [TEXT, TEXT.replace("Monday", "Monday" * 40)]
     units.to_html(path, Explanation([read, replace(read, row=1)]), texts)
     errors = []
-    with chromium() as browser:
-        for width in (390, 1200):
-            page = browser.new_page(viewport={"width": width, "height": 900})
-            page.on("console", lambda message: errors.append(message.text))
-            page.goto(path.as_uri())
-            assert page.locator("article").count() == 2
-            marks = page.locator("article").first.locator("mark")
-            assert marks.all_text_contents() == ["2A waste of time!", "1My brother slept."]
-            # The style is allowed by the content security policy.
-            colour = marks.first.evaluate("mark => getComputedStyle(mark).backgroundColor")
-            assert colour == "rgb(255, 233, 168)"
-            assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for width in (390, 1200):
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        page.on("console", lambda message: errors.append(message.text))
+        page.goto(path.as_uri())
+        assert page.locator("article").count() == 2
+        marks = page.locator("article").first.locator("mark")
+        assert marks.all_text_contents() == ["2A waste of time!", "1My brother slept."]
+        # The style is allowed by the content security policy.
+        colour = marks.first.evaluate("mark => getComputedStyle(mark).backgroundColor")
+        assert colour == "rgb(255, 233, 168)"
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.close()
     assert errors == []
