@@ -73,3 +73,27 @@ def test_accuracies_agree_with_the_page_of_images():
         numbers = [float(value.split(" ±")[0].replace("–", "nan")) for value in expected]
         assert found == pytest.approx(numbers, abs=0.0501, nan_ok=True), name
     assert len([name for name in shown if len(readme[name]) == 6]) == 6
+
+
+def test_sentence_on_unseen_tables_agrees_with_their_page():
+    text = " ".join((ROOT / "README.md").read_text().split("On 44 further tables")[1].split())
+    page = (ROOT / "docs" / "results" / "unseen.md").read_text()
+    lower = {
+        tuple(cell.strip() for cell in line.split("|")[1:3]): line.split("|")[3].strip()
+        for line in page.splitlines()
+        if line.count("|") == 8
+    }
+    names = {
+        "CART": r"CART on (\d+) tables",
+        "L1": r"L1 on (\d+)",
+        "boosting on k": r"boosting on a fixed subset on (\d+)",
+        "network on k": r"network on a fixed subset on (\d+)",
+        "GDFS, equal networks": r"GDFS with equal networks on (\d+)",
+    }
+    for name, pattern in names.items():
+        assert lower[name, "all"] == f"{re.search(pattern, text)[1]} of 44", name
+    assert f"on {lower['GDFS, equal networks', 'classes']} tables with classes" in text
+    assert f"on {lower['GDFS, equal networks', 'regression']} for regression" in text
+    assert "Worse than the constant at the default λ: nowhere." in page
+    behind = page.split("by more than 2 %, at the default λ: ")[1].split("\n")[0]
+    assert f"on {len(behind.split(', '))} of these single splits" in text
