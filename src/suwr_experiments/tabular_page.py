@@ -121,10 +121,7 @@ def _default(results: TableResults, data: str, split: int) -> dict[str, float] |
 
 
 def default_grid(results: TableResults) -> Grid:
-    """SUWR at the default λ, compared with predictions without or with a fixed selection.
-
-    Columns without any value are left out.
-    """
+    """SUWR at the default λ, compared with predictions without or with a fixed selection."""
     rows = []
     for data in results.tables:
         found = []
@@ -153,9 +150,7 @@ def default_grid(results: TableResults) -> Grid:
             ]
             rows.append([data, *cells])
     header = ["table", "features", "loss", "constant", "fixed subset", "no selection", "ECE"]
-    header.append("ECE, no selection")
-    known = [i for i in range(len(header)) if any(row[i] != "–" for row in rows)]
-    return Grid([header[i] for i in known], [[row[i] for i in known] for row in rows])
+    return Grid([*header, "ECE, no selection"], rows)
 
 
 def findings(results: TableResults) -> list[Sequence[str]]:
