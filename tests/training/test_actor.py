@@ -138,15 +138,18 @@ def test_small_batches_are_rolled_out_together(n_rows):
     )
 
 
-@pytest.mark.parametrize("n_members", [2, 4])
-def test_rows_are_evaluated_by_the_predictors_of_the_other_fold(n_members):
+@pytest.mark.parametrize(("n_members", "n_folds"), [(2, 2), (4, 4), (6, 2), (8, 4)])
+def test_rows_are_evaluated_by_the_predictors_that_hold_out_their_fold(n_members, n_folds):
     policy, loss = make_policy(1), CrossEntropy(2)
-    policy.network = SeparateNetwork(Architecture(6, 6, 6, 2, 8, 2, n_members)).eval()
-    values = random_values(8).reshape(2, 4, 6)
-    targets = loss.targets(torch.tensor([[0, 1, 0, 1], [1, 1, 0, 0]]).flatten()).reshape(2, 4, 2)
+    architecture = Architecture(6, 6, 6, 2, 8, 2, n_members)
+    assert architecture.n_folds == n_folds
+    policy.network = SeparateNetwork(architecture).eval()
+    size = 8 // n_folds
+    values = random_values(8).reshape(n_folds, size, 6)
+    targets = loss.targets(torch.tensor([0, 1, 0, 1, 1, 1, 0, 0])).reshape(n_folds, size, 2)
     flat = values.flatten(0, 1)
     steps = explore(policy, flat.unsqueeze(0), 0.0)
-    states = VisitedStates.of(steps, 4)
+    states = VisitedStates.of(steps, size, n_folds)
     losses = _cross_fitted_losses(
         policy.network, policy.inputs, loss, values, targets, states, len(steps)
     )
@@ -156,20 +159,23 @@ def test_rows_are_evaluated_by_the_predictors_of_the_other_fold(n_members):
             outputs = policy.network.predict(
                 policy.inputs.reveal(flat[row : row + 1], s.mask[0, place : place + 1])
             )
-            other = outputs.unflatten(0, (2, -1))[1 - row // 4]
-            prediction = loss.predict(other).mean(dim=0)
+            held_out = outputs.unflatten(0, (n_folds, -1))[row // size - 1]
+            prediction = loss.predict(held_out).mean(dim=0)
             expected = loss.of_prediction(prediction, targets.flatten(0, 1)[row : row + 1])
             assert losses[number, 0, row].item() == pytest.approx(expected.item(), abs=1e-5)
 
 
-def test_targets_come_from_the_own_fold_and_losses_from_the_other():
-    network = SeparateNetwork(Architecture(3, 3, 3, 2, 8, 1, 4)).eval()
-    loss, seen = CrossEntropy(2), torch.randn(2, 5, 6)
-    own, other = network.in_fold(seen, loss), network.cross_fitted(seen, loss)
-    for fold in (0, 1):
-        outputs = loss.predict(network.predict(seen[fold])).unflatten(0, (2, 2)).mean(dim=1)
-        assert torch.allclose(own[fold], outputs[fold], atol=1e-6)
-        assert torch.allclose(other[fold], outputs[1 - fold], atol=1e-6)
+@pytest.mark.parametrize("n_members", [4, 6, 8])
+def test_targets_come_from_predictors_trained_on_the_row_and_losses_from_the_others(n_members):
+    network = SeparateNetwork(Architecture(3, 3, 3, 2, 8, 1, n_members)).eval()
+    n_folds = network.architecture.n_folds
+    loss, seen = CrossEntropy(2), torch.randn(n_folds, 5, 6)
+    own, held_out = network.in_fold(seen, loss), network.cross_fitted(seen, loss)
+    for fold in range(n_folds):
+        groups = loss.predict(network.predict(seen[fold])).unflatten(0, (n_folds, -1)).mean(dim=1)
+        others = [group for group in range(n_folds) if (group + 1) % n_folds != fold]
+        assert torch.allclose(own[fold], groups[others].mean(dim=0), atol=1e-6)
+        assert torch.allclose(held_out[fold], groups[fold - 1], atol=1e-6)
 
 
 def actor_phase(n_rows, **changes):

@@ -1,44 +1,71 @@
 import pytest
 import torch
 
-from suwr.training.data import Folds, Rows, group_by_fold
+from suwr.training.data import Folds, Rows, group_by_fold, to_folds, to_models
 
 
 def test_group_by_fold_groups_and_pads():
-    index, valid = group_by_fold(torch.tensor([0, 5, 1, 2]), size=3)
+    index, valid = group_by_fold(torch.tensor([0, 5, 1, 2, 9]), size=3, n_folds=4)
     assert index[0].tolist() == [0, 2, 3]
-    assert index[1, 0] == 1
-    assert valid.tolist() == [[True, True, True], [True, False, False]]
+    assert (index[1, 0], index[3, 0]) == (1, 4)
+    assert valid.sum(dim=1).tolist() == [3, 1, 0, 1]
+    assert valid[:, 0].tolist() == [True, True, False, True]
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 25, 500])
-def test_folds_are_disjoint_and_batches_cover_them(n):
+@pytest.mark.parametrize("n_folds", [2, 4])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 25, 500])
+def test_folds_are_disjoint_and_batches_cover_them(n, n_folds):
     rows = Rows(torch.zeros(n, 1), torch.zeros(n, 1), torch.ones(n))
-    folds = Folds(rows, torch.Generator().manual_seed(0))
+    folds = Folds(rows, torch.Generator().manual_seed(0), n_folds=n_folds)
     batches = list(folds.batches(40))
     assert len(batches) == folds.n_batches(40) >= 8
-    seen = [torch.cat([b[k] for b in batches]).unique() for k in (0, 1)]
-    if n > 1:
-        assert not set(seen[0].tolist()) & set(seen[1].tolist())
-        assert len(seen[0]) == len(seen[1]) == n // 2 or n == 500
+    assert {b.shape[1] for b in batches} == {min(40 // n_folds, max(1, n // n_folds))}
+    seen = [torch.cat([b[k] for b in batches]).unique() for k in range(n_folds)]
+    if n >= n_folds:
+        assert len(torch.cat(seen).unique()) == sum(map(len, seen))
+        assert {len(rows) for rows in seen} == {n // n_folds} or n == 500
 
 
+@pytest.mark.parametrize("n_tables", [1, 3])
+@pytest.mark.parametrize("n_folds", [2, 4])
+def test_predictors_are_trained_on_all_folds_but_one(n_folds, n_tables):
+    n = 10 * n_tables
+    rows = Rows(torch.zeros(n, 1), torch.zeros(n, 1), torch.ones(n))
+    folds = Folds(rows, torch.Generator().manual_seed(0), n_tables, n_folds)
+    drawn = torch.stack([folds.training_folds() for _ in range(50)])
+    # Every draw uses each fold once.
+    assert drawn.sort(dim=1).values.equal(torch.arange(n_folds * n_tables).expand(50, -1))
+    for group in range(n_folds * n_tables):
+        table, own = divmod(group, n_folds)
+        held_out = table * n_folds + (own + 1) % n_folds
+        others = set(range(table * n_folds, (table + 1) * n_folds)) - {held_out}
+        assert set(drawn[:, group].tolist()) == others
+
+
+def test_folds_of_models_are_concatenated_and_separated():
+    folds = torch.arange(24).reshape(8, 3)
+    models = to_models(folds, 4)
+    assert models.equal(torch.arange(24).reshape(2, 12))
+    assert to_folds(models, 4).equal(folds)
+
+
+@pytest.mark.parametrize("n_folds", [2, 4])
 @pytest.mark.parametrize("n_tables", [1, 2])
-@pytest.mark.parametrize("n", [2, 41, 400])
-def test_folds_of_a_classifier_are_stratified(n, n_tables):
+@pytest.mark.parametrize("n", [4, 41, 400])
+def test_folds_of_a_classifier_are_stratified(n, n_tables, n_folds):
     generator = torch.Generator().manual_seed(0)
     # A rare class of every tenth row, and a class that only the first table has.
     classes = torch.where(torch.arange(n * n_tables) % 10 == 3, 1, 0)
     classes[: n // 4] = 2
     targets = torch.nn.functional.one_hot(classes, 3).float()
     rows = Rows(torch.zeros(len(classes), 1), targets, torch.ones(len(classes)))
-    folds = Folds(rows, generator, n_tables)
+    folds = Folds(rows, generator, n_tables, n_folds)
     for table in range(n_tables):
-        own = folds.indices[2 * table : 2 * table + 2]
-        assert len(own.unique()) == own.numel() == 2 * (n // 2)
+        own = folds.indices[n_folds * table : n_folds * (table + 1)]
+        assert len(own.unique()) == own.numel() == n_folds * (n // n_folds)
         assert set(own.flatten().tolist()) <= set(range(table * n, (table + 1) * n))
-        first, second = (torch.bincount(classes[fold], minlength=3) for fold in own)
-        assert (first - second).abs().max() <= 1
+        counts = torch.stack([torch.bincount(classes[fold], minlength=3) for fold in own])
+        assert (counts.max(dim=0).values - counts.min(dim=0).values).max() <= 1
 
 
 def test_first_rows_of_stratified_folds_are_a_random_sample():

@@ -38,7 +38,7 @@ def test_rollout_reveals_one_unit_per_step_and_its_gains_add_up():
     # The last gain: loss before the last step, minus its cost and the loss after it.
     losses = []
     for state in (3, 4):
-        seen = phase.inputs.reveal(to_models(rows.values), rollout.revealed_at < state)
+        seen = phase.inputs.reveal(to_models(rows.values, 2), rollout.revealed_at < state)
         prediction = phase.network.eval().cross_fitted(seen.unflatten(1, (2, -1))[0], phase.loss)
         losses.append(phase.loss.of_prediction(prediction, rows.targets).flatten())
     torch.testing.assert_close(rollout.gain[0, :, 3], losses[0] - 0.1 - losses[1])

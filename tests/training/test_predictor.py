@@ -1,5 +1,7 @@
 """Training of the predictors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -20,7 +22,7 @@ def pretrain(y, X, max_epochs=40):
     torch.manual_seed(0)
     plan = model._plan(data, generator)
     network = plan.trainer.build(plan.architecture, plan.task.settings, 1)
-    folds = Folds(plan.task.rows, generator)
+    folds = Folds(plan.task.rows, generator, n_folds=plan.architecture.n_folds)
     phase = Pretraining(network, plan.task.inputs, plan.task.loss, folds, plan.task.settings)
     losses = []
     judge = phase._judge
@@ -45,7 +47,8 @@ def phases_of(X, **parameters):
     def build(settled):
         network = trainer.build(plan.architecture, task.settings, 1)
         network.predictor.settled = settled
-        return trainer.phases(network, task, Folds(task.rows, generator), weights)
+        folds = Folds(task.rows, generator, n_folds=plan.architecture.n_folds)
+        return trainer.phases(network, task, folds, weights)
 
     return build
 
@@ -122,16 +125,43 @@ def test_the_epoch_with_the_lowest_loss_is_kept(rows):
     assert int(phase.best.epoch[0]) == 25 + losses[24:].argmin()
 
 
-def test_the_loss_is_that_of_the_predictors_of_the_other_fold(rows):
+def test_the_loss_of_a_fold_is_that_of_the_predictor_that_holds_it_out(rows):
     phase, _ = pretrain(rows[:, 0] > 0, rows[:, :3], max_epochs=1)
     network, loss, inputs = phase.network, phase.loss, phase.inputs
     validate = CrossFittedLoss(network, inputs, loss, phase.folds, phase.settings)
     by_hand = []
-    for fold in (0, 1):
+    for fold in range(4):
         seen = inputs.reveal(validate.rows.values[fold], validate.masks[fold])
         with torch.no_grad():
             outputs = network.predict(seen)
-        other = outputs[2:] if fold == 0 else outputs[:2]
-        mean = loss.predict(other).mean(dim=0)
-        by_hand.append(loss.of_prediction(mean, validate.rows.targets[fold]).mean())
-    assert float(validate()[0]) == pytest.approx(float(sum(by_hand)) / 2, rel=1e-5)
+        prediction = loss.predict(outputs[fold - 1])
+        by_hand.append(loss.of_prediction(prediction, validate.rows.targets[fold]).mean())
+    assert float(validate()[0]) == pytest.approx(float(sum(by_hand)) / 4, rel=1e-5)
+
+
+def test_predictors_never_learn_from_their_held_out_fold():
+    """Other targets of a fold change all predictors but those that evaluate it."""
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    y = (X[:, 0] > 0).astype(int)
+    model = SUWRClassifier(max_epochs=1, hidden_size=8, random_state=0)
+    generator = torch.Generator().manual_seed(0)
+    plan = model._plan(model._prepare(X, y, None), generator)
+    n_folds = plan.architecture.n_folds
+    assert n_folds == 4
+
+    def weights(changed):
+        torch.manual_seed(0)
+        generator = torch.Generator().manual_seed(0)
+        network = plan.trainer.build(plan.architecture, plan.task.settings, 1)
+        folds = Folds(plan.task.rows, generator, n_folds=n_folds)
+        targets = folds.rows.targets.clone()
+        targets[folds.indices[changed]] = targets[folds.indices[changed]].flip(-1)
+        folds.rows = replace(folds.rows, targets=targets)
+        phase = Pretraining(network, plan.task.inputs, plan.task.loss, folds, plan.task.settings)
+        phase.train_epoch()
+        return torch.cat([weight.flatten(1) for weight in network.predictor.weights], dim=1)
+
+    before = weights([])
+    for fold in range(n_folds):
+        same = (weights([fold]) == before).all(dim=1)
+        assert same.tolist() == [(group + 1) % n_folds == fold for group in range(n_folds)]

@@ -79,8 +79,8 @@ def test_guided_exploration_prefers_interacting_units():
 def test_states_are_sampled_within_folds_and_some_have_not_begun(known):
     policy = make_policy(0)
     steps = explore(policy, random_values(40).unsqueeze(0), 0.5)
-    states = VisitedStates.of(steps, 20)
-    first = torch.rand(1, 40, 6) < 0.5 if known else None
+    states = VisitedStates.of(steps, 20, 2)
+    first = torch.rand(2, 20, 6) < 0.5 if known else None
     generator = torch.Generator().manual_seed(0)
     found = states.sample(50, 10, first, generator)
     assert found.mask.shape == (2, 50, 6)
@@ -89,7 +89,7 @@ def test_states_are_sampled_within_folds_and_some_have_not_begun(known):
             position, mask = found.position[fold, place], found.mask[fold, place]
             if place < 10:
                 start = torch.zeros(6, dtype=torch.bool)
-                assert torch.equal(mask, start if first is None else first[0, 20 * fold + position])
+                assert torch.equal(mask, start if first is None else first[fold, position])
                 assert found.step[fold, place] == 0
                 assert found.active[fold, place]
             else:

@@ -178,7 +178,7 @@ class BaseDIME(BaseGreedy):
         inputs, loss = data.inputs, data.loss
         seen = inputs.reveal(rows.values, step.before)
         with torch.no_grad():
-            # The predictors of the other half were not trained on these rows.
+            # By predictors that were not trained on these rows.
             before = network.cross_fitted(seen, loss)
             after = network.cross_fitted(inputs.reveal(rows.values, step.after), loss)
             decrease = loss.of_prediction(before, rows.targets)
@@ -221,9 +221,9 @@ class DIMEClassifier(ClassificationTarget, BaseDIME):
         many. With fewer than 5,000 training rows, they are doubled if the loss of the predictors
         is still decreasing after pretraining.
     n_predictors : int or 'auto', default=2
-        Even number of predictors, half of which are trained on each half of the rows. 'auto' is
-        the default of `suwr.SUWRClassifier`, with its encoding of numbers in bins: use it to
-        compare methods with equal networks.
+        Even number of predictors, trained on folds as in `suwr.SUWRClassifier`. 'auto' is its
+        default, with its encoding of numbers in bins: use it to compare methods with equal
+        networks.
     network, hidden_size, n_layers, batch_size, validation_fraction, device, random_state, verbose
         As in `suwr.SUWRClassifier`.
 

@@ -97,7 +97,7 @@ class BaseGDFS(BaseGreedy):
         decision = decide(network.decide, inputs, inputs.reveal(values, mask), mask)
         weight = soft_columns(inputs, decision.relaxed(temperature, generator))
         relaxed_inputs = soft_reveal(inputs, values, torch.where(mask, 1.0, weight))
-        # The predictors of the other half were not trained on these rows.
+        # By predictors that were not trained on these rows.
         found = network.cross_fitted(relaxed_inputs.unflatten(0, rows.weight.shape), data.loss)
         return (data.loss.of_prediction(found, rows.targets) * rows.weight).mean()
 
@@ -124,9 +124,9 @@ class GDFSClassifier(ClassificationTarget, BaseGDFS):
         many. With fewer than 5,000 training rows, they are doubled if the loss of the predictors
         is still decreasing after pretraining.
     n_predictors : int or 'auto', default=2
-        Even number of predictors, half of which are trained on each half of the rows. 'auto' is
-        the default of `suwr.SUWRClassifier`, with its encoding of numbers in bins: use it to
-        compare methods with equal networks.
+        Even number of predictors, trained on folds as in `suwr.SUWRClassifier`. 'auto' is its
+        default, with its encoding of numbers in bins: use it to compare methods with equal
+        networks.
     network, hidden_size, n_layers, batch_size, validation_fraction, device, random_state, verbose
         As in `suwr.SUWRClassifier`.
 

@@ -222,7 +222,7 @@ class BaseGreedy(BaseSequentialBaseline):
         network = self._make_network(architecture, data).to(self.device_)
         ignore_pieces(network, data.inputs)
         network.predictor.dropout = settings.dropout
-        folds = Folds(data.rows, generator)
+        folds = Folds(data.rows, generator, n_folds=architecture.n_folds)
         self.policy_ = Policy(network, data.inputs, data.loss, self.max_steps_)
         return [
             lambda: Pretraining(network, data.inputs, data.loss, folds, settings),

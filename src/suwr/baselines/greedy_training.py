@@ -25,7 +25,7 @@ from suwr.training.optimizers import (
     set_rate,
     update_average,
 )
-from suwr.training.predictor import extended, joint_rate, weighted_loss
+from suwr.training.predictor import extended, fold_loss, joint_rate, weighted_loss
 from suwr.training.validation import BestState, Objective
 
 __all__ = ["GreedyPhase", "PrefixFineTuning", "Step", "prefix_masks"]
@@ -88,7 +88,7 @@ class GreedyPhase(Phase):
     explore : callable of (masked inputs, mask, progress)
         Chooses the next unit of each row, ``(n,)``.
     step_loss : callable of (rows, step, progress)
-        Loss of the selection policy on single steps of the rows ``(2, m)``.
+        Loss of the selection policy on single steps of the rows ``(n_folds, m)``.
     validate : callable of (policy)
         Returns the validation objective.
     """
@@ -138,7 +138,8 @@ class GreedyPhase(Phase):
             random = inputs.random_masks(tuple(index.shape), folds.generator)
             twice = Rows(*(torch.cat([part, part], dim=1) for part in rows.tensors()))
             mask = torch.cat([random, visited], dim=1)
-            loss = weighted_loss(self.network, inputs, self.data.loss, twice, mask)
+            seen = inputs.reveal(twice.values, mask)
+            loss = fold_loss(self.network, self.data.loss, folds, seen, twice)
             ensemble_step(self.predictor_optimizer, self.network.predictor, loss)
             total = total + loss.detach()
         self.averaged.eval()
@@ -182,7 +183,7 @@ class GreedyPhase(Phase):
 
     @torch.no_grad()
     def _rollout(self, rows: Rows, progress: float) -> Step:
-        """Roll out the rows ``(2, b)``; the returned tensors have a leading dimension of steps."""
+        """Roll out the rows ``(n_folds, b)``; the results have a leading dimension of steps."""
         inputs, shape = self.data.inputs, rows.weight.shape
         values = rows.values.flatten(0, 1)
         mask = torch.zeros(len(values), inputs.n_columns, dtype=torch.bool, device=values.device)
@@ -197,7 +198,7 @@ class GreedyPhase(Phase):
 
     @torch.no_grad()
     def _soften_targets(self, rows: Rows, softness: float) -> Rows:
-        """Mix the targets with predictions from the whole row, by the other half's predictors.
+        """Mix the targets with predictions from the whole row, by predictors trained on others.
 
         As in SUWR: early in training, label noise exceeds the differences between units.
         """

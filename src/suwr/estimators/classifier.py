@@ -72,8 +72,9 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
     hidden_size, n_layers : int, default=128, 3
         Width and number of the hidden layers of each network.
     n_predictors : int or 'auto', default='auto'
-        Size of the ensemble whose mean is the prediction; an even number, since half of the members
-        are trained on each half of the rows. Larger ensembles predict better and give the policy
+        Size of the ensemble whose mean is the prediction, an even number. The policy is rewarded by
+        predictors that were not trained on the row: multiples of 4 are trained on three of four
+        folds each, other numbers on one of two. Larger ensembles predict better and give the policy
         less noisy rewards, at proportional cost in time. 'auto' is 4 for tables of fewer than 5,000
         training rows, and 2 otherwise.
     max_epochs : int or 'auto', default='auto'

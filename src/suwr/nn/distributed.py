@@ -66,12 +66,12 @@ class ProcessGroup:
         """Whether this process has rank 0, which alone prints and writes files."""
         return self.rank == 0
 
-    def evaluate(self, network: Callable[..., Tensor], x: Tensor, flip: bool = False) -> Tensor:
+    def evaluate(self, network: Callable[..., Tensor], x: Tensor) -> Tensor:
         """Outputs of an ensemble for rows ``(n_members, n, …)``, sharded over the processes."""
         shard = Shard.of_rank(x.shape[1], self.rank, self.size)
         # The gradient of a plain slice would cover one shard only; `_Scatter` gathers all of them.
         part = _Scatter.apply(x, self, shard) if x.requires_grad else shard.slice(x)
-        outputs: Tensor = _Gather.apply(network(part, flip, shard), self, shard)
+        outputs: Tensor = _Gather.apply(network(part, shard), self, shard)
         return outputs
 
     def sum_gradients(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:

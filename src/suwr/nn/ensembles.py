@@ -23,8 +23,6 @@ class Ensemble(nn.Module, ABC):
     ----------
     differentiable : bool
         Whether outputs have gradients.
-    group : int
-        Members come in groups of this size; see `EnsembleMLP`.
     dropout : float
         Dropout rate during training.
     weight_decay : Tensor of shape (n_members,)
@@ -35,7 +33,6 @@ class Ensemble(nn.Module, ABC):
 
     process_group: ProcessGroup | None = None
     differentiable: ClassVar[bool] = True
-    group: int
     dropout: float
     weight_decay: Tensor
     settled: bool = False
@@ -45,11 +42,11 @@ class Ensemble(nn.Module, ABC):
         # Not a buffer: it is a state of the training, not of the model.
         self.weight_decay = torch.zeros(n_members, device="cpu")
 
-    def forward(self, x: Tensor, flip: bool = False) -> Tensor:
-        """Evaluate every member on its own rows; with ``flip``, on those of its counterpart."""
+    def forward(self, x: Tensor) -> Tensor:
+        """Evaluate every member on its own rows."""
         if self.process_group is None:
-            return self.evaluate(x, flip)
-        return self.process_group.evaluate(self.evaluate, x, flip)
+            return self.evaluate(x)
+        return self.process_group.evaluate(self.evaluate, x)
 
     @torch.no_grad()
     def decay_weights(self, rate: float | Tensor) -> None:
@@ -70,7 +67,7 @@ class Ensemble(nn.Module, ABC):
         return []
 
     @abstractmethod
-    def evaluate(self, x: Tensor, flip: bool = False, shard: Shard | None = None) -> Tensor:
+    def evaluate(self, x: Tensor, shard: Shard | None = None) -> Tensor:
         """Evaluate in this process alone; ``x`` holds the rows of ``shard``, if given."""
 
 
@@ -84,9 +81,6 @@ class EnsembleMLP(Ensemble):
     n_members, n_in, hidden_size, n_layers, n_out : int
     dropout : float, default=0.0
         After every hidden layer, during training.
-    group : int, default=1
-        Members come in groups of this size. Groups 2k and 2k + 1 are counterparts, whose inputs
-        `forward` exchanges with ``flip=True``.
     """
 
     def __init__(
@@ -97,10 +91,8 @@ class EnsembleMLP(Ensemble):
         n_layers: int,
         n_out: int,
         dropout: float = 0.0,
-        group: int = 1,
     ) -> None:
         super().__init__(n_members)
-        self.group = group
         widths = [n_in] + [hidden_size] * n_layers + [n_out]
         self.dropout = dropout
         self.weights = nn.ParameterList()
@@ -132,11 +124,8 @@ class EnsembleMLP(Ensemble):
         weight.mul_((len(inputs) / n_read).sqrt()).masked_fill_(ignored, 0.0)
         weight.register_hook(lambda gradient: gradient.masked_fill(ignored, 0.0))
 
-    def evaluate(self, x: Tensor, flip: bool = False, shard: Shard | None = None) -> Tensor:
+    def evaluate(self, x: Tensor, shard: Shard | None = None) -> Tensor:
         """See `Ensemble`."""
-        if flip:
-            # Exchange the rows instead of the weights, which are larger and cached by autocast.
-            return _exchange(self.evaluate(_exchange(x, self.group), shard=shard), self.group)
         last = len(self.weights) - 1
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             x = _affine(bias, x, weight)
@@ -195,11 +184,6 @@ def _dropout(x: Tensor, rate: float, shard: Shard | None) -> Tensor:
     return x * keep * (256 / (256 - threshold))
 
 
-def _exchange(tensor: Tensor, group: int) -> Tensor:
-    """Swap counterpart groups along the first dimension."""
-    return tensor.unflatten(0, (-1, 2, group)).flip(1).flatten(0, 2)
-
-
 class EnsembleConv(Ensemble):
     """Small convolutional networks over a masked image and its mask.
 
@@ -214,8 +198,6 @@ class EnsembleConv(Ensemble):
     n_extra, hidden_size, n_out : int
     dropout : float, default=0.0
         After the hidden dense layer, during training.
-    group : int, default=1
-        See `EnsembleMLP`.
     """
 
     def __init__(
@@ -226,10 +208,8 @@ class EnsembleConv(Ensemble):
         hidden_size: int,
         n_out: int,
         dropout: float = 0.0,
-        group: int = 1,
     ) -> None:
         super().__init__(n_members)
-        self.group = group
         self.image_shape = image_shape
         height, width = image_shape
         n_flat = 64 * -(-height // 4) * -(-width // 4)
@@ -245,7 +225,7 @@ class EnsembleConv(Ensemble):
             )
             for _ in range(n_members)
         )
-        self.dense = EnsembleMLP(n_members, n_flat + n_extra, hidden_size, 1, n_out, dropout, group)
+        self.dense = EnsembleMLP(n_members, n_flat + n_extra, hidden_size, 1, n_out, dropout)
 
     @property
     def dropout(self) -> float:
@@ -264,10 +244,8 @@ class EnsembleConv(Ensemble):
         """See `Ensemble`."""
         return [[p for p in member.parameters() if p.dim() > 1] for member in self.images]
 
-    def evaluate(self, x: Tensor, flip: bool = False, shard: Shard | None = None) -> Tensor:
+    def evaluate(self, x: Tensor, shard: Shard | None = None) -> Tensor:
         """See `Ensemble`."""
-        if flip:
-            return _exchange(self.evaluate(_exchange(x, self.group), shard=shard), self.group)
         size, features = math.prod(self.image_shape), []
         for member, rows in zip(self.images, x, strict=True):
             image = rows[:, : 2 * size].reshape(-1, 2, *self.image_shape)

@@ -55,12 +55,12 @@ class ExternalPredictor(Ensemble):
         super().__init__(n_members=1)
         self.source, self.decode, self.to_outputs = source, decode, to_outputs
         self.n_columns, self.n_outputs = n_columns, n_outputs
-        self.group, self.dropout = 1, 0.0
+        self.dropout = 0.0
         # Optimizers and checks of devices expect a parameter; this one is never updated.
         self.unused = nn.Parameter(torch.zeros(()))
 
-    def evaluate(self, x: Tensor, flip: bool = False, shard: Shard | None = None) -> Tensor:
-        """See `Ensemble`; all members are the same predictor, so ``flip`` changes nothing."""
+    def evaluate(self, x: Tensor, shard: Shard | None = None) -> Tensor:
+        """See `Ensemble`; all members are the same predictor."""
         shape = (*x.shape[:-1], self.n_outputs)
         if x.numel() == 0:
             return x.new_zeros(shape)

@@ -26,9 +26,12 @@ from suwr.nn.features import (
 from suwr.nn.losses import Loss
 
 __all__ = [
-    "Architecture", "Network", "PolicyOutputs", "SeparateNetwork", "SharedNetwork", "build",
+    "HELD_OUT", "Architecture", "Network", "PolicyOutputs", "SeparateNetwork", "SharedNetwork",
+    "build",
 ]  # fmt: skip
 
+#: The k-th group of predictors is not trained on the fold k + HELD_OUT, counted cyclically.
+HELD_OUT = 1
 # Width of the stop network that reads the `uncertainty_features`.
 STOP_HIDDEN = 32
 # Logit of a probability that is 1 in single precision.
@@ -50,7 +53,7 @@ class Architecture:
     hidden_size, n_layers : int
         Width and number of the hidden layers of each network.
     n_members : int
-        Predictors in the ensemble; each fold of the rows trains half of them.
+        Predictors in the ensemble.
     shared : bool
         One encoder for all three heads, as in Appendix F of the paper.
     conditioned : bool
@@ -77,6 +80,11 @@ class Architecture:
     n_knots: int = 1
     image_shape: tuple[int, int] | None = None
     informed: bool = False
+
+    @property
+    def n_folds(self) -> int:
+        """Folds of the training rows for cross-fitting: 4, or 2 if there are too few predictors."""
+        return 2 if self.n_members % 4 else 4
 
     @property
     def n_inputs(self) -> int:
@@ -253,44 +261,45 @@ class SeparateNetwork(Network):
         super().__init__(architecture, n_models)
         a = architecture
 
-        group = max(1, a.n_members // 2)
-
         def stack(members: int, extra: int, n_out: int, rate: float) -> EnsembleMLP | EnsembleConv:
             if a.image_shape is not None:
-                return EnsembleConv(
-                    members, a.image_shape, extra, a.hidden_size, n_out, rate, group
-                )
-            n_in = a.n_inputs + extra
-            return EnsembleMLP(members, n_in, a.hidden_size, a.n_layers, n_out, rate, group)
+                return EnsembleConv(members, a.image_shape, extra, a.hidden_size, n_out, rate)
+            return EnsembleMLP(members, a.n_inputs + extra, a.hidden_size, a.n_layers, n_out, rate)
 
         extra = a.n_conditions
         self.policy: nn.Module
         if a.informed:
             stop = EnsembleMLP(n_models, N_UNCERTAINTY_FEATURES + extra, STOP_HIDDEN, 2, 1)
-            self.policy = UncertaintyStopPolicy(
-                stack(n_models, extra, a.n_units, policy_dropout), stop
-            )
+            select = stack(n_models, extra, a.n_units, policy_dropout)
+            self.policy = UncertaintyStopPolicy(select, stop)
         else:
             self.policy = stack(n_models, extra, a.n_units + 1, policy_dropout)
         self.predictor: Ensemble = stack(n_models * a.n_members, 0, a.n_outputs, dropout)
 
-    def cross_fitted(self, inputs: Tensor, loss: Loss) -> Tensor:
-        """Mean prediction of the predictors that were trained on the other fold.
+    @property
+    def group(self) -> int:
+        """Predictors of each model that are trained on the same folds."""
+        return max(1, self.architecture.n_members // self.architecture.n_folds)
 
-        Maps ``(2 · n_models, n, n_inputs)`` to ``(2 · n_models, n, n_outputs)``.
+    def cross_fitted(self, inputs: Tensor, loss: Loss) -> Tensor:
+        """Mean prediction of the predictors that were not trained on the rows' fold.
+
+        Maps ``(n_folds · n_models, n, n_inputs)`` to ``(n_folds · n_models, n, n_outputs)``.
         """
-        group = self.predictor.group
-        outputs = self.predictor(inputs.repeat_interleave(group, dim=0), flip=True).float()
-        return loss.predict(outputs).unflatten(0, (-1, group)).mean(dim=1)
+        return self._of_groups(inputs, loss, HELD_OUT)
 
     def in_fold(self, inputs: Tensor, loss: Loss) -> Tensor:
-        """Mean prediction of the predictors that were trained on the rows' own fold.
+        """Mean prediction of all other predictors; the shapes are those of `cross_fitted`."""
+        places = [p for p in range(self.architecture.n_folds) if p != HELD_OUT]
+        return torch.stack([self._of_groups(inputs, loss, p) for p in places]).mean(dim=0)
 
-        The shapes are those of `cross_fitted`.
-        """
-        group = self.predictor.group
-        outputs = self.predictor(inputs.repeat_interleave(group, dim=0)).float()
-        return loss.predict(outputs).unflatten(0, (-1, group)).mean(dim=1)
+    def _of_groups(self, inputs: Tensor, loss: Loss, place: int) -> Tensor:
+        """Mean prediction of each group of predictors for the fold ``place`` after its own."""
+        folds = (-1, self.architecture.n_folds)
+        moved = inputs.unflatten(0, folds).roll(-place, 1).flatten(0, 1)
+        outputs = self.predictor(moved.repeat_interleave(self.group, dim=0)).float()
+        found = loss.predict(outputs).unflatten(0, (-1, self.group)).mean(dim=1)
+        return found.unflatten(0, folds).roll(place, 1).flatten(0, 1)
 
     def consensus(self, inputs: Tensor, loss: Loss) -> Tensor:
         """See `Network`."""

@@ -20,11 +20,10 @@ predictors. The look-ahead alone would be greedy; its weight decreases to 0 at h
 λ grows to its value in the first half of the phase. Units that pay off only together are given up
 at once if they are expensive from the beginning, before the policy has learned to combine them.
 
-The losses are those of the predictors trained on the other fold. Their targets are a mixture of the
-label and of what the predictors of the row's own fold predict from all features. The two groups of
-predictors are trained on disjoint rows: an effect that only one of them has learned is noise, and
-revealing it is not rewarded. With predictions and targets from the same predictors, every effect in
-which they believe would be.
+The losses are those of the predictors that were not trained on the row. Their targets are a mixture
+of the label and of what the other predictors predict from all features. An effect that only one of
+the two has learned is noise, and revealing it is not rewarded. With predictions and targets from
+the same predictors, every effect in which they believe would be.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from suwr.training.data import Folds, Rows, to_folds, to_models
 from suwr.training.evidence import informative, interactions
 from suwr.training.loop import Metrics, State
 from suwr.training.policy import PolicyPhase, PolicyTrainer, relaxation_temperature
-from suwr.training.predictor import weighted_loss
+from suwr.training.predictor import fold_loss
 from suwr.training.rollouts import SampledSteps, VisitedStates, sample_rollouts
 
 __all__ = ["ActorPhase", "ActorTrainer", "soft_targets"]
@@ -113,22 +112,22 @@ class ActorPhase(PolicyPhase):
         settings, folds = self.settings, self.folds
         row = settings.max_steps * self.network.architecture.n_inputs
         most = min(ROLLOUTS_AT_ONCE, INPUTS_AT_ONCE // row)
-        batch = 2 * folds.rows_per_batch(settings.batch_size) * settings.rollouts
+        batch = folds.n_folds * folds.rows_per_batch(settings.batch_size) * settings.rollouts
         return max(1, min(most // batch, folds.n_batches(settings.batch_size)))
 
     def train_batches(self, index: Tensor, progress: float) -> None:
         """See `PolicyPhase`."""
         settings, network, inputs = self.settings, self.network, self.inputs
-        generator = self.folds.generator
+        generator, n_folds = self.folds.generator, self.folds.n_folds
         repeated = torch.cat([*index], dim=1).repeat(1, settings.rollouts)
         rows = self.folds.rows[repeated]
         targets = self.soft_targets[repeated].lerp(rows.targets, self._label_weight)
         fold_size = repeated.shape[1]
-        weight, condition = self.weights.draw(2 * fold_size, generator)
+        weight, condition = self.weights.draw(n_folds * fold_size, generator)
         importance = self.weights.importance(weight)
         growth = min(1.0, self.epochs / WEIGHT_EPOCHS) * linear_decay(progress, 0.0, WEIGHT_UNTIL)
         weight = weight * WEIGHT_START**growth
-        first = inputs.first_masks((network.n_models, 2 * fold_size), generator)
+        first = inputs.first_masks((network.n_models, n_folds * fold_size), generator)
         budget = None
         if inputs.budgets is not None:
             uniform = torch.rand(weight.shape, generator=generator, device=weight.device)
@@ -138,15 +137,15 @@ class ActorPhase(PolicyPhase):
         network.eval()
         with settings.precision(index.device):
             steps = sample_rollouts(
-                network, inputs, to_models(rows.values), weight, condition, settings, epsilon,
-                generator, self.tensors["interactions"], first,
-                None if rows.costs is None else to_models(rows.costs), budget,
+                network, inputs, to_models(rows.values, n_folds), weight, condition, settings,
+                epsilon, generator, self.tensors["interactions"], first,
+                None if rows.costs is None else to_models(rows.costs, n_folds), budget,
             )  # fmt: skip
-            states = VisitedStates.of(steps, fold_size) if steps else None
+            states = VisitedStates.of(steps, fold_size, n_folds) if steps else None
             if states is not None:
                 losses = _cross_fitted_losses(
                     network, inputs, self.loss, rows.values, targets, states, len(steps),
-                    None if first is None else to_folds(first),
+                    None if first is None else to_folds(first, n_folds),
                 )  # fmt: skip
                 gains = _gains(steps, losses, settings.reward_scale)
                 visited = SampledSteps.join(steps)
@@ -186,11 +185,12 @@ class ActorPhase(PolicyPhase):
 
         The mean over the states of a model, summed over models.
         """
-        network, inputs = self.network, self.inputs
+        network, inputs, n_folds = self.network, self.inputs, self.folds.n_folds
         ahead = linear_decay(progress, 0.0, LOOKAHEAD_UNTIL)
         if ahead == 0.0 or not network.predictor.differentiable:
             return torch.zeros((), device=weight.device)
         generator = self.folds.generator
+        first = None if first is None else to_folds(first, n_folds)
         states = states.sample(n_states, round(FIRST_STATES * n_states), first, generator)
         fold = torch.arange(len(states.mask), device=weight.device).unsqueeze(1)
 
@@ -198,36 +198,38 @@ class ActorPhase(PolicyPhase):
             return tensor[fold, states.position]
 
         values = of_states(rows.values)
-        raw, mask = to_models(values), to_models(states.mask)
+        raw, mask = to_models(values, n_folds), to_models(states.mask, n_folds)
         starts = Starts(
-            None if first is None else of_states(to_folds(first)),
+            None if first is None else of_states(first),
             inputs.recorded_units(values),
-            None if budget is None else of_states(to_folds(budget)),
+            None if budget is None else of_states(to_folds(budget, n_folds)),
             costs=None if rows.costs is None else of_states(rows.costs),
         )
         allowed = starts.allowed(inputs, states.mask, states.spent.double())
+        if condition is not None:
+            condition = to_models(of_states(to_folds(condition, n_folds)), n_folds)
         decision = decide(
-            network.decide, inputs, inputs.reveal(raw, mask), mask,
-            None if condition is None else to_models(of_states(to_folds(condition))),
-            allowed=None if allowed is None else to_models(allowed),
+            network.decide, inputs, inputs.reveal(raw, mask), mask, condition,
+            allowed=None if allowed is None else to_models(allowed, n_folds),
         )  # fmt: skip
-        chosen = to_folds(decision.relaxed(relaxation_temperature(ahead), generator))
+        chosen = to_folds(decision.relaxed(relaxation_temperature(ahead), generator), n_folds)
         shown = torch.where(states.mask, 1.0, soft_columns(inputs, chosen))
         network.predictor.requires_grad_(False).eval()
         prediction = network.cross_fitted(soft_reveal(inputs, values, shown), self.loss)
         network.predictor.requires_grad_(True).train()
         costs = inputs.unit_costs(states.mask, starts.known, starts.costs)
-        cost = of_states(to_folds(weight)) * (chosen * costs).sum(dim=-1)
+        cost = of_states(to_folds(weight, n_folds)) * (chosen * costs).sum(dim=-1)
         each = self.loss.of_prediction(prediction, of_states(targets)) + cost
         each = each * self.settings.reward_scale * of_states(rows.weight) * states.active
-        n_active = to_models(states.active).sum(dim=1).clamp_min(1)
-        return LOOKAHEAD_WEIGHT * ahead * (to_models(each).sum(dim=1) / n_active).sum()
+        n_active = to_models(states.active, n_folds).sum(dim=1).clamp_min(1)
+        return LOOKAHEAD_WEIGHT * ahead * (to_models(each, n_folds).sum(dim=1) / n_active).sum()
 
     def _train_predictors(self, rows: Rows, batch: slice, states: VisitedStates | None) -> None:
         settings, inputs = self.settings, self.inputs
         joined, mask = _predictor_batch(inputs, rows, batch, states, settings, self.folds.generator)
         with settings.precision(mask.device):
-            value = weighted_loss(self.network, inputs, self.loss, joined, mask)
+            seen = inputs.reveal(joined.values, mask)
+            value = fold_loss(self.network, self.loss, self.folds, seen, joined)
         self.update_predictors(value)
 
 
@@ -243,7 +245,7 @@ class ActorTrainer(PolicyTrainer):
 def soft_targets(
     network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: Folds
 ) -> Tensor:
-    """Predictions of all training rows from all features, by the predictors of their own fold."""
+    """Predictions of all training rows from all features, by predictors trained on them."""
     network.eval()
     targets = folds.rows.targets.clone()
     for start in range(0, folds.size, SOFT_TARGET_ROWS):
@@ -283,7 +285,7 @@ def _cross_fitted_losses(
     losses[states.step, fold, column] = loss.of_prediction(
         prediction, targets[fold, states.position]
     )
-    return losses[..., :size].unflatten(1, (-1, 2)).flatten(2, 3)
+    return losses[..., :size].unflatten(1, (network.n_models, -1)).flatten(2, 3)
 
 
 @torch.no_grad()
@@ -323,7 +325,9 @@ def _policy_loss(
     would dominate the gradient, and those of large λ would have to follow their first steps.
     """
     model = torch.arange(len(steps.row), device=steps.row.device).unsqueeze(1)
-    seen = inputs.reveal(to_models(rows.values)[model, steps.row], steps.before)
+    n_folds = len(rows) // len(steps.row)
+    values = to_models(rows.values, n_folds)[model, steps.row]
+    seen = inputs.reveal(values, steps.before)
     _, found = network.decide(seen, None if condition is None else condition[model, steps.row])
     decision = Decision(steps.stop, found.logits, steps.available, found.gain)
     probability = decision.probability
@@ -332,7 +336,7 @@ def _policy_loss(
     gain = found.gain / importance[model, steps.row]
     advantage = gains - gain.detach()
     each = 0.5 * (gain - gains).square() - advantage * log_prob - bonus * entropy
-    each = each * to_models(rows.weight)[model, steps.row] * steps.active
+    each = each * to_models(rows.weight, n_folds)[model, steps.row] * steps.active
     return (each.sum(dim=1) / steps.active.sum(dim=1).clamp_min(1)).sum()
 
 

@@ -1,4 +1,4 @@
-"""Training rows on a device, and their two folds for cross-fitting."""
+"""Training rows on a device, and their folds for cross-fitting."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from suwr.nn.networks import HELD_OUT
 
 __all__ = ["Folds", "Rows", "group_by_fold", "shuffled", "to_folds", "to_models"]
 
@@ -67,12 +69,12 @@ class Rows:
 
 
 class Folds:
-    """Two disjoint folds of the training rows.
+    """Disjoint folds of the training rows.
 
-    The predictors trained on one fold evaluate the rows of the other (cross-fitting), because the
-    loss of a predictor on its own training rows is optimistic. The folds of a classifier are
-    stratified: the numbers of rows of a class in the two differ by at most one. Rows with class
-    probabilities count for their most probable class.
+    The rows of a fold are evaluated by predictors that were trained on the other folds
+    (cross-fitting), because the loss of a predictor on its own training rows is optimistic. The
+    folds of a classifier are stratified: the numbers of rows of a class in any two differ by at
+    most one. Rows with class probabilities count for their most probable class.
 
     Parameters
     ----------
@@ -80,43 +82,48 @@ class Folds:
         Rows of one table, or of ``n_tables`` tables of equal length, concatenated.
     generator : torch.Generator
     n_tables : int, default=1
+    n_folds : int, default=2
 
     Attributes
     ----------
-    indices : Tensor of int, shape (2 * n_tables, size)
-        Row numbers of the two folds of every table.
+    indices : Tensor of int, shape (n_folds * n_tables, size)
+        Row numbers of the folds of every table.
     size : int
         Rows of a fold.
     """
 
-    def __init__(self, rows: Rows, generator: torch.Generator, n_tables: int = 1) -> None:
+    def __init__(
+        self, rows: Rows, generator: torch.Generator, n_tables: int = 1, n_folds: int = 2
+    ) -> None:
         self.rows = rows
         self.generator = generator
+        self.n_tables, self.n_folds = n_tables, n_folds
         n, device = len(rows) // n_tables, rows.device
-        self.size = max(1, n // 2)
+        self.size = max(1, n // n_folds)
+        # Rows in excess are left out; fewer rows than folds are in several folds.
+        starts = [fold * (n - self.size) // (n_folds - 1) for fold in range(n_folds)]
         folds = []
         for table in range(n_tables):
             order = table * n + torch.randperm(n, generator=generator, device=device)
-            # An odd row is left out; a single row is in both folds.
-            first, second = order[: self.size], order[-self.size :]
-            if rows.targets.shape[1] > 1 and n > 1:
-                first, second = self._stratified(torch.cat([first, second]))
-            folds += [first, second]
+            parts = torch.stack([order[start : start + self.size] for start in starts])
+            if rows.targets.shape[1] > 1 and n >= n_folds:
+                parts = self._stratified(parts.flatten())
+            folds += [*parts]
         self.indices = torch.stack(folds)
 
     def _stratified(self, order: Tensor) -> Tensor:
-        """Divide shuffled row numbers ``(2 size,)`` so that each fold has half of every class."""
+        """Divide shuffled row numbers so that each fold has its share of every class."""
         classes = self.rows.targets[order].argmax(dim=1)
-        pairs = order[classes.argsort(stable=True)].reshape(self.size, 2)
+        dealt = order[classes.argsort(stable=True)].reshape(self.size, self.n_folds)
         # The first rows of a fold are used as a sample of it: they must not be of one class.
-        return shuffled(pairs.T, self.generator)
+        return shuffled(dealt.T, self.generator)
 
     def n_batches(self, batch_size: int) -> int:
         """Batches of an epoch."""
         return max(MIN_BATCHES, self.size // self.rows_per_batch(batch_size))
 
     def batches(self, batch_size: int) -> Iterator[Tensor]:
-        """Row numbers ``(2 · n_tables, b)`` of the batches of an epoch.
+        """Row numbers ``(n_folds · n_tables, b)`` of the batches of an epoch.
 
         A row occurs at most once in a pass over the table.
         """
@@ -130,7 +137,21 @@ class Folds:
 
     def rows_per_batch(self, batch_size: int) -> int:
         """Rows of each fold in a batch."""
-        return max(1, min(batch_size // 2, self.size))
+        return max(1, min(batch_size // self.n_folds, self.size))
+
+    def training_folds(self) -> Tensor:
+        """Draw a fold for each group of predictors to be trained on, ``(n_folds · n_tables,)``.
+
+        All folds but the held-out one are equally likely. Each fold trains one group.
+        """
+        groups = torch.arange(len(self.indices), device=self.indices.device)
+        if self.n_folds == 2:
+            return groups
+        place = torch.randint(
+            self.n_folds - 1, (1,), generator=self.generator, device=self.indices.device
+        )
+        place = place + (place >= HELD_OUT)
+        return groups - groups % self.n_folds + (groups + place) % self.n_folds
 
 
 def shuffled(indices: Tensor, generator: torch.Generator) -> Tensor:
@@ -139,32 +160,33 @@ def shuffled(indices: Tensor, generator: torch.Generator) -> Tensor:
     return indices.gather(1, noise.argsort(dim=1))
 
 
-def to_models(tensor: Tensor) -> Tensor:
-    """Concatenate the folds of each model: ``(2 m, b, …)`` becomes ``(m, 2 b, …)``."""
-    return tensor.unflatten(0, (-1, 2)).flatten(1, 2)
+def to_models(tensor: Tensor, n_folds: int) -> Tensor:
+    """Concatenate the folds of each model: ``(n_folds · m, b, …)`` to ``(m, n_folds · b, …)``."""
+    return tensor.unflatten(0, (-1, n_folds)).flatten(1, 2)
 
 
-def to_folds(tensor: Tensor) -> Tensor:
+def to_folds(tensor: Tensor, n_folds: int) -> Tensor:
     """Inverse of `to_models`."""
-    return tensor.unflatten(1, (2, -1)).flatten(0, 1)
+    return tensor.unflatten(1, (n_folds, -1)).flatten(0, 1)
 
 
-def group_by_fold(position: Tensor, size: int) -> tuple[Tensor, Tensor]:
+def group_by_fold(position: Tensor, size: int, n_folds: int) -> tuple[Tensor, Tensor]:
     """Group entries by the fold of their row.
 
     Parameters
     ----------
     position : Tensor of int, shape (k,)
-        Position of the row of each entry in a flattened batch ``(2, size)``.
+        Position of the row of each entry in a flattened batch ``(n_folds, size)``.
     size : int
         Rows of each fold in the batch.
+    n_folds : int
 
     Returns
     -------
-    index, valid : Tensors of shape (2, m)
+    index, valid : Tensors of shape (n_folds, m)
         Entries of each fold, padded to equal length, and whether each is not padding.
     """
-    parts = [torch.nonzero(position < size)[:, 0], torch.nonzero(position >= size)[:, 0]]
+    parts = [torch.nonzero(position // size == fold)[:, 0] for fold in range(n_folds)]
     longest = max(len(p) for p in parts)
     index = torch.stack([F.pad(p, (0, longest - len(p))) for p in parts])
     counts = torch.tensor([[len(p)] for p in parts], device=position.device)

@@ -37,8 +37,8 @@ def informative(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, fold
     """Whether there is evidence that features are informative, for each model.
 
     There is none if the predictors have learned their training rows, but their predictions for the
-    other fold, from all features, are not correlated with the targets there. The loss would be too
-    strict a criterion: with few rows, predictors are overconfident, and worse than a constant
+    held-out fold, from all features, are not correlated with the targets there. The loss would be
+    too strict a criterion: with few rows, predictors are overconfident, and worse than a constant
     although their predictions are informative. Fewer than `MIN_ROWS` rows are not tested.
 
     Parameters
@@ -63,14 +63,15 @@ def informative(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, fold
         for mask in (nothing, ~nothing)
     ]
     network.train()
-    learned = to_models((own[0] - own[1]) * rows.weight).mean(dim=-1) > MIN_TRAINING_GAIN
+    gain = to_models((own[0] - own[1]) * rows.weight, folds.n_folds)
+    learned = gain.mean(dim=-1) > MIN_TRAINING_GAIN
     products = (_centred(cross_fitted) * _centred(rows.targets)).sum(dim=-1)
-    products = to_models(products * rows.weight)
+    products = to_models(products * rows.weight, folds.n_folds)
     n = products.shape[-1]
     if n < MIN_ROWS:
         return torch.ones_like(learned)
-    # The covariances of the two folds are nearly the same number: predictors that agree with the
-    # targets of the other fold by chance do so in both directions.
+    # Half of the rows count: an effect that two folds share by chance contributes to the covariance
+    # of either, since each of them trains predictors that are tested on the other.
     error = products.std(dim=-1) / (n / 2) ** 0.5
     statistic = products.mean(dim=-1) / error.clamp_min(torch.finfo(error.dtype).tiny)
     return (statistic > float(student.isf(LEVEL, n / 2 - 1))) | ~learned
@@ -121,7 +122,8 @@ def interactions(
         for unit in units:
             mask = inputs.add(mask, unit)
         found = network.cross_fitted(inputs.reveal(rows.values, mask), loss)
-        return to_models(loss.of_prediction(found, targets) * rows.weight).mean(dim=1)
+        losses = loss.of_prediction(found, targets) * rows.weight
+        return to_models(losses, folds.n_folds).mean(dim=1)
 
     empty = losses(pairs.new_empty(0))
     units = torch.arange(n_units, device=rows.device).unsqueeze(1)

@@ -27,7 +27,7 @@ from suwr.training.data import Rows, to_folds, to_models
 from suwr.training.loop import State
 from suwr.training.optimizers import cosine_decay, set_rate
 from suwr.training.policy import PolicyPhase, PolicyTrainer, relaxation_temperature
-from suwr.training.predictor import joint_rate, member_loss
+from suwr.training.predictor import fold_loss, joint_rate
 
 __all__ = ["CapturedFunction", "LookaheadPhase", "LookaheadTrainer"]
 
@@ -117,7 +117,9 @@ class LookaheadPhase(PolicyPhase):
         """Roll out a batch and update several times on it; ``parts`` are the fields of `Rows`."""
         settings, rows = self.settings, Rows(*parts)
         rows = replace(rows, values=settings.rounded(rows.values))
-        weight, condition = self.weights.draw(2 * rows.weight.shape[1], self.folds.generator)
+        weight, condition = self.weights.draw(
+            self.folds.n_folds * rows.weight.shape[1], self.folds.generator
+        )
         with settings.precision(rows.device):
             rollout = self._roll_out(rows, weight, condition)
         # A rollout takes as long as several updates.
@@ -133,8 +135,9 @@ class LookaheadPhase(PolicyPhase):
     def _roll_out(self, rows: Rows, weight: Tensor, condition: Tensor | None) -> _Rollout:
         """Sample a rollout of *T* steps for every row."""
         network, inputs, n_steps = self.network, self.inputs, self.settings.max_steps
+        n_folds = self.folds.n_folds
         network.eval()
-        values = to_models(rows.values)
+        values = to_models(rows.values, n_folds)
         shape, device = values.shape[:2], values.device
         revealed_at = torch.full(
             (*shape, inputs.n_columns), n_steps, dtype=torch.int16, device=device
@@ -143,16 +146,16 @@ class LookaheadPhase(PolicyPhase):
         if first is not None:
             revealed_at.masked_fill_(first, -1)
         allowed = inputs.recorded_units(values)
-        prices = None if rows.costs is None else to_models(rows.costs)
+        prices = None if rows.costs is None else to_models(rows.costs, n_folds)
         predictions, losses, stops, costs = [], [], [], []
         for number in range(n_steps + 1):
             mask = revealed_at < number
             seen = inputs.reveal(values, mask)
-            prediction = network.cross_fitted(to_folds(seen), self.loss)
-            losses.append(to_models(self.loss.of_prediction(prediction, rows.targets)))
+            prediction = network.cross_fitted(to_folds(seen, n_folds), self.loss)
+            losses.append(to_models(self.loss.of_prediction(prediction, rows.targets), n_folds))
             if number == n_steps:
                 break
-            predictions.append(to_models(prediction))
+            predictions.append(to_models(prediction, n_folds))
             decision = decide(
                 network.decide, inputs, seen, mask, condition, predictions[-1], allowed
             )
@@ -179,13 +182,13 @@ class LookaheadPhase(PolicyPhase):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Loss of the policy in one state per row, its mask, and the relaxed input after it."""
         settings, inputs, network = self.settings, self.inputs, self.network
-        generator = self.folds.generator
+        generator, n_folds = self.folds.generator, self.folds.n_folds
         shape, device = rollout.gain.shape[:2], rollout.gain.device
         step = torch.rand(shape, generator=generator, device=device) ** EARLY_STATES
         step = (step * settings.max_steps).long().unsqueeze(-1)
         target = rollout.gain.gather(-1, step)[..., 0]
         mask = rollout.revealed_at < step
-        values = to_models(rows.values)
+        values = to_models(rows.values, n_folds)
         index = step.unsqueeze(-1).expand(-1, -1, -1, rollout.prediction.shape[-1])
         prediction = rollout.prediction.gather(2, index)[:, :, 0]
         seen = inputs.reveal(values, mask)
@@ -193,17 +196,17 @@ class LookaheadPhase(PolicyPhase):
         decision = decide(network.decide, inputs, seen, mask, condition, prediction, allowed)
         chosen = decision.relaxed(self.temperature, generator)
         revealed = torch.where(mask, 1.0, soft_columns(inputs, chosen))
-        soft = to_folds(soft_reveal(inputs, values, revealed))
+        soft = to_folds(soft_reveal(inputs, values, revealed), n_folds)
         network.predictor.requires_grad_(False)
         prediction = network.cross_fitted(soft, self.loss)
         network.predictor.requires_grad_(True)
-        prices = None if rows.costs is None else to_models(rows.costs)
+        prices = None if rows.costs is None else to_models(rows.costs, n_folds)
         costs = inputs.unit_costs(mask, rollout.revealed_at < 0, prices)
-        losses = to_models(self.loss.of_prediction(prediction, rows.targets))
+        losses = to_models(self.loss.of_prediction(prediction, rows.targets), n_folds)
         losses = losses + rollout.weight * (chosen * costs).sum(dim=-1)
         regression = 0.5 * GAIN_WEIGHT * (decision.gain - target).square()
-        each = to_models(rows.weight) * (regression + settings.reward_scale * losses)
-        return each.mean(dim=1).sum(), to_folds(mask), soft.detach()
+        each = to_models(rows.weight, n_folds) * (regression + settings.reward_scale * losses)
+        return each.mean(dim=1).sum(), to_folds(mask, n_folds), soft.detach()
 
     def _predictor_loss(self, rows: Rows, mask: Tensor, soft: Tensor) -> Tensor:
         """Loss of the predictors under random masks, visited states and relaxed inputs."""
@@ -217,7 +220,7 @@ class LookaheadPhase(PolicyPhase):
             torch.cat([rows.targets] * len(seen), dim=1),
             torch.cat([rows.weight] * len(seen), dim=1),
         )
-        return member_loss(self.network, self.loss, torch.cat(seen, dim=1), joined)
+        return fold_loss(self.network, self.loss, self.folds, torch.cat(seen, dim=1), joined)
 
 
 class LookaheadTrainer(PolicyTrainer):

@@ -123,7 +123,7 @@ class PolicyPhase(Phase):
 
         Parameters
         ----------
-        index : Tensor of int, shape (n_batches, 2 * n_models, b)
+        index : Tensor of int, shape (n_batches, n_folds * n_models, b)
             The rows of at most `batches_at_once` batches.
         progress : float
             The completed fraction of the phase.

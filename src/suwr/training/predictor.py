@@ -31,11 +31,11 @@ from suwr.training.sparsity import SparsityWeights
 from suwr.training.validation import BestState, CrossFittedLoss, ValidationObjective
 
 __all__ = [
-    "FineTuning", "Pretraining", "extended", "final_masks", "ignore_pieces", "joint_rate",
-    "member_loss", "pretraining_state", "restore_pretraining", "weighted_loss",
+    "FineTuning", "Pretraining", "extended", "final_masks", "fold_loss", "ignore_pieces",
+    "joint_rate", "pretraining_state", "restore_pretraining", "weighted_loss",
 ]  # fmt: skip
 
-# Updates of the predictors before their loss on the other fold counts: on small tables, the loss
+# Updates of the predictors before their loss on held-out rows counts: on small tables, the loss
 # under large masks soon becomes worse, while that under small masks still improves.
 MIN_UPDATES = 200
 # Pretraining ends after this many updates in which the loss was not lowered by `MIN_IMPROVEMENT`
@@ -67,32 +67,43 @@ def ignore_pieces(network: SeparateNetwork, inputs: MaskedInputs) -> None:
     network.policy.ignore(F.pad(ignored, (0, architecture.n_conditions)))
 
 
-def member_loss(network: SeparateNetwork, loss: Loss, seen: Tensor, rows: Rows) -> Tensor:
-    """Weighted mean loss of the predictors of each model, summed over models.
-
-    ``seen`` and ``rows`` have one leading entry per predictor, or per fold.
-    """
-    group = network.n_models * network.architecture.n_members // len(seen)
-    outputs = network.predictor(seen.repeat_interleave(group, dim=0)).float()
-    targets, weight = (part.repeat_interleave(group, dim=0) for part in (rows.targets, rows.weight))
-    return (loss.per_row(outputs, targets) * weight).mean() * network.n_models
-
-
 def weighted_loss(
     network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, rows: Rows, mask: Tensor
 ) -> Tensor:
-    """`member_loss` of rows under masks."""
-    return member_loss(network, loss, inputs.reveal(rows.values, mask), rows)
+    """Weighted mean loss of the predictors of each model under masks, summed over models.
+
+    ``rows`` and ``mask`` have one leading entry per predictor.
+    """
+    outputs = network.predictor(inputs.reveal(rows.values, mask)).float()
+    return (loss.per_row(outputs, rows.targets) * rows.weight).mean() * network.n_models
+
+
+def fold_loss(
+    network: SeparateNetwork, loss: Loss, folds: Folds, seen: Tensor, rows: Rows
+) -> Tensor:
+    """As `weighted_loss`, with the rows of each fold for predictors that do not hold it out.
+
+    ``seen`` are the masked inputs; they and ``rows`` have one leading entry per fold.
+    """
+    order = folds.training_folds().repeat_interleave(network.group)
+    seen, targets, weight = (part[order] for part in (seen, rows.targets, rows.weight))
+    outputs = network.predictor(seen).float()
+    return (loss.per_row(outputs, targets) * weight).mean() * network.n_models
+
+
+def pretraining_batch(folds: Folds, settings: Settings) -> int:
+    """Rows of a batch in pretraining: of one fold, which a predictor reads, half of a batch."""
+    return folds.n_folds * settings.batch_size // 2
 
 
 class Pretraining(Phase):
-    """Train each predictor on its fold under random masks of all sizes.
+    """Train each predictor on its folds under random masks of all sizes.
 
     An interaction of two features is learned only from masks that reveal both, which small masks
     rarely do.
 
     Tables differ by more than a factor of ten in the number of epochs and in the weight decay that
-    predictors need. Training ends when the loss on the other fold has settled. If it increases, the
+    predictors need. Training ends when the loss on held-out folds has settled. If it increases, the
     predictors overfit, and training continues with a stronger weight decay until it has settled
     again. The best epoch is kept, and its weight decay for the further training of the predictors.
     The losses are those of exponentially averaged weights, which are smooth.
@@ -154,13 +165,14 @@ class Pretraining(Phase):
         settings, folds, predictor = self.settings, self.folds, self.network.predictor
         decay, device = float(self.tensors["weight_decay"]), folds.indices.device
         predictor.weight_decay = torch.full_like(predictor.weight_decay, decay, device=device)
-        n_batches = folds.n_batches(settings.batch_size)
+        batch_size = pretraining_batch(folds, settings)
+        n_batches = folds.n_batches(batch_size)
         total = torch.zeros((), device=folds.indices.device)
         self.network.train()
-        for number, index in enumerate(folds.batches(settings.batch_size)):
+        for number, index in enumerate(folds.batches(batch_size)):
             progress = (self.epoch + number / n_batches) / self.epochs
             set_rate(self.optimizer, settings.predictor_rate * cosine_decay(progress, floor=0.1))
-            own = index.repeat_interleave(predictor.group, dim=0)
+            own = index[folds.training_folds().repeat_interleave(self.network.group)]
             rows = folds.rows[own.repeat(1, settings.pretrain_masks)]
             mask = self.inputs.random_masks(
                 tuple(rows.weight.shape), folds.generator, settings.max_random_units
@@ -177,7 +189,7 @@ class Pretraining(Phase):
     def _judge(self, losses: Tensor) -> None:
         """Keep the best epoch, and decide whether to continue with which weight decay."""
         tensors, epoch = self.tensors, self.epoch + 1
-        n_batches = self.folds.n_batches(self.settings.batch_size)
+        n_batches = self.folds.n_batches(pretraining_batch(self.folds, self.settings))
         if epoch * n_batches < MIN_UPDATES and epoch < self.epochs:
             return
         chosen = tensors["best_weight_decay"]
@@ -291,7 +303,7 @@ class FineTuning(Phase):
         settings, rows, generator = self.settings, self.folds.rows, self.folds.generator
         self.network.eval()
         final = self.final(self.epoch)
-        n_tables = len(self.folds.indices) // 2
+        n_tables = self.folds.n_tables
         n = len(rows) // n_tables
         indices = torch.arange(len(rows), device=final.device).reshape(n_tables, n)
         n_members = self.network.architecture.n_members

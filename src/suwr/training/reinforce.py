@@ -109,8 +109,9 @@ class ReinforcePhase(Phase):
         total = torch.zeros((), device=folds.indices.device)
         self.network.train()
         for index in folds.batches(settings.batch_size):
+            rows = folds.rows[to_models(index, folds.n_folds)]
             surrogate, expected = _sampled_loss(
-                self.network, self.inputs, self.loss, folds.rows[to_models(index)], settings,
+                self.network, self.inputs, self.loss, rows, settings,
                 self.weights.weight, schedule, folds.generator,
             )  # fmt: skip
             optimizer_step(self.optimizer, surrogate)

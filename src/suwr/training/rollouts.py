@@ -55,7 +55,7 @@ class SampledSteps:
 
 @dataclass
 class VisitedStates:
-    """All states visited by a batch, grouped by fold ``(2 · n_models, m)``."""
+    """All states visited by a batch, grouped by fold ``(n_folds · n_models, m)``."""
 
     position: Tensor  # of the row within its fold
     step: Tensor  # number of steps taken
@@ -64,19 +64,19 @@ class VisitedStates:
     spent: Tensor  # cost of the revealed units
 
     @classmethod
-    def of(cls, steps: list[SampledSteps], fold_size: int) -> VisitedStates:
+    def of(cls, steps: list[SampledSteps], fold_size: int, n_folds: int) -> VisitedStates:
         """Group the states after all steps by the fold of their row."""
-        if steps[-1].row.shape[1] < 2 * fold_size:
+        if steps[-1].row.shape[1] < n_folds * fold_size:
             # Stopped rows were removed from the batch of a single model.
             row = torch.cat([s.row[0] for s in steps])
             number = torch.cat([torch.full_like(s.row[0], t + 1) for t, s in enumerate(steps)])
-            index, valid = group_by_fold(row, fold_size)
+            index, valid = group_by_fold(row, fold_size, n_folds)
             mask = torch.cat([s.mask[0] for s in steps])[index]
             active = torch.cat([s.active[0] for s in steps])[index] & valid
             spent = torch.cat([s.spent[0] for s in steps])[index]
             return cls(row[index] % fold_size, number[index], mask, active, spent)
         mask, active, spent = (
-            torch.cat([to_folds(x) for x in part], dim=1)
+            torch.cat([to_folds(x, n_folds) for x in part], dim=1)
             for part in zip(*((s.mask, s.active, s.spent) for s in steps), strict=True)
         )
         device = mask.device
@@ -89,8 +89,7 @@ class VisitedStates:
     ) -> VisitedStates:
         """Draw ``n`` states of every fold; for ``n_first`` of them the rollout has not begun.
 
-        ``first`` are the masks ``(n_models, n, n_columns)`` before the first step; None reveals
-        nothing.
+        ``first`` are the masks before the first step, grouped by fold; None reveals nothing.
         """
         device = self.mask.device
         index = torch.randint(self.mask.shape[1], (n,), generator=generator, device=device)
@@ -98,7 +97,7 @@ class VisitedStates:
         start = torch.zeros_like(mask[:, :n_first])
         if first is not None:
             fold = torch.arange(len(mask), device=device).unsqueeze(1)
-            start = to_folds(first)[fold, position[:, :n_first]]
+            start = first[fold, position[:, :n_first]]
         mask = torch.cat([start, mask[:, n_first:]], dim=1)
         begun = torch.arange(n, device=device) >= n_first
         return VisitedStates(position, step * begun, mask, active | ~begun, spent * begun)

@@ -168,6 +168,7 @@ class CrossFittedLoss:
         settings: Settings,
     ) -> None:
         self.network, self.inputs, self.loss = network, inputs, loss
+        self.n_folds = folds.n_folds
         index = folds.indices[:, :CROSS_FITTED_MASKS]
         self.rows = folds.rows[index.repeat(1, max(1, CROSS_FITTED_MASKS // index.shape[1]))]
         self.masks = inputs.random_masks(
@@ -181,7 +182,7 @@ class CrossFittedLoss:
         losses = self.loss.of_prediction(
             self.network.cross_fitted(seen, self.loss), self.rows.targets
         )
-        return to_models(losses * self.rows.weight).mean(dim=1).cpu()
+        return to_models(losses * self.rows.weight, self.n_folds).mean(dim=1).cpu()
 
 
 class BestState:

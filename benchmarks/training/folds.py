@@ -1,0 +1,153 @@
+"""What the number of folds was chosen by: SUWR on development tables.
+
+    python benchmarks/training/folds.py FOLDER [DEVICE]
+
+FOLDER holds the development tables as for ``encoding.py``. The training rows are 80 % of a table,
+at most 1,000, or 150 of these. Results of the default replace those in ``folds.json``, and
+``folds.md`` is written from all of them; without an argument, only the page is written.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import encoding
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from common import machine, write_json
+from suwr_experiments.comparison import Curve
+from suwr_experiments.config import Cell
+from suwr_experiments.experiment import fit_group
+from suwr_experiments.tabular_experiment import TablesExperiment
+
+OUT = Path(__file__).with_suffix(".json")
+MAX_TRAIN = 1_000
+SHARES = (0.0005, 0.002, 0.005, 0.01, 0.02, 0.05, 0.12)
+SEEDS = (0, 1)
+REFERENCE, DEFAULT = "two folds", "default"
+#: Variants; of all but the last, only the record is left.
+VARIANTS = {
+    REFERENCE: "two predictors per fold, trained on half of the rows each: the former default",
+    "two folds, one layer": "`n_layers=1`",
+    "two folds, two layers": "`n_layers=2`",
+    "two folds, eight predictors": "`n_predictors=8`",
+    "GDFS, two folds": "GDFS with the same predictors, 1 to 10 features; regression only",
+    "four folds, large batches": "one predictor per fold, trained on the rows of one of the three "
+    "other folds in each update; policy batches of up to 1,000 rows instead of 500",
+    "the same, labels only": "without soft targets (`label_weight=1`)",
+    "the same, eight predictors": "two predictors per fold",
+    "four folds, all others": "one predictor per fold, trained on the rows of all three other "
+    "folds in each update; policy batches of 500 rows",
+    "the same, two layers": "`n_layers=2`",
+    DEFAULT: "four folds, trained on one of the other folds in each update, policy batches of 500",
+}
+GROUPS = {
+    "all": lambda case: True,
+    "classes": lambda case: not case["regression"],
+    "regression": lambda case: case["regression"],
+}
+
+
+def measure(folder: Path, case: dict[str, Any], seed: int, device: str) -> dict[str, Any]:
+    """Points of the default, and the mean loss over 2 to 10 features."""
+    encoding.MAX_TRAIN = MAX_TRAIN
+    task = encoding.load(folder, case)
+    cells = [Cell("tables", case["table"], "SUWR", seed, sparsity_share=s) for s in SHARES]
+    models, _ = fit_group(cells, [task] * len(cells), device)
+    found = [
+        TablesExperiment().measure(cell, model, task)
+        for cell, model in zip(cells, models, strict=True)
+    ]
+    cost = [0.0, *(f["curves"]["path"]["cost"][0] for f in found)]
+    loss = [found[0]["constant"]["loss"], *(f["curves"]["path"]["loss"][0] for f in found)]
+    mean = float(Curve.of(cost, loss).mean(2, min(10, task.X.shape[1])))
+    return {
+        "case": case, "variant": DEFAULT, "seed": seed, "mean_loss": mean,
+        "points": [*zip(cost, loss, strict=True)], "provenance": machine(),
+    }  # fmt: skip
+
+
+def where(case: dict[str, Any]) -> tuple[str, int]:
+    """Table and number of training rows of a case."""
+    return case["table"], case["n_train"] or MAX_TRAIN
+
+
+def page(results: list[dict[str, Any]], note: str) -> str:
+    """All results as Markdown."""
+    found: dict[str, dict[tuple[str, int], list[float]]] = {variant: {} for variant in VARIANTS}
+    for r in results:
+        found[r["variant"]].setdefault(where(r["case"]), []).append(np.log(r["mean_loss"]))
+    cases = {where(r["case"]): r["case"] for r in results}
+    lines = [
+        "# Number of folds",
+        "",
+        "Written by `benchmarks/training/folds.py` from `folds.json`. SUWR with seven λ on splits "
+        f"of development tables with 150 or up to {MAX_TRAIN:,} training rows, none of which is a "
+        "table of [tables.md](../../docs/results/tables.md): the mean loss over 2 to 10 features "
+        f"relative to that of '{REFERENCE}', as a geometric mean over splits with its standard "
+        "error. Losses of several seeds are averaged first.",
+        "",
+        note,
+        "",
+        f"| variant | what differs | seeds | {' | '.join(GROUPS)} |",
+        "| --- | --- | --- |" + " --- |" * len(GROUPS),
+    ]
+    reference = {at: np.mean(losses) for at, losses in found[REFERENCE].items()}
+    for variant, meaning in VARIANTS.items():
+        own, cells = found[variant], []
+        for belongs in GROUPS.values():
+            ratio = np.array([np.mean(own[at]) - reference[at] for at in own if belongs(cases[at])])
+            if len(ratio) < 2 or variant == REFERENCE:
+                cells.append("–")
+                continue
+            error = ratio.std(ddof=1) / len(ratio) ** 0.5
+            cells.append(
+                f"{np.exp(ratio.mean()):.3f} ± {error:.3f}, lower on {(ratio < 0).sum()} of "
+                f"{len(ratio)}"
+            )
+        n_seeds = max((len(losses) for losses in own.values()), default=0)
+        lines.append(f"| {variant} | {meaning} | {n_seeds or '–'} | {' | '.join(cells)} |")
+    spread = [
+        f"{variant} {np.std([losses[1] - losses[0] for losses in pairs]):.3f} ({len(pairs)} splits)"
+        for variant, own in found.items()
+        if (pairs := [losses for losses in own.values() if len(losses) == 2])
+    ]
+    lines += [
+        "",
+        "Standard deviation of the logarithm of the ratio of two seeds: " + "; ".join(spread) + ".",
+        "",
+        "Mean loss:",
+        "",
+        f"| table | rows | {' | '.join(VARIANTS)} |",
+        "| --- " * (2 + len(VARIANTS)) + "|",
+    ]
+    for table, n in sorted(cases):
+        values = [
+            f"{np.exp(np.mean(own[table, n])):.4g}" if (table, n) in own else "–"
+            for own in found.values()
+        ]
+        lines.append(f"| {table} | {n:,} | {' | '.join(values)} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    record = json.loads(OUT.read_text())
+    warnings.simplefilter("ignore")
+    if sys.argv[1:]:
+        device = sys.argv[2] if sys.argv[2:] else "cpu"
+        record["results"] = [r for r in record["results"] if r["variant"] != DEFAULT]
+        cases = {where(r["case"]): r["case"] for r in record["results"]}
+        for case in cases.values():
+            for seed in SEEDS:
+                record["results"].append(measure(Path(sys.argv[1]), case, seed, device))
+                write_json(OUT, record)
+    OUT.with_suffix(".md").write_text(page(record["results"], record["note"]))
+
+
+if __name__ == "__main__":
+    main()
