@@ -83,7 +83,7 @@ class Architecture:
 
     @property
     def n_folds(self) -> int:
-        """Folds of the training rows for cross-fitting: 4, or 2 if there are too few predictors."""
+        """Folds for cross-fitting: 4 if the number of predictors is a multiple of 4, else 2."""
         return 2 if self.n_members % 4 else 4
 
     @property
