@@ -97,7 +97,7 @@ def logarithmic():
     """A positive value through a log link."""
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     model = SUWRRegressor(
-        loss="gamma", sparsity_weight=0.001, max_epochs=3, hidden_size=16, random_state=0
+        loss="gamma", sparsity_weight=0.001, max_epochs=12, hidden_size=16, random_state=0
     )
     return model.fit(X, y), X[:30], y[:30].tolist()
 

@@ -29,7 +29,10 @@ def fitted_range():
 def fitted_patches():
     X = np.random.RandomState(0).randint(0, 17, (80, 16))
     model = SUWRClassifier(
-        groups=Patches((4, 4), size=2), sparsity_weight=0.0, max_steps=4, **SMALL
+        groups=Patches((4, 4), size=2),
+        sparsity_weight=0.0,
+        max_steps=4,
+        **SMALL | {"max_epochs": 5},
     )
     return model.fit(X, X[:, 5] > 8), X
 

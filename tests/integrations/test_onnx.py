@@ -296,7 +296,7 @@ def test_raw_cells_that_the_loop_does_not_ask_for_do_not_matter(name, request, t
 
 def test_one_weight_of_a_range(tmp_path):
     rng = np.random.RandomState(0)
-    X = rng.randn(60, 3)
+    X = rng.randn(200, 3)
     model = SUWRClassifier(
         sparsity_weight=(0.001, 0.1), max_epochs=5, hidden_size=8, random_state=0
     ).fit(X, X[:, 0] > 0)
