@@ -74,8 +74,7 @@ def weighted_loss(
 
     ``rows`` and ``mask`` have one leading entry per predictor.
     """
-    outputs = network.predictor(inputs.reveal(rows.values, mask)).float()
-    return (loss.per_row(outputs, rows.targets) * rows.weight).mean() * network.n_models
+    return _mean_loss(network, loss, inputs.reveal(rows.values, mask), rows.targets, rows.weight)
 
 
 def fold_loss(
@@ -86,7 +85,12 @@ def fold_loss(
     ``seen`` are the masked inputs; they and ``rows`` have one leading entry per fold.
     """
     order = folds.training_folds().repeat_interleave(network.group)
-    seen, targets, weight = (part[order] for part in (seen, rows.targets, rows.weight))
+    return _mean_loss(network, loss, seen[order], rows.targets[order], rows.weight[order])
+
+
+def _mean_loss(
+    network: SeparateNetwork, loss: Loss, seen: Tensor, targets: Tensor, weight: Tensor
+) -> Tensor:
     outputs = network.predictor(seen).float()
     return (loss.per_row(outputs, targets) * weight).mean() * network.n_models
 
