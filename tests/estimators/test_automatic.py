@@ -74,3 +74,22 @@ def test_choices_state_their_reason(table):
         "n_predictors": "4, for 270 training rows",
         "n_bins": "8 for every second predictor, for 270 training rows",
     }
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "params", "n_folds"),
+    [
+        (200, {}, 4),
+        (200, {"n_predictors": 8}, 4),
+        (200, {"n_predictors": 6}, 2),
+        (200, {"n_predictors": 4, "trainer": "lookahead"}, 2),
+        (200, {"trainer": "reinforce"}, 2),
+        (6300, {"n_predictors": 4}, 2),
+    ],
+)
+def test_tables_of_few_rows_have_four_folds(n_rows, params, n_folds):
+    X = np.random.RandomState(0).randn(n_rows, 2)
+    model = SUWRClassifier(random_state=0, **params)
+    data = model._prepare(X, X[:, 0] > 0, None)
+    plan = model._plan(data, torch.Generator().manual_seed(0))
+    assert plan.task.settings.n_folds == n_folds

@@ -138,12 +138,11 @@ def test_small_batches_are_rolled_out_together(n_rows):
     )
 
 
-@pytest.mark.parametrize(("n_members", "n_folds"), [(2, 2), (4, 4), (6, 2), (8, 4)])
+@pytest.mark.parametrize(("n_members", "n_folds"), [(2, 2), (4, 2), (4, 4), (8, 4)])
 def test_rows_are_evaluated_by_the_predictors_that_hold_out_their_fold(n_members, n_folds):
     policy, loss = make_policy(1), CrossEntropy(2)
     architecture = Architecture(6, 6, 6, 2, 8, 2, n_members)
-    assert architecture.n_folds == n_folds
-    policy.network = SeparateNetwork(architecture).eval()
+    policy.network = SeparateNetwork(architecture, n_folds=n_folds).eval()
     size = 8 // n_folds
     values = random_values(8).reshape(n_folds, size, 6)
     targets = loss.targets(torch.tensor([0, 1, 0, 1, 1, 1, 0, 0])).reshape(n_folds, size, 2)
@@ -165,10 +164,11 @@ def test_rows_are_evaluated_by_the_predictors_that_hold_out_their_fold(n_members
             assert losses[number, 0, row].item() == pytest.approx(expected.item(), abs=1e-5)
 
 
-@pytest.mark.parametrize("n_members", [4, 6, 8])
-def test_targets_come_from_predictors_trained_on_the_row_and_losses_from_the_others(n_members):
-    network = SeparateNetwork(Architecture(3, 3, 3, 2, 8, 1, n_members)).eval()
-    n_folds = network.architecture.n_folds
+@pytest.mark.parametrize(("n_members", "n_folds"), [(4, 2), (4, 4), (8, 4)])
+def test_targets_come_from_predictors_trained_on_the_row_and_losses_from_the_others(
+    n_members, n_folds
+):
+    network = SeparateNetwork(Architecture(3, 3, 3, 2, 8, 1, n_members), n_folds=n_folds).eval()
     loss, seen = CrossEntropy(2), torch.randn(n_folds, 5, 6)
     own, held_out = network.in_fold(seen, loss), network.cross_fitted(seen, loss)
     for fold in range(n_folds):

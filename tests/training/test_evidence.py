@@ -79,7 +79,7 @@ def test_interactions_find_the_product_of_two_columns():
     plan = clf._plan(data, generator)
     torch.manual_seed(0)
     network = plan.trainer.build(plan.architecture, plan.task.settings, 1)
-    folds = Folds(data.rows, generator, n_folds=plan.architecture.n_folds)
+    folds = Folds(data.rows, generator, n_folds=plan.task.settings.n_folds)
     pretraining = Pretraining(network, data.inputs, data.loss, folds, plan.task.settings)
     run_phases([lambda: pretraining], generator, lambda epoch: None)
     found = interactions(network, data.inputs, data.loss, folds, 0.5)[0]

@@ -22,7 +22,7 @@ def pretrain(y, X, max_epochs=40):
     torch.manual_seed(0)
     plan = model._plan(data, generator)
     network = plan.trainer.build(plan.architecture, plan.task.settings, 1)
-    folds = Folds(plan.task.rows, generator, n_folds=plan.architecture.n_folds)
+    folds = Folds(plan.task.rows, generator, n_folds=plan.task.settings.n_folds)
     phase = Pretraining(network, plan.task.inputs, plan.task.loss, folds, plan.task.settings)
     losses = []
     judge = phase._judge
@@ -47,7 +47,7 @@ def phases_of(X, **parameters):
     def build(settled):
         network = trainer.build(plan.architecture, task.settings, 1)
         network.predictor.settled = settled
-        folds = Folds(task.rows, generator, n_folds=plan.architecture.n_folds)
+        folds = Folds(task.rows, generator, n_folds=plan.task.settings.n_folds)
         return trainer.phases(network, task, folds, weights)
 
     return build
@@ -146,7 +146,7 @@ def test_predictors_never_learn_from_their_held_out_fold():
     model = SUWRClassifier(max_epochs=1, hidden_size=8, random_state=0)
     generator = torch.Generator().manual_seed(0)
     plan = model._plan(model._prepare(X, y, None), generator)
-    n_folds = plan.architecture.n_folds
+    n_folds = plan.task.settings.n_folds
     assert n_folds == 4
 
     def weights(changed):

@@ -25,6 +25,7 @@ from suwr.estimators.automatic import (
     EXTENSION,
     default_bins,
     default_extension,
+    default_folds,
     default_predictors,
 )
 from suwr.estimators.sequential import SequentialModel
@@ -222,7 +223,8 @@ class BaseGreedy(BaseSequentialBaseline):
         network = self._make_network(architecture, data).to(self.device_)
         ignore_pieces(network, data.inputs)
         network.predictor.dropout = settings.dropout
-        folds = Folds(data.rows, generator, n_folds=architecture.n_folds)
+        network.n_folds = default_folds(len(data.rows), n)
+        folds = Folds(data.rows, generator, n_folds=network.n_folds)
         self.policy_ = Policy(network, data.inputs, data.loss, self.max_steps_)
         return [
             lambda: Pretraining(network, data.inputs, data.loss, folds, settings),

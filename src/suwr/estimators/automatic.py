@@ -9,13 +9,13 @@ from suwr.estimators.table_model import TrainingData
 from suwr.training.registry import MAX_ACTOR_UNITS, Trainer
 
 __all__ = [
-    "EXTENSION", "choices_by_rows", "default_bins", "default_extension", "default_predictors",
-    "max_screened_units", "resolve_bins", "resolve_epochs", "resolve_extension",
-    "resolve_predictors",
+    "EXTENSION", "choices_by_rows", "default_bins", "default_extension", "default_folds",
+    "default_predictors", "max_screened_units", "resolve_bins", "resolve_epochs",
+    "resolve_extension", "resolve_folds", "resolve_predictors",
 ]  # fmt: skip
 
-# Training rows from which two predictors without bins and fewer epochs suffice, and from which the
-# number of relevant columns is not limited.
+# Training rows from which two predictors without bins, two folds and fewer epochs suffice, and from
+# which the number of relevant columns is not limited.
 MANY_ROWS = 5_000
 # Number of bins of a numeric column, and number of columns up to which there are bins.
 DEFAULT_BINS, MAX_BINNED_COLUMNS = 8, 64
@@ -43,6 +43,17 @@ def resolve_predictors(model: Any, trainer: Trainer, n_rows: int) -> int:
 def default_predictors(n_rows: int) -> int:
     """Return the default number of predictors for a number of training rows."""
     return 4 if n_rows < MANY_ROWS else 2
+
+
+def resolve_folds(model: Any, trainer: Trainer, n_rows: int) -> int:
+    """Return the number of folds for cross-fitting."""
+    n_predictors = resolve_predictors(model, trainer, n_rows)
+    return default_folds(n_rows, n_predictors) if trainer.screens else 2
+
+
+def default_folds(n_rows: int, n_predictors: int) -> int:
+    """Return the default number of folds for numbers of training rows and of predictors."""
+    return 4 if n_rows < MANY_ROWS and n_predictors % 4 == 0 else 2
 
 
 def resolve_bins(model: Any, n_rows: int, n_columns: int) -> int:

@@ -23,6 +23,7 @@ from suwr.estimators.automatic import (
     resolve_bins,
     resolve_epochs,
     resolve_extension,
+    resolve_folds,
     resolve_predictors,
 )
 from suwr.estimators.checkpoint import FileCheckpoint, check_seed, fingerprint
@@ -332,6 +333,7 @@ class BaseSUWR(WritableModel):
             units_per_step=self._step_size(),
             max_epochs=resolve_epochs(self, trainer, len(data.rows)),
             extension=resolve_extension(self, trainer, len(data.rows)),
+            n_folds=resolve_folds(self, trainer, len(data.rows)),
             batch_size=self._batch_size(len(data.rows)),
         )
 
@@ -367,8 +369,7 @@ class BaseSUWR(WritableModel):
         selectable: NDArray[np.bool_] | None = None,
     ) -> None:
         """Set the fitted attributes; `suwr.load` calls this too."""
-        self.encoder_ = encoder
-        self.units_ = units
+        self.encoder_, self.units_ = encoder, units
         self.selectable_units_ = np.ones(len(units), bool) if selectable is None else selectable
         self.device_ = str(device)
         self.max_steps_ = self._max_steps(int(self.selectable_units_.sum()))

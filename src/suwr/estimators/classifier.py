@@ -72,10 +72,10 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
     hidden_size, n_layers : int, default=128, 3
         Width and number of the hidden layers of each network.
     n_predictors : int or 'auto', default='auto'
-        Size of the ensemble whose mean is the prediction, an even number. The policy is rewarded by
-        predictors that were not trained on the row: multiples of 4 are trained on three of four
-        folds, other numbers on one of two. Larger ensembles predict better and reward with less
-        noise, but take longer. 'auto' is 4 for tables of fewer than 5,000 training rows, else 2.
+        Size of the ensemble whose mean is the prediction, an even number. While the policy is
+        trained, each member is trained on half of the rows; with fewer than 5,000 training rows,
+        multiples of 4 are trained on three quarters of them. Larger ensembles predict better, but
+        take longer. 'auto' is 4 for tables of fewer than 5,000 training rows, else 2.
     max_epochs : int or 'auto', default='auto'
         Epochs of policy training; the predictors are pretrained for at most as many epochs, and
         fine-tuned for half as many. 'auto' is 50 from 5,000 training rows on and 100 below, doubled

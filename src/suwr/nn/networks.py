@@ -82,11 +82,6 @@ class Architecture:
     informed: bool = False
 
     @property
-    def n_folds(self) -> int:
-        """Folds for cross-fitting: 4 if the number of predictors is a multiple of 4, else 2."""
-        return 2 if self.n_members % 4 else 4
-
-    @property
     def n_inputs(self) -> int:
         """Width of ``[x ⊙ h, h]``."""
         return self.n_values + self.n_columns
@@ -249,6 +244,8 @@ class SeparateNetwork(Network):
         `predict` needs a single model; see `split`.
     policy_dropout : float, default=0.0
         Dropout rate of the policy.
+    n_folds : int, default=2
+        Folds of the training rows, among which the predictors of a model are divided.
     """
 
     def __init__(
@@ -257,9 +254,10 @@ class SeparateNetwork(Network):
         dropout: float = 0.0,
         n_models: int = 1,
         policy_dropout: float = 0.0,
+        n_folds: int = 2,
     ) -> None:
         super().__init__(architecture, n_models)
-        a = architecture
+        a, self.n_folds = architecture, n_folds
 
         def stack(members: int, extra: int, n_out: int, rate: float) -> EnsembleMLP | EnsembleConv:
             if a.image_shape is not None:
@@ -279,7 +277,7 @@ class SeparateNetwork(Network):
     @property
     def group(self) -> int:
         """Predictors of each model that are trained on the same folds."""
-        return max(1, self.architecture.n_members // self.architecture.n_folds)
+        return max(1, self.architecture.n_members // self.n_folds)
 
     def cross_fitted(self, inputs: Tensor, loss: Loss) -> Tensor:
         """Mean prediction of the predictors that were not trained on the rows' fold.
@@ -290,12 +288,12 @@ class SeparateNetwork(Network):
 
     def in_fold(self, inputs: Tensor, loss: Loss) -> Tensor:
         """Mean prediction of all other predictors; the shapes are those of `cross_fitted`."""
-        places = [p for p in range(self.architecture.n_folds) if p != HELD_OUT]
+        places = [p for p in range(self.n_folds) if p != HELD_OUT]
         return torch.stack([self._of_groups(inputs, loss, p) for p in places]).mean(dim=0)
 
     def _of_groups(self, inputs: Tensor, loss: Loss, place: int) -> Tensor:
         """Mean prediction of each group of predictors for the fold ``place`` after its own."""
-        folds = (-1, self.architecture.n_folds)
+        folds = (-1, self.n_folds)
         moved = inputs.unflatten(0, folds).roll(-place, 1).flatten(0, 1)
         outputs = self.predictor(moved.repeat_interleave(self.group, dim=0)).float()
         found = loss.predict(outputs).unflatten(0, (-1, self.group)).mean(dim=1)

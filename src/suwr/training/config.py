@@ -266,6 +266,8 @@ class Settings(TrainingConfig):
     batch_size : int
     extension : float, default=1.0
         Factor of the epochs after pretraining if the loss of the predictors has not settled in it.
+    n_folds : int, default=2
+        Folds of the training rows for cross-fitting.
     **config
         See `TrainingConfig`; `Trainer.configure` resolves None.
     """
@@ -276,6 +278,7 @@ class Settings(TrainingConfig):
     max_epochs: int = 100
     batch_size: int = 500
     extension: float = 1.0
+    n_folds: int = 2
     mixed_precision: bool = False
     pretrain_fraction: float = 1.0
     pretrain_masks: int = 4

@@ -199,7 +199,7 @@ class PolicyTrainer(Trainer):
     def build(self, architecture: Architecture, settings: Settings, n_models: int) -> Network:
         """See `Trainer`."""
         rate = settings.policy_dropout if self.policy_phase.regularised else 0.0
-        return SeparateNetwork(architecture, settings.dropout, n_models, rate)
+        return SeparateNetwork(architecture, settings.dropout, n_models, rate, settings.n_folds)
 
     def phases(
         self, network: Any, task: Task, folds: Folds, weights: SparsityWeights

@@ -136,7 +136,7 @@ class Trainer(ABC):
         if settings.n_bins is None and isinstance(network, SeparateNetwork):
             ignore_pieces(network, inputs)
         network.set_process_group(process_group)
-        folds = Folds(rows, generator, n_models, network.architecture.n_folds)
+        folds = Folds(rows, generator, n_models, settings.n_folds)
         weights = SparsityWeights.of(settings, n_models, rows.device)
         task = Task(inputs, loss, rows, validation, settings)
         phases = self.phases(network, task, folds, weights)
