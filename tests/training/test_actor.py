@@ -22,6 +22,7 @@ from suwr.training.data import Folds, Rows
 from suwr.training.optimizers import set_rate
 from suwr.training.rollouts import SampledSteps, VisitedStates, sample_rollouts
 from suwr.training.sparsity import SparsityWeights
+from suwr.training.validation import Objective
 
 
 def one_step(row, stop, cost, active=None):
@@ -178,19 +179,37 @@ def test_targets_come_from_predictors_trained_on_the_row_and_losses_from_the_oth
         assert torch.allclose(held_out[fold], groups[fold - 1], atol=1e-6)
 
 
-def actor_phase(n_rows, **changes):
+def actor_phase(n_rows, n_models=1, max_epochs=2, **changes):
     """An actor on rows whose label is the sign of the first of six columns."""
     policy, loss = make_policy(0), CrossEntropy(2)
-    network = SeparateNetwork(policy.network.architecture)
+    network = SeparateNetwork(policy.network.architecture, n_models=n_models)
     generator = torch.Generator().manual_seed(0)
     values = torch.randn(n_rows, 6, generator=generator)
     rows = Rows(values, loss.targets((values[:, 0] > 0).long()), torch.ones(n_rows))
     settings = Settings(
-        sparsity_weight=0.01, max_steps=3, max_epochs=2, batch_size=n_rows, **changes
+        sparsity_weight=0.01, max_steps=3, max_epochs=max_epochs, batch_size=n_rows, **changes
     )
-    weights = SparsityWeights.of(settings, 1, torch.device("cpu"))
-    folds = Folds(rows, generator)
+    weights = SparsityWeights.of(settings, n_models, torch.device("cpu"))
+    folds = Folds(rows, generator, n_models)
     return ActorPhase(network, policy.inputs, loss, folds, rows, settings, weights)
+
+
+def test_a_model_that_has_settled_is_kept_while_another_is_trained(monkeypatch):
+    """Its best epoch is that of a fit of its own, whatever it is trained together with."""
+    phase = actor_phase(40, n_models=2, max_epochs=100)
+    phase.best.value, phase.best.epoch = torch.ones(2), torch.tensor([30, 70])
+    phase.tensors["informative"].fill_(True)
+    phase.epoch = 76  # after 60 epochs of exploration and 15 of patience
+    assert phase.settled.tolist() == [True, False]
+    assert not phase.done
+    zero = Objective(torch.zeros(2), torch.zeros(2))
+    monkeypatch.setattr(phase, "validate", lambda: zero)
+    phase.validate.policy = None
+    phase.train_epoch()
+    assert phase.best.value.tolist() == [1.0, 0.0]
+    assert phase.best.epoch.tolist() == [30, 76]
+    phase.epoch = 92
+    assert phase.done
 
 
 def lookahead_loss(phase, mask, progress):

@@ -73,6 +73,24 @@ def test_predictors_that_do_not_overfit_keep_the_weak_weight_decay(rows):
     assert len(losses) > 30
 
 
+@pytest.mark.parametrize(("rise", "overfit"), [((0.12, 0.0), True), ((0.08, 0.0), False)])
+def test_models_trained_together_are_judged_by_their_mean(rows, rise, overfit):
+    """One of many that overfits by chance does not change the training of all others."""
+    model = SUWRClassifier(hidden_size=8, random_state=0)
+    generator = torch.Generator().manual_seed(0)
+    plan = model._plan(model._prepare(rows, rows[:, 0] > 0, None), generator)
+    task = plan.task
+    network = plan.trainer.build(plan.architecture, task.settings, 2)
+    folds = Folds(task.rows, generator, 2, task.settings.n_folds)
+    phase = Pretraining(network, task.inputs, task.loss, folds, task.settings)
+    phase.epoch = 50
+    phase._judge(torch.tensor([0.5, 0.5]))
+    phase.epoch = 51
+    phase._judge(torch.tensor([0.5, 0.5]) + torch.tensor(rise))
+    assert bool(phase.tensors["strong_since"]) is overfit
+    assert int(phase.tensors["improved"]) == 51
+
+
 def test_predictors_settle_when_their_loss_no_longer_falls(rows):
     noise = np.random.default_rng(1).normal(size=120)
     assert not pretrain(rows[:, 0] > 0, rows[:, :3], max_epochs=5)[0].network.predictor.settled

@@ -85,10 +85,15 @@ class ActorPhase(PolicyPhase):
 
     @property
     def done(self) -> bool:
-        """Whether all epochs are over, the objective has settled, or nothing is informative."""
+        """Whether all epochs are over, all objectives have settled, or nothing is informative."""
+        settled = bool(self.settled.all())
+        return super().done or settled or not bool(self.tensors["informative"].any())
+
+    @property
+    def settled(self) -> Tensor:
+        """See `PolicyPhase`."""
         explored = self.settings.exploration_fraction * self.epochs
-        settled = max(int(self.best.epoch.max()), explored) + max(1, PATIENCE * self.epochs)
-        return super().done or self.epoch > settled or not bool(self.tensors["informative"].any())
+        return self.epoch > self.best.epoch.clamp_min(explored) + max(1, PATIENCE * self.epochs)
 
     def finish(self) -> None:
         """See `PolicyPhase`; without evidence of informative features, nothing is revealed."""

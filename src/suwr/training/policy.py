@@ -113,6 +113,11 @@ class PolicyPhase(Phase):
         return {}
 
     @property
+    def settled(self) -> Tensor:
+        """Models whose best epoch is final, bool ``(n_models,)``, while others still train."""
+        return torch.zeros_like(self.best.epoch, dtype=torch.bool)
+
+    @property
     def batches_at_once(self) -> int:
         """Number of batches of a call of `train_batches`."""
         return 1
@@ -165,7 +170,8 @@ class PolicyPhase(Phase):
         objective = self.validate()
         # Epochs with strong exploration are good only by chance.
         if progress >= 0.8 * settings.exploration_fraction:
-            self.best.update(objective.value, self.epoch)
+            open_models = objective.value.masked_fill(self.settled, torch.inf)
+            self.best.update(open_models, self.epoch)
             self.tensors |= self.best.tensors()
         n_updates = n_batches * self.updates_per_batch * self.network.n_models
         return Metrics(

@@ -146,8 +146,8 @@ class Pretraining(Phase):
         self.tensors = self.best.tensors() | {
             "weight_decay": torch.tensor(decay),
             "best_weight_decay": torch.full((network.n_models,), decay),
-            # Losses below which an improvement counts, and the last epoch with one.
-            "reference": torch.full((network.n_models,), torch.inf),
+            # Loss below which an improvement counts, and the last epoch with one.
+            "reference": torch.tensor(torch.inf),
             "improved": torch.tensor(0),
             # The last epoch before the strong weight decay; 0 if there was none.
             "strong_since": torch.tensor(0),
@@ -201,14 +201,13 @@ class Pretraining(Phase):
         tensors["best_weight_decay"] = torch.where(better, tensors["weight_decay"], chosen)
         self.best.update(losses, epoch)
         tensors |= self.best.tensors()
-        reference = tensors["reference"].cpu()
-        improved = losses < reference - MIN_IMPROVEMENT
-        tensors["reference"] = torch.where(improved, losses, reference)
-        if bool(improved.any()):
+        # Models that are trained together are judged by their mean, as one would be on average.
+        if float(losses.mean()) < float(tensors["reference"]) - MIN_IMPROVEMENT:
+            tensors["reference"].copy_(losses.mean())
             tensors["improved"].fill_(epoch)
         strong = int(tensors["strong_since"])
         updates = (epoch - max(int(tensors["improved"]), strong)) * n_batches
-        if not strong and bool((losses > self.best.value + OVERFITTING).any()):
+        if not strong and float((losses - self.best.value).mean()) > OVERFITTING:
             tensors["strong_since"].fill_(epoch)
             tensors["weight_decay"].clamp_min_(STRONG_WEIGHT_DECAY)
         else:
