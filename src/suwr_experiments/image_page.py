@@ -18,6 +18,7 @@ from suwr_experiments.image_results import (
     setting_grid,
     verdicts,
     version,
+    versions,
 )
 from suwr_experiments.published import GDFS_ON_MNIST
 from suwr_experiments.records import Record
@@ -206,17 +207,17 @@ def _single_weight_grid(records: list[Record]) -> Grid:
 def _units_per_step_grid(records: list[Record]) -> Grid:
     """Accuracy on MNIST by the number of pixels that one step reveals."""
     models, rows = by_name(records, "mnist").get("SUWR", []), []
-    widths = (1, *UNITS_PER_STEP)
-    found = [(width, r) for width in widths for r in range_models(models, width)]
-    for width, made in dict.fromkeys((width, version(r)) for width, r in found):
-        own = [r for w, r in found if (w, version(r)) == (width, made)]
+    for width in (1, *UNITS_PER_STEP):
+        own = range_models(models, width)
+        if not own:
+            continue
         each = [[accuracy_at(_one_seed(r), k) for k in _PIXELS] for r in own]
         means = [
             mean_sd([v for v in column if v is not None], 2) if any(column) else "–"
             for column in zip(*each, strict=True)
         ]
         steps = own[0]["cell"]["params"]["max_steps"]
-        rows.append([str(width), str(steps), *means, str(len(own)), made])
+        rows.append([str(width), str(steps), *means, str(len(own)), versions(own)])
     header = ["pixels per step", "steps", *(f"{k:g} pixels" for k in _PIXELS), "seeds", "version"]
     return Grid(header, rows if len(rows) > 1 else [], n_left=0)
 

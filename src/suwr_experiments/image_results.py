@@ -22,7 +22,7 @@ from suwr_experiments.tables import Grid, csv_text, label, mean_and_sd, mean_sd,
 
 __all__ = [
     "NAMES", "Points", "by_name", "common_seeds", "curves", "method_name", "range_models",
-    "setting_grid", "verdicts", "version", "write_figures", "write_tables",
+    "setting_grid", "verdicts", "version", "versions", "write_figures", "write_tables",
 ]  # fmt: skip
 
 # Number of units, mean accuracy in percent and its standard deviation over the seeds.
@@ -46,6 +46,11 @@ def version(record: Record) -> str:
     """Commit of the library that made a record; older records have its version only."""
     about = record.get("about", {})
     return about.get("commit") or about.get("versions", {}).get("suwr", "–")
+
+
+def versions(records: list[Record]) -> str:
+    """The versions that made some records."""
+    return ", ".join(sorted({version(r) for r in records}))
 
 
 def method_name(record: Record) -> str:
@@ -88,12 +93,11 @@ def range_models(records: list[Record], units_per_step: int = 1) -> list[Record]
 
 
 def _by_setting(records: list[Record]) -> list[list[Record]]:
-    """Seeds of every setting and version of a method, sorted by their mean number of units."""
+    """Seeds of every setting of a method, sorted by their mean number of units."""
     found: dict[str, list[Record]] = {}
     for r in records:
         cell = {k: v for k, v in r["cell"].items() if k not in ("experiment", "seed", "audit")}
-        key = json.dumps([version(r), cell], sort_keys=True)
-        found.setdefault(key, []).append(r)
+        found.setdefault(json.dumps(cell, sort_keys=True), []).append(r)
     return sorted(
         found.values(), key=lambda own: np.mean([r["metrics"]["test"]["n_units"] for r in own])
     )
@@ -200,7 +204,7 @@ def setting_grid(records: list[Record], data: str) -> Grid:
                     mean_sd([t["n_selected"] for t in test], 1),
                     mean_sd([100 * t["accuracy"] for t in test], 2),
                     str(len(seeds)), mean_sd([r["fit_seconds"] for r in seeds], 0),
-                    version(seeds[0]), ", ".join(sorted(verdicts(seeds))) or "–",
+                    versions(seeds), ", ".join(sorted(verdicts(seeds))) or "–",
                 ]
             )  # fmt: skip
     header = [
