@@ -38,14 +38,24 @@ VARIANTS = {
     "two folds, eight predictors": "`n_predictors=8`",
     "GDFS, two folds": "GDFS with the same predictors, 1 to 10 features; regression only",
     "four folds, large batches": "one predictor per fold, trained on the rows of one of the three "
-    "other folds in each update; policy batches of up to 1,000 rows instead of 500",
+    "other folds in each update; policy batches of 200 rows instead of 100",
     "the same, labels only": "without soft targets (`label_weight=1`)",
     "the same, eight predictors": "two predictors per fold",
     "four folds, all others": "one predictor per fold, trained on the rows of all three other "
-    "folds in each update; policy batches of 500 rows",
+    "folds in each update; policy batches of 100 rows",
     "the same, two layers": "`n_layers=2`",
-    DEFAULT: "four folds, trained on one of the other folds in each update, policy batches of 500",
+    "default, ended together": "as the default, but all λ are trained until the last has settled",
+    "default, ended together, two layers": "`n_layers=2`",
+    "four fits": "'default, ended together', the λ of four seeds in one stack",
+    "four fits, means of policies": "decisions by the mean of the four policies, predictions by "
+    "the predictors of each fit",
+    "four fits, means of policies and predictors": "predictions by all 16 predictors",
+    "default, large batches": "`batch_size=1000`: policy batches of all rows",
+    "default, two layers in the policy": "three layers in the predictors",
+    DEFAULT: "four folds, trained on one of the other folds in each update, policy batches of 100",
 }
+#: Variants whose losses are shown for every split.
+SHOWN = (REFERENCE, "GDFS, two folds", DEFAULT)
 GROUPS = {
     "all": lambda case: True,
     "classes": lambda case: not case["regression"],
@@ -113,23 +123,28 @@ def page(results: list[dict[str, Any]], note: str) -> str:
         n_seeds = max((len(losses) for losses in own.values()), default=0)
         lines.append(f"| {variant} | {meaning} | {n_seeds or '–'} | {' | '.join(cells)} |")
     spread = [
-        f"{variant} {np.std([losses[1] - losses[0] for losses in pairs]):.3f} ({len(pairs)} splits)"
+        f"{variant} {np.mean([np.var(s, ddof=1) for s in several]) ** 0.5:.3f} ({len(several)} "
+        "splits)"
         for variant, own in found.items()
-        if (pairs := [losses for losses in own.values() if len(losses) == 2])
+        if (several := [losses for losses in own.values() if len(losses) > 1])
     ]
     lines += [
         "",
-        "Standard deviation of the logarithm of the ratio of two seeds: " + "; ".join(spread) + ".",
+        "Standard deviation of the logarithm of the mean loss over seeds of one split: "
+        + "; ".join(spread)
+        + ".",
         "",
         "Mean loss:",
         "",
-        f"| table | rows | {' | '.join(VARIANTS)} |",
-        "| --- " * (2 + len(VARIANTS)) + "|",
+        f"| table | rows | {' | '.join(SHOWN)} |",
+        "| --- " * (2 + len(SHOWN)) + "|",
     ]
     for table, n in sorted(cases):
         values = [
-            f"{np.exp(np.mean(own[table, n])):.4g}" if (table, n) in own else "–"
-            for own in found.values()
+            f"{np.exp(np.mean(found[variant][table, n])):.4g}"
+            if (table, n) in found[variant]
+            else "–"
+            for variant in SHOWN
         ]
         lines.append(f"| {table} | {n:,} | {' | '.join(values)} |")
     return "\n".join(lines) + "\n"
