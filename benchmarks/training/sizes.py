@@ -138,7 +138,7 @@ def main() -> None:
     if "--table" not in sys.argv:
         n_draws = int(sys.argv[1]) if len(sys.argv) > 1 else N_DRAWS
         done = {(f["case"], f["draw"]) for f in fits}
-        todo = [(c, d) for d in range(n_draws) for c in CASES if (c, d) not in done]
+        todo = [(c, d) for c in CASES for d in range(n_draws) if (c, d) not in done]
         run = Parallel(n_jobs=-1, return_as="generator_unordered")
         for found in run(delayed(fit)(*job) for job in todo):
             fits.append(found)
