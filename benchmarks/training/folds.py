@@ -44,7 +44,8 @@ VARIANTS = {
     "four folds, all others": "one predictor per fold, trained on the rows of all three other "
     "folds in each update; policy batches of 100 rows",
     "the same, two layers": "`n_layers=2`",
-    "default, ended together": "as the default, but all λ are trained until the last has settled",
+    "default, ended together": "as the default, but the λ of a split are trained until the last of "
+    "them has settled",
     "default, ended together, two layers": "`n_layers=2`",
     "four fits": "'default, ended together', the λ of four seeds in one stack",
     "four fits, means of policies": "decisions by the mean of the four policies, predictions by "

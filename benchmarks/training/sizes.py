@@ -105,7 +105,7 @@ def table(fits: list[dict[str, Any]]) -> str:
         "Written by `benchmarks/training/sizes.py` from `sizes.json`. Single fits with default "
         f"settings, {N_TEST:,} test rows. 'Relevant' is the AUROC of the same fit on the features "
         "that are relevant to each row, and 'limit' that of the true p(y | x), both as means. "
-        "Ranges are over the draws.",
+        f"Ranges are over the draws. {len(fits)} of {N_DRAWS * len(CASES)} fits have been run.",
         "",
         "| data | draws | AUROC, mean | range | relevant | limit | TPR | FDR | range | features "
         "| CPU seconds | commit |",

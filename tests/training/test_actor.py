@@ -195,7 +195,7 @@ def actor_phase(n_rows, n_models=1, max_epochs=2, **changes):
 
 
 def test_a_model_that_has_settled_is_kept_while_another_is_trained(monkeypatch):
-    """Its best epoch is that of a fit of its own, whatever it is trained together with."""
+    """Its best epoch does not depend on how long the other models of the stack need."""
     phase = actor_phase(40, n_models=2, max_epochs=100)
     phase.best.value, phase.best.epoch = torch.ones(2), torch.tensor([30, 70])
     phase.tensors["informative"].fill_(True)
