@@ -77,6 +77,14 @@ def open_frame(ax: Any, *sides: str) -> None:
     ax.spines[list(sides or ("top", "right"))].set_visible(False)
 
 
+def legend_above(ax: Any) -> None:
+    """Place the legend above the axes, where it hides nothing.
+
+    Searching for the 'best' position takes seconds on a busy machine.
+    """
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0)
+
+
 def write_figure(figure: Any, path: Path, **options: Any) -> Path:
     """Write a figure atomically and reproducibly.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from suwr._utils.validation import check_choice
-from suwr.plots._style import COLOURS, MARKERS, new_axes, open_frame, plain
+from suwr.plots._style import COLOURS, MARKERS, legend_above, new_axes, open_frame, plain
 
 __all__ = ["plot_fidelity"]
 
@@ -85,5 +85,5 @@ def plot_fidelity(fidelity: Result, ax: Any = None, *, measure: str = "divergenc
     if measure == "divergence":
         ax.set_ylim(bottom=0)
     open_frame(ax)
-    ax.legend(frameon=False)
+    legend_above(ax)
     return ax

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from suwr._utils.optional import require
 from suwr._utils.validation import parameter_error
-from suwr.plots._style import BLUE, GREEN, GREY, new_grid, open_frame, plain
+from suwr.plots._style import (
+    BLUE,
+    GREEN,
+    GREY,
+    legend_above,
+    new_grid,
+    open_frame,
+    plain,
+)
 
 __all__ = ["plot_history"]
 
@@ -72,7 +80,7 @@ def plot_history(model_or_history: Any, ax: Any = None) -> Any:
     # Room for the names of the phases between the curves and the upper edge.
     bottom, top = losses.get_ylim()
     losses.set_ylim(bottom, top + 0.12 * (top - bottom))
-    losses.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0)
+    legend_above(losses)
     if len(panels) > 1:
         _draw(panels[1], history, phases, "mean_cost", color=GREEN, linestyle="-")
         panels[1].set_ylabel("Mean cost")

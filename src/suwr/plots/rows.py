@@ -17,6 +17,7 @@ from suwr.plots._style import (
     GREY,
     LIGHT_GREY,
     VERMILLION,
+    legend_above,
     new_axes,
     open_frame,
     plain,
@@ -229,7 +230,7 @@ def plot_lengths(explanation: Explanation, ax: Any = None) -> Any:
     ax.set_xlabel("Steps")
     ax.set_ylabel("Rows (%)")
     open_frame(ax)
-    ax.legend(frameon=False)
+    legend_above(ax)
     return ax
 
 

@@ -17,6 +17,7 @@ from suwr.plots._style import (
     LIGHT_GREY,
     MARKERS,
     VERMILLION,
+    legend_above,
     new_axes,
     open_frame,
     plain,
@@ -118,7 +119,7 @@ def plot_path(
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
     open_frame(ax)
-    ax.legend(frameon=False)
+    legend_above(ax)
     return ax
 
 
@@ -219,7 +220,7 @@ def plot_budget(explanation: Explanation, y: ArrayLike, ax: Any = None) -> Any:
     ax.locator_params(axis="x", nbins=8, integer=True)
     ax.set_ylim(bottom=-0.12 * per_step * budgets[-1] or -1.0)
     open_frame(ax)
-    ax.legend(frameon=False)
+    legend_above(ax)
     return ax
 
 
@@ -289,7 +290,7 @@ def plot_fronts(
     ax.set_xlim(0, right)
     ax.set_ylim(0, top)
     open_frame(ax)
-    ax.legend(frameon=False)
+    legend_above(ax)
     return ax
 
 
