@@ -168,7 +168,8 @@ def _dropout(x: Tensor, rate: float, shard: Shard | None) -> Tensor:
 
     Every process draws the noise of all rows, which keeps their generators in step. On a CPU, the
     rate is rounded to a multiple of 1/256: one byte of noise per value takes a sixth of the time of
-    `torch.nn.functional.dropout`, which would take longer than the matrix products.
+    `torch.nn.functional.dropout`, which would take longer than the matrix products. Comparing bytes
+    and converting booleans would take longer than clamping and converting bytes.
     """
     shape = x.shape if shard is None else (x.shape[0], shard.n_rows, *x.shape[2:])
     if x.device.type != "cpu":
@@ -176,12 +177,15 @@ def _dropout(x: Tensor, rate: float, shard: Shard | None) -> Tensor:
             return F.dropout(x, rate)
         return x * shard.slice(F.dropout(x.new_ones(shape), rate))
     threshold = min(round(256 * rate), 255)
+    if threshold == 0:
+        return x
     size = math.prod(shape)
     words = torch.empty(-(-size // 8), dtype=torch.int64).random_(-(2**63), None)
-    keep = words.view(torch.uint8)[:size].reshape(shape) >= threshold
+    noise = words.view(torch.uint8)[:size].reshape(shape)
+    keep = noise.clamp_(threshold - 1, threshold).sub_(threshold - 1)
     if shard is not None:
         keep = shard.slice(keep)
-    return x * keep * (256 / (256 - threshold))
+    return x * keep.to(x.dtype).mul_(256 / (256 - threshold))
 
 
 class EnsembleConv(Ensemble):

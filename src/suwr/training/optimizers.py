@@ -30,7 +30,7 @@ def make_optimizer(network: nn.Module, weight_decay: float = 0.0) -> torch.optim
     parameters = list(network.parameters())
     device = parameters[0].device
     if device.type != "cuda":
-        return torch.optim.AdamW(parameters, weight_decay=weight_decay)
+        return torch.optim.AdamW(parameters, weight_decay=weight_decay, fused=True)
     rate = torch.zeros((), device=device)
     return torch.optim.AdamW(
         parameters, lr=rate, weight_decay=weight_decay, fused=True, capturable=True
