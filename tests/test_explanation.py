@@ -29,7 +29,7 @@ def test_a_narrative_without_steps():
 
 def test_text_shows_at_most_three_classes():
     narrative = Narrative(0, (0.1, 0.4, 0.3, 0.2), 0.9, (), "decision", (10, 20, 30, 40), 3)
-    assert "20 40 %, 30 30 %, 40 20 %, …" in narrative.text()
+    assert "20 (40 %), 30 (30 %), 40 (20 %), …" in narrative.text()
     assert narrative.label == 20
 
 

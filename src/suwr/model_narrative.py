@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from suwr._utils.text import format_label, percent
+from suwr._utils.text import format_label, percent_of
 from suwr.explanation import Narrative, Prediction
 
 __all__ = ["ModelNarrative"]
@@ -51,8 +51,8 @@ class ModelNarrative(Narrative):
         else:
             place = self.model_output.index(max(self.model_output))
             label = format_label(self.classes[place])
-            says = f"{label} {percent(self.model_output[place])}"
-            alone = f"{label} {percent(self.prediction[place])}"
+            says = percent_of(label, self.model_output[place])
+            alone = percent_of(label, self.prediction[place])
         return f"The model says {says}; from these features alone: {alone}."
 
     def text(self, *, context: bool = True) -> str:

@@ -35,5 +35,5 @@ def test_displayed_numbers_decide():
 
 
 def test_predictions():
-    assert format_prediction((0.25, 0.75), (0.0, 1.0)) == "1 75 %, 0 25 %"
+    assert format_prediction((0.25, 0.75), (0.0, 1.0)) == "1 (75 %), 0 (25 %)"
     assert format_prediction((-1234567.0,), None) == "-1,235,000"

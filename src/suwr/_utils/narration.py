@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from suwr._utils.text import format_label, format_number, percent
+from suwr._utils.text import format_label, format_number, percent_of
 
 __all__ = ["ENDINGS", "format_prediction", "step_lines"]
 
@@ -29,12 +29,12 @@ def format_prediction(prediction: Sequence[float], classes: Sequence[Any] | None
     Examples
     --------
     >>> format_prediction((0.1, 0.9), (0.0, 1.0)), format_prediction((412_345.6,), None)
-    ('1 90 %, 0 10 %', '412,300')
+    ('1 (90 %), 0 (10 %)', '412,300')
     """
     if classes is None:
         return format_number(prediction[0], 4)
     ranked = sorted(zip(prediction, classes, strict=True), key=lambda pair: -pair[0])
-    shown = ", ".join(f"{format_label(label)} {percent(p)}" for p, label in ranked[:MAX_CLASSES])
+    shown = ", ".join(percent_of(format_label(label), p) for p, label in ranked[:MAX_CLASSES])
     return shown if len(ranked) <= MAX_CLASSES else f"{shown}, …"
 
 

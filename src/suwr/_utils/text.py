@@ -9,7 +9,8 @@ from typing import Any
 
 __all__ = [
     "align_columns", "check_unicode", "counted", "format_alike", "format_label",
-    "format_number", "format_value", "percent", "percent_of_stop", "plain_repr", "printable",
+    "format_number", "format_value", "percent", "percent_of", "percent_of_stop", "plain_repr",
+    "printable",
 ]  # fmt: skip
 
 # Control characters, bidirectional controls, invisible characters and lone surrogates; format.js of
@@ -122,6 +123,19 @@ def percent(p: float) -> str:
     hundred = 100 * float(p)
     whole = math.floor(hundred)
     return f"{whole + (hundred - whole >= 0.5)} %"
+
+
+def percent_of(label: str, p: float) -> str:
+    """Format a class label and its probability, which is in parentheses after a number.
+
+    Examples
+    --------
+    >>> percent_of("benign", 0.65), percent_of("1", 0.65)
+    ('benign 65 %', '1 (65 %)')
+    """
+    # Digits of ASCII, as on the HTML page.
+    number = re.search(r"[0-9]\Z", label)
+    return f"{label} ({percent(p)})" if number else f"{label} {percent(p)}"
 
 
 def percent_of_stop(p: float) -> str:

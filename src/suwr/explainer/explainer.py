@@ -107,7 +107,7 @@ class SUWRExplainer(BaseEstimator):
     >>> model = LogisticRegression(max_iter=500).fit(X, y)
     >>> explainer = SUWRExplainer(model, queries_per_row=2, max_epochs=2, random_state=0).fit(X)
     >>> print(explainer.explain(X[:1])[0].text().splitlines()[-1])  # doctest: +ELLIPSIS
-    The model says 0 98 %; from these features alone: 0 ...
+    The model says 0 (98 %); from these features alone: 0 ...
     """
 
     leak_free_by_construction: ClassVar[bool] = True

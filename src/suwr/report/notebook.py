@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
-from suwr._utils.text import counted, format_number, percent, printable
+from suwr._utils.text import counted, format_number, percent, percent_of, printable
 
 if TYPE_CHECKING:
     from suwr.explanation import Explanation, Narrative, Prediction
@@ -125,7 +125,7 @@ def _prediction(narrative: Narrative, prediction: Prediction) -> str:
         return format_number(prediction[0], 4)
     ranked = sorted(zip(prediction, narrative.classes, strict=True), key=lambda pair: -pair[0])
     lines = [
-        f"{_bar(p, 'suwr-bar')}{escape(label)} {percent(p)}" for p, label in ranked[:MAX_CLASSES]
+        _bar(p, "suwr-bar") + percent_of(escape(label), p) for p, label in ranked[:MAX_CLASSES]
     ]
     return "<br>".join(lines)
 

@@ -50,6 +50,11 @@ function percent(p) {
   return `${(100 * p).toFixed(0)} %`;
 }
 
+/** A class label and its probability, which is in parentheses after a number. */
+function percentOf(label, p) {
+  return /[0-9]$/.test(label) ? `${label} (${percent(p)})` : `${label} ${percent(p)}`;
+}
+
 /** Keep numbers and percent signs on one line. */
 const tidy = (text) => text.replaceAll(" %", "\u00a0%");
 
@@ -77,7 +82,7 @@ function ranking(prediction) {
 function predictionText(prediction, classes) {
   if (classes === null) return significant(prediction[0], 4);
   const ranked = ranking(prediction);
-  const shown = ranked.slice(0, 3).map((i) => `${labelText(classes[i])} ${percent(prediction[i])}`);
+  const shown = ranked.slice(0, 3).map((i) => percentOf(labelText(classes[i]), prediction[i]));
   return shown.join(", ") + (ranked.length > 3 ? ", …" : "");
 }
 
