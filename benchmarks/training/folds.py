@@ -59,7 +59,7 @@ VARIANTS = {
 CHANGES = {
     "longer look-ahead": "the weight of the look-ahead decreases to 0 at the end of the phase",
     "bounded advantages": "advantages of the policy gradient beyond two root mean squares are cut",
-    "both": "both",
+    "longer look-ahead, bounded advantages": "both",
     "batches of 200": "`batch_size=200` instead of 100 or less",
     "longer look-ahead, batches of 200": "both",
 }

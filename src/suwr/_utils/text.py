@@ -126,7 +126,7 @@ def percent(p: float) -> str:
 
 
 def percent_of(label: str, p: float) -> str:
-    """Format a class label and its probability, which is in parentheses after a number.
+    """Format a class label and its probability, in parentheses if the label ends in a digit.
 
     Examples
     --------
@@ -134,8 +134,8 @@ def percent_of(label: str, p: float) -> str:
     ('benign 65 %', '1 (65 %)')
     """
     # Digits of ASCII, as on the HTML page.
-    number = re.search(r"[0-9]\Z", label)
-    return f"{label} ({percent(p)})" if number else f"{label} {percent(p)}"
+    ends_in_digit = re.search(r"[0-9]\Z", label)
+    return f"{label} ({percent(p)})" if ends_in_digit else f"{label} {percent(p)}"
 
 
 def percent_of_stop(p: float) -> str:

@@ -30,7 +30,9 @@ def make_optimizer(network: nn.Module, weight_decay: float = 0.0) -> torch.optim
     parameters = list(network.parameters())
     device = parameters[0].device
     if device.type != "cuda":
-        return torch.optim.AdamW(parameters, weight_decay=weight_decay, fused=True)
+        # Old versions of torch have no fused steps on other devices than these two.
+        fused = True if device.type == "cpu" else None
+        return torch.optim.AdamW(parameters, weight_decay=weight_decay, fused=fused)
     rate = torch.zeros((), device=device)
     return torch.optim.AdamW(
         parameters, lr=rate, weight_decay=weight_decay, fused=True, capturable=True

@@ -50,7 +50,7 @@ function percent(p) {
   return `${(100 * p).toFixed(0)} %`;
 }
 
-/** A class label and its probability, which is in parentheses after a number. */
+/** A class label and its probability, in parentheses if the label ends in a digit. */
 function percentOf(label, p) {
   return /[0-9]$/.test(label) ? `${label} (${percent(p)})` : `${label} ${percent(p)}`;
 }
