@@ -95,7 +95,7 @@ UNSEEN_TABLES: dict[str, Source] = {
     ),
 }
 METHODS = ("CART", "L1", "SUWR", "SUWRRange", "GDFSEqual", "FixedSubset")
-SHARES = (0.002, 0.005, DEFAULT_SHARE, 0.02, 0.05, 0.12)
+SHARES = (0.0005, 0.002, 0.005, DEFAULT_SHARE, 0.02, 0.05, 0.12)
 #: Curves that SUWR is compared with.
 RIVALS = ("GDFS, equal networks", "network on k", "boosting on k", "CART", "L1", "SUWR, range")
 
