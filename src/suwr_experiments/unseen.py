@@ -167,8 +167,9 @@ def page(records: list[Record], link: str) -> str:
     lines = [
         "# Tables that were not used in the development", "",
         f"{len(results.tables)} tables, one split each; everything was "
-        "[written down](protocol.md#unseen-tables) before the first fit, and no fit was changed or",
-        "repeated after it. The mean loss over 2 to 10 features is log loss, or squared error",
+        "[written down](protocol.md#unseen-tables) before the first fit. SUWR, its range model and",
+        "GDFS are those of a [second run](protocol.md#second-run), with the training that followed",
+        "the results of the first. The mean loss over 2 to 10 features is log loss, or squared error",
         "relative to that of the constant prediction. A split of a small table has few test rows:",
         "single tables prove little, all of them together more. The p-value is that of Wilcoxon's",
         "signed rank test over the tables.", "",
