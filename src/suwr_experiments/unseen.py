@@ -169,10 +169,10 @@ def page(records: list[Record], link: str) -> str:
         f"{len(results.tables)} tables, one split each; everything was "
         "[written down](protocol.md#unseen-tables) before the first fit. SUWR, its range model and",
         "GDFS are those of a [second run](protocol.md#second-run), with the training that followed",
-        "the results of the first. The mean loss over 2 to 10 features is log loss, or squared error",
-        "relative to that of the constant prediction. A split of a small table has few test rows:",
-        "single tables prove little, all of them together more. The p-value is that of Wilcoxon's",
-        "signed rank test over the tables.", "",
+        "the results of the first. The mean loss over 2 to 10 features is log loss, or squared",
+        "error relative to that of the constant prediction. A split of a small table has few test",
+        "rows: single tables prove little, all of them together more. The p-value is that of",
+        "Wilcoxon's signed rank test over the tables.", "",
         comparison_grid(results).markdown(), "", _reach(results), "",
         f"Worse than the constant at the default λ: {worse(results, 'constant', 1.0)}.", "",
         "Worse than a fixed subset of the same cost by more than 2 %, at the default λ: "
