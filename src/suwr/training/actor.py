@@ -56,6 +56,9 @@ SOFT_TARGET_ROWS = 4096
 # Rollouts sampled at once, of several batches if these are small: the steps of few rows take little
 # less time than those of many. The inputs of all their states take at most 128 MB.
 ROLLOUTS_AT_ONCE, INPUTS_AT_ONCE = 4096, 2**25
+# Visited states of each fold per evaluation of the predictors on a CPU. The memory of larger
+# evaluations is returned to the system, and requesting it again takes longer than evaluating.
+STATES_AT_ONCE = 512
 # Share of the visited states on which the policy is trained: those of one rollout are so similar
 # that every other one suffices.
 STATE_SHARE = 0.5
@@ -284,8 +287,13 @@ def _cross_fitted_losses(
     first = network.cross_fitted(start, loss)
     losses[0, :, :size] = loss.of_prediction(first.expand(-1, size, -1), targets)
     fold = torch.arange(n_folds, device=values.device).unsqueeze(1)
-    seen = inputs.reveal(values[fold, states.position], states.mask)
-    prediction = network.cross_fitted(seen, loss)
+    at_once = STATES_AT_ONCE if values.device.type == "cpu" else states.position.shape[1]
+    prediction = torch.cat([
+        network.cross_fitted(inputs.reveal(values[fold, position], mask), loss)
+        for position, mask in zip(
+            states.position.split(at_once, dim=1), states.mask.split(at_once, dim=1), strict=True
+        )
+    ], dim=1)  # fmt: skip
     column = torch.where(states.active, states.position, size)
     losses[states.step, fold, column] = loss.of_prediction(
         prediction, targets[fold, states.position]
