@@ -158,7 +158,7 @@ class _Affine(torch.autograd.Function):
 
 
 def _affine(bias: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-    if x.device.type == "cpu":
+    if x.device.type == "cpu" and torch.is_grad_enabled():
         return _Affine.apply(bias, x, weight)
     return torch.baddbmm(bias, x, weight)
 
