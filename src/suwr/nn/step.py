@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -88,7 +87,7 @@ class Decision:
         closed = ~self.available.any(dim=-1, keepdim=True)
         return self.raw_logits.masked_fill(~(self.available | closed), -torch.inf)
 
-    @cached_property
+    @property
     def probability(self) -> Tensor:
         """ζ_select, ``(..., n_units)``."""
         return self.finite_logits.softmax(dim=-1)
@@ -154,17 +153,17 @@ class Decision:
             From the units that can be drawn to the exploration distribution over them; uniform by
             default.
         """
-        left, chosen, explored = self, [], []
+        left, chosen, explored = self.available, [], []
         for _ in range(units_per_step):
-            open_row = left.available.any(dim=-1)
+            open_row = left.any(dim=-1)
             if active is not None:
                 open_row = open_row & active
-            exploration = (uniform if explore is None else explore)(left.available)
-            mixture = torch.lerp(left.probability, exploration, epsilon)
+            exploration = uniform(left) if explore is None else explore(left)
+            mixture = torch.lerp(self.restricted(left).probability, exploration, epsilon)
             draws = torch.where(open_row.unsqueeze(-1), mixture, 1.0)
             unit = torch.multinomial(draws.flatten(0, -2), 1, generator=generator)
             unit = unit.unflatten(0, open_row.shape)
-            left = left.restricted(left.available.scatter(-1, unit, False))
+            left = left.scatter(-1, unit, False)
             chosen.append(torch.where(open_row, unit[..., 0], -1))
             explored.append(exploration.gather(-1, unit)[..., 0])
         return Sample(torch.stack(chosen, dim=-1), torch.stack(explored, dim=-1))
@@ -177,15 +176,15 @@ class Decision:
 
     def log_prob(self, sample: Sample, epsilon: float = 0.0) -> Tensor:
         """Log-probability of a sample under ``(1 - ε) ζ_select + ε exploration``, ``(...)``."""
-        left, total = self, torch.zeros_like(self.gain)
+        left, total = self.available, torch.zeros_like(self.gain)
         for unit, exploration in zip(
             sample.units.unbind(dim=-1), sample.exploration.unbind(dim=-1), strict=True
         ):
             index = unit.clamp_min(0).unsqueeze(-1)
-            taken = left.probability.gather(-1, index)[..., 0]
+            taken = self.restricted(left).probability.gather(-1, index)[..., 0]
             mixture = torch.lerp(taken, exploration.to(taken.dtype), epsilon)
             total = total + torch.where(unit >= 0, mixture.clamp_min(1e-12).log(), 0.0)
-            left = left.restricted(left.available.scatter(-1, index, False))
+            left = left.scatter(-1, index, False)
         return total
 
 
