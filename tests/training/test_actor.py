@@ -139,8 +139,14 @@ def test_small_batches_are_rolled_out_together(n_rows):
     )
 
 
-@pytest.mark.parametrize(("n_members", "n_folds"), [(2, 2), (4, 2), (4, 4), (8, 4)])
-def test_rows_are_evaluated_by_the_predictors_that_hold_out_their_fold(n_members, n_folds):
+@pytest.mark.parametrize(
+    ("n_members", "n_folds", "at_once"),
+    [(2, 2, 512), (4, 2, 512), (4, 4, 512), (4, 4, 2), (8, 4, 512)],
+)
+def test_rows_are_evaluated_by_the_predictors_that_hold_out_their_fold(
+    monkeypatch, n_members, n_folds, at_once
+):
+    monkeypatch.setattr(actor, "STATES_AT_ONCE", at_once)
     policy, loss = make_policy(1), CrossEntropy(2)
     architecture = Architecture(6, 6, 6, 2, 8, 2, n_members)
     policy.network = SeparateNetwork(architecture, n_folds=n_folds).eval()
