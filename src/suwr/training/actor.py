@@ -57,7 +57,7 @@ SOFT_TARGET_ROWS = 4096
 # less time than those of many. The inputs of all their states take at most 128 MB.
 ROLLOUTS_AT_ONCE, INPUTS_AT_ONCE = 4096, 2**25
 # Visited states of each fold per evaluation of the predictors on a CPU. The memory of larger
-# evaluations is returned to the system, and requesting it again takes longer than evaluating.
+# evaluations is returned to the system after each of them, and requesting it again takes time.
 STATES_AT_ONCE = 512
 # Share of the visited states on which the policy is trained: those of one rollout are so similar
 # that every other one suffices.
