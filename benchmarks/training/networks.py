@@ -148,6 +148,19 @@ def page(record: dict[str, Any]) -> str:
                 f"| {', '.join(format(f['auroc'], '.3f') for f in own)} | {mean['tpr']:.0f} "
                 f"| {mean['fdr']:.0f} | {mean['n_selected']:.1f} | {mean['cpu_seconds']:.0f} |"
             )
+    shown = [variant for variant in VARIANTS if variant not in SYN_ONLY]
+    lines += [
+        "",
+        "Test loss of each split:",
+        "",
+        f"| table | rows | {' | '.join(shown)} |",
+        "| --- | ---: |" + " ---: |" * len(shown),
+    ]
+    for table, n in sorted(found[reference], key=lambda at: (at[0], at[1] or MAX_TRAIN)):
+        losses = [
+            f"{found[v][table, n]['loss']:.4g}" if (table, n) in found[v] else "–" for v in shown
+        ]
+        lines.append(f"| {table} | {n or f'up to {MAX_TRAIN:,}'} | {' | '.join(losses)} |")
     fits = record["tables"] + record["syn"]
     machines = sorted({f"{f['about']['machine']}, {f['about']['date']}" for f in fits})
     commits = sorted({f["about"]["commit"] for f in fits})

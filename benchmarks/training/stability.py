@@ -77,19 +77,23 @@ def fit(folder: Path, name: str, seed: int) -> dict[str, float]:
 
 def table(record: dict[str, Any]) -> str:
     """The record as a page."""
-    fits, commits = record["fits"], record["commits"]
+    fits = record["fits"]
+    earlier, present = (
+        ", ".join(sorted({f["commit"] for f in fits if f["version"] == version}))
+        for version in ("earlier", "present")
+    )
     lines = [
         "# Differences between seeds",
         "",
         "Written by `benchmarks/training/stability.py` from `stability.json`. Fits with default "
         "settings to the same rows, which differ in the seed only: mean test log loss, its "
         "standard deviation over the seeds, the mean number of features and its standard "
-        f"deviation, at commit {commits['present']} and at the earlier commit "
-        f"{commits['earlier']}. The ratio is that of the standard deviations of the loss.",
+        f"deviation, at commit {present} and at the earlier commit {earlier}. The ratio is that of "
+        "the standard deviations of the loss.",
         "",
         "| data | version | seeds | log loss | standard deviation | features | standard deviation "
-        "| CPU seconds | ratio |",
-        "| --- | --- |" + " ---: |" * 7,
+        "| ratio |",
+        "| --- | --- |" + " ---: |" * 6,
     ]
     for name in DATA:
         spread: dict[str, float] = {}
@@ -97,14 +101,12 @@ def table(record: dict[str, Any]) -> str:
             own = [f for f in fits if (f["data"], f["version"]) == (name, version)]
             if len(own) < 2:
                 continue
-            loss, cost, seconds = (
-                np.array([f[key] for f in own]) for key in ("loss", "cost", "cpu_seconds")
-            )
+            loss, cost = (np.array([f[key] for f in own]) for key in ("loss", "cost"))
             spread[version] = loss.std(ddof=1)
             ratio = f"{spread['present'] / spread['earlier']:.2f}" if len(spread) == 2 else ""
             lines.append(
                 f"| {name} | {version} | {len(own)} | {loss.mean():.4f} | {loss.std(ddof=1):.4f} "
-                f"| {cost.mean():.1f} | {cost.std(ddof=1):.1f} | {seconds.mean():.0f} | {ratio} |"
+                f"| {cost.mean():.1f} | {cost.std(ddof=1):.1f} | {ratio} |"
             )
     machines = sorted({f"{f['about']['machine']}, {f['about']['date']}" for f in fits})
     return "\n".join([*lines, "", f"Machine: {'; '.join(machines)}.", ""])
@@ -115,12 +117,12 @@ def main() -> None:
     sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "src")]
     from common import machine, write_json
 
-    record = json.loads(OUT.read_text()) if OUT.exists() else {"commits": {}, "fits": []}
+    record = json.loads(OUT.read_text()) if OUT.exists() else {"fits": []}
     if sys.argv[1:]:
         trees = {"earlier": Path(sys.argv[1]).resolve() / "src", "present": ROOT / "src"}
         if sys.argv[3:]:
             trees = {sys.argv[3]: trees[sys.argv[3]]}
-        record["commits"] |= {version: commit(tree) for version, tree in trees.items()}
+        commits = {version: commit(tree) for version, tree in trees.items()}
         done = {(f["data"], f["version"], f["seed"]) for f in record["fits"]}
         jobs = [
             (name, version, seed)
@@ -141,15 +143,15 @@ def main() -> None:
                     capture_output=True, text=True, check=True,
                 )  # fmt: skip
                 found = json.loads(done.stdout.splitlines()[-1])
-                return {"data": name, "version": version, "seed": seed, **found, "about": about}
+                case = {"data": name, "version": version, "commit": commits[version], "seed": seed}
+                return {**case, **found, "about": about}
 
             for found in pool.map(run, jobs):
                 record["fits"].append(found)
                 write_json(OUT, record)
                 print(found["data"], found["version"], found["seed"], f"{found['loss']:.4f}")
-    if len(record["commits"]) == 2:
-        OUT.with_suffix(".md").write_text(table(record))
-        print(table(record))
+    OUT.with_suffix(".md").write_text(table(record))
+    print(table(record))
 
 
 def path_of(tree: Path) -> str:
