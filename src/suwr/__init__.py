@@ -11,8 +11,8 @@ from suwr._utils.deprecation import DeprecatedName, deprecated_attribute
 __version__ = "0.2.0"
 
 # Threads of GNU OpenMP wait actively for milliseconds before they release their core. If another
-# process needs a core, a fit to a small table can then take ten times as long. torch reads this
-# variable when it is imported.
+# process needs a core, a fit to a small table can then take several times as long. torch reads
+# this variable when it is imported (benchmarks/training/threads.md).
 if not os.environ.keys() & {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"}:
     os.environ["GOMP_SPINCOUNT"] = "1000"
 
