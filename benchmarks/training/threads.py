@@ -1,13 +1,12 @@
-"""Fits with several threads while another process uses one core, by how long threads wait actively.
+"""Work of several threads beside a process that uses one core, by how long threads wait actively.
 
-    python benchmarks/training/threads.py [REPEATS]
+    python benchmarks/training/threads.py
     python benchmarks/training/threads.py --table    # only write the page from the JSON
 
-Every fit runs in a fresh process, one after the other: a default fit to 1,000 rows of 20 columns,
-of which three are relevant. ``GOMP_SPINCOUNT`` is the number of iterations for which a thread of
-GNU OpenMP waits actively before it releases its core; 300,000 is the default of GNU OpenMP, and
-``import suwr`` sets 1,000. 'busy' is beside a process that never pauses. Run it on an otherwise
-idle machine.
+``GOMP_SPINCOUNT`` is the number of iterations for which a thread of GNU OpenMP waits actively
+before it releases its core; 300,000 is the default of GNU OpenMP, and ``import suwr`` sets 1,000.
+Every repetition is a fresh process, one after the other, and 'busy' is beside a process that never
+pauses. Run it on an otherwise idle machine.
 """
 
 from __future__ import annotations
@@ -18,6 +17,9 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Callable
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,89 +29,146 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from common import machine, write_json
 
 OUT = Path(__file__).with_suffix(".json")
-N_REPEATS, SPINS = 2, ("300000", "10000", "1000")
+SPINS = ("300000", "10000", "1000")
 BUSY = "while True: pass"
 
 
-def fit() -> None:
-    """One fit; prints its wall-clock and CPU seconds, without those of the imports."""
-    import torch._dynamo  # imported by the first optimizer otherwise
-
+def small_fit() -> Callable[[], Any]:
+    """A default fit to 1,000 rows of 20 columns, of which three are relevant."""
     from suwr import SUWRClassifier
 
     rng = np.random.RandomState(0)
     X = rng.randn(1_000, 20)
     y = rng.binomial(1, 1.0 / (1.0 + np.exp(-(X[:, 0] + X[:, 1] * X[:, 2]))))
-    wall, cpu = time.perf_counter(), time.process_time()
+    return partial(SUWRClassifier(random_state=0, device="cpu").fit, X, y)
+
+
+def regression_fit() -> Callable[[], Any]:
+    """A default fit to the diabetes data of scikit-learn."""
+    from sklearn.datasets import load_diabetes
+
+    from suwr import SUWRRegressor
+
+    return partial(SUWRRegressor(random_state=0, device="cpu").fit, *load_diabetes(return_X_y=True))
+
+
+def large_fit() -> Callable[[], Any]:
+    """A default fit to Syn4."""
+    from suwr import SUWRClassifier
+    from suwr_experiments.synthetic import synthetic
+
+    train = synthetic(4, seed=0)
+    return partial(SUWRClassifier(random_state=0, device="cpu").fit, train.X, train.y)
+
+
+def scoring() -> Callable[[], Any]:
+    """Predictions for 200,000 rows by a briefly trained model."""
+    from suwr import SUWRClassifier
+
+    rng = np.random.RandomState(0)
+    X = rng.randn(200_000, 20)
+    model = SUWRClassifier(max_epochs=5, random_state=0, device="cpu")
+    return partial(model.fit(X[:2_000], X[:2_000, 0] > 0).predict_proba, X)
+
+
+def boosting() -> Callable[[], Any]:
+    """1,000 iterations of gradient boosting by scikit-learn, imported after suwr, on Syn4."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    from suwr_experiments.synthetic import synthetic
+
+    train = synthetic(4, seed=0)
+    model = HistGradientBoostingClassifier(max_iter=1_000, early_stopping=False, random_state=0)
+    return partial(model.fit, train.X, train.y)
+
+
+#: Function that prepares the work, and number of repetitions.
+WORK = {
+    "fit, 1,000 × 20": (small_fit, 2),
+    "fit, diabetes, 442 × 10": (regression_fit, 2),
+    "fit, Syn4, 10,000 × 11": (large_fit, 1),
+    "scoring, 200,000 × 20": (scoring, 2),
+    "boosting of scikit-learn, 10,000 × 11": (boosting, 2),
+}
+
+
+def run(work: str) -> None:
+    """Do one piece of work; prints its wall-clock and CPU seconds, without those of the imports."""
+    import torch._dynamo  # imported by the first optimizer otherwise
+
+    prepare, _ = WORK[work]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        SUWRClassifier(random_state=0, device="cpu").fit(X, y)
+        call = prepare()
+        wall, cpu = time.perf_counter(), time.process_time()
+        call()
     found = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
     print(json.dumps(found | {"threads": torch.get_num_threads()}))
 
 
-def measure(spins: str, threads: int | None, busy: bool) -> dict[str, Any]:
-    """One fit in its own process."""
+def measure(work: str, spins: str, threads: int | None, busy: bool) -> dict[str, Any]:
+    """One repetition in its own process."""
     env = os.environ | {"GOMP_SPINCOUNT": spins}
     env |= {} if threads is None else {"OMP_NUM_THREADS": str(threads)}
     other = subprocess.Popen([sys.executable, "-c", BUSY]) if busy else None
     try:
-        command = [sys.executable, __file__, "--fit"]
+        command = [sys.executable, __file__, "--run", work]
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     finally:
         if other is not None:
             other.kill()
             other.wait()
-    return {"spins": spins, "busy": busy, **json.loads(done.stdout)}
+    return {"work": work, "spins": spins, "busy": busy, **json.loads(done.stdout)}
 
 
 def table(stored: dict[str, Any]) -> str:
     """The record as a page."""
-    about = stored["about"]
+    about, found = stored["about"], stored["repetitions"]
     lines = [
         "# Threads on a busy machine",
         "",
-        "Written by `benchmarks/training/threads.py` from `threads.json`. Seconds of a default fit "
-        "to 1,000 rows and 20 columns on a CPU, as the mean of the repetitions and their range: on "
-        "an idle machine, and beside a process that uses one core. A thread of GNU OpenMP waits "
-        "actively for a number of iterations before it releases its core. 300,000 is the default "
-        "of GNU OpenMP, and 1,000 that of suwr.",
+        "Written by `benchmarks/training/threads.py` from `threads.json`. Seconds on an idle "
+        "machine and beside a process that uses one core: the mean of the repetitions, and their "
+        "range. A thread of GNU OpenMP waits actively for a number of iterations before it "
+        "releases its core. 300,000 is the default of GNU OpenMP; `import suwr` sets 1,000, also "
+        "for other libraries with GNU OpenMP that are imported later.",
         "",
-        "| threads | iterations | repetitions | idle | busy | CPU, idle | busy relative to idle |",
-        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| work | threads | iterations | repetitions | idle | busy | CPU, idle | busy relative to "
+        "idle |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for key in dict.fromkeys((f["threads"], f["spins"]) for f in stored["fits"]):
-        own = [f for f in stored["fits"] if (f["threads"], f["spins"]) == key]
-        idle, busy = ([f["wall"] for f in own if f["busy"] is state] for state in (False, True))
+    for key in dict.fromkeys((r["work"], r["threads"], r["spins"]) for r in found):
+        own = [r for r in found if (r["work"], r["threads"], r["spins"]) == key]
+        idle, busy = ([r["wall"] for r in own if r["busy"] is state] for state in (False, True))
         if not idle or not busy:
             continue
-        cpu = np.mean([f["cpu"] for f in own if not f["busy"]])
+        cpu = np.mean([r["cpu"] for r in own if not r["busy"]])
         lines.append(
-            f"| {key[0]} | {int(key[1]):,} | {len(busy)} | {_mean(idle)} | {_mean(busy)} "
-            f"| {cpu:.0f} | {np.mean(busy) / np.mean(idle):.1f} |"
+            f"| {key[0]} | {key[1]} | {int(key[2]):,} | {len(busy)} | {_mean(idle)} "
+            f"| {_mean(busy)} | {cpu:.3g} | {np.mean(busy) / np.mean(idle):.1f} |"
         )
     where = f"Machine: {about['machine']}, {about['date']}, commit {about['commit']}."
     return "\n".join([*lines, "", where, ""])
 
 
 def _mean(seconds: list[float]) -> str:
-    return f"{np.mean(seconds):.0f} ({min(seconds):.0f} to {max(seconds):.0f})"
+    mean = f"{np.mean(seconds):.3g}"
+    return mean if len(seconds) == 1 else f"{mean} ({min(seconds):.3g} to {max(seconds):.3g})"
 
 
 def main() -> None:
-    """Run all fits, and write the page."""
-    if "--fit" in sys.argv:
-        fit()
+    """Do all work, and write the page."""
+    if "--run" in sys.argv:
+        run(sys.argv[-1])
         return
     if "--table" not in sys.argv:
-        n_repeats = int(sys.argv[1]) if len(sys.argv) > 1 else N_REPEATS
-        stored: dict[str, Any] = {"about": machine(), "fits": []}
-        for _ in range(n_repeats):
-            for spins, threads in [(SPINS[-1], 1), *((spins, None) for spins in SPINS)]:
-                for busy in (False, True):
-                    stored["fits"].append(measure(spins, threads, busy))
-                    print(stored["fits"][-1], flush=True)
-                    write_json(OUT, stored)
+        stored: dict[str, Any] = {"about": machine(), "repetitions": []}
+        settings = [(SPINS[-1], 1), *((spins, None) for spins in SPINS)]
+        for work, (_, n_repetitions) in WORK.items():
+            for (spins, threads), busy in [*product(settings, (False, True))] * n_repetitions:
+                stored["repetitions"].append(measure(work, spins, threads, busy))
+                print(stored["repetitions"][-1], flush=True)
+                write_json(OUT, stored)
     OUT.with_suffix(".md").write_text(table(json.loads(OUT.read_text())))
 
 

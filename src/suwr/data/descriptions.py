@@ -143,7 +143,7 @@ class ColumnDescription:
         }
         if "categories" in read:
             read["categories"] = tuple(read["categories"])
-        # Unknown names raise a TypeError.
+        # Unknown names raise a TypeError; the types of the other values are not known to mypy.
         found = cls(**read, **numbers, labels=labels)  # type: ignore[arg-type]
         if len(found.limits or (0, 0)) != 2 or len(found.quantiles or [0] * 21) != N_QUANTILES:
             raise ValueError("The description of a column has a wrong number of values.")
