@@ -1,7 +1,6 @@
 """The structure of the package: layers, optional imports, cycles and vocabulary."""
 
 import ast
-import os
 import re
 import subprocess
 import sys
@@ -237,23 +236,6 @@ def test_importing_the_package_is_light():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="torch uses GNU OpenMP on Linux")
-@pytest.mark.parametrize(
-    ("given", "spins"),
-    [({}, "1000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "PASSIVE"}, "0")],
-)
-def test_threads_release_their_core_early_unless_told_otherwise(given, spins):
-    names = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
-    env = {k: v for k, v in os.environ.items() if k not in names}
-    env |= given | {"OMP_DISPLAY_ENV": "VERBOSE"}
-    command = [sys.executable, "-c", "import suwr, torch"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=env)
-    found = re.findall(r"GOMP_SPINCOUNT = '(\d+)'", done.stderr)
-    if not found:
-        pytest.skip("torch uses another implementation of OpenMP")
-    assert found == [spins]
 
 
 def test_public_names_exist():

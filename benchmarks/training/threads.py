@@ -4,9 +4,9 @@
     python benchmarks/training/threads.py --table    # only write the page from the JSON
 
 ``GOMP_SPINCOUNT`` is the number of iterations for which a thread of GNU OpenMP waits actively
-before it releases its core; 300,000 is the default of GNU OpenMP, and ``import suwr`` sets 1,000.
-Every repetition is a fresh process, one after the other, and 'busy' is beside a process that never
-pauses. Run it on an otherwise idle machine.
+before it releases its core; 300,000 is its default, which suwr does not change. Every repetition is
+a fresh process, one after the other, and 'busy' is beside a process that never pauses. Run it on an
+otherwise idle machine.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def scoring() -> Callable[[], Any]:
 
 
 def boosting() -> Callable[[], Any]:
-    """1,000 iterations of gradient boosting by scikit-learn, imported after suwr, on Syn4."""
+    """1,000 iterations of gradient boosting by scikit-learn on Syn4."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     from suwr_experiments.synthetic import synthetic
@@ -130,8 +130,8 @@ def table(stored: dict[str, Any]) -> str:
         "Written by `benchmarks/training/threads.py` from `threads.json`. Seconds on an idle "
         "machine and beside a process that uses one core: the mean of the repetitions, and their "
         "range. A thread of GNU OpenMP waits actively for a number of iterations before it "
-        "releases its core. 300,000 is the default of GNU OpenMP; `import suwr` sets 1,000, also "
-        "for other libraries with GNU OpenMP that are imported later.",
+        "releases its core (`GOMP_SPINCOUNT`). 300,000 is its default, which suwr does not change. "
+        "A single thread waits for no other.",
         "",
         "| work | threads | iterations | repetitions | idle | busy | CPU, idle | busy relative to "
         "idle |",
@@ -143,8 +143,9 @@ def table(stored: dict[str, Any]) -> str:
         if not idle or not busy:
             continue
         cpu = np.mean([r["cpu"] for r in own if not r["busy"]])
+        iterations = f"{int(key[2]):,}" if key[1] > 1 else "–"
         lines.append(
-            f"| {key[0]} | {key[1]} | {int(key[2]):,} | {len(busy)} | {_mean(idle)} "
+            f"| {key[0]} | {key[1]} | {iterations} | {len(busy)} | {_mean(idle)} "
             f"| {_mean(busy)} | {cpu:.3g} | {np.mean(busy) / np.mean(idle):.1f} |"
         )
     where = f"Machine: {about['machine']}, {about['date']}, commit {about['commit']}."

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import os
 from typing import TYPE_CHECKING, Any
 
 from suwr._utils.deprecation import DeprecatedName, deprecated_attribute
 
 __version__ = "0.2.0"
-
-# Threads of GNU OpenMP wait actively for milliseconds before they release their core. If another
-# process needs a core, a fit to a small table can then take several times as long. torch reads
-# this variable when it is imported (benchmarks/training/threads.md).
-if not os.environ.keys() & {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"}:
-    os.environ["GOMP_SPINCOUNT"] = "1000"
 
 # Public name → module. Imported on first use: `import suwr` stays fast and does not import torch.
 _EXPORTS = {
