@@ -107,3 +107,16 @@ def test_suwr_does_not_leak(trained, policy):
     assert report.stochastic == (policy == "sampled")
     assert report.exact
     assert report.mean_features > 0
+
+
+def test_sampled_decisions_of_one_seed_are_a_function_of_the_row(trained):
+    model, X, y = trained
+    report = audit(
+        lambda X: model.select(X, policy="sampled", random_state=np.full(len(X), 3)),
+        X, y, random_state=0, gaps=False,
+    )  # fmt: skip
+    assert not report.leaks
+    assert report.exact
+    assert not report.stochastic
+    assert not report.batch_dependent
+    assert report.mean_features > 0

@@ -191,6 +191,8 @@ def test_sampled_policies_draw_units_by_their_scores(confident):
     )
     expected = (scores / scores.sum()).detach().numpy()
     np.testing.assert_allclose(drawn.mean(axis=0), expected, atol=0.03)
+    alone = model.select(X[:1], policy="sampled", random_state=0, max_cost=1.0)
+    np.testing.assert_array_equal(alone[0], drawn[0])
 
 
 def test_the_budget_limits_the_cost():

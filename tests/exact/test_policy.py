@@ -44,6 +44,12 @@ def test_stochastic_policies_are_sampled_in_proportion():
     drawn = mixed.select(X, random_state=0)
     assert abs(drawn.all(axis=1).mean() - 0.5) < 0.03
     np.testing.assert_array_equal(drawn, mixed.select(X, random_state=0))
+    np.testing.assert_array_equal(drawn[:7], mixed.select(X[:7], random_state=0))
+    seeds = np.arange(len(X))
+    drawn = mixed.select(X, random_state=seeds)
+    assert abs(drawn.all(axis=1).mean() - 0.5) < 0.03
+    np.testing.assert_array_equal(drawn[::-1], mixed.select(X[::-1], random_state=seeds[::-1]))
+    np.testing.assert_array_equal(drawn[5], mixed.select(X[5:6], random_state=5)[0])
 
 
 def test_tree_as_text():

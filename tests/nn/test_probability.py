@@ -5,6 +5,7 @@ import pytest
 import torch
 from random_policies import UNITS, make_policy
 
+from suwr._utils.draws import RowDraws
 from suwr.exceptions import ProblemTooLargeError
 from suwr.nn import probability
 from suwr.nn.probability import mask_probability
@@ -22,7 +23,7 @@ def test_sums_to_one_and_agrees_with_sampling(groups, width, max_steps):
     assert exact.sum() == pytest.approx(1, abs=1e-6)
     assert (exact > 0).sum() > 3
     n = 20_000
-    sampled = policy.rollout(row.expand(n, -1), generator=torch.Generator().manual_seed(0)).mask
+    sampled = policy.rollout(row.expand(n, -1), draws=RowDraws.of(0, n, "rollout")).mask
     weights = 1 << np.arange(5, -1, -1)
     frequency = np.bincount(sampled @ weights, minlength=64) / n
     # Five standard errors of a binomial proportion, for each of 64 masks.

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_policies import NETWORKS, UNITS, make_policy, random_values
 
+from suwr._utils.draws import RowDraws
 from suwr.data.units import Patches
 from suwr.nn.networks import Architecture
 from suwr.nn.rollout import MAX_BLOCK_WORK, Policy, block_size
@@ -14,8 +15,8 @@ from suwr.nn.rollout import MAX_BLOCK_WORK, Policy, block_size
 POISONS = [float("nan"), 1e30, -1e30, 0.0, "other rows"]
 
 
-def generator(seed):
-    return None if seed is None else torch.Generator().manual_seed(seed)
+def drawn(seed, n):
+    return None if seed is None else RowDraws.of(seed, n, "rollout")
 
 
 def assert_same(one, two, rows=slice(None)):
@@ -37,10 +38,10 @@ def assert_same(one, two, rows=slice(None)):
 def test_hidden_values_are_never_read(seed, groups, poison, width, sample, network):
     policy = make_policy(seed, UNITS[groups], units_per_step=width, network=network)
     values = torch.randn(30, 6, generator=torch.Generator().manual_seed(seed))
-    before = policy.rollout(values, generator=generator(sample), record=True)
+    before = policy.rollout(values, draws=drawn(sample, 30), record=True)
     other = values[torch.randperm(30)] if poison == "other rows" else torch.tensor(poison)
     changed = torch.where(torch.from_numpy(before.mask), values, other)
-    after = policy.rollout(changed, generator=generator(sample), record=True)
+    after = policy.rollout(changed, draws=drawn(sample, 30), record=True)
     assert_same(before, after)
 
 
@@ -51,14 +52,14 @@ def test_hidden_pixels_of_an_image_are_never_read(poison, sample):
     policy = make_policy(1, Patches((9, 9), 3), 8, network="uncertainty", n_columns=81)
     assert policy.inputs.members is not None
     values = torch.randn(30, 81, generator=torch.Generator().manual_seed(0))
-    before = policy.rollout(values, generator=generator(sample), record=True)
+    before = policy.rollout(values, draws=drawn(sample, 30), record=True)
     assert before.mask.any()
     other = values.flip(0) if poison == "other rows" else torch.tensor(poison)
     changed = torch.where(torch.from_numpy(before.mask), values, other)
-    after = policy.rollout(changed, generator=generator(sample), record=True)
+    after = policy.rollout(changed, draws=drawn(sample, 30), record=True)
     assert_same(before, after)
     policy.inputs = replace(policy.inputs, members=None)
-    assert_same(before, policy.rollout(values, generator=generator(sample), record=True))
+    assert_same(before, policy.rollout(values, draws=drawn(sample, 30), record=True))
 
 
 @pytest.mark.parametrize(("network", "block"), [("uncertainty", 1024), ("conditioned images", 64)])
@@ -90,17 +91,22 @@ def test_blocks_of_large_networks_are_small_on_a_cpu():
     seed=st.integers(0, 10**6),
     groups=st.sampled_from(sorted(UNITS)),
     network=st.sampled_from(sorted(NETWORKS)),
+    width=st.integers(1, 2),
+    sample=st.sampled_from([None, "one seed", "seed of each row"]),
 )
-@settings(max_examples=30)
-def test_decisions_do_not_depend_on_the_batch(seed, groups, network):
-    policy = make_policy(seed, UNITS[groups], network=network)
+@settings(max_examples=60)
+def test_decisions_do_not_depend_on_the_batch(seed, groups, network, width, sample):
+    policy = make_policy(seed, UNITS[groups], network=network, units_per_step=width)
     values = torch.randn(150, 6, generator=torch.Generator().manual_seed(seed))
-    whole = policy.rollout(values, record=True)
+    seeds = seed if sample == "one seed" else np.random.RandomState(seed).randint(2**32, size=150)
+    draws = None if sample is None else RowDraws.of(seeds, 150, "rollout")
+    whole = policy.rollout(values, draws=draws, record=True)
     order = torch.randperm(150, generator=torch.Generator().manual_seed(seed))
     for size in (1, 7, 150):
         for start in range(0, 150, max(size, 50)):
             rows = order[start : start + size].numpy()
-            part = policy.rollout(values[rows], record=True)
+            here = None if draws is None else draws[rows]
+            part = policy.rollout(values[rows], draws=here, record=True)
             steps = part.order.shape[1]
             np.testing.assert_array_equal(part.mask, whole.mask[rows])
             np.testing.assert_array_equal(part.order, whole.order[rows, :steps])
@@ -142,7 +148,7 @@ def test_random_networks_take_different_numbers_of_steps():
     lengths = {
         int(n)
         for seed in range(5)
-        for n in make_policy(seed).rollout(torch.randn(50, 6), generator=generator(seed)).n_steps
+        for n in make_policy(seed).rollout(torch.randn(50, 6), draws=drawn(seed, 50)).n_steps
     }
     assert len(lengths) > 3
 
@@ -150,7 +156,7 @@ def test_random_networks_take_different_numbers_of_steps():
 def test_recorded_stop_probabilities_and_predictions():
     values = random_values()
     policy = make_policy(1)
-    trace = policy.rollout(values, record=True, generator=generator(0))
+    trace = policy.rollout(values, record=True, draws=drawn(0, len(values)))
     for i in range(len(values)):
         n = trace.n_steps[i]
         assert np.isfinite(trace.stop_probability[i, : n + 1]).all()

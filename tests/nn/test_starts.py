@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from random_policies import NETWORKS, UNITS, make_policy
 
+from suwr._utils.draws import RowDraws
 from suwr.data.costs import Visits
 from suwr.data.units import resolve_units
 from suwr.estimators.costs import charge_rows
@@ -146,8 +147,8 @@ def test_hidden_values_are_never_read(seed, groups, width, sampled, spend_all, p
     policy, values, starts = make_case(seed, groups, width, spend_all=spend_all)
 
     def roll(rows):
-        generator = torch.Generator().manual_seed(seed) if sampled else None
-        return policy.rollout(rows, generator=generator, record=True, starts=starts)
+        draws = RowDraws.of(seed, len(rows), "rollout") if sampled else None
+        return policy.rollout(rows, draws=draws, record=True, starts=starts)
 
     before = roll(values)
     after = roll(torch.where(torch.from_numpy(before.mask), values, torch.tensor(poison)))
@@ -155,11 +156,15 @@ def test_hidden_values_are_never_read(seed, groups, width, sampled, spend_all, p
         np.testing.assert_array_equal(one, two)
 
 
-def test_a_row_is_decided_alike_in_every_batch():
+@pytest.mark.parametrize("sampled", [False, True])
+def test_a_row_is_decided_alike_in_every_batch(sampled):
     policy, values, starts = make_case(3, "groups", 2)
-    whole = policy.rollout(values, starts=starts)
+    draws = RowDraws.of(0, N, "rollout") if sampled else None
+    whole = policy.rollout(values, draws=draws, starts=starts)
     for i in range(N):
-        alone = policy.rollout(values[i : i + 1], starts=starts[i : i + 1])
+        rows = slice(i, i + 1)
+        here = draws[rows] if sampled else None
+        alone = policy.rollout(values[rows], draws=here, starts=starts[rows])
         np.testing.assert_array_equal(alone.mask[0], whole.mask[i])
         assert alone.cost[0] == whole.cost[i]
 

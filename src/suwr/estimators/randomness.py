@@ -1,4 +1,4 @@
-"""Random numbers of estimators: seeded generators of fits and of the sampled policy."""
+"""Random numbers of estimators: seeded generators of fits, and the draws of the sampled policy."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import torch
-from sklearn.utils import check_random_state
 
+from suwr._utils.draws import RowDraws
 from suwr._utils.validation import check_choice
 
-__all__ = ["make_generator", "seeded"]
+__all__ = ["make_draws", "seeded"]
 
 # Fits in several threads share torch's global generator: one at a time may seed and use it.
 _GENERATOR = threading.Lock()
@@ -32,9 +31,8 @@ def seeded(device: str, seed: int) -> Iterator[torch.Generator]:
         yield torch.Generator(device).manual_seed(seed)
 
 
-def make_generator(policy: str, random_state: Any, owner: str) -> torch.Generator | None:
-    """Return the generator of the sampled policy; None for the greedy one."""
+def make_draws(policy: str, random_state: Any, n_rows: int, owner: str) -> RowDraws | None:
+    """Return the draws of the sampled policy; None for the greedy one."""
     if check_choice(policy, "policy", owner, ("greedy", "sampled")) == "greedy":
         return None
-    seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-    return torch.Generator().manual_seed(int(seed))
+    return RowDraws.of(random_state, n_rows, owner)

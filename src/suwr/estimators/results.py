@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from suwr._utils.draws import RowDraws
 from suwr.data.tables import Table
 from suwr.data.units import Patches
 from suwr.data.unusual import warn_unusual
@@ -103,7 +104,7 @@ def explain_rows(
     table: Table,
     labels: Sequence[Any],
     policy: Policy,
-    generator: torch.Generator | None = None,
+    draws: RowDraws | None = None,
     starts: Starts | None = None,
     *,
     warn: bool = True,
@@ -119,19 +120,19 @@ def explain_rows(
     labels : sequence
         One label per row.
     policy : Policy
-    generator : torch.Generator, optional
-        Draws the decisions of the sampled policy; None is the greedy policy.
+    draws : RowDraws, optional
+        Random numbers of the sampled policy; None is the greedy policy.
     starts : Starts, optional
     warn : bool, default=True
         Whether to warn about revealed values unlike the training data; the warning quotes them.
     """
     rollouts = model._rollouts(
-        table, policy, generator=generator, record=True, starts=starts, owner="explain"
+        table, policy, draws=draws, record=True, starts=starts, owner="explain"
     )
     trace = join_traces([trace for _, trace in rollouts])
     if warn:
         warn_unusual(model.encoder_, table, trace.mask, "explain", labels)
-    sampled = generator is not None
+    sampled = draws is not None
     narratives = narrate(model, table, labels, policy, trace, starts, sampled=sampled)
     usual = Given(dict.fromkeys(always_known(model)))
     free = all(_same_start(narrative.given or Given(), usual) for narrative in narratives)

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from suwr._utils.draws import RowDraws
 from suwr.data.tables import Table
-from suwr.estimators.randomness import make_generator
+from suwr.estimators.randomness import make_draws
 from suwr.estimators.starts import warn_distance
 from suwr.estimators.table_model import TableModel, read_masks
 from suwr.nn.probability import mask_probability
@@ -62,7 +63,7 @@ class RolloutModel(TableModel):
         table: Table,
         policy: Policy,
         *,
-        generator: torch.Generator | None = None,
+        draws: RowDraws | None = None,
         record: bool = False,
         starts: Starts | None = None,
         owner: str = "",
@@ -77,8 +78,10 @@ class RolloutModel(TableModel):
         starts, first = starts or Starts.usual(policy.inputs, table.n_rows), 0
         for rows in self._chunks(table):
             values = self._encode(rows)
-            here = None if starts is None else starts[first : first + rows.n_rows]
-            trace = policy.rollout(values, generator=generator, record=record, starts=here)
+            chunk = slice(first, first + rows.n_rows)
+            here = None if starts is None else starts[chunk]
+            drawn = None if draws is None else draws[chunk]
+            trace = policy.rollout(values, draws=drawn, record=record, starts=here)
             rows.check_revealed(trace.mask)
             if owner and first == 0:
                 warn_distance(self, policy, values, here, owner)
@@ -150,7 +153,7 @@ class RolloutModel(TableModel):
         given = read_masks(given, table.n_rows, self.n_features_in_, (2, 3))
         flat = given[:, None, :] if given.ndim == 2 else given
         chosen = self._policy_at(sparsity_weight, mean_features)
-        if make_generator(policy, 0, "mask_probability") is None:
+        if make_draws(policy, 0, table.n_rows, "mask_probability") is None:
             final = np.concatenate([trace.mask for _, trace in self._rollouts(table, chosen)])
             result = (flat == final[:, None, :]).all(axis=2).astype(np.float64)
         else:

@@ -15,7 +15,7 @@ from suwr.data.unusual import warn_unusual
 from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.costs import charge_rows
 from suwr.estimators.evaluation import Evaluation
-from suwr.estimators.randomness import make_generator
+from suwr.estimators.randomness import make_draws
 from suwr.estimators.rollouts import PolicyKind, RolloutModel
 from suwr.estimators.session_input import make_given
 from suwr.estimators.starts import read_starts, start_distance, warn_distance
@@ -76,8 +76,13 @@ class SequentialModel(RolloutModel):
             'greedy' reveals the most probable unit and stops when the stop probability is at least
             one half; 'sampled' draws both decisions at random. Both are SUWR policies. All methods
             have the same default.
-        random_state : int, RandomState or None, default=None
-            Seed of the 'sampled' policy.
+        random_state : int, RandomState, None or array of int of shape (n,), default=None
+            Seed of the 'sampled' policy. The draws of a row follow from the seed and from the
+            position of the row in ``X``: whatever the other rows are, they are the same. An array
+            gives every row a seed of its own, by which it has the same draws at every position,
+            alone and in any batch; a row that is alone has the same for this int. Rows of equal
+            seeds have equal draws. A seed must not depend on hidden values, or the selection leaks
+            them.
         sparsity_weight : float, optional
             λ to decide by, for a model that was fitted for a range ``(low, high)``. The geometric
             mean of the range unless given.
@@ -108,12 +113,12 @@ class SequentialModel(RolloutModel):
             The mask *h* of each row.
         """
         table = self._read(X)
-        generator = make_generator(policy, random_state, "select")
+        draws = make_draws(policy, random_state, table.n_rows, "select")
         chosen = self._policy_at(sparsity_weight, mean_features)
         starts = read_starts(
             self, "select", table.n_rows, known, available, max_cost, exactly, costs
         )
-        rollouts = self._rollouts(table, chosen, generator=generator, starts=starts, owner="select")
+        rollouts = self._rollouts(table, chosen, draws=draws, starts=starts, owner="select")
         return np.concatenate([trace.mask for _, trace in rollouts])
 
     def cost(
@@ -216,11 +221,11 @@ class SequentialModel(RolloutModel):
         from suwr.estimators.results import explain_rows
 
         table, chosen = self._read(X), self._policy_at(sparsity_weight, mean_features)
-        generator = make_generator(policy, random_state, "explain")
+        draws = make_draws(policy, random_state, table.n_rows, "explain")
         starts = read_starts(
             self, "explain", table.n_rows, known, available, max_cost, exactly, costs
         )
-        return explain_rows(self, table, row_labels(X, table.n_rows), chosen, generator, starts)
+        return explain_rows(self, table, row_labels(X, table.n_rows), chosen, draws, starts)
 
     def start_distance(
         self,

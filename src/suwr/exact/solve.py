@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suwr._utils.draws import RowDraws
 from suwr._utils.validation import Interval, check_choice, check_real
 from suwr.exact.dynamic import StepLimits, solve_dp
 from suwr.exact.linear import solve_lp
@@ -102,11 +103,16 @@ class Solution:
         flat = self.problem.states.prediction(ids.reshape(-1))
         return flat.reshape(ids.shape + flat.shape[1:])
 
-    def select(self, X: Any, random_state: int | None = None) -> NDArray[np.bool_]:
-        """Sample one mask per row from ζ(h | x), which is deterministic for "dp" and "global"."""
+    def select(
+        self, X: Any, random_state: np.random.RandomState | ArrayLike | None = None
+    ) -> NDArray[np.bool_]:
+        """Sample one mask per row from ζ(h | x), which is deterministic for "dp" and "global".
+
+        ``random_state`` is that of `suwr.SUWRClassifier.select`.
+        """
         masks = self.policy.masks()
         probability = self.mask_probability(X, masks[None])
-        draw = np.random.default_rng(random_state).random((len(probability), 1))
+        draw = RowDraws.of(random_state, len(probability), "select").uniform(0, 1)
         edges = np.cumsum(probability, axis=1) / probability.sum(axis=1, keepdims=True)
         return masks[np.minimum((edges <= draw).sum(axis=1), len(masks) - 1)]
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from suwr._utils.draws import RowDraws
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Architecture, Network, PolicyOutputs
@@ -240,7 +241,7 @@ class Policy:
         self,
         values: Tensor,
         *,
-        generator: torch.Generator | None = None,
+        draws: RowDraws | None = None,
         record: bool = False,
         condition: Tensor | None = None,
         starts: Starts | None = None,
@@ -251,9 +252,9 @@ class Policy:
         ----------
         values : Tensor of shape (n, n_values)
             Encoded rows. A value is read only after its column was revealed.
-        generator : torch.Generator on the CPU, optional
-            Sample both decisions. By default, take the unit of largest logit and stop where the
-            stop probability is at least one half.
+        draws : RowDraws, optional
+            Sample both decisions by the random numbers of each row. By default, take the unit of
+            largest logit and stop where the stop probability is at least one half.
         record : bool, default=False
             Record stop probability, prediction, margin and gain in every visited state.
         condition : Tensor of shape (n,), optional
@@ -290,21 +291,20 @@ class Policy:
                 predictions.append(_spread(found, active, n))
             if decision is None:
                 break
-            noise = None
-            if generator is not None:
-                # Drawn for all rows, so that the draws of a row do not depend on other rows.
-                noise = torch.rand(n, 1 + self.inputs.n_units, generator=generator)
-                noise = noise.to(self.device)[active]
             stop = decision.stop_probability
-            going = torch.nonzero(stop < 0.5 if noise is None else noise[:, 0] >= stop).squeeze(1)
+            if draws is None:
+                going = torch.nonzero(stop < 0.5).squeeze(1)
+            else:
+                drawn = torch.from_numpy(draws[active.cpu().numpy()].uniform(2 * step, 1)[:, 0])
+                going = torch.nonzero(drawn.to(self.device) >= stop).squeeze(1)
             if len(going) == 0:
                 break
-            gumbel = None
-            if noise is not None:
-                gumbel = -torch.log(-torch.log(noise[going, 1:].clamp_min(1e-38)))
-            active = active[going]
+            active, noise = active[going], None
+            if draws is not None:
+                gumbel = draws[active.cpu().numpy()].gumbel(2 * step + 1, self.inputs.n_units)
+                noise = torch.from_numpy(gumbel).to(self.device)
             units, revealed = acquire_units(
-                self.inputs, decision[going], seen[going], width, gumbel,
+                self.inputs, decision[going], seen[going], width, noise,
                 None if starts is None else starts[active], spent[active],
             )  # fmt: skip
             mask[active] = revealed.mask
