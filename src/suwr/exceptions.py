@@ -187,7 +187,11 @@ class UnusualValueWarning(UserWarning):
 
 
 class CertificationWarning(UserWarning):
-    """No policy that leaves features unrevealed could be certified; see ``certify``.
+    """A certificate is worth less than expected; see ``certify``.
+
+    No policy that leaves features unrevealed could be certified; or the policy that stops at once
+    meets the level as well; or the calibration rows are not new draws, since the model was fitted
+    on some of them or most of them are the same row.
 
     Examples
     --------

@@ -94,7 +94,7 @@ class Narrative:
     n_units : int
         Number of units of the table.
     certificate : str
-        The guarantee of a certified model in one sentence; '' without one.
+        The guarantee of a certified model in words; '' without one.
     origin : suwr.receipts.Origin or None
         What `receipt` states about the model; None for a narrative that was read from a file. Not
         part of comparisons, JSON and frames.

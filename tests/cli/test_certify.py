@@ -122,6 +122,7 @@ def test_missing_groups(folder):
     assert "must not have missing values" in " ".join(done.output.split())
 
 
+@pytest.mark.filterwarnings("always::suwr.exceptions.CertificationWarning")
 def test_regression_requires_the_tolerance(folder):
     frame = pd.read_csv(folder / "unlabelled.csv")[list("abcd")]
     reg = suwr.SUWRRegressor(max_epochs=1, hidden_size=8, random_state=0)

@@ -73,6 +73,7 @@ def test_labels_and_cells_that_need_escapes(lettered):
         assert all(Verifier(model).verify(expected))
 
 
+@pytest.mark.filterwarnings("ignore::suwr.exceptions.CertificationWarning")
 def test_certificate_is_part_of_the_text(fitted):
     model, X, _ = fitted("mixed")
     certified = model.certify(X, level=0.4, confidence=0.6)

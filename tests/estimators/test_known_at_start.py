@@ -79,6 +79,7 @@ def test_mask_probabilities_start_from_the_known_columns(model):
         assert (table[:, ~masks[:, 0]] == 0).all()
 
 
+@pytest.mark.filterwarnings("ignore::suwr.exceptions.CertificationWarning")
 def test_files_pages_and_certificates(model, tmp_path):
     model.save(tmp_path / "m.suwr")
     loaded = suwr.load(tmp_path / "m.suwr")

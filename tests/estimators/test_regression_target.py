@@ -151,6 +151,7 @@ def test_given_predictors_are_used_through_the_link(table):
     assert model.predict_masked(X, masks) == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore::suwr.exceptions.CertificationWarning")
 def test_certified_loss_is_that_of_the_model(models, table):
     X, y = table
     certified = models["gamma"].certify(X, y, risk="loss", level=0.9)

@@ -171,6 +171,7 @@ def test_wide_tables_are_screened_with_their_costs():
     np.testing.assert_allclose(scaled.cost(table), 2 * scaled.select(table).sum(axis=1))
 
 
+@pytest.mark.filterwarnings("ignore::suwr.exceptions.CertificationWarning")
 def test_errors(model):
     with pytest.raises(ValueError, match=r"'costs' parameter of select must be .*\(16, 4\)"):
         model.select(CUBE, costs=PRICES)

@@ -225,6 +225,7 @@ def test_sessions_give_the_receipts_of_explain(fitted):
                 session.narrative().receipt()
 
 
+@pytest.mark.filterwarnings("ignore::suwr.exceptions.CertificationWarning")
 def test_certificate_must_be_that_of_the_model(fitted):
     model, X, receipts = fitted("mixed")
     certified = model.certify(X, level=0.4, confidence=0.6)

@@ -17,7 +17,7 @@ from suwr.cli.options import (
     check_table,
     missing_column,
 )
-from suwr.cli.terminal import Terminal
+from suwr.cli.terminal import Terminal, print_warning
 
 __all__ = ["certify"]
 
@@ -50,13 +50,22 @@ def certify(
     target: Annotated[
         str | None,
         typer.Option(
-            help="Column of true classes or values, for the risks 'error' and 'loss'.",
+            help="Column of true classes or values, for the risks 'error' and 'loss', and for "
+            "--per-class.",
             show_default="as in 'suwr fit'",
         ),
     ] = None,
     group: Annotated[
         str | None, typer.Option(help="Column of groups, in each of which the level must hold.")
     ] = None,
+    per_class: Annotated[
+        bool,
+        typer.Option(
+            "--per-class",
+            help="The level must hold in each class: of the target column or, if the table lacks "
+            "it, as predicted from all features.",
+        ),
+    ] = False,
     per_steps: Annotated[
         bool,
         typer.Option("--per-steps", help="The level must also hold among rows that stop early."),
@@ -92,6 +101,8 @@ def certify(
     for option, number in (("--level", level), ("--confidence", confidence)):
         if not 0 < number < 1:
             raise ValueError(f"{option} must be between 0 and 1. Got {number:g}.")
+    if per_class and per_steps:
+        raise ValueError("--per-class and --per-steps cannot be combined.")
     check_model(model)
     check_table(data)
     check_column(data, target, "--target", form)
@@ -105,14 +116,19 @@ def certify(
     frame = read_frame(data, infer_types=False, form=form)
     X, y = model_columns(fitted, frame, form), None
     warn_training_file(fitted, data)
-    if risk != "disagreement":
-        name = target or fitted.target_name_
-        if name is None:
-            raise ValueError(f"--target is required by --risk {risk}.")
+    name = target or fitted.target_name_
+    if risk != "disagreement" and name is None:
+        raise ValueError(f"--target is required by --risk {risk}.")
+    by_target = per_class and (target is not None or name in frame.columns)
+    if name is not None and (by_target or risk != "disagreement"):
         if name not in frame.columns:
             raise missing_column(data, name, "--target", frame.columns, form)
         y, present = read_labels(fitted, data, name, form)
+        if not present.all():
+            print_warning(f"{(~present).sum():,} rows without {name!r} are left out.")
         X, frame = X[present], frame[present]
+    if fitted._class_labels() is None and per_class:
+        raise ValueError("--per-class requires a classification model.")
     if fitted._class_labels() is None and tolerance is None and risk != "loss":
         raise ValueError(
             f"--risk {risk} of a regression model requires --tolerance: the difference of "
@@ -121,7 +137,8 @@ def certify(
     certified = fitted.certify(
         X, y, risk=risk, level=level, confidence=confidence,
         groups=None if group is None else _read_groups(frame, data, group, form),
-        per="steps" if per_steps else None, abstain=abstain, tolerance=tolerance, rule=rule,
+        per="class" if per_class else "steps" if per_steps else None,
+        abstain=abstain, tolerance=tolerance, rule=rule,
     )  # fmt: skip
     certified.target_name_ = fitted.target_name_
     certified.save(out)

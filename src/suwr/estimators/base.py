@@ -31,6 +31,7 @@ from suwr.estimators.costs import check_resumable_costs, model_budgets
 from suwr.estimators.external import check_predictor, fixed_predictor_trainer
 from suwr.estimators.held_out import record_held_out
 from suwr.estimators.randomness import seeded
+from suwr.estimators.row_digests import training_digests
 from suwr.estimators.sequential import PolicyKind
 from suwr.estimators.table_model import TABLE_CONSTRAINTS, TrainingData, image_shape
 from suwr.estimators.weight_range import WeightRange, check_range, check_sparsity_weight
@@ -311,6 +312,7 @@ class BaseSUWR(WritableModel):
         )
         self.validation_ = comparison.to_dict()
         record_held_out(self, data.validation)
+        self._training_digests_ = training_digests((data.rows, data.validation))
         comparison.warn(type(self).__name__, len(data.rows), weight, plan.task.settings.max_epochs)
         if isinstance(self.sparsity_weight, tuple | list):
             low, high = check_range(self.sparsity_weight, type(self).__name__)

@@ -35,6 +35,8 @@ class CertifiableModel(SequentialModel):
 
     certificate_: Certificate
     conformal_: Conformal
+    # See `suwr.estimators.row_digests`; None in copies and in models that were loaded.
+    _training_digests_: NDArray[np.uint64] | None = None
     # State of the tensors at the last computation of the digest.
     _verified: tuple[Any, ...] | None = None
 
@@ -47,7 +49,7 @@ class CertifiableModel(SequentialModel):
         level: float = 0.05,
         confidence: float = 0.95,
         groups: ArrayLike | None = None,
-        per: Literal["steps"] | None = None,
+        per: Literal["steps", "class"] | None = None,
         abstain: bool = False,
         tolerance: float | None = None,
         rule: Literal["auto", "confidence", "gain"] = "auto",
@@ -64,7 +66,8 @@ class CertifiableModel(SequentialModel):
         X_cal : array-like or data frame of shape (n, d)
             Complete calibration rows that were used neither by `fit` nor to choose its parameters.
         y_cal : array-like of shape (n,), optional
-            Their classes or values; required by the risks 'error' and 'loss'.
+            Their classes or values; required by the risks 'error' and 'loss'. The classes are those
+            of ``per='class'``.
         risk : {'disagreement', 'error', 'loss'} or callable, default='disagreement'
             What may go wrong because a row stops before everything is revealed:
 
@@ -81,7 +84,12 @@ class CertifiableModel(SequentialModel):
         confidence : float, default=0.95
         groups : array-like of shape (n,), optional
             Labels of the calibration rows: the guarantee then holds in each group.
-        per : {'steps'}, optional
+        per : {'class', 'steps'}, optional
+            'class' gives the guarantee in each class of the model, whose calibration rows must be
+            enough for it: among the rows of each true class or, without ``y_cal``, among those for
+            which everything revealed would predict the class. In each class of each group, if there
+            are ``groups``. A classifier only.
+
             'steps' gives the guarantee also among the rows that stop within t steps, for each t
             from ``certificate_.steps`` on. It sets a fifth of the calibration rows aside.
         abstain : bool, default=False
@@ -101,7 +109,9 @@ class CertifiableModel(SequentialModel):
         estimator
             A fitted estimator of the same class with the attribute ``certificate_``. This one is
             left as it is. If no other policy passes, it reveals every feature, with a
-            `suwr.exceptions.CertificationWarning`.
+            `suwr.exceptions.CertificationWarning`. The same warning is issued if the policy that
+            stops at once meets the level too, if calibration rows are training rows, and if most of
+            them are one and the same row.
         """
         from suwr.estimators.certification import Request, certify
 
@@ -224,6 +234,12 @@ class CertifiableModel(SequentialModel):
         if self._class_labels() is None:
             return predicted
         return predicted / predicted.sum(axis=1, keepdims=True)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        # With them, a pickle would tell whether a given row was used for training.
+        state.pop("_training_digests_", None)
+        return state
 
     # Protection of guarantees.
 

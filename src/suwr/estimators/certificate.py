@@ -15,8 +15,10 @@ __all__ = ["RISKS", "Certificate", "policy_digest"]
 
 #: The built-in risks; a callable has the name of the function.
 RISKS = ("disagreement", "error", "loss")
-# Groups that a sentence lists by name.
+# Groups or classes that a sentence lists by name.
 _MAX_LISTED = 4
+# Fields that earlier certificates lack; None in `from_dict`, and left out by `to_dict`.
+_ADDED = ("class_names", "class_kind", "empty_risk", "needs_nothing")
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,8 @@ class Certificate:
     empirical_risk : float
         Mean risk of these rows; of the answered ones if ``abstain``.
     p_value : float
-        Of the hypothesis that the risk is at least ``level``; the largest over all groups and
-        numbers of steps. 0 if everything is revealed, which has no risk by definition.
+        Of the hypothesis that the risk is at least ``level``; the largest over all groups, classes
+        and numbers of steps. 0 if everything is revealed, which has no risk by definition.
     mean_cost, full_cost : float
         Mean cost of the calibration rows, and the cost of revealing everything.
     rule : {'confidence', 'gain'}
@@ -64,12 +66,22 @@ class Certificate:
         Whether predictions are classes.
     digest : str
         SHA-256 of all that determines the decisions of the model.
+    class_names : tuple of str or None
+        The classes in each of which the guarantee holds.
+    class_kind : {'true', 'predicted'} or None
+        What these are classes of: the labels, or the predictions with everything revealed.
+    empty_risk : float or None
+        Mean risk, on the same rows, of the policy that stops at once; the largest over all groups
+        and classes. None if everything is revealed.
+    needs_nothing : bool or None
+        Whether the policy that stops at once meets the level on these rows too, so that the
+        guarantee says little.
 
     Examples
     --------
     >>> c = Certificate("disagreement", 0.05, 0.95, 500, 0.02, 0.001, 3.1, 30.0, "gain", 0.01)
     >>> print(c.sentence)  # doctest: +NORMALIZE_WHITESPACE
-    Certified on 500 rows: with 95 % confidence, at most 5 % of new rows would be predicted
+    Certified on 500 rows: with probability 95 %, at most 5 % of new rows would be predicted
     otherwise if all features were revealed.
     """
 
@@ -92,18 +104,40 @@ class Certificate:
     reveals_everything: bool = False
     classes: bool = True
     digest: str = ""
+    class_names: tuple[str, ...] | None = None
+    class_kind: str | None = None
+    empty_risk: float | None = None
+    needs_nothing: bool | None = None
 
     @property
     def sentence(self) -> str:
-        """The guarantee in one sentence."""
+        """The guarantee in one sentence, and the `caution`."""
         if self.reveals_everything:
             return (
                 f"No policy that leaves features unrevealed could be certified at {self._risk} "
-                f"with {_percent(self.confidence)} confidence, so all features are revealed."
+                f"with probability {_percent(self.confidence)}, so all features are revealed."
             )
-        return (
-            f"Certified on {self.n_rows:,} rows: with {_percent(self.confidence)} confidence, "
+        found = (
+            f"Certified on {self.n_rows:,} rows: with probability {_percent(self.confidence)}, "
             f"{self._claim}{self._scope}."
+        )
+        return f"{found} {self.caution}" if self.caution else found
+
+    @property
+    def caution(self) -> str:
+        """That the guarantee is met without acquiring any feature, if it is; '' otherwise."""
+        if not self.needs_nothing or self.empty_risk is None:
+            return ""
+        by_row = self.risk in ("disagreement", "error")
+        if by_row and self.classes and self.class_names is None:
+            other = "for each class (per='class') or for the loss (risk='loss')"
+        elif by_row and not self.classes:
+            other = "for the loss (risk='loss') or for a smaller tolerance"
+        else:
+            other = "for a smaller level"
+        return (
+            "This is met without acquiring any feature: the prediction at the start has a risk of "
+            f"{100 * self.empty_risk:.2g} % on these rows. A guarantee {other} says more."
         )
 
     @property
@@ -142,10 +176,12 @@ class Certificate:
     @property
     def _scope(self) -> str:
         parts = []
-        if self.groups is not None:
-            listed = ", ".join(printable(g) for g in self.groups[:_MAX_LISTED])
-            more = len(self.groups) - _MAX_LISTED
-            parts.append(f"in each group ({listed}{f' and {more} more' if more > 0 else ''})")
+        if self.class_names is not None:
+            kind = "true class" if self.class_kind == "true" else "class that all features predict"
+            groups = "" if self.groups is None else f" of each group ({_listed(self.groups)})"
+            parts.append(f"in each {kind} ({_listed(self.class_names)}){groups}")
+        elif self.groups is not None:
+            parts.append(f"in each group ({_listed(self.groups)})")
         if self.steps is not None:
             parts.append(
                 f"also among the rows that stop within t steps, for every t ≥ {self.steps}"
@@ -157,19 +193,25 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can represent."""
-        return {**asdict(self), "groups": None if self.groups is None else list(self.groups)}
+        state = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+        return {k: v for k, v in state.items() if v is not None or k not in _ADDED}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Certificate:
         """Create a certificate from the output of `to_dict`, after checking every value."""
         known = {field.name: field.type for field in fields(cls)}
-        if set(stored) != set(known):
+        state: dict[str, Any] = dict.fromkeys(_ADDED) | dict(stored)
+        if set(state) != set(known):
             raise ValueError("The certificate does not have the expected fields.")
         for name, kind in known.items():
-            if not _is_a(stored[name], str(kind)):
+            if not _is_a(state[name], str(kind)):
                 raise ValueError(f"The field {name!r} of the certificate is invalid.")
-        groups = stored["groups"]
-        found = cls(**{**stored, "groups": None if groups is None else tuple(groups)})
+        state = {k: tuple(v) if isinstance(v, list) else v for k, v in state.items()}
+        found = cls(**state)
+        if found.class_kind not in (None, "true", "predicted"):
+            raise ValueError("The classes of the certificate are invalid.")
+        if (found.class_kind is None) != (found.class_names is None):
+            raise ValueError("The classes of the certificate are invalid.")
         if found.rule not in ("confidence", "gain") or found.threshold != found.threshold:
             raise ValueError("The stopping rule of the certificate is invalid.")
         if not (0 < found.level < 1 and 0 < found.confidence < 1 and found.n_rows > 0):
@@ -180,6 +222,11 @@ class Certificate:
 def _percent(p: float) -> str:
     """Format a level with as many digits as it was given with."""
     return f"{100 * p:.6g} %"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    listed, more = ", ".join(printable(n) for n in names[:_MAX_LISTED]), len(names) - _MAX_LISTED
+    return f"{listed}{f' and {more} more' if more > 0 else ''}"
 
 
 def _is_a(value: Any, kind: str) -> bool:
@@ -193,7 +240,7 @@ def _is_a(value: Any, kind: str) -> bool:
         return number and math.isfinite(value)
     if kind.startswith("int"):
         return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, {"bool": bool, "str": str}[kind])
+    return isinstance(value, {"bool": bool, "str": str}[kind.removesuffix(" | None")])
 
 
 def _output_facts(model: Any) -> list[Any]:

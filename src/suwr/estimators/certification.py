@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
+from itertools import product
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from suwr._utils.caller import warn_caller
+from suwr._utils.text import printable
 from suwr._utils.validation import Interval, check_choice, check_real, parameter_error
 from suwr.estimators.certificate import RISKS, Certificate, policy_digest
 from suwr.estimators.risk_control import (
@@ -24,7 +26,8 @@ from suwr.estimators.risk_control import (
     hoeffding_bentkus_p_value,
     smallest_sample,
 )
-from suwr.estimators.risks import RiskFunction, losses_of
+from suwr.estimators.risks import RiskFunction, losses_of, read_target
+from suwr.estimators.row_digests import row_digests, warn_known_rows
 from suwr.estimators.stopping_family import Calibration, Candidate, calibrate, ordered_family
 from suwr.exceptions import CertificationWarning, UnsupportedModelError
 from suwr.nn.paths import NEVER, never_stopping
@@ -63,7 +66,7 @@ class Request:
             check_choice(self.risk, "risk", "certify", RISKS)
         check_choice(self.rule, "rule", "certify", ("auto", "confidence", "gain"))
         if self.per is not None:
-            check_choice(self.per, "per", "certify", ("steps",))
+            check_choice(self.per, "per", "certify", ("steps", "class"))
         if not isinstance(self.abstain, bool):
             raise parameter_error("abstain", "certify", "a bool", self.abstain)
         if self.tolerance is not None:
@@ -112,19 +115,34 @@ def certify(model: BaseSUWR, X: Any, y: Any, groups: ArrayLike | None, request: 
     table = model._read(X)
     if table.n_rows == 0:
         raise ValueError("'X_cal' must have at least one row.")
+    names = model._class_labels() or ()
+    if request.per == "class" and not names:
+        raise parameter_error("per", "certify", "None or 'steps' for a regressor", request.per)
     labels = _read_groups(groups, table.n_rows)
     loss_of = losses_of(model, request.risk, y, table.n_rows, request.tolerance)
-    paths, full_loss, values = calibrate(model, table, loss_of, request.rule_of(model))
-    split = request.abstain or request.per is not None
+    paths, full, values = calibrate(model, table, loss_of, request.rule_of(model))
+    full_loss = loss_of(full, full)
+    warn_known_rows(row_digests(values), model._training_digests_)
+    split = request.abstain or request.per == "steps"
     design, tested = _split(table.n_rows, split)
     family = ordered_family(paths)
-    tests = _Tests(request, paths, labels, design, tested)
+    strata, kind = [Stratum("", tested)], None
+    if request.per == "class":
+        kind = "predicted" if y is None else "true"
+        classes = full.argmax(axis=1) if y is None else read_target(model, y, table.n_rows)
+        # A class without calibration rows is an empty stratum, in which no policy passes.
+        strata = _divide(strata, classes, "class", list(enumerate(names)))
+    if labels is not None:
+        strata = _divide(strata, labels, "group", [(g, g) for g in np.unique(labels).tolist()])
+    tests = _Tests(request, paths, strata, design, tested)
+    blank = _certificate(model, request, labels, tests, kind)
     if callable(request.risk):
         p_full = tests.p_of(full_loss, np.ones(table.n_rows, dtype=bool))
         if p_full > 1 - request.confidence:
             raise ValueError(
                 f"The risk {request.name!r} cannot be certified: with all features revealed it is "
                 f"{full_loss.mean():.3g} on the calibration rows, and its p-value is {p_full:.3g}."
+                f"{tests.shortage()}"
             )
     start = tests.first(family) if request.abstain else 0
     outcomes: list[Outcome] = []
@@ -143,31 +161,41 @@ def certify(model: BaseSUWR, X: Any, y: Any, groups: ArrayLike | None, request: 
         trace = policy.rollout(values, starts=Starts.usual(policy.inputs, len(values)))
         found = tests.outcome(candidate, trace.n_steps)
         if found.p_value <= 1 - request.confidence:
-            return _finish(model, request, labels, tests, paths[candidate.path], candidate, policy,
-                           found)  # fmt: skip
-    return _reveal_everything(model, request, labels, tests, paths[0].policy, full_loss)
+            return _finish(model, blank, tests, paths[candidate.path], candidate, policy, found)
+    return _reveal_everything(model, blank, tests, paths[0].policy, full_loss)
+
+
+class Stratum(NamedTuple):
+    """Calibration rows among which the level must hold."""
+
+    name: str
+    rows: NDArray[np.intp]
 
 
 class _Tests:
-    """The tests of a policy: of all rows, of every group and of every number of steps."""
+    """The tests of a policy: in every stratum of rows, and for every number of steps."""
 
     def __init__(
         self,
         request: Request,
         paths: list[Calibration],
-        groups: NDArray[Any] | None,
+        strata: list[Stratum],
         design: NDArray[np.intp],
         tested: NDArray[np.intp],
     ) -> None:
-        self.request, self.paths = request, paths
+        self.request, self.paths, self.strata = request, paths, strata
         self.design, self.tested = design, tested
-        self.strata = [tested]
-        if groups is not None:
-            self.strata = [tested[groups[tested] == g] for g in np.unique(groups)]
 
     def p_of(self, loss: FloatArray, answered: NDArray[np.bool_]) -> float:
         """The largest p-value of a stratum, each conditional on the rows being answered."""
-        return max(self.request.p_value(loss[rows[answered[rows]]]) for rows in self.strata)
+        return max(self.request.p_value(loss[rows[answered[rows]]]) for _, rows in self.strata)
+
+    def empty(self) -> tuple[float, bool]:
+        """The largest risk of a stratum if rows stop at once, and whether it meets the level."""
+        loss = self.paths[0].loss[:, 0]
+        risk = max(float(loss[rows].mean()) for _, rows in self.strata)
+        passes = self.p_of(loss, np.ones(len(loss), dtype=bool)) <= 1 - self.request.confidence
+        return risk, passes or risk <= self.request.level
 
     def outcome(self, candidate: Candidate, steps: NDArray[np.intp]) -> Outcome:
         """Test a policy by the number of steps of each row."""
@@ -183,6 +211,14 @@ class _Tests:
         used = self.tested[answered[self.tested]]
         risk = float(loss[used].mean()) if len(used) else 0.0
         return Outcome(p, risk, float(cost.mean()), float(answered.mean()), first_step)
+
+    def shortage(self) -> str:
+        """Which stratum has too few rows for any test, as a sentence; '' if none has."""
+        needed = smallest_sample(self.request.level, 1 - self.request.confidence)
+        name, rows = min(self.strata, key=lambda stratum: len(stratum.rows))
+        if len(rows) >= needed:
+            return ""
+        return f" At least {needed} rows are needed; there are only {len(rows)}{name}."
 
     def first(self, family: list[Candidate]) -> int:
         """Return the first policy that answers enough of the design rows to be tested."""
@@ -205,6 +241,16 @@ def _split(n_rows: int, needed: bool) -> tuple[NDArray[np.intp], NDArray[np.intp
     return np.sort(order[:n_design]), np.sort(order[n_design:])
 
 
+def _divide(
+    strata: list[Stratum], labels: NDArray[Any], kind: str, known: list[tuple[Any, Any]]
+) -> list[Stratum]:
+    """Divide strata by the labels of the rows; ``known`` has all labels and their names."""
+    return [
+        Stratum(f"{name} of {kind} {printable(str(own))}", rows[labels[rows] == label])
+        for (name, rows), (label, own) in product(strata, known)
+    ]
+
+
 def _read_groups(groups: ArrayLike | None, n_rows: int) -> NDArray[Any] | None:
     if groups is None:
         return None
@@ -217,9 +263,14 @@ def _read_groups(groups: ArrayLike | None, n_rows: int) -> NDArray[Any] | None:
 
 
 def _certificate(
-    model: BaseSUWR, request: Request, groups: NDArray[Any] | None, tests: _Tests
+    model: BaseSUWR,
+    request: Request,
+    groups: NDArray[Any] | None,
+    tests: _Tests,
+    kind: str | None,
 ) -> Certificate:
     """Return a certificate without its results."""
+    labels = model._class_labels()
     return Certificate(
         risk=request.name,
         level=float(request.level),
@@ -234,14 +285,15 @@ def _certificate(
         tolerance=None if request.tolerance is None else float(request.tolerance),
         groups=None if groups is None else tuple(np.unique(groups).tolist()),
         abstain=request.abstain,
-        classes=model._class_labels() is not None,
+        classes=labels is not None,
+        class_names=None if kind is None else tuple(map(str, labels or ())),
+        class_kind=kind,
     )
 
 
 def _finish(
     model: BaseSUWR,
-    request: Request,
-    groups: NDArray[Any] | None,
+    blank: Certificate,
     tests: _Tests,
     path: Calibration,
     candidate: Candidate,
@@ -253,8 +305,9 @@ def _finish(
     certified.policy_ = policy
     if path.sparsity_weight is not None:
         certified.sparsity_weight_ = path.sparsity_weight
+    empty_risk, needs_nothing = tests.empty()
     certificate = replace(
-        _certificate(model, request, groups, tests),
+        blank,
         empirical_risk=found.risk,
         p_value=found.p_value,
         mean_cost=found.cost,
@@ -262,14 +315,17 @@ def _finish(
         sparsity_weight=path.sparsity_weight,
         steps=found.first_step,
         answered=found.answered,
+        empty_risk=empty_risk,
+        needs_nothing=needs_nothing,
     )
+    if certificate.caution:
+        warn_caller(certificate.caution, CertificationWarning)
     return _attach(certified, certificate)
 
 
 def _reveal_everything(
     model: BaseSUWR,
-    request: Request,
-    groups: NDArray[Any] | None,
+    blank: Certificate,
     tests: _Tests,
     policy: Policy,
     full_loss: FloatArray,
@@ -283,7 +339,6 @@ def _reveal_everything(
     weight = tests.paths[0].sparsity_weight
     if weight is not None:
         certified.sparsity_weight_ = weight
-    blank = _certificate(model, request, groups, tests)
     certificate = replace(
         blank,
         empirical_risk=float(full_loss.mean()),
@@ -292,14 +347,9 @@ def _reveal_everything(
         sparsity_weight=weight,
         abstain=False,
         reveals_everything=True,
+        needs_nothing=False,
     )
-    needed = smallest_sample(request.level, 1 - request.confidence)
-    fewest = min(len(rows) for rows in tests.strata)
-    reason = ""
-    if fewest < needed:
-        where = "there are only" if groups is None else "the smallest group has only"
-        reason = f" At least {needed} rows are needed; {where} {fewest}."
-    warn_caller(certificate.sentence + reason, CertificationWarning)
+    warn_caller(certificate.sentence + tests.shortage(), CertificationWarning)
     return _attach(certified, certificate)
 
 

@@ -96,7 +96,7 @@ def calibrate(
     loss_of: Callable[[FloatArray, FloatArray], FloatArray],
     rule: str,
 ) -> tuple[list[Calibration], FloatArray, torch.Tensor]:
-    """Return the paths at every λ, the losses with everything revealed, and the encoded rows."""
+    """Return the paths at every λ, the predictions from everything, and the encoded rows."""
     shown = np.zeros(model.n_features_in_, dtype=bool)
     for unit in np.flatnonzero(model.selectable_units_):
         shown[model.units_.columns_of(int(unit))] = True
@@ -120,7 +120,7 @@ def calibrate(
         loss = np.stack([loss_of(stopped[:, t], full) for t in range(states)], axis=1)
         signal = paths.gain if rule == "gain" else paths.log_odds
         results.append(Calibration(weight, policy, rule, signal, loss, paths.cost, paths.complete))
-    return results, loss_of(full, full), values
+    return results, full, values
 
 
 def ordered_family(paths: list[Calibration]) -> list[Candidate]:
