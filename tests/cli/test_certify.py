@@ -75,6 +75,32 @@ def test_risks_with_labels_and_groups(folder):
     assert RISKS == certificate.RISKS
 
 
+def test_levels_in_each_class(folder):
+    model, rows = suwr.load(folder / "m.suwr"), pd.read_csv(folder / "calibration.csv")
+    words = ["--out", folder / "c.suwr", "--per-class", "--level", "0.2", "--json"]
+    done = run("certify", folder / "m.suwr", folder / "calibration.csv", *words)
+    expected = model.certify(rows[list("abcd")], rows["ill"], level=0.2, per="class")
+    found = json.loads(done.output)
+    assert found["class_names"] == ["no", "yes"]
+    assert found == expected.certificate_.to_dict() | {"sentence": expected.certificate_.sentence}
+    done = run("certify", folder / "m.suwr", folder / "unlabelled.csv", *words)
+    assert json.loads(done.output)["class_kind"] == "predicted"
+    rows.loc[:6, "ill"] = None
+    rows.to_csv(folder / "gaps.csv", index=False)
+    done = run("certify", folder / "m.suwr", folder / "gaps.csv", *words[:-1])
+    assert "7 rows without 'ill' are left out" in done.output
+    assert "Certified on 393 rows" in done.output
+
+
+@pytest.mark.filterwarnings("always::suwr.exceptions.CertificationWarning")
+def test_guarantee_that_is_met_without_any_feature(folder):
+    words = ["--out", folder / "n.suwr", "--level", "0.6"]
+    done = run("certify", folder / "m.suwr", folder / "unlabelled.csv", *words)
+    assert done.exit_code == 0
+    assert "This is met without acquiring any feature" in " ".join(done.stdout.split())
+    assert "Warning: This is met without acquiring any feature" in done.stderr
+
+
 @pytest.mark.filterwarnings("always::suwr.exceptions.CertificationWarning")
 def test_too_few_rows_are_reported(folder):
     pd.read_csv(folder / "calibration.csv")[:5].to_csv(folder / "five.csv", index=False)
@@ -95,6 +121,8 @@ def test_too_few_rows_are_reported(folder):
         (["--risk", "error"], "ill"),
         (["--group", "nothing"], "nothing"),
         (["--tolerance", "0.1"], "tolerance"),
+        (["--per-class", "--per-steps"], "--per-class and --per-steps cannot be combined"),
+        (["--per-class", "--target", "sick"], "sick"),
     ],
 )
 def test_invalid_options(folder, words, message):
@@ -131,6 +159,8 @@ def test_regression_requires_the_tolerance(folder):
     done = run(*words)
     assert done.exit_code == 1
     assert "--risk disagreement of a regression model requires --tolerance" in done.output
+    done = run(*words, "--per-class", "--tolerance", "1")
+    assert "--per-class requires a classification model" in done.output
     done = run(*words, "--tolerance", "500000")
     assert done.exit_code == 0, done.output
     assert "by more than 500,000 if" in " ".join(done.output.split())

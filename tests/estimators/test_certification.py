@@ -2,9 +2,12 @@
 
 import copy
 import json
+import pickle
+import warnings
 from dataclasses import FrozenInstanceError
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from typer.testing import CliRunner
@@ -22,6 +25,9 @@ SMALL = {"max_epochs": 1, "hidden_size": 16, "n_layers": 1, "n_predictors": 2, "
 
 
 # The guarantee does not matter here, so that models may be certified on their training rows.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*calibration rows equal:suwr.exceptions.CertificationWarning"
+)
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +129,7 @@ def test_text_and_records_have_the_sentence(certified, model, rows):
     explanation = certified.explain(rows[0][:3])
     sentence = certified.certificate_.sentence
     assert sentence == (
-        "Certified on 569 rows: with 95 % confidence, at most 3 % of new rows would be predicted "
+        "Certified on 569 rows: with probability 95 %, at most 3 % of new rows would be predicted "
         "otherwise if all features were revealed."
     )
     assert explanation[0].text().splitlines()[-1] == sentence
@@ -154,7 +160,7 @@ def test_command_line_shows_the_certificate(certified, rows, tmp_path):
     words = ["ask", str(tmp_path / "m.suwr"), "--record", str(tmp_path / "r.json")]
     done = CliRunner().invoke(app, words, input=answers)
     assert done.exit_code == 0, done.output
-    assert "with 95 % confidence" in " ".join(done.output.split())
+    assert "with probability 95 %" in " ".join(done.output.split())
     assert json.loads((tmp_path / "r.json").read_text())["narratives"][0]["certificate"]
 
 
@@ -203,6 +209,9 @@ def test_forged_certificates_are_refused(certified, model):
     for change in (
         {"level": 2.0}, {"threshold": 0.5}, {"digest": "00"}, {"level": "0.1"}, {"n_rows": 0},
         {"rule": "other"}, {"abstain": 1}, {"sparsity_weight": 0.1}, {"more": 1},
+        {"class_kind": "true"}, {"class_kind": 1, "class_names": ["0", "1"]},
+        {"class_kind": "other", "class_names": ["0", "1"]}, {"class_names": [0, 1]},
+        {"needs_nothing": "no"}, {"empty_risk": "0"},
     ):  # fmt: skip
         forged = {**state, "certificate": state["certificate"] | change}
         with pytest.raises(ModelFileError):
@@ -274,8 +283,186 @@ def test_guarantee_holds_in_every_group(model, rows):
     assert certified.certificate_.groups == ("large", "small")
     assert "in each group (large, small)" in certified.certificate_.sentence
     rare = np.where(np.arange(len(X)) < 5, "rare", "usual")
-    with pytest.warns(CertificationWarning, match="the smallest group has only 5"):
+    with pytest.warns(CertificationWarning, match="there are only 5 of group rare"):
         assert model.certify(X, groups=rare).certificate_.reveals_everything
+
+
+def by_class(certified, model, rows, level, classes):
+    """P-values of the disagreements in each class."""
+    full = model.classes_[full_probability(model, rows).argmax(axis=1)]
+    losses = certified.predict(rows) != full
+    classes = full if classes is None else classes
+    return [binomial_p_value(losses[classes == label], level) for label in model.classes_]
+
+
+@pytest.mark.parametrize("kind", ["true", "predicted"])
+def test_guarantee_holds_in_every_class(kind, model, rows, tmp_path):
+    X, y = rows
+    labels = y if kind == "true" else None
+    certified = model.certify(X, labels, level=0.06, per="class")
+    c = certified.certificate_
+    p_values = by_class(certified, model, X, 0.06, labels)
+    assert c.p_value == pytest.approx(max(p_values))
+    assert max(p_values) <= 0.05
+    assert (c.n_rows, c.class_names, c.class_kind) == (569, ("0", "1"), kind)
+    # A bound for all rows is met by a cheaper policy.
+    assert c.mean_cost > model.certify(X, level=0.06).certificate_.mean_cost > 0
+    which = "true class" if kind == "true" else "class that all features predict"
+    assert c.sentence.endswith(f"if all features were revealed, in each {which} (0, 1).")
+    assert certified.explain(X[:1])[0].text().endswith(c.sentence)
+    certified.save(tmp_path / "m.suwr")
+    again = suwr.load(tmp_path / "m.suwr")
+    assert again.certificate_ == c
+    receipt = certified.explain(X[:1])[0].receipt()
+    assert receipt.certificate["class_names"] == ["0", "1"]
+    assert suwr.verify(receipt, again)
+
+
+def test_misses_of_the_class(model, rows):
+    X, y = rows
+    stopped = model.certify(X, y, risk="error", level=0.06, per="class")
+    full = model.classes_[full_probability(model, X).argmax(axis=1)]
+    wrong = (stopped.predict(X) != y) & (full == y)
+    found = [binomial_p_value(wrong[y == label], 0.06) for label in (0, 1)]
+    assert stopped.certificate_.p_value == pytest.approx(max(found))
+
+
+def test_every_class_of_every_group(model, rows):
+    X, y = rows
+    groups = np.where(np.arange(len(X)) % 2, "odd", "even")
+    certified = model.certify(X, y, level=0.1, per="class", groups=groups)
+    p_values = [
+        p
+        for group in ("odd", "even")
+        for p in by_class(certified, model, X[groups == group], 0.1, y[groups == group])
+    ]
+    assert certified.certificate_.p_value == pytest.approx(max(p_values))
+    assert "in each true class (0, 1) of each group (even, odd)" in certified.certificate_.sentence
+
+
+def test_a_class_with_few_rows(model, rows):
+    X, y = rows
+    # 4 % of the rows are of class 0.
+    chosen = np.concatenate([np.flatnonzero(y == 0)[:14], np.flatnonzero(y == 1)])
+    X, y = X.iloc[chosen], y[chosen]
+    with pytest.warns(CertificationWarning, match="59 rows are needed; there are only 14 of class"):
+        assert model.certify(X, y, per="class").certificate_.reveals_everything
+    # 0.8 ** 14 = 0.044, so that there must be no miss among the 14 rows.
+    certified = model.certify(X, y, level=0.2, per="class")
+    full = model.classes_[full_probability(model, X).argmax(axis=1)]
+    assert (certified.predict(X) == full)[y == 0].all()
+    with pytest.warns(CertificationWarning, match="there are only 0 of class 0"):
+        assert model.certify(X[y == 1], y[y == 1], per="class").certificate_.reveals_everything
+
+    def no_risk(prediction, full, y):
+        return np.zeros(len(prediction))
+
+    with pytest.raises(ValueError, match="there are only 0 of class 0"):
+        model.certify(X[y == 1], y[y == 1], risk=no_risk, per="class")
+
+
+def test_guarantee_that_is_met_without_any_feature(model, rows, tmp_path):
+    X, _ = rows
+    full = full_probability(model, X).argmax(axis=1)
+    start = model.predict_masked(X, np.zeros(X.shape, dtype=bool)).argmax(axis=1)
+    empty = np.mean(start != full)
+    assert empty == pytest.approx(0.4, abs=0.05)
+    with pytest.warns(CertificationWarning, match="met without acquiring any feature"):
+        certified = model.certify(X, level=0.48)
+    c = certified.certificate_
+    assert c.needs_nothing
+    assert c.empty_risk == pytest.approx(empty)
+    assert c.caution == (
+        "This is met without acquiring any feature: the prediction at the start has a risk of "
+        f"{100 * empty:.2g} % on these rows. A guarantee for each class (per='class') or for the "
+        "loss (risk='loss') says more."
+    )
+    narrative = certified.explain(X[:1])[0]
+    assert narrative.text().endswith(f"if all features were revealed. {c.caution}")
+    assert narrative.receipt().certificate["needs_nothing"]
+    certified.save(tmp_path / "m.suwr")
+    assert suwr.load(tmp_path / "m.suwr").certificate_ == c
+    # The risk of these rows is at most the level, which a test on them does not prove.
+    level = empty + 0.001
+    assert binomial_p_value(start != full, level) > 0.05
+    with pytest.warns(CertificationWarning, match="met without acquiring any feature"):
+        assert model.certify(X, level=level).certificate_.needs_nothing
+    # Every row of one class is predicted otherwise.
+    c = model.certify(X, level=0.48, per="class").certificate_
+    assert (c.empty_risk, c.needs_nothing, c.caution) == (1.0, False, "")
+    c = model.certify(X, level=0.3).certificate_
+    assert (c.needs_nothing, c.caution) == (False, "")
+
+
+@pytest.mark.parametrize(
+    ("facts", "advice"),
+    [
+        ({"risk": "loss"}, "for a smaller level"),
+        ({"risk": "distance"}, "for a smaller level"),
+        ({"class_names": ("a", "b"), "class_kind": "true"}, "for a smaller level"),
+        ({"classes": False, "tolerance": 2.0}, "(risk='loss') or for a smaller tolerance"),
+    ],
+)
+def test_what_says_more(facts, advice):
+    about = {"risk": "error", "empty_risk": 0.031, "needs_nothing": True} | facts
+    risk = about.pop("risk")
+    found = Certificate(risk, 0.05, 0.95, 540, 0.02, 0.01, 0.0, 10.0, "gain", 0.0, **about)
+    assert "a risk of 3.1 % on these rows. A guarantee for " in found.caution
+    assert found.caution.endswith(f"{advice} says more.")
+
+
+def test_certificates_of_earlier_versions(certified):
+    stored = certified.certificate_.to_dict()
+    assert stored["needs_nothing"] is False
+    for name in ("needs_nothing", "empty_risk"):
+        del stored[name]
+    found = Certificate.from_dict(stored)
+    assert (found.needs_nothing, found.empty_risk, found.class_names) == (None, None, None)
+    # Receipts of their models contain it as it was.
+    assert found.to_dict() == stored
+
+
+@pytest.fixture(scope="module")
+def fitted_on_some(rows):
+    """A model of the first 300 rows."""
+    return SUWRClassifier(**SMALL).fit(rows[0][:300], rows[1][:300])
+
+
+def warnings_of_rows(model, X):
+    """Warnings of `certify` about the calibration rows."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        model.certify(X, level=0.6)
+    messages = [str(w.message) for w in found if w.category is CertificationWarning]
+    return [message for message in messages if "calibration rows" in message]
+
+
+def test_calibration_rows_that_are_training_rows(fitted_on_some, rows, tmp_path):
+    model, X = fitted_on_some, rows[0]
+    for use in (X[:300], X[:300].to_numpy(), X[::-1]):
+        (found,) = warnings_of_rows(model, use)
+        known = f"300 of the {len(use)} calibration rows equal rows that the model was fitted on"
+        assert found.startswith(known)
+    assert warnings_of_rows(model, X[300:]) == []
+    # Neither files nor pickles tell which rows a model was fitted on.
+    model.save(tmp_path / "m.suwr")
+    for other in (suwr.load(tmp_path / "m.suwr"), pickle.loads(pickle.dumps(model))):
+        assert warnings_of_rows(other, X[:300]) == []
+
+
+def test_new_rows_of_few_values_equal_training_rows(rng):
+    X = rng.randint(0, 3, size=(900, 3)).astype(float)
+    model = SUWRClassifier(**SMALL).fit(X[:400], X[:400, 0] > 0)
+    assert warnings_of_rows(model, X[400:]) == []
+
+
+def test_one_row_repeated(fitted_on_some, rows):
+    held_out = rows[0][300:]
+    mostly = pd.concat([held_out[:1]] * 51 + [held_out[1:50]])
+    (found,) = warnings_of_rows(fitted_on_some, mostly)
+    assert found.startswith("51 of the 100 calibration rows are the same row")
+    half = pd.concat([held_out[:1]] * 50 + [held_out[1:51]])
+    assert warnings_of_rows(fitted_on_some, half) == []
 
 
 def test_guarantee_holds_per_number_of_steps(model, rows):
@@ -377,3 +564,5 @@ def test_bad_arguments_of_a_regression(regression):
         model.certify(X)
     with pytest.raises(ValueError, match="'auto' or 'gain' for a regressor"):
         model.certify(X, tolerance=1.0, rule="confidence")
+    with pytest.raises(ValueError, match="'per' parameter of certify must be None or 'steps' for"):
+        model.certify(X, tolerance=1.0, per="class")

@@ -236,10 +236,8 @@ class CertifiableModel(SequentialModel):
         return predicted / predicted.sum(axis=1, keepdims=True)
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        # With them, a pickle would tell whether a given row was used for training.
-        state.pop("_training_digests_", None)
-        return state
+        # With the digests, a pickle would tell whether a given row was used for training.
+        return {k: v for k, v in super().__getstate__().items() if k != "_training_digests_"}
 
     # Protection of guarantees.
 
