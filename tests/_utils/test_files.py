@@ -52,6 +52,18 @@ def test_temporary_files_of_killed_writers_are_removed(tmp_path):
     assert os.listdir(tmp_path) == ["a"]
 
 
+def test_files_with_similar_names_are_kept(tmp_path):
+    """Browsers and other programs write to such names too."""
+    names = [".a.part", ".a.b.part", ".a.abcdefgh.part", ".a.backup.suwr-part", "a.suwr-part"]
+    for name in names:
+        (tmp_path / name).write_bytes(b"theirs")
+    (tmp_path / ".a.abcdefgh.suwr-part").symlink_to(tmp_path / ".a.part")
+    (tmp_path / ".a.stuvwxyz.suwr-part").mkdir()
+    before = set(tmp_path.iterdir())
+    write_atomic(tmp_path / "a", b"new")
+    assert set(tmp_path.iterdir()) == {*before, tmp_path / "a"}
+
+
 def test_the_error_of_a_full_disk_names_the_file(tmp_path):
     with (
         pytest.raises(OSError, match=r"No space left on device: '.*a'"),

@@ -107,7 +107,8 @@ def test_a_second_call_skips_completed_partitions(tmp_path, model, rows, monkeyp
     contents = [p.read_bytes() for p in whole.paths]
     whole.paths[2].unlink()
     (tmp_path / "scored" / ".unfinished").mkdir()
-    (tmp_path / "scored" / ".unfinished" / ".part-00002.parquet.x").write_bytes(b"half")
+    unfinished = ".part-00002.parquet.abcdefgh.suwr-part"
+    (tmp_path / "scored" / ".unfinished" / unfinished).write_bytes(b"half")
     again = score_partitions(model, **call)
     assert (again.n_scored, again.n_resumed) == (1, 3)
     assert [p.read_bytes() for p in again.paths] == contents
@@ -132,11 +133,131 @@ def test_results_of_another_model_or_data_are_not_mixed(tmp_path, model, rows):
     assert score_partitions(model, tmp_path / "x.csv", out, overwrite=True).n_rows == 20
 
 
-def test_a_directory_with_other_files_is_not_touched(tmp_path, model, rows):
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def scored(tmp_path, model, rows):
+    """A folder of complete results, and the data."""
+    rows.to_parquet(tmp_path / "x.parquet", row_group_size=250)
+    out = tmp_path / "scored"
+    score_partitions(model, tmp_path / "x.parquet", out, rows_per_partition=250)
+    return out
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["part-00000-c000.snappy.parquet"],
+        ["part-00000.parquet"],
+        ["part-00000.parquet", "_SUCCESS"],
+        [".unfinished/part-00000.parquet"],
+        [".unfinished/.part-00000.parquet.abcdefgh.suwr-part"],
+        ["._plan.json.backup.part", "notes.txt"],
+    ],
+)
+def test_files_of_other_programs_are_not_touched(tmp_path, model, rows, names, overwrite):
     rows.iloc[:5].to_csv(tmp_path / "x.csv", index=False)
-    with pytest.raises(FileExistsError, match="must be an empty directory"):
-        score_partitions(model, tmp_path / "x.csv", tmp_path)
-    assert os.listdir(tmp_path) == ["x.csv"]
+    out = tmp_path / "ds"
+    for name in names:
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        rows.to_parquet(out / name)
+    before = contents(out)
+    with pytest.raises(FileExistsError, match="must be an empty directory, or one with results"):
+        score_partitions(model, tmp_path / "x.csv", out, overwrite=overwrite)
+    assert contents(out) == before
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[" * 100_000,
+        '{"part-00000.parquet": 1}',
+        '{"format": 1, "model": "", "partitions": 9}',
+        '{"format": 1, "model": "", "partitions": ["../x", "/x", 3]}',
+    ],
+)
+def test_a_manifest_that_suwr_has_not_written(tmp_path, model, rows, text, overwrite):
+    """A forged manifest names files that suwr has not written."""
+    rows.iloc[:5].to_csv(tmp_path / "x.csv", index=False)
+    out = tmp_path / "ds"
+    out.mkdir()
+    (out / "_plan.json").write_text(text)
+    for number in range(3):
+        rows.to_parquet(out / f"part-{number:05d}.parquet")
+    before = contents(tmp_path)
+    with pytest.raises(FileExistsError):
+        score_partitions(model, tmp_path / "x.csv", out, overwrite=overwrite)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("kind", ["other name", "name of a result", "link", "folder"])
+def test_other_files_beside_results_are_not_overwritten(tmp_path, model, rows, scored, kind):
+    if kind == "other name":
+        rows.to_parquet(scored / "part-00000-c000.snappy.parquet")
+    elif kind == "name of a result":
+        rows.to_parquet(scored / "part-00002.parquet")
+    elif kind == "link":
+        (scored / "part-00002.parquet").unlink()
+        (scored / "part-00002.parquet").symlink_to(tmp_path / "elsewhere.parquet")
+    else:
+        (scored / ".unfinished").symlink_to(tmp_path)
+    before = contents(scored)
+    rows.iloc[:5].to_csv(tmp_path / "y.csv", index=False)
+    with pytest.raises(FileExistsError, match="results of suwr"):
+        score_partitions(model, tmp_path / "y.csv", scored, overwrite=True)
+    assert contents(scored) == before
+    assert not (tmp_path / "elsewhere.parquet").exists()
+
+
+def test_a_file_of_another_program_is_no_result(tmp_path, model, rows, scored):
+    """A call is not resumed with it."""
+    rows.to_parquet(scored / "part-00001.parquet")
+    with pytest.raises(FileExistsError, match=r"contains 'part-00001\.parquet'"):
+        score_partitions(model, tmp_path / "x.parquet", scored, rows_per_partition=250)
+
+
+def test_results_are_replaced_by_fewer(tmp_path, model, rows, scored):
+    (scored / ".unfinished").mkdir()
+    (scored / ".unfinished" / "notes.txt").write_text("mine")
+    rows.iloc[:20].to_parquet(tmp_path / "x.parquet")
+    done = score_partitions(model, tmp_path / "x.parquet", scored, overwrite=True)
+    assert (done.n_scored, done.n_rows) == (1, 20)
+    assert sorted(contents(scored)) == ["_plan.json", "notes.txt", "part-00000.parquet"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("kind", ["same folder", "link to the folder", "hard link"])
+def test_the_data_are_not_overwritten(tmp_path, model, rows, kind, overwrite):
+    out = data = tmp_path / "ds"
+    out.mkdir()
+    rows.to_parquet(data / "part-00000.parquet")
+    if kind == "link to the folder":
+        out = tmp_path / "link"
+        out.symlink_to(data)
+    elif kind == "hard link":
+        out = tmp_path / "out"
+        out.mkdir()
+        os.link(data / "part-00000.parquet", out / "part-00000.parquet")
+    before = contents(tmp_path)
+    with pytest.raises(ValueError, match="'out' must not contain the data"):
+        score_partitions(model, data, out, overwrite=overwrite)
+    assert contents(tmp_path) == before
+
+
+def test_results_are_not_scored_into_their_folder(tmp_path, scored):
+    """The columns of the model are those of the results."""
+    frame = pd.read_parquet(scored / "part-00000.parquet")
+    clf = suwr.SUWRClassifier(max_epochs=1, random_state=0)
+    clf.fit(frame[["row", "n_selected"]], frame["prediction"])
+    before = contents(scored)
+    with pytest.raises(ValueError, match="'out' must not contain the data"):
+        score_partitions(clf, scored, scored, overwrite=True)
+    assert contents(scored) == before
 
 
 def test_concurrent_writers_are_an_error(tmp_path, model, rows):
@@ -144,7 +265,7 @@ def test_concurrent_writers_are_an_error(tmp_path, model, rows):
 
     rows.iloc[:5].to_csv(tmp_path / "x.csv", index=False)
     with (
-        open_folder(tmp_path / "scored", {"partitions": []}, False),
+        open_folder(tmp_path / "scored", {"format": 1, "model": "", "partitions": []}, False),
         pytest.raises(FileExistsError, match="Another process"),
     ):
         score_partitions(model, tmp_path / "x.csv", tmp_path / "scored")

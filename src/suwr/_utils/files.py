@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import sys
 import tempfile
@@ -11,9 +12,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["atomic_file", "check_writable", "remove_stale", "write_atomic"]
+__all__ = [
+    "atomic_file", "check_writable", "file_identity", "is_temporary", "remove_stale",
+    "write_atomic",
+]  # fmt: skip
 
-_SUFFIX = ".part"
+# With the eight characters of `tempfile`, no name that another program gives to a file.
+_SUFFIX = ".suwr-part"
+_TEMPORARY = re.compile(r"\.(.+)\.[a-z0-9_]{8}\.suwr-part")
+
+
+def file_identity(path: str | os.PathLike[str]) -> str | tuple[int, int]:
+    """Return what all names of a file have in common, including hard links and symbolic links."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return os.path.realpath(path)
+    return status.st_dev, status.st_ino
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:
@@ -90,11 +105,17 @@ def _copy_permissions(target: Path, new: str) -> None:
     os.chmod(new, stat.S_IMODE(status.st_mode) & 0o777)
 
 
-def remove_stale(folder: Path, name: str) -> None:
-    """Remove the temporary files of a target whose writers no longer run."""
+def is_temporary(path: Path, name: str | None = None) -> bool:
+    """Whether `atomic_file` has made a file, for the target ``name`` or for any."""
+    made = _TEMPORARY.fullmatch(path.name)
+    return made is not None and name in (None, made[1]) and stat.S_ISREG(path.lstat().st_mode)
+
+
+def remove_stale(folder: Path, name: str | None = None) -> None:
+    """Remove the temporary files of a target, or of all, whose writers no longer run."""
     for path in folder.iterdir():
-        if path.name.startswith(f".{name}.") and path.name.endswith(_SUFFIX):
-            with suppress(OSError):
+        with suppress(OSError):
+            if is_temporary(path, name):
                 handle = os.open(path, os.O_RDONLY)
                 try:
                     _lock(handle, wait=False)

@@ -1,44 +1,136 @@
 """The output directory of partitioned scoring: a manifest and one Parquet file per partition.
 
 A partition is complete if its file exists, since files are written atomically. The manifest
-identifies the model and the data, so that a resumed call skips complete partitions and never mixes
-results of different models or data.
+identifies the model and the data, and every file names its manifest: a resumed call skips complete
+partitions, never mixes results of different models or data, and takes no other file for a result.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr._utils.files import atomic_file, remove_stale, write_atomic
+from suwr._utils.files import (
+    atomic_file,
+    file_identity,
+    is_temporary,
+    remove_stale,
+    write_atomic,
+)
 from suwr._utils.optional import require
 from suwr.estimators.results import Scores
 
-__all__ = ["MANIFEST", "open_folder", "part_path", "to_arrow", "write_part"]
+__all__ = ["MANIFEST", "ResultFolder", "open_folder", "to_arrow"]
 
-# Named "plan" so that directories of earlier versions can be resumed.
 MANIFEST = "_plan.json"
-# Files being written; leftovers of a crash are deleted.
+# Folder of files being written.
 _UNFINISHED = ".unfinished"
+# Keys of the metadata of a Parquet file.
+_OF_MANIFEST, _OF_PARTITION = b"suwr.manifest", b"suwr.partition"
 
 
-def part_path(folder: Path, number: int) -> Path:
-    """Return the path of the results of a partition."""
-    return folder / f"part-{number:05d}.parquet"
+@dataclass(frozen=True)
+class ResultFolder:
+    """The results of one manifest.
+
+    Attributes
+    ----------
+    path : Path
+    identity : str
+        Digest of the manifest.
+    n_partitions : int
+    """
+
+    path: Path
+    identity: str
+    n_partitions: int
+
+    @classmethod
+    def of_manifest(cls, path: Path, text: bytes) -> Self:
+        """Return the folder of a manifest.
+
+        Raises
+        ------
+        ValueError
+            The text is not a manifest.
+        """
+        try:
+            manifest = json.loads(text)
+        except RecursionError:
+            manifest = None
+        if (
+            not isinstance(manifest, dict)
+            or manifest.keys() != {"format", "model", "partitions"}
+            or manifest["format"] != 1
+            or not isinstance(manifest["partitions"], list)
+        ):
+            raise ValueError("The text is not a manifest.")
+        return cls(path, hashlib.sha256(text).hexdigest(), len(manifest["partitions"]))
+
+    def part(self, number: int) -> Path:
+        """Return the path of the results of a partition."""
+        return self.path / f"part-{number:05d}.parquet"
+
+    def find_parts(self) -> dict[int, Path]:
+        """Return the files of complete partitions by number.
+
+        Raises
+        ------
+        FileExistsError
+            A file with the name of a partition is not of this manifest.
+        """
+        parquet = require("pyarrow.parquet", "tables", "Reading results")
+        names = {path.name for path in self.path.iterdir()}
+        found = {}
+        for number in range(self.n_partitions):
+            path = self.part(number)
+            if path.name not in names:
+                continue
+            metadata = None
+            if path.is_file():
+                with suppress(ValueError, OSError):
+                    metadata = parquet.read_schema(path).metadata
+            if metadata is None or not self._metadata(number).items() <= metadata.items():
+                raise _foreign_file(path)
+            found[number] = path
+        return found
+
+    def _metadata(self, number: int) -> dict[bytes, bytes]:
+        return {_OF_MANIFEST: self.identity.encode(), _OF_PARTITION: b"%d" % number}
+
+    @contextmanager
+    def write(self, number: int, schema: Any) -> Iterator[Any]:
+        """Yield a writer of the results of a partition; their file appears if the block succeeds.
+
+        Parameters
+        ----------
+        number : int
+        schema : pyarrow.Schema
+        """
+        parquet = require("pyarrow.parquet", "tables", "Writing predictions")
+        schema = schema.with_metadata({**(schema.metadata or {}), **self._metadata(number)})
+        with (
+            atomic_file(self.part(number), folder=self.path / _UNFINISHED) as path,
+            parquet.ParquetWriter(path, schema) as writer,
+        ):
+            yield writer
 
 
 @contextmanager
-def open_folder(folder: Path, manifest: dict[str, Any], overwrite: bool) -> Iterator[list[int]]:
-    """Prepare and lock the directory, and yield the numbers of the incomplete partitions.
+def open_folder(
+    folder: Path, manifest: dict[str, Any], overwrite: bool, inputs: Iterable[str] = ()
+) -> Iterator[tuple[ResultFolder, list[int]]]:
+    """Prepare and lock the directory; yield it with the numbers of the incomplete partitions.
 
     Parameters
     ----------
@@ -47,7 +139,9 @@ def open_folder(folder: Path, manifest: dict[str, Any], overwrite: bool) -> Iter
     manifest : dict
         Identifies the model and, as the list ``"partitions"``, the data.
     overwrite : bool
-        Delete results with another manifest.
+        Delete results with another manifest. No other file is ever deleted.
+    inputs : iterable of str
+        Files of the data, none of which may be in the directory.
     """
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(
@@ -57,22 +151,20 @@ def open_folder(folder: Path, manifest: dict[str, Any], overwrite: bool) -> Iter
         raise FileNotFoundError(f"The directory {str(folder.parent)!r} does not exist.")
     folder.mkdir(exist_ok=True)
     with _locked(folder):
-        _prepare(folder, manifest, overwrite)
+        _check_inputs(folder, inputs)
+        text = (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
+        results = ResultFolder.of_manifest(folder, text)
+        complete = _prepare(results, text, overwrite)
         unfinished = folder / _UNFINISHED
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir()
+        unfinished.mkdir(exist_ok=True)
         try:
-            numbers = range(len(manifest["partitions"]))
-            yield [n for n in numbers if not part_path(folder, n).exists()]
+            remove_stale(unfinished)
+            yield results, [n for n in range(results.n_partitions) if n not in complete]
         finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
-
-
-@contextmanager
-def write_part(folder: Path, number: int) -> Iterator[Path]:
-    """Yield a path to write a partition to; its file appears if the block succeeds."""
-    with atomic_file(part_path(folder, number), folder=folder / _UNFINISHED) as path:
-        yield path
+            remove_stale(unfinished)
+            # The files of another writer remain.
+            with suppress(OSError):
+                unfinished.rmdir()
 
 
 @contextmanager
@@ -93,30 +185,51 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _prepare(folder: Path, manifest: dict[str, Any], overwrite: bool) -> None:
-    """Write the manifest, unless the directory has it already."""
-    text = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
-    path = folder / MANIFEST
-    remove_stale(folder, MANIFEST)
-    if path.exists():
-        if path.read_text() == text:
-            return
-        if not overwrite:
-            raise FileExistsError(
-                f"{str(folder)!r} contains results of another model or of other data. Use another "
-                "directory, or overwrite=True."
+def _check_inputs(folder: Path, inputs: Iterable[str]) -> None:
+    known = {file_identity(path): path for path in inputs}
+    for path in folder.iterdir():
+        if (source := known.get(file_identity(path))) is not None:
+            raise ValueError(
+                f"'out' must not contain the data. Got {str(folder)!r}, which contains {source!r}."
             )
-        # Delete the manifest first; parts without one are ignored.
-        path.unlink()
-    for old in folder.glob("part-*.parquet"):
-        old.unlink()
-    others = [p.name for p in folder.iterdir() if p.name != _UNFINISHED]
-    if others:
+
+
+def _prepare(results: ResultFolder, text: bytes, overwrite: bool) -> Iterable[int]:
+    """Write the manifest, unless the directory has it already; return the complete partitions.
+
+    Nothing is changed unless every file of the directory is one that suwr has written.
+    """
+    folder, path, unfinished = results.path, results.path / MANIFEST, results.path / _UNFINISHED
+    if unfinished.is_symlink() or (unfinished.exists() and not unfinished.is_dir()):
+        raise _foreign_file(unfinished)
+    old = None
+    if path.is_file() and not path.is_symlink():
+        with suppress(ValueError):
+            old = ResultFolder.of_manifest(folder, path.read_bytes())
+    if old == results:
+        return results.find_parts()
+    if old is not None and not overwrite:
         raise FileExistsError(
-            f"'out' must be an empty directory. Got {str(folder)!r} instead, which contains "
-            f"{others[0]!r}."
+            f"{str(folder)!r} contains results of another model or of other data. Use another "
+            "directory, or overwrite=True."
         )
-    write_atomic(path, text.encode())
+    parts = [] if old is None else list(old.find_parts().values())
+    own = set() if old is None else {path, unfinished, *parts}
+    for other in folder.iterdir():
+        if other not in own and not is_temporary(other, MANIFEST):
+            raise _foreign_file(other)
+    # The manifest is replaced last: if this is interrupted, the remaining files still belong to it.
+    for part in parts:
+        part.unlink()
+    write_atomic(path, text)
+    return ()
+
+
+def _foreign_file(path: Path) -> FileExistsError:
+    return FileExistsError(
+        f"'out' must be an empty directory, or one with results of suwr. Got {str(path.parent)!r} "
+        f"instead, which contains {path.name!r}."
+    )
 
 
 def to_arrow(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from suwr.estimators.results import Scores, empty_scores, score_rows
 from suwr.estimators.sequential import SequentialModel
 from suwr.exceptions import TableError
 from suwr.scale.partitions import Partition, find_partitions, read_batches
-from suwr.scale.results import open_folder, part_path, to_arrow, write_part
+from suwr.scale.results import ResultFolder, open_folder, to_arrow
 
 __all__ = ["ScoredFolder", "score_partitions"]
 
@@ -76,14 +76,15 @@ def score_partitions(
         CSV, TSV and Parquet files, such as ``"data/*.parquet"``, or a directory of them.
     out : path
         Output directory, created if necessary. It contains a manifest and one Parquet file per
-        partition.
+        partition. A directory with other files raises an error.
     rows_per_partition : int, default=500_000
         Parquet files with more rows are split between row groups.
     n_jobs : int or None, default=None
         Number of partitions scored in parallel by joblib. Dask data frames use their own scheduler
         instead.
     overwrite : bool, default=False
-        Replace results of another model or of other data, which otherwise raise an error.
+        Replace results of another model or of other data, which otherwise raise an error. Only
+        files that a previous call has written are deleted.
     verbose : int or None, default=None
         Whether to show a progress bar; None shows it in a terminal and in a notebook.
 
@@ -116,11 +117,12 @@ def score_partitions(
         return _score_dask(stored, digest, data, folder, overwrite, verbose)
     partitions = find_partitions(data, rows_per_partition)
     manifest = {"format": 1, "model": digest, "partitions": [asdict(p) for p in partitions]}
-    with open_folder(folder, manifest, overwrite) as todo:
+    sources = {partition.source for partition in partitions}
+    with open_folder(folder, manifest, overwrite, sources) as (results, todo):
         run = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-        done = run(delayed(_score_file)(stored, partitions[n], folder, n) for n in todo)
+        done = run(delayed(_score_file)(stored, partitions[n], results, n) for n in todo)
         _consume(done, len(partitions), len(partitions) - len(todo), verbose)
-    return _collect(folder, len(partitions), len(todo))
+    return _collect(results, len(todo))
 
 
 def _score_dask(
@@ -134,28 +136,29 @@ def _score_dask(
         "model": digest,
         "partitions": [f"{token}-{n}" for n in range(len(parts))],
     }
-    with open_folder(folder, manifest, overwrite) as todo:
+    with open_folder(folder, manifest, overwrite) as (results, todo):
         score = dask.delayed(_score_frame)
-        jobs = [score(stored, parts[n], folder.absolute(), n) for n in todo]
+        there = replace(results, path=folder.absolute())
+        jobs = [score(stored, parts[n], there, n) for n in todo]
         # Each job writes its own file and returns only the number of rows.
         _consume(dask.compute(*jobs), len(parts), len(parts) - len(todo), verbose)
-    return _collect(folder, len(parts), len(todo))
+    return _collect(results, len(todo))
 
 
-def _score_file(stored: bytes, partition: Partition, folder: Path, number: int) -> int:
+def _score_file(stored: bytes, partition: Partition, results: ResultFolder, number: int) -> int:
     """Score one partition, write its file and return its number of rows."""
     model = _model(stored)
     batches = read_batches(partition, source_columns(model))
     rows = _numbered(batches, partition.first_row)
-    return _write(model, rows, np.arange(0), partition.source, folder, number)
+    return _write(model, rows, np.arange(0), partition.source, results, number)
 
 
-def _score_frame(stored: bytes, frame: Any, folder: Path, number: int) -> int:
+def _score_frame(stored: bytes, frame: Any, results: ResultFolder, number: int) -> int:
     model = _model(stored)
     columns = source_columns(model)
     if columns is not None:
         frame = frame[columns]
-    return _write(model, [(frame.index, frame)], frame.index[:0], None, folder, number)
+    return _write(model, [(frame.index, frame)], frame.index[:0], None, results, number)
 
 
 def _numbered(batches: Iterable[Any], start: int) -> Iterator[tuple[Any, Any]]:
@@ -169,14 +172,13 @@ def _write(
     batches: Iterable[tuple[Any, Any]],
     no_rows: Any,
     source: str | None,
-    folder: Path,
+    results: ResultFolder,
     number: int,
 ) -> int:
-    parquet = require("pyarrow.parquet", "tables", "Writing predictions")
     names, units, classes = name_columns(model), model.units_.names, model._class_labels()
     n_rows = 0
     schema = to_arrow(empty_scores(model), no_rows, source, names, units, classes).schema
-    with write_part(folder, number) as path, parquet.ParquetWriter(path, schema) as writer:
+    with results.write(number, schema) as writer:
         for rows, frame in batches:
             if len(frame):
                 if not hasattr(model, "feature_names_in_"):
@@ -203,11 +205,11 @@ def _model(stored: bytes) -> Any:
     return from_bytes(stored)
 
 
-def _collect(folder: Path, n_partitions: int, n_scored: int) -> ScoredFolder:
+def _collect(results: ResultFolder, n_scored: int) -> ScoredFolder:
     parquet = require("pyarrow.parquet", "tables", "Reading results")
-    paths = [part_path(folder, n) for n in range(n_partitions)]
+    paths = [results.part(number) for number in range(results.n_partitions)]
     n_rows = sum(parquet.read_metadata(p).num_rows for p in paths)
-    return ScoredFolder(paths, n_rows, n_scored, n_partitions - n_scored)
+    return ScoredFolder(paths, n_rows, n_scored, len(paths) - n_scored)
 
 
 def _consume(done: Iterable[int], total: int, before: int, verbose: int | None) -> None:
