@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from suwr._utils.files import atomic_file
 from suwr._utils.optional import require
 from suwr._utils.validation import check_choice
+from suwr.data.files import DelimitedFile
 from suwr.exceptions import DataError
 from suwr_experiments.images import FOLDER_VARIABLE
 
@@ -163,7 +164,8 @@ def read_source(name: str, source: Source) -> TabularData:
     folder = os.environ.get(FOLDER_VARIABLE)
     path = Path(folder or "") / f"{name}.csv"
     if folder and path.exists():
-        frame = require("pandas", "bench", "Reading tables").read_csv(path)
+        with DelimitedFile(path, infer_types=True) as file:
+            frame = file.read_frame()
         if TARGET not in frame:
             raise DataError(f"The file {str(path)!r} must have a column {TARGET!r}.")
     else:

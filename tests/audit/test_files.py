@@ -73,5 +73,5 @@ def test_invalid_files(files):
     with pytest.raises(TableError, match="only 0 and 1"):
         audit_files(rows, masks=masks, label="ill")
     masks.write_text("")
-    with pytest.raises(TableError, match="cannot be read as CSV"):
+    with pytest.raises(TableError, match="cannot be read: it has no header"):
         audit_files(rows, masks=masks, label="ill")

@@ -34,3 +34,12 @@ def test_demo_reports_results_and_writes_files(tmp_path, monkeypatch):
     assert len(narratives) == 171
     assert "breast-cancer.suwr" in done.output
     assert "every diagnosis, step by step" in (tmp_path / "out" / "narratives.html").read_text()
+
+
+def test_files_of_other_programs_are_not_replaced(tmp_path):
+    (tmp_path / "narratives.txt").write_text("mine")
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
+    assert done.exit_code == 1
+    assert "contains another 'narratives.txt'" in done.output
+    assert [path.name for path in tmp_path.iterdir()] == ["narratives.txt"]
+    assert (tmp_path / "narratives.txt").read_text() == "mine"

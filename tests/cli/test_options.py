@@ -91,6 +91,8 @@ def test_hidden_cells_with_commas_do_not_matter(folder):
         (["fit", "{}/data.csv", "--target", "ziel", "--sep", "::"], "--sep must be a single"),
         (["fit", "{}/data.csv", "--target", "ziel", "--encoding", "utf9"], "--encoding must be"),
         (["fit", "{}/data.csv", "--target", "ziel", "--decimal", ";"], "--decimal must be"),
+        (["fit", "{}/data.csv", "--target", "ziel", "--sep", "→"], "--sep must be a single"),
+        (["fit", "{}/data.csv", "--target", "ziel", "--encoding", "hex"], "--encoding must be"),
         (["fit", "{}", "--target", "ziel", "--sep", ";"], "require a single file"),
         (["predict", "{}/data.csv", "{}/data.csv"], "is not a suwr model file"),
         (["predict", "{}/data.suwr", "{}/gone.csv"], "gone.csv' does not exist"),
@@ -209,11 +211,100 @@ def test_separators():
 
 def test_outputs_do_not_replace_inputs_or_each_other(tmp_path):
     model, data, link = tmp_path / "m.suwr", tmp_path / "data.csv", tmp_path / "link.csv"
+    hard = tmp_path / "hard.csv"
     data.write_text("a\n1\n")
     link.symlink_to(data)
+    hard.hardlink_to(data)
     check_outputs({"--out": tmp_path / "new.csv", "--html": None}, model, data, None)
-    for path in (data, link, tmp_path / "." / "data.csv"):
+    for path in (data, link, hard, tmp_path / "." / "data.csv"):
         with pytest.raises(ValueError, match="--out must not be a file that the command also"):
             check_outputs({"--out": path}, model, data)
     with pytest.raises(ValueError, match="--html must not be"):
         check_outputs({"--json": tmp_path / "x", "--html": tmp_path / "x"}, model)
+
+
+@pytest.mark.parametrize("data", ["rows/*.parquet", "rows", "rows/b.parquet"])
+@pytest.mark.parametrize("out", ["rows/b.parquet", "hard.parquet"])
+def test_a_fit_does_not_replace_one_of_its_files(tmp_path, data, out):
+    (tmp_path / "rows").mkdir()
+    for name in ("a", "b"):
+        pd.DataFrame({"x": [1.0, 2], "y": [0, 1]}).to_parquet(tmp_path / f"rows/{name}.parquet")
+    (tmp_path / "hard.parquet").hardlink_to(tmp_path / "rows/b.parquet")
+    done = run("fit", tmp_path / data, "--target", "y", "--out", tmp_path / out, "--stream")
+    assert done.exit_code == 1
+    assert "--out must not be a file that the command also reads" in done.output
+    assert len(pd.read_parquet(tmp_path / "rows/b.parquet")) == 2
+
+
+def test_other_inputs_are_not_replaced(folder, tmp_path):
+    columns = tmp_path / "columns.json"
+    columns.write_text("{}")
+    done = run(
+        "fit", folder / "data.csv", "--target", "ziel", "--columns", columns, "--out", columns
+    )
+    assert "--out must not be a file that the command also reads" in done.output
+    drawn = tmp_path / "drawn"
+    drawn.mkdir()
+    model = drawn / "usage.png"
+    model.write_bytes((folder / "data.suwr").read_bytes())
+    done = run("figures", model, folder / "data.csv", "--target", "ziel", "--out", drawn)
+    assert done.exit_code == 1
+    assert model.read_bytes() == (folder / "data.suwr").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def uneven(folder):
+    """Files whose rows have a field more or less than the header, and the line of the first."""
+    lines = (folder / "data.csv").read_text().splitlines()
+    comma = [lines[0], lines[1].replace(",", ",,", 1), *lines[2:]]
+    files = {
+        "comma": (comma, 2),
+        "trailing": ([lines[0], *(f"{line}," for line in lines[1:])], 2),
+        "short": ([*lines[:30], lines[30].rpartition(",")[0], *lines[31:]], 31),
+    }
+    for name, (text, _) in files.items():
+        (folder / f"{name}.csv").write_text("\n".join(text))
+    return {name: line for name, (_, line) in files.items()}
+
+
+@pytest.mark.parametrize("name", ["comma", "trailing", "short"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fit", "{data}", "--target", "ziel", "--out", "{out}.suwr"],
+        ["fit", "{data}", "--target", "größe", "--out", "{out}.suwr"],
+        ["predict", "{model}", "{data}", "--out", "{out}.csv"],
+        ["predict", "{model}", "{data}", "--out", "{out}"],
+        ["score", "{model}", "{data}"],
+        ["explain", "{model}", "{data}", "--row", "40"],
+        ["explain", "{model}", "{data}", "--receipts", "{out}.jsonl"],
+        ["certify", "{model}", "{data}", "--out", "{out}.suwr"],
+        ["figures", "{model}", "{data}", "--out", "{out}"],
+        ["audit", "{data}", "--model", "{model}"],
+        ["audit", "{data}", "--masks", "{data}"],
+        ["form", "{model}", "--data", "{data}", "--out", "{out}.html"],
+    ],
+)
+def test_rows_with_another_number_of_fields(folder, uneven, tmp_path, words, name):
+    """pandas would shift or drop cells, or fill them with NaN."""
+    paths = {"data": folder / f"{name}.csv", "model": folder / "data.suwr", "out": tmp_path / "x"}
+    done = run(*(word.format(**paths) for word in words))
+    assert done.exit_code == 1, done.output
+    assert "must have 3 fields in every row" in done.output
+    assert f"in line {uneven[name]} instead" in done.output
+    assert [path for path in tmp_path.rglob("*") if path.name not in ("x", "_plan.json")] == []
+
+
+def test_files_and_folders_have_the_same_rows(tmp_path):
+    """A row without text is one of a single column, whose value is missing."""
+    x = np.arange(40.0)
+    model = suwr.SUWRRegressor(max_epochs=1, random_state=0).fit(pd.DataFrame({"x": x}), x)
+    model.save(tmp_path / "m.suwr")
+    (tmp_path / "rows.csv").write_text("x\r\n1\r\n\r\n30\r\n")
+    for out in ("folder", "file.parquet"):
+        done = run("predict", tmp_path / "m.suwr", tmp_path / "rows.csv", "--out", tmp_path / out)
+        assert done.exit_code == 0, done.output
+    expected = model.predict(pd.DataFrame({"x": [1, np.nan, 30]})).tolist()
+    whole = pd.read_parquet(tmp_path / "file.parquet")
+    parts = pd.read_parquet(tmp_path / "folder" / "part-00000.parquet")
+    assert whole["prediction"].tolist() == parts["prediction"].tolist() == expected

@@ -5,12 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from suwr._utils.optional import require
 from suwr._utils.validation import parameter_error
 from suwr.audit.entry import audit, audit_masks
 from suwr.audit.report import AuditReport
 from suwr.data.encoding import TableEncoder
-from suwr.data.parsing import READ_AS_TEXT
+from suwr.data.files import DelimitedFile
 from suwr.data.tables import raw_columns
 from suwr.exceptions import TableError
 from suwr.selector import BoolArray
@@ -44,7 +43,7 @@ def audit_files(
         Column of ``table`` that contains the labels.
     random_state : int or None
     sep : str, default=","
-        Separator of the columns of both files.
+        Separator, one character, of the columns of both files.
     encoding : str, optional
         Encoding of both files; UTF-8 by default.
     **options
@@ -77,16 +76,15 @@ def audit_files(
         )
     encoder = getattr(model, "encoder_", None)
     has_types = isinstance(encoder, TableEncoder)
-    form = {"sep": sep, "encoding": encoding}
-    rows = _read_csv(table, **form, **READ_AS_TEXT if has_types else {})
+    rows = _read_csv(table, sep, encoding, infer_types=not has_types)
     labels = None
     if label is not None:
         if label not in rows.columns:
             raise TableError(f"{table} has no label column {label!r}.")
-        labels = _read_csv(table, usecols=[label], **form)[label].to_numpy()
+        labels = _read_csv(table, sep, encoding, columns=[label])[label].to_numpy()
         rows = rows.drop(columns=label)
     if masks is not None:
-        selected = _read_masks(masks, list(rows.columns), label, form)
+        selected = _read_masks(_read_csv(masks, sep, encoding), masks, list(rows.columns), label)
         if len(selected) != len(rows):
             raise TableError(
                 f"{masks} must have one mask per row of {table} ({len(rows)}). "
@@ -116,20 +114,24 @@ def _parse(rows: Any, encoder: TableEncoder) -> Any:
     return type(rows)(dict(zip(rows.columns, parsed.columns, strict=True)))
 
 
-def _read_csv(path: str | Path, **options: Any) -> Any:
-    pandas = require("pandas", extra="tables", purpose="Reading CSV files")
+def _read_csv(
+    path: str | Path,
+    sep: str,
+    encoding: str | None,
+    *,
+    infer_types: bool = True,
+    columns: list[str] | None = None,
+) -> Any:
+    if not Path(path).exists():
+        raise TableError(f"There is no file {path}.")
     try:
-        return pandas.read_csv(path, **options)
-    except FileNotFoundError:
-        raise TableError(f"There is no file {path}.") from None
-    except (ValueError, UnicodeDecodeError) as error:
-        raise TableError(f"{path} cannot be read as CSV: {error}") from error
+        with DelimitedFile(path, sep, encoding, infer_types=infer_types) as file:
+            return file.read_frame(columns)
+    except UnicodeDecodeError as error:
+        raise TableError(f"{str(path)!r} cannot be read: {error}") from error
 
 
-def _read_masks(
-    path: str | Path, columns: list[Any], label: str | None, form: dict[str, Any]
-) -> BoolArray:
-    masks = _read_csv(path, **form)
+def _read_masks(masks: Any, path: str | Path, columns: list[Any], label: str | None) -> BoolArray:
     masks = masks.drop(columns=label) if label in masks.columns else masks
     unknown = [str(name) for name in masks.columns if name not in columns]
     missing = [str(name) for name in columns if name not in masks.columns]

@@ -25,6 +25,14 @@ def run_demo(out: Path, seed: int = 0) -> None:
     """Train, compare with gradient boosting, explain, check for leakage and write files."""
     require("pandas", "tables", "The demo")
     out.mkdir(parents=True, exist_ok=True)
+    names = ("breast-cancer.suwr", "narratives.json", "narratives.txt", "narratives.html")
+    paths = [out / name for name in names]
+    present = [path for path in paths if path.exists()]
+    if present and paths[0] not in present:
+        raise FileExistsError(
+            f"--out must be a new folder, or that of an earlier demo. Got {str(out)!r}, which "
+            f"contains another {present[0].name!r}."
+        )
     terminal = Terminal()
     bunch = load_breast_cancer(as_frame=True)
     X, n_columns = bunch.data, bunch.data.shape[1]
@@ -72,8 +80,6 @@ def run_demo(out: Path, seed: int = 0) -> None:
         f"replaced by NaN, by huge numbers and by other patients' values: {result}."
     )
 
-    names = ("breast-cancer.suwr", "narratives.json", "narratives.txt", "narratives.html")
-    paths = [out / name for name in names]
     model.save(paths[0])
     write_atomic(paths[1], explanation.to_json().encode())
     write_atomic(paths[2], (explanation.text() + "\n").encode())

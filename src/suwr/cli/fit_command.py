@@ -23,6 +23,7 @@ from suwr.cli.options import (
     read_columns,
     split_names,
 )
+from suwr.data.files import find_files
 
 __all__ = ["fit"]
 
@@ -157,10 +158,14 @@ def fit(
 ) -> None:
     """Train a model on a table; under torchrun, with all of its processes."""
     form = CsvFormat(sep, encoding, decimal)
-    check_outputs({"--out": out, "--test-out": test_out, "--checkpoint": checkpoint}, Path(data))
     # A file may have the characters of a pattern in its name.
     single = Path(data).is_file() or not any(c in data for c in "*?[")
     whole = not stream and not Path(data).is_dir() and single
+    check_outputs(
+        {"--out": out, "--test-out": test_out, "--checkpoint": checkpoint},
+        *([Path(data)] if whole else map(Path, find_files(data))),
+        columns,
+    )
     if whole:
         check_table(Path(data))
         of_dates = split_names(dates)

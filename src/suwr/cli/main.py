@@ -352,6 +352,8 @@ def figures(
         check_model(path)
     check_table(data)
     check_column(data, target, "--target", form)
+    for path in out.glob("*.png"):
+        check_outputs({"--out": path}, model, data, references, *(also or []))
     from suwr.cli.figures import FigureOptions, write_figures
 
     options = FigureOptions(pair, flip, tuple(also or ()), references, mean_features, form)

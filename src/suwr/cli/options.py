@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import codecs
-import csv
 import difflib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from suwr._utils.files import check_writable
+from suwr._utils.files import check_writable, file_identity
 from suwr._utils.text import printable
+from suwr.data.files import PARQUET, SEPARATORS, DelimitedFile, is_separator
 from suwr.exceptions import ModelFileError, TableError
 
 __all__ = [
-    "LOSSES", "PARQUET", "SEPARATORS", "TARGET_TRANSFORMS", "CsvFormat", "check_column",
+    "LOSSES", "TARGET_TRANSFORMS", "CsvFormat", "check_column",
     "check_model", "check_outputs", "check_table", "check_table_path", "encoding_error",
     "missing_column", "parse_loss", "parse_number", "parse_pairs", "parse_range",
     "parse_sparsity_weight", "parse_task", "read_columns", "split_names",
 ]  # fmt: skip
 
-#: Suffixes of text tables with the default separator of their columns.
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
-PARQUET = (".parquet", ".pq")
 #: Values of --loss: those of `SUWRRegressor`, without the import of torch.
 LOSSES = ("squared_error", "absolute_error", "quantile", "poisson", "gamma")
 #: Values of --target-transform, likewise.
@@ -54,13 +49,15 @@ class CsvFormat:
     decimal: str = "."
 
     def __post_init__(self) -> None:
-        if self.sep is not None and len(self.sep.replace("\\t", "\t")) != 1:
-            raise ValueError(f"--sep must be a single character. Got {self.sep!r}.")
+        if self.sep is not None and not is_separator(self.sep.replace("\\t", "\t")):
+            raise ValueError(
+                f"--sep must be a single ASCII character, and no quote. Got {self.sep!r}."
+            )
         if self.decimal not in (".", ","):
             raise ValueError(f"--decimal must be '.' or ','. Got {self.decimal!r}.")
         if self.encoding is not None:
             try:
-                codecs.lookup(self.encoding)
+                "".encode(self.encoding)
             except LookupError:
                 raise ValueError(
                     f"--encoding must be a text encoding, such as utf-8 or latin-1. "
@@ -71,6 +68,13 @@ class CsvFormat:
         """Return the separator of the columns of a file."""
         default = SEPARATORS.get(path.suffix.lower(), ",")
         return default if self.sep is None else self.sep.replace("\\t", "\t")
+
+    def open(self, path: Path, *, infer_types: bool = False) -> DelimitedFile:
+        """Open a file of this format."""
+        sep = self.separator(path)
+        return DelimitedFile(
+            path, sep, self.encoding, infer_types=infer_types, decimal=self.decimal
+        )
 
     @property
     def is_default(self) -> bool:
@@ -102,7 +106,9 @@ def check_table_path(path: Path) -> None:
 
 
 def check_outputs(outputs: Mapping[str, Path | None], *inputs: Path | None) -> None:
-    """Raise an error if a file cannot be written, or would replace another file of the command.
+    """Raise an error if a file cannot be written, or is another file of the command.
+
+    A hard link to a file is the same file.
 
     Parameters
     ----------
@@ -111,11 +117,11 @@ def check_outputs(outputs: Mapping[str, Path | None], *inputs: Path | None) -> N
     *inputs : Path or None
         Files that the command reads.
     """
-    taken = {os.path.realpath(path) for path in inputs if path is not None}
+    taken = {file_identity(path) for path in inputs if path is not None}
     for option, path in outputs.items():
         if path is None:
             continue
-        target = str(check_writable(path))
+        target = file_identity(check_writable(path))
         if target in taken:
             raise ValueError(
                 f"{option} must not be a file that the command also reads or writes. Got "
@@ -140,7 +146,7 @@ def check_column(path: Path, name: str | None, option: str, form: CsvFormat | No
     if name is None or path.suffix.lower() not in SEPARATORS:
         return
     columns = _read_header(path, form)
-    if columns and name not in columns:
+    if name not in columns:
         raise missing_column(path, name, option, columns, form)
 
 
@@ -288,14 +294,13 @@ def _check_exists(path: Path) -> None:
 
 
 def _read_header(path: Path, form: CsvFormat) -> list[str]:
-    """Return the names in the first line that is not blank; none if it cannot be parsed."""
+    """Return the names of the columns, if they are text in the encoding."""
     try:
-        with path.open(encoding=form.encoding or "utf-8-sig", newline="") as file:
-            for record in csv.reader(file, delimiter=form.separator(path)):
-                if record:
-                    return record
+        with form.open(path) as file:
+            names = file.names
+        if any("\ufffd" in name for name in names):
+            with form.open(path, infer_types=True) as file:
+                names = file.names
     except UnicodeDecodeError as error:
         raise encoding_error(path, form, error) from error
-    except csv.Error:
-        pass
-    return []
+    return names

@@ -10,10 +10,10 @@ from typing import Any
 from suwr._utils.files import write_atomic
 from suwr._utils.optional import require
 from suwr._utils.text import printable
-from suwr.cli.options import PARQUET, CsvFormat, check_table, encoding_error
+from suwr.cli.options import CsvFormat, check_table, encoding_error
 from suwr.cli.terminal import print_warning
+from suwr.data.files import PARQUET
 from suwr.data.input import source_columns
-from suwr.data.parsing import READ_AS_TEXT
 from suwr.data.tables import arrow_to_pandas
 from suwr.exceptions import TableError
 
@@ -43,26 +43,17 @@ def read_frame(
     """
     check_table(path)
     form = form or CsvFormat()
-    pandas = require("pandas", "tables", "Reading tables")
-    suffix = path.suffix.lower()
-    try:
-        if suffix in PARQUET:
-            parquet = require("pyarrow.parquet", "tables", "Reading Parquet files")
+    if path.suffix.lower() in PARQUET:
+        parquet = require("pyarrow.parquet", "tables", "Reading Parquet files")
+        try:
             return arrow_to_pandas(parquet.read_table(path, columns=columns))
-        options = {"sep": form.separator(path), "encoding": form.encoding}
-        header = pandas.read_csv(path, header=None, nrows=1, **options, **READ_AS_TEXT).iloc[0]
-        doubles = header[header.duplicated()]
-        if len(doubles):
-            raise TableError(f"{str(path)!r} has two columns named {doubles.iloc[0]!r}.")
-        # By default, pandas infers types of parts of a column.
-        types = {"low_memory": False, "decimal": form.decimal} if infer_types else READ_AS_TEXT
-        return pandas.read_csv(path, usecols=columns, **options, **types)
-    except TableError:
-        raise
+        except (ValueError, OSError) as error:
+            raise TableError(f"{str(path)!r} cannot be read: {error}") from error
+    try:
+        with form.open(path, infer_types=infer_types) as file:
+            return file.read_frame(columns)
     except UnicodeDecodeError as error:
         raise encoding_error(path, form, error) from error
-    except (ValueError, OSError) as error:
-        raise TableError(f"{str(path)!r} cannot be read: {error}") from error
 
 
 def model_columns(model: Any, frame: Any, form: CsvFormat | None = None) -> Any:

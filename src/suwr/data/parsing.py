@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from suwr.exceptions import TableError
 
 __all__ = [
-    "EXPECTED", "INVALID", "MISSING_TEXTS", "READ_AS_TEXT", "ColumnType", "InvalidCell",
+    "EXPECTED", "INVALID", "MISSING_TEXTS", "ColumnType", "InvalidCell",
     "describe_cell", "is_missing", "parse_cell", "parse_column", "plain_cell",
 ]  # fmt: skip
 
@@ -30,9 +30,6 @@ MISSING_TEXTS = frozenset(
     ["", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
      "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"]
 )  # fmt: skip
-
-#: Options of ``pandas.read_csv`` that read every cell as text, for a model to parse.
-READ_AS_TEXT: dict[str, Any] = {"dtype": str, "na_filter": False, "encoding_errors": "replace"}
 
 #: The result of parsing a cell that has no meaning in its column.
 INVALID: Any = type("Invalid", (), {"__repr__": lambda self: "INVALID"})()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from suwr._utils.optional import require
-from suwr.data.parsing import READ_AS_TEXT
+from suwr.data.files import SEPARATORS, DelimitedFile, find_files
 from suwr.data.tables import arrow_to_pandas
 from suwr.exceptions import TableError
 
@@ -22,8 +21,6 @@ __all__ = ["BATCH", "Partition", "find_partitions", "read_batches"]
 BATCH = 65_536
 # Cells per batch of a text file: texts take more memory than numbers.
 TEXT_CELLS = 2**22
-_PARQUET = (".parquet", ".pq")
-_TEXT = {".csv": ",", ".tsv": "\t"}
 
 
 @dataclass(frozen=True)
@@ -65,37 +62,15 @@ def find_partitions(
         Parquet files with more rows are split between row groups.
     """
     given = [data] if isinstance(data, str | os.PathLike) else list(data)
-    paths = [path for entry in given for path in _expand(os.fspath(entry))]
+    paths = [path for entry in given for path in find_files(os.fspath(entry))]
     if not paths:
         raise FileNotFoundError("'data' must name at least one file. Got an empty list instead.")
     return [piece for path in dict.fromkeys(paths) for piece in _split(path, rows_per_partition)]
 
 
-def _expand(entry: str) -> list[str]:
-    path = Path(entry)
-    if path.is_dir():
-        found = sorted(str(p) for p in path.iterdir() if _is_table(p) and p.is_file())
-        message = f"The directory {entry!r} contains no CSV, TSV or Parquet file."
-    elif path.exists():
-        found, message = [entry], ""
-    else:
-        found = sorted(p for p in glob.glob(entry, recursive=True) if os.path.isfile(p))
-        message = f"No file matches {entry!r}."
-    if not found:
-        raise FileNotFoundError(message)
-    wrong = [p for p in found if not _is_table(Path(p))]
-    if wrong:
-        raise TableError(f"{wrong[0]!r} must end in .csv, .tsv, .parquet or .pq.")
-    return found
-
-
-def _is_table(path: Path) -> bool:
-    return path.suffix.lower() in (*_PARQUET, *_TEXT) and not path.name.startswith((".", "_"))
-
-
 def _split(path: str, rows_per_partition: int) -> list[Partition]:
     facts = os.stat(path)
-    if Path(path).suffix.lower() in _TEXT:
+    if Path(path).suffix.lower() in SEPARATORS:
         return [Partition(path, facts.st_size, facts.st_mtime_ns)]
     with _open_parquet(path) as file:
         counts = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
@@ -132,7 +107,7 @@ def read_batches(partition: Partition, columns: list[str] | None = None) -> Iter
         The columns to read; None reads all of them.
     """
     if partition.row_groups is None:
-        yield from _read_text(partition, columns)
+        yield from _read_text(partition.source, columns)
     elif partition.n_rows:
         arrow = require("pyarrow", "tables", "Reading Parquet files")
         with _open_parquet(partition.source) as file:
@@ -144,23 +119,12 @@ def read_batches(partition: Partition, columns: list[str] | None = None) -> Iter
                 yield frame if columns is None else frame[columns]
 
 
-def _read_text(partition: Partition, columns: list[str] | None) -> Iterator[Any]:
-    pandas = require("pandas", "tables", "Reading tables")
-    path = partition.source
-    separator = _TEXT[Path(path).suffix.lower()]
-    try:
-        names = pandas.read_csv(path, sep=separator, nrows=0, **READ_AS_TEXT).columns
-        _check_columns(path, columns, list(names))
-        n_rows = int(np.clip(TEXT_CELLS // max(1, len(columns or names)), 1, BATCH))
-        with pandas.read_csv(
-            path, sep=separator, usecols=columns, chunksize=n_rows, **READ_AS_TEXT
-        ) as chunks:
-            for frame in chunks:
-                yield frame if columns is None else frame[columns]
-    except TableError:
-        raise
-    except (ValueError, OSError) as error:
-        raise TableError(f"{path!r} cannot be read: {error}") from error
+def _read_text(path: str, columns: list[str] | None) -> Iterator[Any]:
+    with DelimitedFile(path) as file:
+        _check_columns(path, columns, file.names)
+        n_rows = int(np.clip(TEXT_CELLS // max(1, len(columns or file.names)), 1, BATCH))
+        for frame in file.batches(n_rows, columns):
+            yield frame if columns is None else frame[columns]
 
 
 def _check_columns(path: str, columns: list[str] | None, given: list[str]) -> None:
