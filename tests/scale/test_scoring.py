@@ -230,6 +230,31 @@ def test_results_are_replaced_by_fewer(tmp_path, model, rows, scored):
     assert sorted(contents(scored)) == ["_plan.json", "notes.txt", "part-00000.parquet"]
 
 
+def test_an_interrupted_overwrite_leaves_results_of_one_manifest(
+    tmp_path, model, rows, scored, monkeypatch
+):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    rows.iloc[:20].to_csv(tmp_path / "y.csv", index=False)
+    with monkeypatch.context() as patch:
+        patch.setattr("suwr.scale.results.write_atomic", full)
+        with pytest.raises(OSError, match="No space left"):
+            score_partitions(model, tmp_path / "y.csv", scored, overwrite=True)
+    again = score_partitions(model, tmp_path / "x.parquet", scored, rows_per_partition=250)
+    assert again.n_scored == 4
+    check(again.to_frame(), model, rows)
+
+
+def test_a_folder_without_results_needs_no_overwrite(tmp_path, model, rows):
+    """The file is mended after an error."""
+    (tmp_path / "x.csv").write_text("age,colour\n1,red,2\n")
+    with pytest.raises(TableError):
+        score_partitions(model, tmp_path / "x.csv", tmp_path / "scored")
+    rows.iloc[:20].to_csv(tmp_path / "x.csv", index=False)
+    assert score_partitions(model, tmp_path / "x.csv", tmp_path / "scored").n_rows == 20
+
+
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("kind", ["same folder", "link to the folder", "hard link"])
 def test_the_data_are_not_overwritten(tmp_path, model, rows, kind, overwrite):

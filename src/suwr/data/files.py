@@ -288,13 +288,14 @@ class DelimitedFile:
             start, end = int(ends[number - 1]) if number else 0, int(ends[number])
             if fields[number] > 1 or data[start:end].strip():
                 line = self._line + _count_lines(data[:start])
-                hint = ""
-                if fields[number] > n_fields:
-                    hint = (
-                        f": the separator of columns may be another than {self.sep!r}"
-                        if n_fields == 1
-                        else f": a cell that contains {self.sep!r} must be in quotes"
-                    )
+                if fields[number] < n_fields:
+                    hint = ""
+                elif n_fields == 1:
+                    hint = f": the separator of columns may be another than {self.sep!r}"
+                elif data[start:end].rstrip(b"\r\n").endswith(self.sep.encode()):
+                    hint = f": the row must not end with {self.sep!r}"
+                else:
+                    hint = f": a cell that contains {self.sep!r} must be in quotes"
                 raise TableError(
                     f"{str(self.path)!r} must have {counted(n_fields, 'field')} in every row, as "
                     f"in its header. Got {fields[number]} in line {line} instead{hint}."

@@ -208,12 +208,12 @@ def _prepare(results: ResultFolder, text: bytes, overwrite: bool) -> Iterable[in
             old = ResultFolder.of_manifest(folder, path.read_bytes())
     if old == results:
         return results.find_parts()
-    if old is not None and not overwrite:
+    parts = [] if old is None else list(old.find_parts().values())
+    if parts and not overwrite:
         raise FileExistsError(
             f"{str(folder)!r} contains results of another model or of other data. Use another "
             "directory, or overwrite=True."
         )
-    parts = [] if old is None else list(old.find_parts().values())
     own = set() if old is None else {path, unfinished, *parts}
     for other in folder.iterdir():
         if other not in own and not is_temporary(other, MANIFEST):
