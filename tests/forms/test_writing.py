@@ -1,21 +1,29 @@
 """Written forms lead every row to the same result as the form itself."""
 
+import html
+import io
 import json
 import re
 import zipfile
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
 from hostile_strings import MARKUP as HOSTILE
 from raw_cells import randomize
+from survey_core import survey_answers
 from typer.testing import CliRunner
 
 from suwr import SUWRClassifier
 from suwr.cli import app
+from suwr.data.encoding import number_code
+from suwr.data.questions import Question
 from suwr.forms import ModelPolicy, make_form, write_form
+from suwr.forms.form import Branch, Form, Page
 from suwr.forms.regret import walk_rows
-from suwr.forms.survey import NOT_AVAILABLE, survey_items
+from suwr.forms.split import Answer
+from suwr.forms.survey import survey_items
 from suwr.forms.writing import FORMATS
 
 NAME = '"x" ${q1} <b>{q1}</b>\n'
@@ -54,24 +62,11 @@ def walks(model, form):
     return found
 
 
-def answers(form, walk, row):
-    """Return the answers of a row as a survey tool stores them, by the name of the question."""
-    found = {}
-    for page in walk.asked:
-        value, values = row[page.column], form.questions[page.column].values
-        if values is not None:
-            found[f"q{page.number}"] = f"v{values.index(value)}"
-            continue
-        if any(branch.answer.missing for branch in page.branches):
-            found[f"q{page.number}_known"] = NOT_AVAILABLE if pd.isna(value) else "yes"
-        if not pd.isna(value):
-            found[f"q{page.number}"] = value
-    return found
-
-
 def compare(name, operator, value, given):
     if name not in given:
         return False
+    if operator == "answered":
+        return True
     if operator in ("=", "in"):
         return given[name] in (value if operator == "in" else [value])
     return given[name] > value if operator == ">" else given[name] <= value
@@ -81,7 +76,7 @@ def test_items_are_shown_exactly_on_the_way_of_a_row(model, form, walks):
     items = list(survey_items(form))
     assert len({item.name for item in items}) == len(items)
     for number, walk in enumerate(walks):
-        given = answers(form, walk, model[1].iloc[number])
+        given = survey_answers(form, walk, model[1].iloc[number].get)
         shown = [i.name for i in items if all(compare(*part, given) for part in i.shown_if)]
         assert set(given) == {name for name in shown if not name.startswith("r")}
         assert [n for n in shown if n.startswith("r")] == [f"r{walk.page.number}"]
@@ -126,12 +121,56 @@ def test_surveyjs_conditions(form, tmp_path):
         assert ("visibleIf" in page) == bool(item.shown_if)
         for name, operator, value in item.shown_if:
             if operator in (">", "<="):
-                assert f"{{{name}}} {operator} {value!r}" in page["visibleIf"]
+                [literal] = re.findall(
+                    rf"{{{name}}} {operator} (-?[0-9]+(?:\.[0-9]+)?)(?: |$)", page["visibleIf"]
+                )
+                assert float(literal) == value
         if item.kind == "choice":
             shown = [choice["text"] for choice in page["elements"][0]["choices"]]
             assert shown == [choice.text for choice in item.choices]
     results = [e for p in pages.values() for e in p["elements"] if e["type"] == "html"]
     assert all("<b>" not in element["html"] for element in results)
+
+
+def test_bounds_are_written_exactly():
+    bounds = [-1e305, -1.5e-300, 0.1 + 0.2, 1_700_000_000.25, 1_700_000_000.5, np.float64(1e300)]
+    intervals = list(pairwise([None, *bounds, None]))
+    branches = [Branch(Answer(0.0, 0.1, *edges), i) for i, edges in enumerate(intervals, start=2)]
+    results = [Page(branch.page, None, None, (), (0.5, 0.5), 0.1, True) for branch in branches]
+    first = Page(1, "x", "x", tuple(branches), (0.5, 0.5), 1.0, True)
+    form = Form((first, *results), {"x": Question("x", "number")}, ("no", "yes"))
+
+    conditions = [
+        page["visibleIf"] for page in json.loads(FORMATS["surveyjs"](form, ""))["pages"][1:]
+    ]
+    with zipfile.ZipFile(io.BytesIO(FORMATS["xlsform"](form, ""))) as archive:
+        sheet = archive.read("xl/worksheets/sheet1.xml").decode()
+    relevant = [html.unescape(text) for text in re.findall(r">(\$\{q1\}[^<]*)</t>", sheet)]
+    number = r"-?[0-9]+(?:\.[0-9]+)?"
+    for written in (conditions, relevant):
+        found = [re.findall(rf"[>=] ({number})(?= |$)", text) for text in written]
+        expected = [[edge for edge in edges if edge is not None] for edges in intervals]
+        assert [[float(literal) for literal in edges] for edges in found] == expected
+    page = html.unescape(FORMATS["html"](form, "").decode())
+    assert [float(v.replace(",", "")) for v in re.findall(r"at most (\S+)", page)] == bounds
+    assert [float(v.replace(",", "")) for v in re.findall(r"more than (\S+)", page)] == bounds
+
+
+def test_numbers_that_are_categories_are_told_apart():
+    values = (0.12345678, 0.12345679, 1_234_567.5)
+    texts = [Answer(v, 0.1, values=(v,)).text for v in values]
+    branches = tuple(Branch(Answer(v, 0.1, values=(v,)), 2) for v in values)
+    pages = (Page(1, "x", "x", branches, (0.5, 0.5), 1.0, True),
+             Page(2, None, None, (), (0.5, 0.5), 1.0, True))  # fmt: skip
+    form = Form(pages, {"x": Question("x", "numeric category", values)}, ("no", "yes"))
+    assert texts == ["0.12345678", "0.12345679", "1,234,567.5"]
+    assert [choice.text for choice in next(survey_items(form)).choices] == texts
+
+
+def test_integers_have_at_most_nine_digits():
+    """Neither ODK nor FHIR has larger ones."""
+    for largest, kind in ((999_999_999.0, True), (2.0**31, False)):
+        assert Question.of("x", number_code(np.array([0.0, 1.0, largest] * 5))).integer is kind
 
 
 def test_dot_has_every_page_and_branch(form, tmp_path):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 __all__ = [
-    "align_columns", "check_unicode", "counted", "format_alike", "format_label",
-    "format_number", "format_value", "percent", "percent_of", "percent_of_stop", "plain_repr",
-    "printable",
+    "align_columns", "check_unicode", "counted", "format_alike", "format_exactly", "format_label",
+    "format_number", "format_value", "percent", "percent_of", "percent_of_stop",
+    "plain_decimal", "plain_repr", "printable",
 ]  # fmt: skip
 
 # Control characters, bidirectional controls, invisible characters and lone surrogates; format.js of
@@ -163,6 +164,32 @@ def format_number(value: float, digits: int) -> str:
     if "e+" in text:
         text = f"{float(text):.0f}" if abs(float(text)) < 1e15 else text
     return _group(text)
+
+
+def format_exactly(value: float) -> str:
+    """Format a number with as many digits as distinguish it from any other.
+
+    Examples
+    --------
+    >>> [format_exactly(v) for v in (0.1, -20_000.0, 1234567.5, 1e-300, 2**53)]
+    ['0.1', '-20,000', '1,234,567.5', '1e-300', '9,007,199,254,740,992']
+    """
+    text = str(value) if isinstance(value, int) else repr(float(value) + 0.0)  # no -0.0
+    return _group(text.removesuffix(".0"))
+
+
+def plain_decimal(value: float) -> str:
+    """Return a number without an exponent, which reads as the same number.
+
+    The expressions of survey tools have no exponents: neither XPath 1.0 nor SurveyJS knows them.
+
+    Examples
+    --------
+    >>> [plain_decimal(v) for v in (0.5, -3.0, 1e-7, 1.5e21, 0.1 + 0.2)]
+    ['0.5', '-3', '0.0000001', '1500000000000000000000', '0.30000000000000004']
+    """
+    text = f"{Decimal(repr(float(value) + 0.0)):f}"  # without the sign of -0.0
+    return text.removesuffix(".0")
 
 
 def align_columns(lines: Sequence[Sequence[str]]) -> list[str]:

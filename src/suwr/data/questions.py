@@ -28,6 +28,9 @@ class Question:
         Whether the quantiles of the training values of a number are integers.
     discrete : bool
         Whether the column has so few distinct numbers that all of them are known.
+    integer : bool
+        Whether all training values of a number are known, and are integers of at most nine digits:
+        surveys and FHIR have no integers of more than 32 bits.
 
     Examples
     --------
@@ -42,6 +45,7 @@ class Question:
     high: float | None = None
     whole: bool = False
     discrete: bool = False
+    integer: bool = False
 
     @classmethod
     def of(cls, name: str, code: ColumnCode) -> Question:
@@ -52,8 +56,11 @@ class Question:
             return cls(name, code.type)
         quantiles = code.summary.quantiles
         whole = all(abs(q) < 2**53 and q == int(q) for q in quantiles)
-        discrete = code.summary.values is not None
-        return cls(name, code.type, None, quantiles[1], quantiles[-2], whole, discrete)
+        values = code.summary.values
+        integer = values is not None and all(abs(v) < 1e9 and v == int(v) for v in values)
+        return cls(
+            name, code.type, None, quantiles[1], quantiles[-2], whole, values is not None, integer
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can represent."""
@@ -68,11 +75,6 @@ class Question:
     def open(self) -> bool:
         """Whether a value that is none of the categories is valid."""
         return self.type in ("text", "numeric category")
-
-    @property
-    def integer(self) -> bool:
-        """Whether every training value of a number is known to be an integer."""
-        return self.whole and self.discrete
 
     @property
     def expected(self) -> str:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from suwr._utils.text import format_number, format_value
+from suwr._utils.text import format_exactly, format_value
 from suwr.data.encoding import ColumnCode
 from suwr.forms.policy import FormPolicy, State
 
-__all__ = ["Answer", "split_answers", "typical_value"]
+__all__ = ["Answer", "split_answers", "typical_value", "value_text"]
 
 # Up to this many categories, or distinct numbers, each is an answer of its own.
 MAX_CATEGORIES, MAX_NUMBERS = 8, 4
@@ -76,20 +76,26 @@ class Answer:
         if self.other:
             return "another value"
         if self.values is not None:
-            return " or ".join(format_value(v) for v in self.values)
+            return " or ".join(value_text(v) for v in self.values)
         low, high = self.low, self.high
         if self.whole:
             first = None if low is None else math.floor(low) + 1
             last = None if high is None else math.floor(high)
             if first is not None and first == last:
-                return format_value(first)
+                return format_exactly(first)
             return _interval(first, last, "at least {}", "at most {}")
         return _interval(low, high, "more than {}", "at most {}")
 
 
+def value_text(value: Any) -> str:
+    """Return a category in words, so that no two numbers look the same."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return format_exactly(value) if number else format_value(value)
+
+
 def _interval(low: float | None, high: float | None, above: str, below: str) -> str:
-    parts = [] if low is None else [above.format(format_number(low, 6))]
-    parts += [] if high is None else [below.format(format_number(high, 6))]
+    parts = [] if low is None else [above.format(format_exactly(low))]
+    parts += [] if high is None else [below.format(format_exactly(high))]
     return " and ".join(parts) or "any number"
 
 

@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from suwr._utils.text import format_value, printable
+from suwr._utils.text import plain_decimal, printable
 from suwr.forms.form import Form, Page
-from suwr.forms.split import Answer
+from suwr.forms.split import Answer, value_text
 
 __all__ = ["Choice", "Item", "form_surveyjs", "survey_items"]
 
 NOT_AVAILABLE = "na"
 OTHER = "other"
+# The calculated value of SurveyJS that is an opening brace.
+BRACE = "brace"
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Item:
         The name of the column, or the prediction.
     shown_if : tuple of (str, str, object)
         Comparisons ``(name, operator, value)``, of which all hold where the item is shown; the
-        operator is '>', '<=', '=' or 'in'.
+        operator is 'answered' (without a value), '>', '<=', '=' or 'in'.
     choices : tuple of Choice
     """
 
@@ -76,7 +78,7 @@ def _items(form: Form, page: Page, shown_if: tuple[Any, ...]) -> Iterator[Item]:
             shown_if = ((f"{name}_known", "=", "yes"),)
         yield Item(name, "integer" if question.integer else "decimal", text, shown_if)
     else:
-        choices = [Choice(f"v{i}", format_value(v)) for i, v in enumerate(question.values)]
+        choices = [Choice(f"v{i}", value_text(v)) for i, v in enumerate(question.values)]
         for branch in page.branches:
             if branch.answer.missing or branch.answer.other:
                 value = NOT_AVAILABLE if branch.answer.missing else OTHER
@@ -93,9 +95,9 @@ def _condition(
     if values is None:
         if answer.missing:
             return ((f"{name}_known", "=", NOT_AVAILABLE),)
+        # An empty answer is in no interval.
         bounds = [(name, ">", answer.low), (name, "<=", answer.high)]
-        found = tuple(bound for bound in bounds if bound[2] is not None)
-        return found or ((name, ">", -1e308),)
+        return ((name, "answered", None), *(bound for bound in bounds if bound[2] is not None))
     if answer.missing:
         return ((name, "=", NOT_AVAILABLE),)
     if answer.other:
@@ -109,12 +111,14 @@ def form_surveyjs(form: Form, note: str = "") -> bytes:
     for item in survey_items(form):
         element: dict[str, Any] = {"name": item.name}
         if item.kind == "result":
-            element |= {"type": "html", "html": f"<p>{html.escape(item.text)}</p>"}
+            # Names in braces are replaced before the text is read as HTML.
+            text = html.escape(item.text).replace("{", "&#123;")
+            element |= {"type": "html", "html": f"<p>{text}</p>"}
         elif item.kind == "choice":
-            options = [{"value": c.value, "text": c.text} for c in item.choices]
-            element |= {"type": "radiogroup", "title": item.text, "choices": options}
+            options = [{"value": c.value, "text": _literal(c.text)} for c in item.choices]
+            element |= {"type": "radiogroup", "title": _literal(item.text), "choices": options}
         else:
-            element |= {"type": "text", "inputType": "number", "title": item.text}
+            element |= {"type": "text", "inputType": "number", "title": _literal(item.text)}
             if item.kind == "decimal":
                 element["step"] = "any"
         if item.kind != "result":
@@ -123,17 +127,29 @@ def form_surveyjs(form: Form, note: str = "") -> bytes:
         if item.shown_if:
             page["visibleIf"] = " and ".join(_surveyjs(*part) for part in item.shown_if)
         pages.append(page)
-    content = {"title": printable(f"Form: {form.target}"), "pages": pages}
+    content: dict[str, Any] = {"title": _literal(f"Form: {form.target}")}
     if note:
-        content["description"] = printable(note)
+        content["description"] = _literal(note)
+    content |= {
+        # An answer counts only while it is asked for: an earlier one may be changed.
+        "clearInvisibleValues": "onHiddenContainer",
+        "calculatedValues": [{"name": BRACE, "expression": "'{'"}],
+        "pages": pages,
+    }
     return json.dumps(content, ensure_ascii=False, indent=1).encode()
 
 
+def _literal(text: str) -> str:
+    """Return a text in which SurveyJS replaces no name in braces by an answer."""
+    return printable(text).replace("{", f"{{{BRACE}}}")
+
+
 def _surveyjs(name: str, operator: str, value: Any) -> str:
+    if operator == "answered":
+        return f"{{{name}}} notempty"
     if operator == "in":
         listed = ", ".join(f"'{v}'" for v in value)
         return f"{{{name}}} anyof [{listed}]"
     if operator == "=":
         return f"{{{name}}} = '{value}'"
-    # An empty answer is in no interval.
-    return f"{{{name}}} notempty and {{{name}}} {operator} {value!r}"
+    return f"{{{name}}} {operator} {plain_decimal(value)}"

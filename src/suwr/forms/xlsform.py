@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
-from suwr._utils.text import printable
+from suwr._utils.text import plain_decimal, printable
 from suwr.forms.form import Form
 from suwr.forms.survey import Item, survey_items
 
@@ -49,20 +49,16 @@ def _label(text: str) -> str:
 
 
 def _relevant(name: str, operator: str, value: object) -> str:
+    if operator == "answered":
+        return f"${{{name}}} != ''"
     if operator == "in":
         assert isinstance(value, list)
         parts = [f"${{{name}}} = '{v}'" for v in value]
         return parts[0] if len(parts) == 1 else f"({' or '.join(parts)})"
     if operator == "=":
         return f"${{{name}}} = '{value}'"
-    # An empty answer is in no interval.
-    return f"${{{name}}} != '' and ${{{name}}} {operator} {_decimal(value)}"
-
-
-def _decimal(value: object) -> str:
-    """Return a number without an exponent, which XPath 1.0 does not know."""
-    text = repr(value)
-    return text if "e" not in text else f"{value:.20f}".rstrip("0")
+    assert isinstance(value, float)
+    return f"${{{name}}} {operator} {plain_decimal(value)}"
 
 
 def _workbook(sheets: dict[str, Sequence[Sequence[str]]]) -> bytes:
