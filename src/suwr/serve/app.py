@@ -101,7 +101,7 @@ def create_app(
         return found
 
     async def next_question(body: bytes) -> Any:
-        request = read_json(body)
+        request = read_json(body, finite=True)
         answers = fhir.read_response(service, request)
         return await worker.replay(
             answers, lambda replay: fhir.next_question(service, request, replay)

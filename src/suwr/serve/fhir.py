@@ -25,6 +25,13 @@ __all__ = [
 
 CONTENT_TYPE = "application/fhir+json"
 CANONICAL = "urn:sha256:"
+UNIT = "http://hl7.org/fhir/StructureDefinition/questionnaire-unit"
+# Kinds of answers that are a single JSON value, with its types.
+PRIMITIVES: dict[str, tuple[type, ...]] = {
+    "valueBoolean": (bool,), "valueDecimal": (int, float), "valueInteger": (int,),
+    "valueString": (str,), "valueDate": (str,), "valueDateTime": (str,), "valueTime": (str,),
+    "valueUri": (str,),
+}  # fmt: skip
 # Read-only items that the service adds when the questionnaire is complete.
 RESULTS = ("prediction", "narrative", "receipt")
 
@@ -154,30 +161,53 @@ def _item(service: Service, number: int) -> dict[str, Any]:
     question = list(service.questions.values())[number]
     item: dict[str, Any] = {"linkId": _link(number), "text": _text(question.name)}
     if question.values is None:
+        unit = _unit(service, question)
+        coding = {"code": unit, "display": unit}
+        item |= {"extension": [{"url": UNIT, "valueCoding": coding}]} if unit else {}
         return item | {"type": "integer" if question.integer else "decimal"}
     if question.type == "boolean":
         return item | {"type": "boolean"}
-    whole = all(isinstance(v, int) and abs(v) < 2**31 for v in question.values)
-    if question.type == "numeric category" and whole:
-        options = [{"valueInteger": v} for v in question.values]
-    else:
-        options = [{"valueString": _text(v)} for v in question.values]
+    options = _category_answers(question)
     kind = "open-choice" if question.type == "text" else "choice"
     return item | {"type": kind} | ({"answerOption": options} if options else {})
+
+
+def _unit(service: Service, question: Question) -> str | None:
+    """Return the unit of measurement that the model states for a column."""
+    unit = service.description.column(question.name).unit
+    return None if unit is None else _text(unit)
+
+
+def _category_answers(question: Question) -> list[dict[str, Any]]:
+    """Return the answer that stands for each category of a column."""
+    values = question.values or ()
+    if question.type == "boolean":
+        return [{"valueBoolean": value} for value in values]
+    whole = all(isinstance(v, int) and abs(v) < 2**31 for v in values)
+    if question.type == "numeric category" and whole:
+        return [{"valueInteger": value} for value in values]
+    texts = [_text(value) for value in values]
+    if len(set(texts)) == len(texts):
+        return [{"valueString": text} for text in texts]
+    # Some categories differ only in what no text of FHIR can hold, such as spaces at the end.
+    return [
+        {"valueCoding": {"code": f"category-{i}", "display": f"'{printable(value)}'"}}
+        for i, value in enumerate(values)
+    ]
 
 
 def _response_item(number: int, question: Question, value: Any) -> dict[str, Any]:
     item: dict[str, Any] = {"linkId": _link(number), "text": _text(question.name)}
     if value is None:
         return item
-    if isinstance(value, bool):
-        answer: dict[str, Any] = {"valueBoolean": value}
-    elif isinstance(value, int) and question.integer and abs(value) < 2**31:
+    if question.values is not None and value in question.values:
+        answer = _category_answers(question)[question.values.index(value)]
+    elif isinstance(value, bool):
+        answer = {"valueBoolean": value}
+    elif isinstance(value, int) and (question.integer or question.values) and abs(value) < 2**31:
         answer = {"valueInteger": value}
     elif isinstance(value, int | float) and question.values is None:
         answer = {"valueDecimal": value}
-    elif isinstance(value, int) and abs(value) < 2**31:
-        answer = {"valueInteger": value}
     else:
         answer = {"valueString": _text(value)}
     return item | {"answer": [answer]}
@@ -196,26 +226,92 @@ def _answers(service: Service, items: Any) -> dict[str, Any]:
         name = links[link]
         if name in answers:
             raise RequestError(f"{link!r} is answered twice.", link)
-        answers[name] = _value(service.questions[name], link, item.get("answer", []))
+        answers[name] = _value(service, name, link, item.get("answer", []))
     return answers
 
 
-def _value(question: Question, link: str, given: Any) -> Any:
+def _value(service: Service, name: str, link: str, given: Any) -> Any:
     if not isinstance(given, list) or len(given) > 1:
         raise RequestError(f"{link!r} must have at most one answer.", link)
     if not given:
         return None
-    answer = given[0]
-    values = [v for k, v in answer.items() if k.startswith("value")] if isinstance(
-        answer, dict) else []  # fmt: skip
-    if len(values) != 1:
+    answer = check_fields(given[0], link)
+    kinds = [kind for kind in answer if kind.startswith("value")]
+    if len(kinds) != 1:
         raise RequestError(f"The answer to {link!r} must have one value.", link)
-    value = values[0]
-    if isinstance(value, dict):
-        # A Coding or a Quantity.
-        value = value.get("code", value.get("value", value.get("display")))
-    texts = {_text(v): v for v in question.values or ()}
-    return texts.get(value, value) if isinstance(value, str) else value
+    [kind] = kinds
+    question, value = service.questions[name], answer[kind]
+    if kind == "valueQuantity":
+        return _quantity(question, link, check_fields(value, link), _unit(service, question))
+    if kind == "valueCoding":
+        return _coding(question, link, check_fields(value, link))
+    if not isinstance(value, PRIMITIVES.get(kind, ())) or (
+        isinstance(value, bool) and kind != "valueBoolean"
+    ):
+        raise RequestError(
+            f"The answer to {link!r} must be a Quantity, a Coding or one of "
+            f"{', '.join(PRIMITIVES)}, with a value of its type.",
+            link,
+        )
+    return _category(question, link, [value]) if isinstance(value, str) else value
+
+
+def _quantity(question: Question, link: str, quantity: Fields, unit: str | None) -> float:
+    """Return the value of a Quantity; its unit must be that of the column, letter by letter."""
+    value = quantity.get("value")
+    if question.type not in ("number", "numeric category"):
+        raise RequestError(f"The answer to {link!r} must not be a Quantity.", link)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise RequestError(f"The Quantity of {link!r} must have a number as its value.", link)
+    if "comparator" in quantity:
+        raise RequestError(
+            f"The Quantity of {link!r} must be an exact value, without a comparator.", link
+        )
+    stated = [quantity[key] for key in ("code", "unit") if key in quantity]
+    # '1' is the code of numbers without a unit.
+    if unit is None and any(text != "1" for text in stated):
+        raise RequestError(
+            f"The Quantity of {link!r} must have no unit, because the model states none with which "
+            "it could be compared.",
+            link,
+        )
+    if unit is not None and not (stated and all(text == unit for text in stated)):
+        raise RequestError(
+            f"The Quantity of {link!r} must have the unit {unit!r}, in each of 'code' and 'unit' "
+            "that it has. Units are not converted.",
+            link,
+        )
+    return value
+
+
+def _coding(question: Question, link: str, coding: Fields) -> Any:
+    texts = [coding[key] for key in ("code", "display") if key in coding]
+    if not texts or not all(isinstance(text, str) for text in texts):
+        raise RequestError(f"The Coding of {link!r} must have a code or a display text.", link)
+    if question.values is None:
+        raise RequestError(f"The answer to {link!r} must be a number, not a Coding.", link)
+    return _category(question, link, texts)
+
+
+def _category(question: Question, link: str, texts: list[str]) -> Any:
+    """Return the category that the first possible text stands for; the last text if none does."""
+    meant: dict[str, list[Any]] = {}
+    for value, answer in zip(question.values or (), _category_answers(question), strict=True):
+        names = {_text(value), *answer.get("valueCoding", {}).values()}
+        for name in names:
+            meant.setdefault(name, []).append(value)
+    for text in texts:
+        found = meant.get(_text(text), [])
+        if len(found) > 1:
+            raise RequestError(
+                f"The answer to {link!r} could be several categories: answer with a code of the "
+                "Questionnaire.",
+                link,
+            )
+        if found:
+            return found[0]
+    # As in the response, so that it is read in the same way when it comes back.
+    return _text(texts[-1]) if texts[-1].strip() else ""
 
 
 def _link(number: int) -> str:

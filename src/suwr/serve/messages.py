@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -53,14 +54,25 @@ class Fields(dict[str, Any]):
             self.repeated = sorted(name for name, n in counts.items() if n > 1)
 
 
-def read_json(body: bytes) -> Fields:
+def read_json(body: bytes, *, finite: bool = False) -> Fields:
     """Parse the body of a request, which must be an object.
 
     What a nested value contains is not checked: a cell of a row may be anything that JSON can
     represent, and matters only if the model asks for it.
+
+    Parameters
+    ----------
+    body : bytes
+    finite : bool, default=False
+        Whether to refuse numbers that are no finite floats, wherever they are, because the response
+        repeats the body.
     """
+    to_float, to_integer = (_finite_float, _finite_integer) if finite else (float, _integer)
     try:
-        content = json.loads(body, object_pairs_hook=Fields, parse_int=_integer)
+        content = json.loads(
+            body, object_pairs_hook=Fields, parse_int=to_integer, parse_float=to_float,
+            parse_constant=to_float,
+        )  # fmt: skip
     except (ValueError, RecursionError):
         # The message of the parser may quote the body.
         raise RequestError("The body must be a JSON object.", status=400) from None
@@ -71,6 +83,18 @@ def read_json(body: bytes) -> Fields:
 
 def _integer(text: str) -> int | str:
     return int(text) if len(text) <= MAX_DIGITS else text
+
+
+def _finite_float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise RequestError("Every number of a resource must be finite, and at most 1.8e308.")
+    return number
+
+
+def _finite_integer(text: str) -> int:
+    _finite_float(text)
+    return int(text)
 
 
 def check_fields(content: Any, what: str, allowed: set[str] | None = None) -> Fields:

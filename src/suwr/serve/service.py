@@ -124,6 +124,7 @@ class Service:
         self.start = tuple(always_known(model))
         names, codes = model.encoder_.names, model.encoder_.codes
         self.codes = dict(zip(names, codes, strict=True))
+        self.description = model._description()
         self.questions = {name: Question.of(name, code) for name, code in self.codes.items()}
 
     @cached_property
