@@ -333,6 +333,13 @@ def test_numbers_that_are_not_finite_are_refused(started, field, number):
     check_refused(started.post(PATH, content=parameters % number))
 
 
+def test_numbers_that_are_no_categories_come_back_as_they_are(started):
+    for number in (7, 0.5, 2**31, 10**300):
+        [answer] = read_back(started, "level", {"valueDecimal": number})
+        assert read_back(started, "level", answer) == [answer]
+        assert list(answer.values()) == [number]
+
+
 def test_repeated_fields_of_an_answer_are_refused(started):
     body = json.dumps(EMPTY)[:-1] + ', "item": [{"linkId": "column-1", "answer": [{%s}]}]}'
     for answer in (

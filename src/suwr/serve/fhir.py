@@ -206,7 +206,7 @@ def _response_item(number: int, question: Question, value: Any) -> dict[str, Any
         answer = {"valueBoolean": value}
     elif isinstance(value, int) and (question.integer or question.values) and abs(value) < 2**31:
         answer = {"valueInteger": value}
-    elif isinstance(value, int | float) and question.values is None:
+    elif isinstance(value, int | float):
         answer = {"valueDecimal": value}
     else:
         answer = {"valueString": _text(value)}
