@@ -46,8 +46,8 @@ def alone_in_few_rows(X, column):
 
 
 def quick(selector, column, **options):
-    options = {"random_state": 0, "gaps": False, "n_probes": 600, "n_draws": 2000, **options}
-    return audit(lambda X: selector(X, column), X, **options)
+    options = {"gaps": False, "n_probes": 600, "n_draws": 2000, "support": "product", **options}
+    return audit(lambda X: selector(X, column), X, random_state=0, **options)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ IMAGES = RNG.integers(0, 4, size=(300, 36)).astype(float)
 
 
 def quick(selector, groups=None, **options):
-    return audit(selector, IMAGES, random_state=0, gaps=False, groups=groups, **options)
+    options = {"random_state": 0, "gaps": False, "support": "product", **options}
+    return audit(selector, IMAGES, groups=groups, **options)
 
 
 @st.composite

@@ -15,7 +15,7 @@ from suwr_experiments.zoo import SPECIMENS
 @pytest.fixture(scope="module")
 def leaky_report():
     selector, X, y = SPECIMENS["mask encodes the label"].make(0)
-    return audit(selector, X[:500], y[:500], random_state=0)
+    return audit(selector, X[:500], y[:500], random_state=0, support="product")
 
 
 def test_summary_of_a_leak(leaky_report):

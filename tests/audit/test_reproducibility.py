@@ -16,8 +16,8 @@ def masks_of(X, second):
 
 
 def quick(selector, **options):
-    options = {"random_state": 0, "gaps": False, "n_probes": 600, "n_draws": 8000, **options}
-    return audit(selector, X, **options)
+    options = {"random_state": 0, "n_probes": 600, "n_draws": 8000, **options}
+    return audit(selector, X, gaps=False, support="product", **options)
 
 
 def by_position(column, period=100):

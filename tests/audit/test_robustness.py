@@ -16,7 +16,8 @@ X = RNG.normal(size=(200, 4))
 
 
 def quick(selector, X=X, y=None, **options):
-    return audit(selector, X, y, **{"random_state": 0, "gaps": False, "n_probes": 600, **options})
+    options = {"random_state": 0, "gaps": False, "n_probes": 600, "support": "product", **options}
+    return audit(selector, X, y, **options)
 
 
 def leaky(X):

@@ -51,3 +51,26 @@ def test_invalid_options(folder):
     done = run(folder / "none.csv", "--masks", folder / "masks.csv")
     assert done.exit_code == 1
     assert "none.csv" in done.output
+
+
+def test_the_exit_status_tells_a_leak_from_a_conditional_one(folder, monkeypatch):
+    def leaky(X):
+        return np.column_stack([X["a"] < 9, X["c"] > 0, X["a"] > 9])
+
+    # Models that can be stored do not leak.
+    monkeypatch.setattr("suwr.cli.audit.load", lambda path: leaky)
+    rows = pd.read_csv(folder / "data.csv").drop(columns="y")
+    rows.to_csv(folder / "rows.csv", index=False)
+    words = [folder / "rows.csv", "--model", folder / "m.suwr"]
+    done = run(*words, "--json", folder / "conditional.json")
+    assert done.exit_code == 3, done.output
+    assert "LEAKS IF COLUMNS VARY INDEPENDENTLY (`c`)" in done.output
+    report = json.loads((folder / "conditional.json").read_text())
+    assert report["leaks"] is False
+    assert report["leaks_if_independent"] is True
+    assert report["assumed_independent"] == ["c"]
+    assert run(*words, "--support", "product").exit_code == 2
+    assert run(*words, "--support", "empirical").exit_code == 0
+    assert "--support must be" in run(*words, "--support", "all").output
+    masks = ["--masks", folder / "masks.csv", "--support", "product"]
+    assert "--support requires --model" in run(folder / "data.csv", *masks).output

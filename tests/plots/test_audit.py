@@ -1,6 +1,7 @@
 """The figure of an audit."""
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 
 from suwr.audit import audit
@@ -38,6 +39,16 @@ def test_every_kind_of_report_can_be_drawn(name):
     assert SPECIMENS[name].leaks == ("no leak" not in ax.figure.get_suptitle())
 
 
+def test_the_figure_says_whether_the_witness_is_a_row_of_the_data():
+    report = report_of("mask encodes a hidden feature", gaps=False)
+    ax = report.plot()
+    assert "leaks if columns vary independently" in ax.figure.get_suptitle()
+    assert "combines values of several rows" in ax.figure.axes[0].get_title(loc="left")
+    X = np.random.default_rng(0).integers(2, size=(200, 2))
+    ax = audit(lambda X: X > X[:, ::-1], X, random_state=0, gaps=False).plot()
+    assert "combines" not in ax.figure.axes[0].get_title(loc="left")
+
+
 def test_data_frames_and_strings_can_be_drawn():
     selector, X, _ = SPECIMENS["tree on a data frame"].make(0)
 
@@ -46,6 +57,6 @@ def test_data_frames_and_strings_can_be_drawn():
         masks[:, 3] |= (X["sex"] == "f").to_numpy()
         return masks
 
-    report = audit(sly, X, random_state=0, gaps=False)
+    report = audit(sly, X, random_state=0, gaps=False, support="product")
     assert report.leaks
     report.plot().figure.canvas.draw()

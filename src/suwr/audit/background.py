@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suwr.audit.dependence import Dependence
 from suwr.data.parsing import is_missing
 from suwr.data.tables import (
     as_rows,
@@ -145,6 +146,9 @@ class BackgroundData:
         Columns that are revealed together and, while hidden, resampled together.
     rows : int array, optional
         Positions of the rows to keep; all by default.
+    full_support : bool, default=False
+        Whether all combinations of values are possible. If not, units that determine each other
+        in all observed rows are resampled together.
 
     Examples
     --------
@@ -159,7 +163,9 @@ class BackgroundData:
         feature_names: Sequence[str] | None = None,
         groups: Groups | None = None,
         rows: IntArray | None = None,
+        full_support: bool = False,
     ) -> None:
+        self.full_support = full_support
         self.X = as_rows(X)
         self.positions = np.arange(len(self.X)) if rows is None else rows
         if rows is not None:
@@ -189,6 +195,25 @@ class BackgroundData:
         return np.array([_is_numeric(column_values(self.X, j)) for j in range(self.n_columns)])
 
     @cached_property
+    def dependence(self) -> Dependence | None:
+        """Dependence that holds in all rows; None if all combinations of values are possible."""
+        if self.full_support:
+            return None
+        numbers = np.full(self.codes.shape, np.nan)
+        for j in np.flatnonzero(self.numeric):
+            values = column_values(self.X, j)
+            if values.dtype.kind in "biuf":
+                numbers[:, j] = values
+            elif values.dtype.kind == "O":
+                numbers[:, j] = [np.nan if is_missing(value) else value for value in values]
+        return Dependence(self.codes, self.unit_codes, self.unit_of, numbers)
+
+    @property
+    def blocks(self) -> IntArray:
+        """Block of each unit; units of a block are resampled together."""
+        return np.arange(self.n_units) if self.dependence is None else self.dependence.blocks
+
+    @cached_property
     def unit_codes(self) -> IntArray:
         """Integer codes of the joint values of units, of shape (n_rows, n_units)."""
         columns = []
@@ -200,6 +225,15 @@ class BackgroundData:
                 joint = np.unique(self.codes[:, members], axis=0, return_inverse=True)[1]
                 columns.append(joint.reshape(-1).astype(np.intp))
         return np.stack(columns, axis=1)
+
+    def position_of(self, source: IntArray) -> int | None:
+        """Position of a probe in the audited data; None if it is not one of the observed rows."""
+        code = self.codes_of(source[None])[0]
+        rows = np.flatnonzero((self.codes == code).all(axis=1))
+        if not len(rows):
+            return None
+        row = source[0] if source[0] in rows else rows[0]
+        return int(self.positions[row])
 
     def unchanged(self, rows: IntArray) -> IntArray:
         """Source rows of probes that equal the given rows."""

@@ -100,7 +100,7 @@ def _find_own_leak(
         if answers is None or (answers[0][i] == answers[1][i]).all():
             continue
         mask, mask_other = answers[0][i], answers[1][i]
-        result.witness = make_witness(queries, batch[i], other[i], mask, mask_other, "product")
+        result.witness = make_witness(queries, batch[i], other[i], mask, mask_other)
         result.finding = (
             f"the masks of the witness were returned for the row at position {i} of a batch of "
             f"{len(batch)} rows, all others unchanged"

@@ -1,7 +1,8 @@
-"""Search for a witness against a deterministic selector: one counterfactual change is a proof.
+"""Search for a witness against a deterministic selector.
 
-The search ends with the first confirmed witness. Pairs of observed rows require no queries beyond
-their confirmation. Uniform probes of all rows give the statistical guarantee, the detectable leak
+The search ends with the first confirmed witness. Pairs of observed rows prove a leak and require no
+queries beyond their confirmation. A row that combines values of several is a proof only if such rows
+are possible. Uniform probes of all rows give the statistical guarantee, the detectable leak
 rate; some of them are queried individually. Adaptive probes concentrate on rows and values for
 which a surrogate model of the selector predicts a change of the mask.
 """
@@ -21,6 +22,7 @@ from suwr.audit.sampling import (
     disagreements,
     hidden_units,
     n_agreeing_rows,
+    revealed_units,
 )
 from suwr.audit.witness import Witness, confirm, make_witness, minimize_changes
 from suwr.selector import BoolArray
@@ -159,9 +161,7 @@ def _test_observed_pairs(
     for i, j in pairs[np.argsort(n_different, kind="stable")][:_MAX_CONFIRMATIONS]:
         source, other = queries.background.unchanged(np.array([i, j]))
         if confirm(queries, source, other):
-            result.witness = make_witness(
-                queries, source, other, masks[i], masks[j], support="empirical"
-            )
+            result.witness = make_witness(queries, source, other, masks[i], masks[j])
             return
         result.n_unconfirmed += 1
 
@@ -252,7 +252,7 @@ def _confirm_candidates(
             simplified = minimize_changes(queries, source, sources[k], rng)
             other = simplified if confirm(queries, source, simplified) else sources[k]
             mask, mask_other = queries.select(np.stack([source, other]))
-            result.witness = make_witness(queries, source, other, mask, mask_other, "product")
+            result.witness = make_witness(queries, source, other, mask, mask_other)
             return
 
 
@@ -306,17 +306,18 @@ def unit_influence(
     per_unit: int = 100,
     limit: int = 6000,
 ) -> dict[str, float]:
-    """Share of probes in which resampling a hidden unit alone changed the mask, per unit."""
+    """Share of probes in which resampling a hidden unit alone changed the mask, per unit.
+
+    Units that determine each other change together, and count alike.
+    """
     background = queries.background
     rows = rng.integers(sampler.n_rows, size=min(per_unit * sampler.n_units, limit))
     sources = sampler.single(rows, sampler.masks[rows], rng)
-    moved = sources != rows[:, None]
+    moved = revealed_units(sources != rows[:, None], background.unit_of, sampler.n_units)
     any_moved = moved.any(axis=1)
-    unit = background.unit_of[moved.argmax(axis=1)][any_moved]
-    masks = sampler.masks[rows[any_moved]]
+    moved, masks = moved[any_moved], sampler.masks[rows[any_moved]]
     changed = (queries.select(sources[any_moved]) != masks).any(axis=1)
-    total = np.bincount(unit, minlength=sampler.n_units)
-    hits = np.bincount(unit, weights=changed, minlength=sampler.n_units)
+    total, hits = moved.sum(axis=0), moved[changed].sum(axis=0)
     share = hits / np.maximum(total, 1)
     order = np.argsort(-share, kind="stable")
     names = background.unit_names

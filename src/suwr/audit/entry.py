@@ -77,9 +77,12 @@ def audit(
     policy : str, optional
         Passed to the methods of the selector, for example ``"sampled"``.
     support : {"auto", "product", "empirical"}
-        Which rows are considered possible. "product": all combinations of observed values of
-        units. "empirical": only the rows of ``X``, so that only rows that agree on all revealed
-        values can be compared. "auto" compares observed rows first and combinations afterwards.
+        Which rows are possible. "product": all combinations of observed values of units; choose
+        it if the columns vary independently. "empirical": only the rows of ``X``, so that only
+        rows that agree on all revealed values can be compared. "auto": unknown. Observed rows are
+        compared first, combinations afterwards, and a leak that only combinations show has the
+        verdict "leaks if columns vary independently". Combinations keep the dependence between
+        columns that holds in all rows of ``X``, such as copies, one-hot codes and sums.
     groups : dict, list of lists of columns, or Patches, optional
         Columns that are revealed together, such as a one-hot code. They are resampled together
         and reported as one unit. By default the groups of the selector, if it has any. A pixel
@@ -88,7 +91,7 @@ def audit(
         Names of the columns for the report; by default those of the data frame.
     false_alarm_rate : float
         Upper bound of the probability that a stochastic selector without leakage is reported to
-        leak. A leak of a deterministic selector is proven by a witness.
+        leak. A leak of a deterministic selector is shown by a witness.
     n_probes : int, optional
         Query budget: maximum number of counterfactual probes of a deterministic selector. By
         default 16 per row of ``X``, at least 4,096 and at most 32,000.
@@ -117,18 +120,18 @@ def audit(
 
     Examples
     --------
-    A selector that reveals ``x0`` if the hidden ``x1`` is positive:
+    A selector that reveals ``x0``, and ``x1`` if the hidden ``x2`` is positive:
 
     >>> import numpy as np
     >>> from suwr.audit import audit
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
     >>> def leaky(X):
-    ...     return np.stack([X[:, 1] > 0, X[:, 1] > 9, X[:, 1] > 9], axis=1)
+    ...     return np.stack([X[:, 0] < 9, X[:, 2] > 0, X[:, 0] > 9], axis=1)
     >>> report = audit(leaky, X, random_state=0, gaps=False)
-    >>> report.verdict
+    >>> report.verdict, report.assumed_independent
+    ('leaks if columns vary independently', ['x2'])
+    >>> audit(leaky, X, random_state=0, gaps=False, support="product").verdict
     'leaks'
-    >>> report.witness.changed
-    ['x0', 'x1', 'x2']
     >>> audit(lambda X: X < np.inf, X, random_state=0, gaps=False).verdict
     'no leak found'
     """
@@ -141,7 +144,8 @@ def audit(
     rows, labels = _subsample(X, y, max_rows, rng)
     declared = groups is None
     groups = selector_groups(selector) if declared else groups
-    background = BackgroundData(X, feature_names, groups, rows)
+    full_support = support == "product"
+    background = BackgroundData(X, feature_names, groups, rows, full_support)
     wrapped = as_selector(selector, policy, background.membership)
     _check_fitted(wrapped)
     budget = n_probes or int(np.clip(16 * background.n_rows, 4096, 32_000))
@@ -153,15 +157,16 @@ def audit(
             n_affordable = affordable_rows(queries, max_seconds)
             if n_affordable < background.n_rows:
                 rows, labels = _subsample(X, y, n_affordable, rng)
-                background = BackgroundData(X, feature_names, groups, rows)
+                background = BackgroundData(X, feature_names, groups, rows, full_support)
                 queries.background = background
         classes = None if labels is None else as_classes(labels)
         query_progress.expect(3 * background.n_rows + budget)
         reproducibility = check_reproducibility(queries, rng)
         if not reveals_whole_units(reproducibility.masks, background.membership):
             if declared:
-                groups, queries.background = None, BackgroundData(X, feature_names, None, rows)
-                background = queries.background
+                groups = None
+                background = BackgroundData(X, feature_names, None, rows, full_support)
+                queries.background = background
             reproducibility.cautions.append(
                 "Some masks reveal only a part of a group. "
                 + ("The groups of the selector were not used." if declared else "")
@@ -173,9 +178,11 @@ def audit(
         procedure = AuditProcedure(queries, sampler, reproducibility, support, level, rng)
         if not procedure.run_exact(problem, budget, n_draws):
             procedure.run_probes(budget, n_draws)
-        if training_rows is not None and not procedure.leaks:
+        if training_rows is not None and procedure.verdict != LEAKS:
             chosen, _ = _subsample(training_rows, None, max_rows, rng)
-            queries.background = BackgroundData(training_rows, feature_names, groups, chosen)
+            queries.background = BackgroundData(
+                training_rows, feature_names, groups, chosen, full_support
+            )
             procedure.run_training_rows(budget, n_draws)
             queries.background = background
         measured = None

@@ -14,8 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suwr.audit.background import BackgroundData, IntArray
+from suwr.audit.dependence import MIN_EXPECTED
 from suwr.audit.queries import SelectorQueries
-from suwr.audit.sampling import PROPOSAL_SCHEMES, UNIFORM_SCHEMES, RowSampler
+from suwr.audit.sampling import (
+    PROPOSAL_SCHEMES,
+    UNIFORM_SCHEMES,
+    RowSampler,
+    disagreements,
+    observed_partners,
+)
 from suwr.audit.witness import Witness, confirm, make_witness
 from suwr.exact import FiniteProblem, PolicyTable, leakage
 from suwr.selector import BoolArray, all_masks
@@ -35,7 +42,8 @@ class ExactResult:
     ----------
     leaks : bool
     witness : Witness or None
-    support : {"empirical", "product"}
+    is_observed : bool
+        Whether all of these rows were observed.
     n_rows : int
         Number of possible rows, all of which were queried.
     bits : dict
@@ -45,7 +53,7 @@ class ExactResult:
 
     leaks: bool
     witness: Witness | None
-    support: str
+    is_observed: bool
     n_rows: int
     bits: dict[str, float]
 
@@ -81,39 +89,60 @@ def distinct_rows(background: BackgroundData) -> tuple[IntArray, IntArray]:
 def product_rows(background: BackgroundData, max_rows: int = _MAX_ROWS) -> IntArray | None:
     """Source rows of all combinations of unit values, or None if there are more than ``max_rows``.
 
+    Unless the background has full support, units that determine each other are combined as they are
+    observed, and a combination is left out if it was never observed although it would be expected
+    at least twenty times if the units were independent.
+
     Examples
     --------
     >>> product_rows(BackgroundData(np.array([[0, 5], [1, 6]]))).tolist()
     [[0, 0], [0, 1], [1, 0], [1, 1]]
     """
-    levels = [np.unique(column, return_index=True)[1] for column in background.unit_codes.T]
-    if prod(len(rows) for rows in levels) > max_rows:
+    blocks = background.blocks
+    values = [
+        np.unique(
+            background.unit_codes[:, blocks == block], axis=0, return_index=True, return_counts=True
+        )
+        for block in range(blocks.max() + 1)
+    ]
+    if prod(len(first) for _, first, _ in values) > max_rows:
         return None
-    grid = np.meshgrid(*levels, indexing="ij")
-    unit_sources = np.stack([g.reshape(-1) for g in grid], axis=1)
-    return unit_sources[:, background.unit_of].astype(np.intp)
+    grid = np.meshgrid(*(first for _, first, _ in values), indexing="ij")
+    block_sources = np.stack([g.reshape(-1) for g in grid], axis=1)
+    sources = block_sources[:, blocks[background.unit_of]].astype(np.intp)
+    codes = background.codes_of(sources).tolist()
+    first, _ = distinct_rows(background)
+    observed = {tuple(background.codes[row].tolist()): row for row in first}
+    rows = np.array([observed.get(tuple(code), -1) for code in codes])
+    sources = np.where(rows[:, None] < 0, sources, rows[:, None])
+    if background.full_support:
+        return sources
+    shares = np.meshgrid(*(count / background.n_rows for *_, count in values), indexing="ij")
+    expected = background.n_rows * np.prod(shares, axis=0).reshape(-1)
+    return sources[(rows >= 0) | (expected < MIN_EXPECTED)]
 
 
 def finite_rows(
     background: BackgroundData, support: str, max_rows: int = _MAX_ROWS
-) -> tuple[IntArray, str] | None:
-    """Source rows of the whole support and its name, if it has at most ``max_rows`` rows."""
+) -> IntArray | None:
+    """Source rows of the whole support, if it has at most ``max_rows`` rows."""
     max_rows = min(max_rows, _MAX_ROWS)
+    if support != "empirical":
+        return product_rows(background, max_rows)
     first, _ = distinct_rows(background)
     # Data with few repeated rows are a sample of a larger support.
     discrete = 2 * len(first) <= background.n_rows and len(first) <= max_rows
-    if support == "empirical":
-        return (background.unchanged(first), "empirical") if discrete else None
-    sources = product_rows(background, max_rows)
-    if sources is not None and len(sources) == len(first):  # every combination was observed
-        return background.unchanged(first), "empirical"
-    return None if sources is None else (sources, "product")
+    return background.unchanged(first) if discrete else None
+
+
+def are_observed(sources: IntArray) -> BoolArray:
+    """Which of the given probes are rows of the background, rather than combinations of several."""
+    return np.asarray((sources == sources[:, :1]).all(axis=1))
 
 
 def exact_verdict(
     queries: SelectorQueries,
     sources: IntArray,
-    support: str,
     stochastic: bool,
     labels: IntArray | None = None,
     problem: FiniteProblem | None = None,
@@ -125,11 +154,10 @@ def exact_verdict(
     queries : SelectorQueries
     sources : int array of shape (n_possible, n_columns)
         Source rows of all possible rows.
-    support : {"empirical", "product"}
     stochastic : bool
         Whether the selector is stochastic; it must then state the probabilities of its masks.
     labels : int array of shape (n_rows,), optional
-        Labels of the background rows; used on the empirical support.
+        Labels of the background rows; used if all possible rows were observed.
     problem : FiniteProblem, optional
         Problem that the rows come from, in the same order; by default built from the rows.
 
@@ -146,7 +174,8 @@ def exact_verdict(
         or len(sources) * 2**n_columns > _MAX_TABLE_SIZE
     ):
         return None
-    known_labels = problem is not None or (labels is not None and support == "empirical")
+    is_observed = bool(are_observed(sources).all())
+    known_labels = problem is not None or (labels is not None and is_observed)
     if problem is None:
         problem, sources = _as_problem(
             queries.background, sources, labels if known_labels else None
@@ -169,29 +198,36 @@ def exact_verdict(
         bits["label"] = found.label.bits
     witness = None
     w = found.condition.witness
-    if w is not None:
+    if w is not None and stochastic:
         i, j = (int(np.flatnonzero((x == problem.X).all(axis=1))[0]) for x in (w.x, w.x_other))
-        if stochastic:
-            witness = make_witness(
-                queries,
-                sources[i],
-                sources[j],
-                w.mask,
-                w.mask,
-                support,
-                w.probability,
-                w.probability_other,
-            )
-        else:
-            if not (chosen[i] == w.mask).all():  # x must be the row that receives the mask
-                i, j = j, i
-            if confirm(queries, sources[i], sources[j]):
-                witness = make_witness(
-                    queries, sources[i], sources[j], chosen[i], chosen[j], support
-                )
+        witness = make_witness(
+            queries, sources[i], sources[j], w.mask, w.mask, w.probability, w.probability_other
+        )
+    elif w is not None:
+        i, j = _closest_disagreement(queries.background.codes_of(sources), chosen, sources)
+        if confirm(queries, sources[i], sources[j]):
+            witness = make_witness(queries, sources[i], sources[j], chosen[i], chosen[j])
     if found.condition.leaks and witness is None:  # the masks were not reproduced
         return None
-    return ExactResult(found.condition.leaks, witness, support, len(sources), bits)
+    return ExactResult(found.condition.leaks, witness, is_observed, len(sources), bits)
+
+
+def _closest_disagreement(
+    codes: IntArray, masks: BoolArray, sources: IntArray, n_rows: int = 20
+) -> tuple[int, int]:
+    """Two rows that prove the leak: the first observed, if possible, and differing in few columns."""
+    pairs = disagreements(codes, masks, limit=len(codes))
+    observed = are_observed(sources)
+    best: tuple[int, int, int] | None = None
+    for i in pairs[np.argsort(~observed[pairs[:, 0]], kind="stable")][:n_rows, 0]:
+        agree = (codes[:, masks[i]] == codes[i, masks[i]]).all(axis=1)
+        others = np.flatnonzero(agree & (masks != masks[i]).any(axis=1))
+        distance = (codes[others] != codes[i]).sum(axis=1)
+        candidate = (int(distance.min()), int(i), int(others[distance.argmin()]))
+        if best is None or (candidate[0] < best[0] and observed[i] >= observed[best[1]]):
+            best = candidate
+    assert best is not None
+    return best[1:]
 
 
 def _as_problem(
@@ -230,6 +266,8 @@ def compare_probabilities(
 ) -> ProbabilityResult:
     """Compare ζ(h | x) with ζ(h | x'), where x' resamples the units of x that h hides.
 
+    Observed rows that agree on what h reveals are compared first.
+
     Parameters
     ----------
     queries : SelectorQueries
@@ -240,38 +278,53 @@ def compare_probabilities(
     rng : numpy.random.Generator
     """
     result = ProbabilityResult()
+    background = queries.background
     size = min(sampler.n_rows, 500, n_probes)
     while result.n_uniform + result.n_adaptive < n_probes and not queries.out_of_time:
         uniform = result.n_uniform <= result.n_adaptive
         rows = rng.permutation(sampler.n_rows)[:size]
-        sources = queries.background.unchanged(rows)
+        sources = background.unchanged(rows)
         masks = queries.select(sources)
+        p = queries.mask_probability(sources, masks)
+        result.n_impossible += int((p <= 0).sum())
+        if not result.n_uniform and not background.full_support:
+            k, partners = observed_partners(background.codes, rows, masks, rng)
+            others = background.unchanged(partners)
+            _compare_pairs(queries, result, sources[k], others, masks[k], p[k])
+            if result.witness is not None:
+                return result
         schemes = UNIFORM_SCHEMES if uniform else PROPOSAL_SCHEMES
         scheme = schemes[rng.integers(len(schemes))]
         others = scheme(sampler, rows, masks, rng)
-        p = queries.mask_probability(sources, masks)
-        q = queries.mask_probability(others, masks)
-        changed = probabilities_differ(p, q)
-        result.n_impossible += int((p <= 0).sum())
+        n_changed = _compare_pairs(queries, result, sources, others, masks, p)
         if uniform:
             result.n_uniform += len(rows)
-            result.n_uniform_changed += int(changed.sum())
+            result.n_uniform_changed += n_changed
         else:
             result.n_adaptive += len(rows)
-        for k in np.argsort(-abs(p - q), kind="stable")[:10]:
-            if changed[k] and _differ_individually(queries, sources[k], others[k], masks[k]):
-                result.witness = make_witness(
-                    queries,
-                    sources[k],
-                    others[k],
-                    masks[k],
-                    masks[k],
-                    "product",
-                    float(p[k]),
-                    float(q[k]),
-                )
-                return result
+        if result.witness is not None:
+            return result
     return result
+
+
+def _compare_pairs(
+    queries: SelectorQueries,
+    result: ProbabilityResult,
+    sources: IntArray,
+    others: IntArray,
+    masks: BoolArray,
+    p: NDArray[np.float64],
+) -> int:
+    """Count the pairs whose stated probabilities differ, and record the first that is confirmed."""
+    q = queries.mask_probability(others, masks)
+    changed = probabilities_differ(p, q)
+    for k in np.argsort(-abs(p - q), kind="stable")[:10]:
+        if changed[k] and _differ_individually(queries, sources[k], others[k], masks[k]):
+            result.witness = make_witness(
+                queries, sources[k], others[k], masks[k], masks[k], float(p[k]), float(q[k])
+            )
+            break
+    return int(changed.sum())
 
 
 def _differ_individually(

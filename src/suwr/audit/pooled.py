@@ -4,10 +4,12 @@ All units of a row are drawn independently of each other, and one mask is drawn 
 leakage, ζ(h | x) does not depend on a unit j that h hides; because the units are independent, the
 event "the mask is h" is independent of the value of unit j. The same holds for any set of masks
 that hide j, and for two units jointly. A 2 × 2 table of (value of j high or low) × (event or not)
-therefore tests the main corollary, and one sample serves all units and all events.
+therefore tests the main corollary, and one sample serves all units and all events. Units that
+determine each other form a block, which is drawn as a whole and of which h must hide all units.
 """
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +22,12 @@ from suwr.selector import BoolArray
 
 _N_SIZES = 6
 _N_MASKS = 10
-_MAX_UNITS = 48
+# The time of the screening is proportional to the square of the number of units.
+_MAX_UNITS = 800
 _MAX_UNITS_IN_PAIRS = 24
 _MIN_EVENT_COUNT = 10.0
 _CHUNK_SIZE = 4096
+_CONTRASTS_PER_PRODUCT = 256
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ class FisherResult:
 
 
 class IndependentSample:
-    """Rows with independent units, and one drawn mask for each.
+    """Rows with independent blocks of units, and one drawn mask for each.
 
     Parameters
     ----------
@@ -108,7 +112,7 @@ class IndependentSample:
     size : int
         Number of rows.
     units : int array
-        Units under test. Only their values are stored, to save memory on wide data.
+        Units under test.
     rng : numpy.random.Generator
     """
 
@@ -116,34 +120,34 @@ class IndependentSample:
         self, queries: SelectorQueries, size: int, units: IntArray, rng: np.random.Generator
     ) -> None:
         background = queries.background
-        masks, sources = [], []
+        self._blocks = background.blocks
+        n_blocks = int(self._blocks.max()) + 1
+        masks, drawn = [], []
         for start in range(0, size, _CHUNK_SIZE):
-            shape = (min(_CHUNK_SIZE, size - start), background.n_units)
-            drawn = rng.integers(background.n_rows, size=shape)
-            masks.append(queries.select(drawn[:, background.unit_of]))
-            sources.append(drawn[:, units])
+            shape = (min(_CHUNK_SIZE, size - start), n_blocks)
+            drawn.append(rng.integers(background.n_rows, size=shape).astype(np.int32))
+            sources = drawn[-1][:, self._blocks[background.unit_of]].astype(np.intp)
+            masks.append(queries.select(sources))
         self.masks = np.concatenate(masks)
         self.units = units
-        unit_sources = np.concatenate(sources)
-        codes = background.unit_codes[:, units]
-        self._codes = np.take_along_axis(codes, unit_sources, axis=0)
-        self._ranks = np.take_along_axis(mid_ranks(codes), unit_sources, axis=0)
-        revealed = revealed_units(self.masks, background.unit_of, background.n_units)
-        self.n_revealed = revealed.sum(axis=1)
-        self._revealed = revealed[:, units]
-        self._position = {int(u): k for k, u in enumerate(units)}
+        self._drawn = np.concatenate(drawn)
+        self._unit_codes = background.unit_codes
+        self._unit_ranks = mid_ranks(background.unit_codes)
+        self._revealed = revealed_units(self.masks, background.unit_of, background.n_units)
+        self._revealed_blocks = revealed_units(self._revealed, self._blocks, n_blocks)
+        self.n_revealed = self._revealed.sum(axis=1)
 
     def codes(self, unit: int) -> IntArray:
         """Codes of the values of a unit."""
-        return self._codes[:, self._position[unit]]
+        return self._unit_codes[self._drawn[:, self._blocks[unit]], unit]
 
     def ranks(self, unit: int) -> NDArray[np.float64]:
         """Ranks of the values of a unit, between 0 and 1."""
-        return self._ranks[:, self._position[unit]]
+        return self._unit_ranks[self._drawn[:, self._blocks[unit]], unit]
 
     def revealed(self, unit: int) -> BoolArray:
         """Rows whose mask reveals at least one column of the unit."""
-        return self._revealed[:, self._position[unit]]
+        return self._revealed[:, unit]
 
     def holds(self, event: Event) -> BoolArray:
         """Rows in which the event occurs."""
@@ -159,6 +163,8 @@ class IndependentSample:
 
     def side(self, contrast: Contrast) -> BoolArray:
         """Rows on the contrast's side of the partition."""
+        if contrast.kind == "level":
+            return self.codes(contrast.unit) == contrast.argument
         ranks = self.ranks(contrast.unit)
         if contrast.kind == "high":
             return ranks > 0.5
@@ -168,16 +174,14 @@ class IndependentSample:
             return ranks > 0.9
         if contrast.kind == "bottom":
             return ranks < 0.1
-        if contrast.kind == "level":
-            return self.codes(contrast.unit) == contrast.argument
         return np.asarray((ranks > 0.5) == (self.ranks(contrast.argument) > 0.5))
 
     def hides(self, contrast: Contrast) -> BoolArray:
-        """Rows whose mask hides all units of the contrast."""
-        hidden = ~self.revealed(contrast.unit)
+        """Rows whose mask hides all units of the blocks of the contrast."""
+        hidden = ~self._revealed_blocks[:, self._blocks[contrast.unit]]
         if contrast.kind == "agrees with":
-            hidden = hidden & ~self.revealed(contrast.argument)
-        return hidden
+            hidden = hidden & ~self._revealed_blocks[:, self._blocks[contrast.argument]]
+        return np.asarray(hidden)
 
 
 def mid_ranks(codes: IntArray) -> NDArray[np.float64]:
@@ -221,9 +225,14 @@ def candidate_events(sample: IndependentSample) -> list[Event]:
     return events + [Event("mask", mask=tuple(m.tolist())) for m in frequent]
 
 
+def varying_units(background: BackgroundData) -> IntArray:
+    """Units that have more than one value."""
+    return np.flatnonzero(background.unit_codes.max(axis=0) > 0)
+
+
 def units_to_test(background: BackgroundData, rng: np.random.Generator) -> IntArray:
-    """All units that vary, or a random subset if there are many."""
-    units = np.flatnonzero(background.unit_codes.max(axis=0) > 0)
+    """All units that vary, or a random subset if there are very many."""
+    units = varying_units(background)
     if len(units) > _MAX_UNITS:
         units = np.sort(rng.choice(units, _MAX_UNITS, replace=False))
     return units
@@ -231,47 +240,67 @@ def units_to_test(background: BackgroundData, rng: np.random.Generator) -> IntAr
 
 def screen_hypotheses(
     sample: IndependentSample, background: BackgroundData, n_best: int
-) -> list[Hypothesis]:
-    """Hypotheses with the largest z-scores; they must be tested on another sample."""
+) -> tuple[list[Hypothesis], int]:
+    """Hypotheses with the largest z-scores, and the number of all that were screened.
+
+    They must be tested on another sample.
+    """
     events = candidate_events(sample)
-    holds = np.stack([sample.holds(e) for e in events], axis=1).astype(np.float32)
-    found: list[Hypothesis] = []
-    for u in sample.units:
-        for contrast in unit_contrasts(background, int(u)):
-            found += _best_events(sample, contrast, events, holds)
+    holds = np.stack([sample.holds(e) for e in events], axis=1)
+    contrasts = [c for u in sample.units for c in unit_contrasts(background, int(u))]
+    found = _best_events(sample, contrasts, events, holds)
     # Pairs of units are screened with events that do not depend on a single unit.
     coarse = np.array([e.kind in ("any", "size", "mask") for e in events])
     coarse_events = [e for e, c in zip(events, coarse, strict=True) if c]
-    paired_units = sample.units[:_MAX_UNITS_IN_PAIRS]
-    for i, u in enumerate(paired_units):
-        for v in paired_units[i + 1 :]:
-            contrast = Contrast(int(u), "agrees with", int(v))
-            found += _best_events(sample, contrast, coarse_events, holds[:, coarse])
+    paired_units = [int(u) for u in sample.units[:_MAX_UNITS_IN_PAIRS]]
+    pairs = [Contrast(u, "agrees with", v) for u, v in combinations(paired_units, 2)]
+    found += _best_events(sample, pairs, coarse_events, holds[:, coarse])
     found.sort(key=lambda h: -h.z)
-    return found[:n_best]
+    n_screened = len(contrasts) * len(events) + len(pairs) * len(coarse_events)
+    return found[:n_best], n_screened
 
 
 def _best_events(
     sample: IndependentSample,
-    contrast: Contrast,
+    contrasts: list[Contrast],
     events: list[Event],
-    holds: NDArray[np.float32],
+    holds: BoolArray,
     n_best: int = 2,
 ) -> list[Hypothesis]:
-    """The events with the largest z-scores in the two-proportion test of one contrast."""
-    hidden = sample.hides(contrast)
-    side = sample.side(contrast)
-    n, n_side = len(side), int(side.sum())
-    if not hidden.any() or n_side in (0, n):
-        return []
-    total = hidden.astype(np.float32) @ holds
-    inside = (hidden & side).astype(np.float32) @ holds
-    share = total / n
-    difference = inside / n_side - (total - inside) / (n - n_side)
-    error = np.sqrt(np.maximum(share * (1 - share), 1e-12) * (1 / n_side + 1 / (n - n_side)))
-    z = np.where(total > _MIN_EVENT_COUNT, difference / error, 0.0)
-    best = np.argsort(-abs(z))[:n_best]
-    return [Hypothesis(contrast, events[b], int(np.sign(z[b])), float(abs(z[b]))) for b in best]
+    """The events with the largest z-scores in the two-proportion test of each contrast."""
+    found = []
+    for start in range(0, len(contrasts), _CONTRASTS_PER_PRODUCT):
+        some = contrasts[start : start + _CONTRASTS_PER_PRODUCT]
+        hidden = np.stack([sample.hides(c) for c in some])
+        side = np.stack([sample.side(c) for c in some])
+        n, n_side = side.shape[1], side.sum(axis=1)[:, None]
+        total = _count_products(hidden, holds)
+        inside = _count_products(hidden & side, holds)
+        share = total / n
+        with np.errstate(divide="ignore", invalid="ignore"):
+            difference = inside / n_side - (total - inside) / (n - n_side)
+            error = np.sqrt(
+                np.maximum(share * (1 - share), 1e-12) * (1 / n_side + 1 / (n - n_side))
+            )
+            z = np.where(total > _MIN_EVENT_COUNT, difference / error, 0.0)
+        for k, contrast in enumerate(some):
+            if not hidden[k].any() or n_side[k, 0] in (0, n):
+                continue
+            best = np.argsort(-abs(z[k]))[:n_best]
+            found += [
+                Hypothesis(contrast, events[b], int(np.sign(z[k, b])), float(abs(z[k, b])))
+                for b in best
+            ]
+    return found
+
+
+def _count_products(first: BoolArray, second: BoolArray) -> NDArray[np.float64]:
+    """Matrix product of a (k, n) and an (n, m) matrix, in chunks to bound the memory."""
+    total = np.zeros((first.shape[0], second.shape[1]))
+    for start in range(0, len(second), _CHUNK_SIZE):
+        rows = slice(start, start + _CHUNK_SIZE)
+        total += first[:, rows].astype(np.float32) @ second[rows].astype(np.float32)
+    return total
 
 
 def one_sided_fisher(first: tuple[int, int], second: tuple[int, int], sign: int) -> float:

@@ -7,14 +7,21 @@ import numpy as np
 from suwr.audit.background import IntArray
 from suwr.audit.batches import search_batches
 from suwr.audit.deterministic import SearchResult, search, unit_influence
-from suwr.audit.exact import compare_probabilities, exact_verdict, finite_rows
+from suwr.audit.exact import are_observed, compare_probabilities, exact_verdict, finite_rows
 from suwr.audit.gaps import PredictiveGaps
 from suwr.audit.goodness_of_fit import compare_samples
 from suwr.audit.queries import SelectorQueries
-from suwr.audit.report import LEAK_FREE, LEAKS, NO_LEAK_FOUND, AuditReport
+from suwr.audit.report import (
+    LEAK_FREE,
+    LEAKS,
+    LEAKS_IF_INDEPENDENT,
+    NO_LEAK_FOUND,
+    AuditReport,
+)
 from suwr.audit.reproducibility import Reproducibility, check_reproducibility, drifted
 from suwr.audit.sampling import RowSampler
 from suwr.audit.stochastic import run_tests
+from suwr.audit.witness import Witness
 from suwr.exact import FiniteProblem
 
 _N_BATCHES = 42
@@ -56,10 +63,35 @@ class AuditProcedure:
             "reproducible": True,
             "independent_draws": reproducibility.independent,
             "batch_dependent": reproducibility.batch_dependent,
+            "dependent": self._dependent_units(),
+            "share_determined": sampler.share_determined,
         }
-        self.leaks = False
+        self.verdict = NO_LEAK_FOUND
         self.evidence = "none"
         self.is_exact = False
+
+    @property
+    def found_leak(self) -> bool:
+        """Whether a leak was found, be it conditional on the support."""
+        return self.verdict != NO_LEAK_FOUND
+
+    def _dependent_units(self) -> list[list[str]]:
+        background = self.queries.background
+        members: dict[int, list[str]] = {}
+        if self.support != "empirical":
+            for name, block in zip(background.unit_names, background.blocks, strict=True):
+                members.setdefault(int(block), []).append(name)
+        return [names for names in members.values() if len(names) > 1]
+
+    def _record_leak(
+        self, witness: Witness | None, evidence: str, on_observed_rows: bool, **results: Any
+    ) -> None:
+        """Record a leak; it is conditional if it concerns rows that were not observed."""
+        proven = on_observed_rows or self.support == "product"
+        self.verdict = LEAKS if proven else LEAKS_IF_INDEPENDENT
+        self.evidence = evidence if proven or evidence == "test" else "combined rows"
+        support = "empirical" if on_observed_rows else "product"
+        self.results |= {"witness": witness, "support": support, **results}
 
     @property
     def is_function_of_row(self) -> bool:
@@ -81,32 +113,39 @@ class AuditProcedure:
         background = self.queries.background
         if self.reproducibility.batch_dependent:  # ζ(h | x) is undefined
             return False
-        rows: tuple[IntArray, str] | None
+        sources: IntArray | None
         if problem is not None:
-            rows = (background.unchanged(np.arange(background.n_rows)), "empirical")
+            sources = background.unchanged(np.arange(background.n_rows))
         else:
-            rows = finite_rows(background, self.support, n_probes)
-        if rows is None:
+            sources = finite_rows(background, self.support, n_probes)
+        if sources is None:
             return False
-        stochastic = self.reproducibility.stochastic
-        result = exact_verdict(self.queries, *rows, stochastic, self.sampler.labels, problem)
+        stochastic, labels = self.reproducibility.stochastic, self.sampler.labels
+        observed = are_observed(sources)
+        if self.support == "auto" and not observed.all():
+            result = exact_verdict(self.queries, sources[observed], stochastic, labels)
+            if result is not None and result.leaks:
+                self._record_leak(result.witness, "proof", True, n_probes=result.n_rows)
+                return True
+        result = exact_verdict(self.queries, sources, stochastic, labels, problem)
         if result is None or (stochastic and not result.leaks and not self._samples_match()):
             return False
         if stochastic and not result.leaks and self.queries.selector.samples_itself:
             # The probabilities of all rows are known, but only as stated by the selector.
             self._test_by_drawing(n_draws)
-            if self.leaks:
+            if self.found_leak:
                 return True
         self.is_exact = True
-        self.leaks = result.leaks
-        self.evidence = "proof" if result.leaks else "none"
         self.results |= {
-            "witness": result.witness,
-            "support": result.support,
+            "support": "empirical" if result.is_observed else "product",
             "n_probes": result.n_rows + self.results.get("n_draws", 0),
-            "exact_bits": result.bits,
         }
-        if not stochastic and result.leaks and result.support == "product":
+        if result.witness is not None:
+            observed_pair = result.witness.support == "empirical"
+            self._record_leak(result.witness, "proof", observed_pair)
+        if self.verdict != LEAKS_IF_INDEPENDENT:
+            self.results["exact_bits"] = result.bits
+        if not stochastic and result.leaks and not result.is_observed:
             self.results["influence"] = unit_influence(self.queries, self.sampler, self.rng)
         return True
 
@@ -122,12 +161,12 @@ class AuditProcedure:
         """
         if not self.reproducibility.stochastic:
             n_unconfirmed = self._search(n_probes)
-            if not self.leaks:
+            if not self.found_leak:
                 self._check_drift()
             self.results["reproducible"] &= not n_unconfirmed
-            if not self.leaks and (n_unconfirmed or not self.is_function_of_row):
+            if not self.found_leak and (n_unconfirmed or not self.is_function_of_row):
                 self._search_other_batches(n_probes)
-            if self.leaks or not n_unconfirmed or self.reproducibility.batch_dependent:
+            if self.found_leak or not n_unconfirmed or self.reproducibility.batch_dependent:
                 return
             # Changes that cannot be reproduced may be rare random events: test for those as well.
             self.cautions.append(
@@ -137,7 +176,7 @@ class AuditProcedure:
         elif self._has_reliable_probabilities() and self.support != "empirical":
             # A smaller budget: the probability of a mask is a sum over selection orders.
             self._compare_probabilities(max(n_probes // 8, 1))
-            if self.leaks:
+            if self.found_leak:
                 return
             matches = self._samples_match()
             if matches and not self.queries.selector.samples_itself:
@@ -153,9 +192,7 @@ class AuditProcedure:
             "influence": found.influence,
         }
         if found.witness is not None:
-            self.leaks, self.evidence = True, "proof"
-            self.results["witness"] = found.witness
-            self.results["support"] = found.witness.support
+            self._record_leak(found.witness, "proof", found.witness.support == "empirical")
         elif self.support == "empirical":
             n, n_rows = found.n_agreeing_rows, self.sampler.n_rows
             self.results["n_probes"] = n
@@ -183,23 +220,26 @@ class AuditProcedure:
             if self.queries.batch_size > 1:
                 found = self._search_individually(min(n_probes, _N_INDIVIDUAL_PROBES))
                 if found.witness is not None:
-                    self.leaks, self.evidence = True, "proof"
-                    self.results["witness"] = found.witness
-                    self.results["finding"] = "the masks of the witness hold in calls of one row"
+                    self._record_leak(
+                        found.witness,
+                        "proof",
+                        found.witness.support == "empirical",
+                        finding="the masks of the witness hold in calls of one row",
+                    )
                     return
             batches = search_batches(self.queries, self.sampler, _N_BATCHES, self.rng)
             self.results["n_batches"] = batches.n_batches
             if batches.leaks:
-                self.leaks, self.evidence = True, "proof"
-                self.results["witness"] = batches.witness
-                self.results["finding"] = batches.finding
+                w = batches.witness
+                observed_pair = w is not None and w.support == "empirical"
+                self._record_leak(w, "proof", observed_pair, finding=batches.finding)
 
     def _search_individually(self, n_probes: int) -> SearchResult:
         background = self.queries.background
         with self.queries.one_row_per_call():
             masks = self.queries.select(background.unchanged(np.arange(background.n_rows)))
             sampler = RowSampler(background, masks, self.sampler.labels)
-            return search(self.queries, sampler, "product", n_probes, self.rng)
+            return search(self.queries, sampler, self.support, n_probes, self.rng)
 
     def _compare_probabilities(self, n_probes: int) -> None:
         found = compare_probabilities(self.queries, self.sampler, n_probes, self.rng)
@@ -209,8 +249,7 @@ class AuditProcedure:
             "n_uniform_changed": found.n_uniform_changed,
         }
         if found.witness is not None:
-            self.leaks, self.evidence = True, "proof"
-            self.results["witness"] = found.witness
+            self._record_leak(found.witness, "proof", found.witness.support == "empirical")
         elif found.n_impossible:
             self.cautions.append(_MISMATCH)
 
@@ -241,14 +280,16 @@ class AuditProcedure:
         self.results["detectable_shift"] = found.detectable_shift
         self.results["detectable_shift_individually"] = found.detectable_shift_individually
         self.results["n_draws"] = found.n_draws
+        self.results["n_untested"] = found.n_untested
         self.results["n_probes"] = self.results.get("n_probes", 0) + found.n_draws
         if found.leaks:
-            self.leaks, self.evidence = True, "test"
-            self.results |= {
-                "witness": found.witness,
-                "finding": found.finding,
-                "influence": found.influence,
-            }
+            self._record_leak(
+                found.witness,
+                "test",
+                found.on_observed_rows,
+                finding=found.finding,
+                influence=found.influence,
+            )
 
     def run_training_rows(self, n_probes: int, n_draws: int) -> None:
         """Repeat the search on rows that the selector was fitted on, the background of `queries`.
@@ -268,8 +309,8 @@ class AuditProcedure:
         other.run_probes(n_probes, n_draws)
         self.cautions += [f"Training rows: {caution}" for caution in other.cautions]
         self.results["n_training_rows"] = background.n_rows
-        if other.leaks:
-            self.leaks, self.evidence, self.is_exact = True, other.evidence, False
+        if other.found_leak and (other.verdict == LEAKS or not self.found_leak):
+            self.verdict, self.evidence, self.is_exact = other.verdict, other.evidence, False
             finding = [other.results.get("finding", ""), "found on the training rows"]
             self.results |= {
                 key: other.results[key]
@@ -298,16 +339,17 @@ class AuditProcedure:
             Whether a random subset of the rows was used.
         """
         background, selector = self.queries.background, self.queries.selector
-        verdict = LEAKS if self.leaks else NO_LEAK_FOUND
-        if selector.claims_leak_free and not self.leaks:
+        verdict = self.verdict
+        if selector.claims_leak_free and not self.found_leak:
             verdict = LEAK_FREE
         elif selector.claims_leak_free:
             self.cautions.append(
-                "The selector claims to be leak-free by construction; the probes refute this."
+                "The selector claims to be leak-free by construction, whatever rows are possible; "
+                "the probes refute this."
             )
         if gaps is not None:
             self.cautions += gaps.cautions
-        if gaps is not None and gaps.significant and not self.leaks:
+        if gaps is not None and gaps.significant and not self.found_leak:
             targets = ", ".join(f"`{gap.target}`" for gap in gaps.significant[:4])
             self.cautions.append(
                 f"The masks help to predict {targets}, although no probe found a leak. Either the "

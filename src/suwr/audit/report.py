@@ -8,12 +8,15 @@ import numpy as np
 from scipy.stats import beta
 
 from suwr._utils.deprecation import warn_deprecated
+from suwr._utils.text import printable
 from suwr.audit.gaps import PredictiveGaps
 from suwr.audit.witness import Witness
 
 LEAKS = "leaks"
+LEAKS_IF_INDEPENDENT = "leaks if columns vary independently"
 NO_LEAK_FOUND = "no leak found"
 LEAK_FREE = "leak-free by construction"
+_MAX_NAMES = 6
 
 
 def detectable_rate(n_probes: int, confidence: float = 0.95) -> float:
@@ -53,18 +56,34 @@ class AuditReport:
 
     Attributes
     ----------
-    verdict : {"leaks", "no leak found", "leak-free by construction"}
+    verdict : {"leaks", "leaks if columns vary independently", "no leak found", \
+            "leak-free by construction"}
+        A leak concerns possible rows. It is unconditional if it was found among observed rows, or
+        if ``support="product"`` states that all combinations of values are possible.
     leaks : bool
         Whether the verdict is "leaks".
+    leaks_if_independent : bool
+        Whether the verdict is "leaks if columns vary independently".
+    assumed_independent : list of str
+        For that verdict, the hidden columns in which the second row of the witness differs from
+        the first: whether there is a leak depends on whether they can take these values beside
+        the other values of the row.
     witness : Witness or None
         Two rows that prove the leak or, for a stochastic selector, illustrate it.
-    evidence : {"proof", "test", "gaps", "none"}
-        Basis of the verdict "leaks": a witness, a statistical test, or predictive gaps.
+    evidence : {"proof", "test", "gaps", "combined rows", "none"}
+        Basis of the verdict: a witness, a statistical test, predictive gaps, or a witness of which
+        a row combines values of several and may be impossible.
     exact : bool
         Whether all possible rows were queried. The verdict is then conclusive for a deterministic
         selector, and for the probabilities that a stochastic one states.
     support : {"empirical", "product", "masks only"}
-        Whether probes were observed rows or combinations of observed values.
+        Whether probes were observed rows or combinations of observed values; if there is a leak,
+        those that show it.
+    dependent : list of list of str
+        Units that determine each other in all rows of the data and were resampled together.
+    share_determined : float
+        Share of the hidden units of the rows that the revealed ones determine in the data, and
+        that were therefore not resampled.
     selector : str
         Name of the selector.
     stochastic : bool
@@ -91,6 +110,8 @@ class AuditReport:
         probability of a mask that the goodness-of-fit test detects with 95 % power.
     n_draws : int
         Number of masks drawn by the statistical tests.
+    n_untested : int
+        Number of units that the test to which ``detectable_shift`` refers omitted, to save time.
     n_batches : int
         Number of fixed batches whose hidden values were resampled.
     n_training_rows : int
@@ -119,7 +140,7 @@ class AuditReport:
     cautions : list of str
         Caveats about the verdict.
     assumptions : list of str
-        What a verdict other than "leaks" presupposes and queries cannot establish.
+        What the verdict presupposes and queries cannot establish.
     n_calls, n_queries : int
         Number of calls of the selector, and of rows in them.
     seconds : float
@@ -151,6 +172,9 @@ class AuditReport:
     detectable_shift_individually: float | None = None
     detectable_difference: float | None = None
     n_draws: int = 0
+    n_untested: int = 0
+    dependent: list[list[str]] = field(default_factory=list)
+    share_determined: float = 0.0
     n_batches: int = 0
     n_training_rows: int = 0
     reproducible: bool = True
@@ -174,6 +198,16 @@ class AuditReport:
         return self.verdict == LEAKS
 
     @property
+    def leaks_if_independent(self) -> bool:
+        """Whether the verdict is "leaks if columns vary independently"."""
+        return self.verdict == LEAKS_IF_INDEPENDENT
+
+    @property
+    def assumed_independent(self) -> list[str]:
+        """Hidden columns whose values in the witness are assumed to be possible."""
+        return self.witness.changed if self.leaks_if_independent and self.witness else []
+
+    @property
     def detectable_rate(self) -> float:
         """Smallest leak rate that the uniform probes detect with 95 % probability."""
         measured = self.reproducible and not self.stochastic
@@ -193,9 +227,11 @@ class AuditReport:
 
     @property
     def assumptions(self) -> list[str]:
-        """What a verdict other than "leaks" presupposes and queries cannot establish."""
+        """What the verdict presupposes and queries cannot establish."""
         if self.leaks or self.support == "masks only":
             return []
+        if self.leaks_if_independent:
+            return [self._assumption_of_independence]
         assumptions = [
             f"The selector behaves in use as in the {self.n_queries:,} rows of this audit. Queries "
             "cannot detect a selector that begins to leak after more of them, or that recognises "
@@ -208,6 +244,20 @@ class AuditReport:
                 "passed as training_rows."
             )
         return assumptions
+
+    @property
+    def _assumption_of_independence(self) -> str:
+        if not self.assumed_independent:
+            return "The hidden columns can vary independently of the others."
+        shown = [f"`{printable(name)}`" for name in self.assumed_independent[:_MAX_NAMES]]
+        n_more = len(self.assumed_independent) - len(shown)
+        names = ", ".join(shown) + (f" and {n_more} more" if n_more else "")
+        rows = "Rows that combine observed values, such as x'," if self.evidence == "test" else "x'"
+        verb = "are" if self.evidence == "test" else "is"
+        return (
+            f"{rows} {verb} possible: {names} can take the values of x' beside its others. No row "
+            "of the data shows this; support='product' states it for all columns."
+        )
 
     @property
     def n_asked(self) -> int:
@@ -238,9 +288,13 @@ class AuditReport:
             "version": 1,
             "verdict": self.verdict,
             "leaks": self.leaks,
+            "leaks_if_independent": self.leaks_if_independent,
+            "assumed_independent": self.assumed_independent,
             "evidence": self.evidence,
             "exact": self.exact,
             "support": self.support,
+            "dependent": self.dependent,
+            "share_determined": self.share_determined,
             "selector": self.selector,
             "stochastic": self.stochastic,
             "n_rows": self.n_rows,
@@ -258,6 +312,7 @@ class AuditReport:
                 "detectable_shift_individually": _finite(self.detectable_shift_individually),
                 "detectable_difference": _finite(self.detectable_difference),
                 "draws": self.n_draws,
+                "untested_units": self.n_untested,
                 "batches": self.n_batches,
                 "training_rows": self.n_training_rows,
                 "reproducible": self.reproducible,

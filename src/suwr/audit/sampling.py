@@ -1,14 +1,18 @@
 """Interventional sampling of hidden units, and pairs of observed rows that agree on them.
 
 Every sampling scheme keeps the revealed values of a row and draws each hidden unit as a whole from
-the background rows, so that a one-hot group remains a valid one-hot code.
+the background rows, so that a one-hot group remains a valid one-hot code. Unless all combinations
+of values are possible, values that the revealed ones determine in all background rows are kept,
+and units that determine each other are drawn together (`suwr.audit.dependence`).
 """
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
 from suwr.audit.background import BackgroundData, IntArray
+from suwr.audit.dependence import group_rows
 from suwr.selector import BoolArray
 
 
@@ -29,6 +33,7 @@ class RowSampler:
     def __init__(
         self, background: BackgroundData, masks: BoolArray, labels: IntArray | None = None
     ) -> None:
+        self.dependence = background.dependence
         self.unit_codes = background.unit_codes
         self.unit_of = background.unit_of
         self.masks = masks
@@ -39,11 +44,11 @@ class RowSampler:
 
     def joint(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
         """Take all hidden units from one background row, which preserves their dependence."""
-        return self._from_one_row(rows, masks, rng.integers(self.n_rows, size=len(rows)))
+        return self._from_one_row(rows, masks, rng.integers(self.n_rows, size=len(rows)), rng)
 
     def marginal(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
         """Take every hidden unit from its own background row: the product of the marginals."""
-        return self._replace(rows, masks, self._background_rows(rows, rng))
+        return self._replace(rows, masks, self._background_rows(rows, rng), rng)
 
     def single(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
         """Resample one random hidden unit only."""
@@ -51,12 +56,12 @@ class RowSampler:
         hidden = hidden_units(masks, self.unit_of, self.n_units)
         score = np.where(hidden, rng.random(hidden.shape), -1.0)
         chosen = np.arange(self.n_units) == score.argmax(axis=1)[:, None]
-        return self._replace(rows, masks, background_rows, chosen)
+        return self._replace(rows, masks, background_rows, rng, chosen)
 
     def subset(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
         """Resample each hidden unit with probability one half."""
         chosen = rng.random((len(rows), self.n_units)) < 0.5
-        return self._replace(rows, masks, self._background_rows(rows, rng), chosen)
+        return self._replace(rows, masks, self._background_rows(rows, rng), rng, chosen)
 
     def extreme(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
         """Set some hidden units to values among the lowest or highest 1 %."""
@@ -65,7 +70,7 @@ class RowSampler:
         place = np.where(rng.random(place.shape) < 0.5, place, self.n_rows - 1 - place)
         background_rows = np.take_along_axis(self.order, place, axis=0)
         chosen = rng.random(background_rows.shape) < rng.choice([0.1, 0.3, 1.0], (len(rows), 1))
-        return self._replace(rows, masks, background_rows, chosen)
+        return self._replace(rows, masks, background_rows, rng, chosen)
 
     def other_mask(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
         """Take the hidden units from a row with a different mask; rare masks are preferred."""
@@ -73,7 +78,7 @@ class RowSampler:
         candidates = rng.choice(self.n_rows, size=(len(rows), 8), p=weight / weight.sum())
         differs = self.mask_id[candidates] != self.mask_id[rows][:, None]
         best = candidates[np.arange(len(rows)), differs.argmax(axis=1)]
-        return self._from_one_row(rows, masks, best)
+        return self._from_one_row(rows, masks, best, rng)
 
     def other_label(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
         """Take the hidden units from a row with a different label."""
@@ -82,26 +87,51 @@ class RowSampler:
         candidates = rng.integers(self.n_rows, size=(len(rows), 8))
         differs = self.labels[candidates] != self.labels[rows][:, None]
         best = candidates[np.arange(len(rows)), differs.argmax(axis=1)]
-        return self._from_one_row(rows, masks, best)
+        return self._from_one_row(rows, masks, best, rng)
 
     def _background_rows(self, rows: IntArray, rng: np.random.Generator) -> IntArray:
         return rng.integers(self.n_rows, size=(len(rows), self.n_units)).astype(np.intp)
 
-    def _from_one_row(self, rows: IntArray, masks: BoolArray, background_row: IntArray) -> IntArray:
-        return self._replace(rows, masks, np.repeat(background_row[:, None], self.n_units, axis=1))
+    @cached_property
+    def _determined(self) -> BoolArray:
+        """Hidden units that the revealed ones determine, of shape (n_rows, n_units)."""
+        assert self.dependence is not None
+        return self.dependence.determined(np.arange(self.n_rows), self.masks)
+
+    @property
+    def share_determined(self) -> float:
+        """Share of the hidden units of all rows that the revealed ones determine."""
+        if self.dependence is None:
+            return 0.0
+        hidden = hidden_units(self.masks, self.unit_of, self.n_units)
+        return float(self._determined.sum() / max(hidden.sum(), 1))
+
+    def _from_one_row(
+        self, rows: IntArray, masks: BoolArray, background_row: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        background_rows = np.repeat(background_row[:, None], self.n_units, axis=1)
+        return self._replace(rows, masks, background_rows, rng)
 
     def _replace(
         self,
         rows: IntArray,
         masks: BoolArray,
         background_rows: IntArray,
+        rng: np.random.Generator,
         chosen: BoolArray | None = None,
     ) -> IntArray:
         """Replace the hidden values of the chosen units (by default all) by background values."""
         replaced = ~masks
         if chosen is not None:
             replaced &= chosen[:, self.unit_of]
-        return np.where(replaced, background_rows[:, self.unit_of], rows[:, None])
+        sources = np.where(replaced, background_rows[:, self.unit_of], rows[:, None])
+        if self.dependence is None:
+            return sources
+        if np.array_equal(masks, self.masks[rows]):
+            determined = self._determined[rows]
+        else:
+            determined = self.dependence.determined(rows, masks)
+        return self.dependence.complete(rows, masks, sources, determined, rng)
 
 
 SamplingScheme = Callable[[RowSampler, IntArray, BoolArray, np.random.Generator], IntArray]
@@ -143,28 +173,6 @@ def revealed_units(masks: BoolArray, unit_of: IntArray, n_units: int) -> BoolArr
     for j, u in enumerate(unit_of):
         revealed[:, u] |= masks[:, j]
     return revealed
-
-
-def group_rows(codes: IntArray) -> IntArray:
-    """Assign a group index to each row; equal rows share a group.
-
-    Examples
-    --------
-    >>> group_rows(np.array([[1, 2], [0, 0], [1, 2]])).tolist()
-    [1, 0, 1]
-    """
-    if codes.shape[1] == 0:
-        return np.zeros(len(codes), dtype=np.intp)
-    # Fold the columns into one integer, renumbered after each column so that it cannot overflow.
-    # Columns with many values come first, because the loop ends once all groups are singletons.
-    n_levels = codes.max(axis=0) + 1
-    group = np.zeros(len(codes), dtype=np.int64)
-    for j in np.argsort(-n_levels, kind="stable"):
-        if n_levels[j] > 1:
-            group = np.unique(group * int(n_levels[j]) + codes[:, j], return_inverse=True)[1]
-        if group.max() == len(codes) - 1:
-            break
-    return group.astype(np.intp)
 
 
 def disagreements(codes: IntArray, masks: BoolArray, limit: int = 1000) -> IntArray:
@@ -226,3 +234,32 @@ def n_agreeing_rows(codes: IntArray, masks: BoolArray) -> int:
         n_distinct = np.bincount(distinct, minlength=int(group.max()) + 1)
         count += int((n_distinct[group[rows]] > 1).sum())
     return count
+
+
+def observed_partners(
+    codes: IntArray, rows: IntArray, masks: BoolArray, rng: np.random.Generator
+) -> tuple[IntArray, IntArray]:
+    """Pair rows with different rows of the data that agree on everything their masks reveal.
+
+    Returns
+    -------
+    positions : int array
+        Positions in ``rows`` of those that have such a partner.
+    partners : int array
+        A random partner of each.
+
+    Examples
+    --------
+    >>> codes = np.array([[1, 1], [1, 0], [0, 0]])
+    >>> masks = np.array([[True, False], [True, False]])
+    >>> observed_partners(codes, np.array([0, 2]), masks, np.random.default_rng(0))
+    (array([0]), array([1]))
+    """
+    row_id = group_rows(codes)
+    found = []
+    for k, (row, mask) in enumerate(zip(rows, masks, strict=True)):
+        agree = (codes[:, mask] == codes[row, mask]).all(axis=1) & (row_id != row_id[row])
+        if agree.any():
+            found.append((k, rng.choice(np.flatnonzero(agree))))
+    positions, partners = np.array(found, dtype=np.intp).reshape(-1, 2).T
+    return positions, partners

@@ -3,9 +3,10 @@
 Three tests share the false-alarm rate: the pooled independence test (`suwr.audit.pooled`) of masks
 drawn in batches, the same test of fewer masks drawn in calls of one row, and a test of single pairs
 of rows. Pooling has little power for leaks that are confined to few rows and does not apply to the
-empirical support; there, both rows of a pair are queried many times. Each test selects its
-hypotheses on one set of draws and tests the few that remain on another, with a Bonferroni
-correction, so that the adaptive selection does not inflate the false-alarm rate.
+empirical support; there, both rows of a pair are queried many times. Pairs of observed rows come
+first, since only they show a leak whatever rows are possible. Each test selects its hypotheses on
+one set of draws and tests the few that remain on another, with a Bonferroni correction, so that the
+adaptive selection does not inflate the false-alarm rate.
 """
 
 from collections import Counter
@@ -18,7 +19,7 @@ from suwr.audit import pooled
 from suwr.audit.background import IntArray
 from suwr.audit.pooled import one_sided_fisher
 from suwr.audit.queries import SelectorQueries
-from suwr.audit.sampling import PROPOSAL_SCHEMES, RowSampler, group_rows
+from suwr.audit.sampling import PROPOSAL_SCHEMES, RowSampler, observed_partners
 from suwr.audit.witness import Witness, make_witness
 from suwr.selector import BoolArray
 
@@ -38,6 +39,8 @@ class StochasticResult:
     Attributes
     ----------
     leaks : bool
+    on_observed_rows : bool
+        Whether the significant result compares observed rows, rather than combinations of them.
     witness : Witness or None
     p_value : float
         Smallest p-value, corrected for the number of tests.
@@ -50,17 +53,21 @@ class StochasticResult:
         values of one hidden unit, that the pooled test detects with 95 % power.
     detectable_shift_individually : float or None
         The same for masks drawn in calls of one row.
+    n_untested : int
+        Number of units that the pooled test omitted, to save time.
     influence : dict
         For each unit, the largest shift of a probability by its hidden value. Empty without a leak.
     """
 
     leaks: bool = False
+    on_observed_rows: bool = False
     witness: Witness | None = None
     p_value: float = 1.0
     finding: str = ""
     n_draws: int = 0
     detectable_shift: float | None = None
     detectable_shift_individually: float | None = None
+    n_untested: int = 0
     influence: dict[str, float] = field(default_factory=dict)
 
 
@@ -110,29 +117,40 @@ def run_tests(
     """
     result = StochasticResult()
     start = queries.n_rows
-    n_pair_draws, pair_share = n_draws, 1.0
-    if support != "empirical":
-        n_pair_draws, pair_share = int(0.4 * n_draws), _PAIR_SHARE
-        level = false_alarm_rate * _POOLED_SHARE
-        result.detectable_shift = _run_pooled_test(
-            queries, sampler, result, int(0.6 * n_draws), level, _POOLED_SHARE, rng
-        )
-        n_individual = min(_MAX_INDIVIDUAL, n_draws // 20)
-        individually = n_individual >= _MIN_INDIVIDUAL and queries.batch_size > 1
-        if individually and not result.leaks and not queries.out_of_time:
-            n_pair_draws -= n_individual
-            level = false_alarm_rate * _INDIVIDUAL_SHARE
-            with queries.one_row_per_call():
-                result.detectable_shift_individually = _run_pooled_test(
-                    queries, sampler, result, n_individual, level, _INDIVIDUAL_SHARE, rng
-                )
-            if result.leaks:
-                result.finding = f"in calls of one row, {result.finding}"
+    if support == "empirical":
+        pairs = _observed_pairs(queries, sampler, _n_pairs(n_draws), rng)
+        _run_pair_tests(queries, result, pairs, n_draws, false_alarm_rate, 1.0, rng)
+        result.n_draws = queries.n_rows - start
+        return result
+    n_pair_draws, pair_share = int(0.4 * n_draws), _PAIR_SHARE
+    if support == "auto":
+        pairs = _observed_pairs(queries, sampler, _n_pairs(n_pair_draws // 2), rng)
+        if pairs:
+            n_pair_draws, pair_share = n_pair_draws // 2, _PAIR_SHARE / 2
+            _run_pair_tests(queries, result, pairs, n_pair_draws, false_alarm_rate, pair_share, rng)
     if not result.leaks and not queries.out_of_time:
-        level = false_alarm_rate * pair_share
-        _run_pair_tests(queries, sampler, result, support, n_pair_draws, level, pair_share, rng)
+        result.detectable_shift = _run_pooled_test(
+            queries, sampler, result, int(0.6 * n_draws), false_alarm_rate, _POOLED_SHARE, rng
+        )
+    n_individual = min(_MAX_INDIVIDUAL, n_draws // 20)
+    individually = n_individual >= _MIN_INDIVIDUAL and queries.batch_size > 1
+    if individually and not result.leaks and not queries.out_of_time:
+        n_pair_draws -= n_individual
+        with queries.one_row_per_call():
+            result.detectable_shift_individually = _run_pooled_test(
+                queries, sampler, result, n_individual, false_alarm_rate, _INDIVIDUAL_SHARE, rng
+            )
+        if result.leaks:
+            result.finding = f"in calls of one row, {result.finding}"
+    if not result.leaks and not queries.out_of_time:
+        pairs = _combined_pairs(queries, sampler, _n_pairs(n_pair_draws), rng)
+        _run_pair_tests(queries, result, pairs, n_pair_draws, false_alarm_rate, pair_share, rng)
     result.n_draws = queries.n_rows - start
     return result
+
+
+def _n_pairs(n_draws: int) -> int:
+    return int(np.clip(n_draws // 320, 1, _MAX_PAIRS))
 
 
 def _run_pooled_test(
@@ -140,20 +158,21 @@ def _run_pooled_test(
     sampler: RowSampler,
     result: StochasticResult,
     n_draws: int,
-    level: float,
+    false_alarm_rate: float,
     share: float,
     rng: np.random.Generator,
 ) -> float | None:
     """Run the pooled test at its share of the false-alarm rate; return the detectable shift."""
     half = n_draws // 2
+    level = false_alarm_rate * share
     background = queries.background
     units = pooled.units_to_test(background, rng)
     if not half or not len(units):
         return None
+    result.n_untested = len(pooled.varying_units(background)) - len(units)
     screening = pooled.IndependentSample(queries, half, units, rng)
-    hypotheses = pooled.screen_hypotheses(screening, background, _N_POOLED)
-    z = norm.isf(level / _N_POOLED) + norm.isf(0.05)
-    shift = float(z * np.sqrt(0.25 * 4 / half))
+    hypotheses, n_screened = pooled.screen_hypotheses(screening, background, _N_POOLED)
+    shift = _detectable_shift(half, level, n_screened)
     if not hypotheses:
         return shift
     sample = pooled.IndependentSample(queries, half, units, rng)
@@ -172,12 +191,23 @@ def _run_pooled_test(
     return shift
 
 
+def _detectable_shift(n_draws: int, level: float, n_screened: int) -> float:
+    """Shift that is among the screened hypotheses that are tested, and significant, with 95 %.
+
+    Either fails with half of the remaining 5 %. The largest z-scores that are due to chance are
+    those of independent hypotheses, which is an upper bound.
+    """
+    by_chance = norm.isf(min(_N_POOLED / (2.0 * max(n_screened, 1)), 0.5))
+    z = max(by_chance, norm.isf(level / _N_POOLED)) + norm.isf(0.025)
+    return float(z * np.sqrt(0.25 * 4 / n_draws))
+
+
 def _probability_shifts(
     sample: pooled.IndependentSample, queries: SelectorQueries
 ) -> dict[str, float]:
     names = queries.background.unit_names
     shift: dict[str, float] = {}
-    for h in pooled.screen_hypotheses(sample, queries.background, 20):
+    for h in pooled.screen_hypotheses(sample, queries.background, 20)[0]:
         if h.contrast.kind == "agrees with" or h.z < 4.0:
             continue
         outcome = pooled.fisher_test(sample, h)
@@ -192,14 +222,18 @@ def _pooled_witness(
     hypothesis: pooled.Hypothesis,
     rng: np.random.Generator,
 ) -> Witness | None:
-    """Illustrate a result of the pooled test by two rows that differ in the tested unit only."""
-    unit_of, unit = queries.background.unit_of, hypothesis.contrast.unit
+    """Illustrate a result of the pooled test by two rows that differ in the tested unit only.
+
+    Units that determine each other change together.
+    """
+    background, unit = queries.background, hypothesis.contrast.unit
+    changed = (background.blocks == background.blocks[unit])[background.unit_of]
     ranks = pooled.mid_ranks(sampler.unit_codes)[:, unit]
     pairs = []
     for row in rng.integers(sampler.n_rows, size=40):
         distant = np.argsort(-abs(ranks - ranks[row]), kind="stable")[: max(1, sampler.n_rows // 4)]
-        source = np.full(len(unit_of), row, dtype=np.intp)
-        other = np.where(unit_of == unit, rng.choice(distant), source).astype(np.intp)
+        source = np.full(len(changed), row, dtype=np.intp)
+        other = np.where(changed, rng.choice(distant), source).astype(np.intp)
         pairs.append(Pair(source, other))
     n_first, n_second, n_last = (200, 1000, 4000) if queries.batch_size > 1 else (20, 200, 500)
     finalists = _successive_halving(queries, pairs, ((n_first, 8), (n_second, 3)))
@@ -209,22 +243,20 @@ def _pooled_witness(
         return None
     _, share, share_other, pair = min(tested, key=lambda test: test[0])
     mask: BoolArray = np.array(pair.mask)
-    return make_witness(queries, pair.source, pair.other, mask, mask, "product", share, share_other)
+    return make_witness(queries, pair.source, pair.other, mask, mask, share, share_other)
 
 
 def _run_pair_tests(
     queries: SelectorQueries,
-    sampler: RowSampler,
     result: StochasticResult,
-    support: str,
+    pairs: list[Pair],
     n_draws: int,
-    level: float,
+    false_alarm_rate: float,
     share: float,
     rng: np.random.Generator,
 ) -> None:
     """Run the pair tests at their share of the false-alarm rate."""
-    n_pairs = int(np.clip(n_draws // 320, 1, _MAX_PAIRS))
-    pairs = _propose_pairs(queries, sampler, n_pairs, support, rng)
+    level, n_pairs = false_alarm_rate * share, _n_pairs(n_draws)
     first = max(n_draws // (8 * n_pairs), 20)
     second = max(n_draws // (8 * 12), 20)
     pairs = _successive_halving(queries, pairs, ((first, 12), (second, _N_PAIRS)))
@@ -247,26 +279,20 @@ def _run_pair_tests(
                 pair.other,
                 pair.mask,
                 pair.mask,
-                "empirical" if support == "empirical" else "product",
                 probability,
                 probability_other,
             )
+            result.on_observed_rows = result.witness.support == "empirical"
             return
 
 
-def _propose_pairs(
-    queries: SelectorQueries,
-    sampler: RowSampler,
-    n_pairs: int,
-    support: str,
-    rng: np.random.Generator,
+def _combined_pairs(
+    queries: SelectorQueries, sampler: RowSampler, n_pairs: int, rng: np.random.Generator
 ) -> list[Pair]:
-    """Draw a mask for random rows and pair each row with one that agrees on what it reveals."""
+    """Draw masks for random rows and combine each row with the hidden values of others."""
     rows = rng.integers(sampler.n_rows, size=n_pairs)
     sources = queries.background.unchanged(rows)
     masks = queries.select(sources)
-    if support == "empirical":
-        return _observed_pairs(queries.background.codes, rows, masks)
     pairs = []
     for k in range(n_pairs):
         scheme = PROPOSAL_SCHEMES[k % len(PROPOSAL_SCHEMES)]
@@ -275,15 +301,16 @@ def _propose_pairs(
     return pairs
 
 
-def _observed_pairs(codes: IntArray, rows: IntArray, masks: BoolArray) -> list[Pair]:
-    pairs = []
-    n_columns = codes.shape[1]
-    row_id = group_rows(codes)
-    for row, mask in zip(rows, masks, strict=True):
-        agrees = (codes[:, mask] == codes[row, mask]).all(axis=1) & (row_id != row_id[row])
-        for other in np.flatnonzero(agrees)[:1]:
-            pairs.append(Pair(np.full(n_columns, row), np.full(n_columns, other)))
-    return pairs
+def _observed_pairs(
+    queries: SelectorQueries, sampler: RowSampler, n_pairs: int, rng: np.random.Generator
+) -> list[Pair]:
+    """Draw masks for random rows and pair each with an observed row that agrees on what they reveal."""
+    background = queries.background
+    rows = rng.integers(sampler.n_rows, size=n_pairs)
+    masks = queries.select(background.unchanged(rows))
+    positions, partners = observed_partners(background.codes, rows, masks, rng)
+    sources, others = background.unchanged(rows[positions]), background.unchanged(partners)
+    return [Pair(source, other) for source, other in zip(sources, others, strict=True)]
 
 
 def _draw_masks(

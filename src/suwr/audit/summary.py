@@ -7,6 +7,7 @@ for uniform probes of reproducible masks, and for independent draws.
 from suwr._utils.text import printable
 from suwr.audit.gaps import PredictiveGap
 from suwr.audit.report import AuditReport
+from suwr.audit.witness import Witness
 
 _MAX_LISTED = 8
 
@@ -26,8 +27,12 @@ def _headline(report: AuditReport) -> str:
     kind = "stochastic selector" if report.stochastic else "deterministic selector"
     if report.support == "masks only":
         kind = "masks only"
+    columns = [f"`{printable(name)}`" for name in report.assumed_independent]
+    if len(columns) > _MAX_LISTED:
+        columns = [*columns[: _MAX_LISTED - 1], "…"]
+    which = f" ({', '.join(columns)})" if columns else ""
     return (
-        f"Audit of {printable(report.selector)}: {report.verdict.upper()}\n"
+        f"Audit of {printable(report.selector)}: {report.verdict.upper()}{which}\n"
         f"{report.n_rows:,} rows, {report.n_columns} columns, {report.mean_features:.1f} columns "
         f"revealed on average; {kind}."
     )
@@ -42,7 +47,7 @@ def _describe_witness(report: AuditReport) -> list[str]:
         or "nothing"
     )
     if w.probability is not None and w.probability_other is not None:
-        about = "" if report.evidence == "proof" else "about "
+        about = "about " if report.evidence == "test" else ""
         text = (
             f"Witness: these rows agree on all values that the mask reveals ({revealed}), but the "
             f"mask has probability {about}{w.probability:.4g} for x and {about}"
@@ -50,15 +55,20 @@ def _describe_witness(report: AuditReport) -> list[str]:
         )
     else:
         text = (
-            f"Proof: these rows agree on all values that are revealed for x ({revealed}), but "
-            "their masks differ. Hidden values are in brackets."
+            f"{'Proof' if report.evidence == 'proof' else 'Witness'}: these rows agree on all "
+            f"values that are revealed for x ({revealed}), but their masks differ. Hidden values "
+            "are in brackets."
         )
-    support = (
-        "Both rows are in the data (empirical support)."
-        if w.support == "empirical"
-        else "The hidden values of x' come from other rows of the data (product support)."
-    )
-    return [f"{text}\n\n{w.table()}\n\n{support}"]
+    return [f"{text}\n\n{w.table()}\n\n{_describe_support(report, w)}"]
+
+
+def _describe_support(report: AuditReport, w: Witness) -> str:
+    if w.support == "empirical":
+        return "Both rows are in the data (empirical support)."
+    combined = "The hidden values of x' come from other rows of the data (product support)."
+    if report.leaks:
+        return f"{combined} By support='product', such rows are possible."
+    return f"{combined} Such a row is not among the data. This is a leak if it is possible."
 
 
 def _describe_probes(report: AuditReport) -> list[str]:
@@ -69,27 +79,52 @@ def _describe_probes(report: AuditReport) -> list[str]:
         ]
     parts = []
     if report.exact:
-        conclusive = "" if report.leaks else "; the verdict is conclusive on this support"
+        found = report.leaks or report.leaks_if_independent
+        conclusive = "" if found else "; the verdict is conclusive on this support"
         if report.n_draws:
             conclusive = "; the stated probabilities do not leak"
-        parts.append(f"All possible rows were queried{conclusive}.")
+        rows = "combinations of observed values" if report.support == "product" else "possible rows"
+        parts.append(f"All {rows} were queried{conclusive}.")
         amounts = " and ".join(
             f"{value:.3f} bits about the {'label' if name == 'label' else 'hidden features'}"
             for name, value in report.exact_bits.items()
         )
         parts.append(f"Given the revealed values, the selection contains exactly {amounts}.")
-    if report.n_uniform and report.leaks:
+    parts += _describe_dependence(report)
+    if report.n_uniform and (report.leaks or report.leaks_if_independent):
         parts.append(
             f"Resampling the hidden values changed the selection in {100 * report.rate:.2g} % of "
             f"{report.n_uniform:,} uniform probes."
         )
     if report.finding:
         parts.append(_describe_finding(report))
-    elif not report.leaks and report.stochastic:
+    elif report.leaks or report.leaks_if_independent:
+        pass
+    elif report.stochastic:
         parts += [*_describe_stated_probabilities(report), *_describe_draws(report)]
-    elif not report.leaks:
+    else:
         parts += [*_describe_uniform_probes(report), *_describe_draws(report)]
     return ["\n".join(parts)] if parts else []
+
+
+def _describe_dependence(report: AuditReport) -> list[str]:
+    parts = []
+    if report.dependent:
+        groups = [", ".join(f"`{printable(n)}`" for n in names[:6]) for names in report.dependent]
+        groups = [
+            f"{text}, …" if len(names) > 6 else text
+            for text, names in zip(groups, report.dependent, strict=True)
+        ]
+        listed = "; ".join(groups[:_MAX_LISTED]) + ("; …" if len(groups) > _MAX_LISTED else "")
+        parts.append(
+            f"Columns that determine each other in the data were resampled together: {listed}."
+        )
+    if report.share_determined and not report.exact:
+        parts.append(
+            f"{100 * report.share_determined:.3g} % of the hidden values were not resampled, since "
+            "the revealed values determine them in the data."
+        )
+    return parts
 
 
 def _describe_finding(report: AuditReport) -> str:
@@ -152,12 +187,17 @@ def _describe_draws(report: AuditReport) -> list[str]:
     alone = ""
     if report.detectable_shift_individually is not None:
         alone = f", and of {report.detectable_shift_individually:.2f} in calls of one row,"
+    which = ""
+    if report.dependent:
+        which += " that no revealed one is resampled with"
+    if report.n_untested:
+        which += f" other than {report.n_untested:,} random ones that were not tested"
     return [
         f"No significant difference in {report.n_draws:,} drawn masks. A shift of "
         f"{report.detectable_shift:.3f}{alone} in the probability of a mask or of "
         "revealing a unit, the same for all rows, between the lower and upper half of the values "
-        "of a hidden unit, would have been detected with 95 % probability (false-alarm rate "
-        f"{100 * report.false_alarm_rate:.2g} %). The power for other shifts is unknown."
+        f"of a hidden unit{which}, would have been detected with 95 % probability (false-alarm "
+        f"rate {100 * report.false_alarm_rate:.2g} %). The power for other shifts is unknown."
     ]
 
 
@@ -191,6 +231,11 @@ def _describe_gaps(report: AuditReport) -> list[str]:
         lines.append(f"… and {len(significant) - _MAX_LISTED} more hidden features.")
     if not significant and gaps.features:
         lines.append("Feature leakage: no significant gap for any hidden feature.")
+    if gaps.significant and report.leaks_if_independent:
+        lines.append(
+            "The significant gaps concern observed rows only. They support the finding without an "
+            "assumption about possible rows, as far as their models are unbiased."
+        )
     return ["\n".join(lines)] if lines else []
 
 

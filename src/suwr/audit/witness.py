@@ -31,12 +31,9 @@ class Witness:
     mask, mask_other : bool array of shape (n_columns,)
         Masks that the selector returns for them. For a stochastic selector, both are the mask
         whose probability differs.
-    row : int
-        Position of ``x`` in the audited data.
-    row_other : int or None
-        Position of ``x_other``, if it is an observed row too.
-    support : {"empirical", "product"}
-        Whether both rows were observed, or the hidden values of the second come from other rows.
+    row, row_other : int or None
+        Positions of ``x`` and ``x_other`` in the audited data; None for a row that is not among
+        them but combines values of several.
     columns : list of str
     rows : array or data frame of shape (2, n_columns)
         Both rows in the container of the audited data, as the selector accepts them.
@@ -59,13 +56,17 @@ class Witness:
     x_other: NDArray[Any]
     mask: BoolArray
     mask_other: BoolArray
-    row: int
+    row: int | None
     row_other: int | None
-    support: str
     columns: list[str]
     rows: Any
     probability: float | None = None
     probability_other: float | None = None
+
+    @property
+    def support(self) -> str:
+        """Either "empirical" if both rows were observed, or "product"."""
+        return "product" if self.row is None or self.row_other is None else "empirical"
 
     @property
     def revealed(self) -> list[str]:
@@ -140,7 +141,6 @@ def make_witness(
     source_other: IntArray,
     mask: BoolArray,
     mask_other: BoolArray,
-    support: str,
     probability: float | None = None,
     probability_other: float | None = None,
 ) -> Witness:
@@ -151,15 +151,13 @@ def make_witness(
         _as_row([column_values(X, j)[s[j]] for j in range(background.n_columns)], X)
         for s in (source, source_other)
     )
-    observed = bool((source_other == source_other[0]).all())
     return Witness(
         x=x,
         x_other=x_other,
         mask=mask,
         mask_other=mask_other,
-        row=int(background.positions[source[0]]),
-        row_other=int(background.positions[source_other[0]]) if observed else None,
-        support=support,
+        row=background.position_of(source),
+        row_other=background.position_of(source_other),
         columns=background.names,
         rows=background.build(np.stack([source, source_other])),
         probability=probability,
@@ -197,8 +195,11 @@ def minimize_changes(
     source_other: IntArray,
     rng: np.random.Generator,
 ) -> IntArray:
-    """Reduce the number of hidden units in which the second probe differs from the first."""
-    unit_of = queries.background.unit_of
+    """Reduce the number of hidden units in which the second probe differs from the first.
+
+    Units that determine each other are restored together.
+    """
+    unit_of = queries.background.blocks[queries.background.unit_of]
     mask = queries.select(source[None])[0]
     codes = queries.background.codes_of(np.stack([source, source_other]))
     units = np.unique(unit_of[codes[0] != codes[1]])

@@ -20,16 +20,18 @@ def audit_table(
     model: Path | None,
     masks: Path | None,
     target: str | None,
+    support: str | None,
     json: Path | None,
     plot: Path | None,
     seed: int,
     form: CsvFormat,
 ) -> None:
-    """Print an audit report and exit with status 2 if there is leakage."""
+    """Print an audit report and exit with status 2 if there is leakage, 3 if it is conditional."""
     selector = None if model is None else load(model)
+    options = {} if support is None else {"support": support}
     report = audit_files(
         data, model=selector, masks=masks, label=target, random_state=seed,
-        sep=form.separator(data), encoding=form.encoding,
+        sep=form.separator(data), encoding=form.encoding, **options,
     )  # fmt: skip
     terminal = Terminal()
     terminal.print(report.summary())
@@ -42,3 +44,5 @@ def audit_table(
         terminal.print_written(plot)
     if report.leaks:
         raise SystemExit(2)
+    if report.leaks_if_independent:
+        raise SystemExit(3)

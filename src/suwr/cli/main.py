@@ -251,6 +251,13 @@ def audit(
     target: Annotated[
         str | None, typer.Option(help="Column of labels, to measure leakage about the label.")
     ] = None,
+    support: Annotated[
+        str | None,
+        typer.Option(
+            help="Rows that are possible: 'product' if the columns vary independently, "
+            "'empirical' for those of the table only; unknown by default."
+        ),
+    ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the report as JSON.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write the report as a figure.")] = None,
     sep: Sep = None,
@@ -259,9 +266,14 @@ def audit(
 ) -> None:
     """Search for leakage in a model, or in the masks of another selector.
 
-    The exit status is 2 if there is leakage.
+    The exit status is 2 if there is leakage, and 3 if there is leakage provided that columns vary
+    independently.
     """
     form = CsvFormat(sep, encoding)
+    if support not in (None, "product", "empirical"):
+        raise ValueError(f"--support must be 'product' or 'empirical'. Got {support!r}.")
+    if support is not None and model is None:
+        raise ValueError("--support requires --model: the rows of masks are never combined.")
     if (model is None) == (masks is None):
         raise ValueError("Pass either a model or a file of masks, with --model or --masks.")
     if model is not None:
@@ -273,7 +285,7 @@ def audit(
     check_outputs({"--json": json, "--plot": plot}, data, model, masks)
     from suwr.cli.audit import audit_table
 
-    audit_table(data, model, masks, target, json, plot, seed, form)
+    audit_table(data, model, masks, target, support, json, plot, seed, form)
 
 
 @app.command()

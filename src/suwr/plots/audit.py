@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suwr._utils.optional import require
-from suwr.plots._style import BLUE, GREY, VERMILLION, plain
+from suwr.plots._style import BLUE, GREY, ORANGE, VERMILLION, plain
 
 if TYPE_CHECKING:
     from suwr.audit import AuditReport, Witness
 
 _LEAK = VERMILLION
+_CONDITIONAL = ORANGE
 _NO_LEAK = BLUE
 _REVEALED = "#CFE3F1"
 _CHANGED = "#F8D9C4"
@@ -68,9 +69,15 @@ def plot_audit(report: AuditReport, ax: Any = None) -> Any:
         ha="left",
         fontweight="bold",
         fontsize=14,
-        color=_LEAK if report.leaks else _NO_LEAK,
+        color=_colour(report),
     )
     return ax
+
+
+def _colour(report: AuditReport) -> str:
+    if report.leaks_if_independent:
+        return _CONDITIONAL
+    return _LEAK if report.leaks else _NO_LEAK
 
 
 def _bar_data(report: AuditReport) -> tuple[list[str], list[float], list[tuple[float, float]]]:
@@ -189,6 +196,8 @@ def _witness_table(witness: Witness, ax: Any) -> None:
             "The two rows agree on every revealed value, but the probability of the mask is "
             f"{witness.probability:.3g} for x and {witness.probability_other:.3g} for x′."
         )
+    if witness.support == "product":
+        text += " x′ combines values of several rows."
     ax.set_title(
         f"{text}\nBold on blue: revealed.  Grey: hidden.  Orange: hidden and different.",
         loc="left",
