@@ -151,6 +151,135 @@ def test_observed_rows_are_compared_first(duplicated):
     np.testing.assert_array_equal(report.witness.x_other, wide[report.witness.row_other])
 
 
+def test_a_leak_of_unobserved_rows_is_conditional():
+    report = quick(leaky, X)
+    assert report.verdict == "leaks if columns vary independently"
+    assert not report.leaks
+    assert report.leaks_if_independent
+    assert report.evidence == "combined rows"
+    assert report.assumed_independent == ["x5"]
+    assert "`x5` can take the values of x'" in report.assumptions[0]
+    text = report.summary()
+    assert "INDEPENDENTLY (`x5`)" in text
+    assert "Proof" not in text
+    proven = quick(leaky, X, support="product")
+    assert proven.leaks
+    assert not proven.leaks_if_independent
+    assert proven.evidence == "proof"
+    assert proven.assumed_independent == proven.assumptions == []
+
+
+def test_a_leak_of_observed_rows_needs_no_assumption():
+    discrete = RNG.integers(2, size=(400, 14))
+
+    def by_hidden_bit(X):
+        masks = np.zeros(X.shape, dtype=bool)
+        masks[:, 0] = True
+        masks[:, 1] = X[:, 5] > 0
+        return masks
+
+    report = quick(by_hidden_bit, discrete)
+    assert report.leaks
+    assert report.evidence == "proof"
+    assert report.support == report.witness.support == "empirical"
+    assert None not in (report.witness.row, report.witness.row_other)
+
+
+def test_training_rows_can_prove_a_conditional_leak():
+    discrete = RNG.integers(2, size=(400, 9)).astype(float)
+
+    def by_hidden_bit(X):
+        masks = np.zeros(X.shape, dtype=bool)
+        masks[:, 0] = True
+        masks[:, 1] = X[:, 5] > 0.5
+        return masks
+
+    continuous = discrete + RNG.normal(size=discrete.shape)
+    report = quick(by_hidden_bit, continuous, n_probes=600)
+    assert report.leaks_if_independent
+    report = quick(by_hidden_bit, continuous, n_probes=600, training_rows=discrete)
+    assert report.leaks
+    assert report.witness.support == "empirical"
+
+
+class Shifted:
+    """Reveals x0 with a probability that depends on the hidden x5."""
+
+    def probability(self, X):
+        return 0.4 + 0.2 * (np.asarray(X)[:, 5] > 0)
+
+    def select(self, X, random_state=None):
+        masks = np.zeros(X.shape, dtype=bool)
+        masks[:, 0] = np.random.default_rng(random_state).random(len(X)) < self.probability(X)
+        return masks
+
+
+class Stated(Shifted):
+    """The same with stated probabilities."""
+
+    def mask_probability(self, X, masks):
+        p = self.probability(X)
+        p = p[:, None] if masks.ndim == 3 else p
+        return np.where(masks[..., 0], p, 1 - p) * ~masks[..., 1:].any(axis=-1)
+
+
+@pytest.mark.parametrize(("selector", "evidence"), [(Shifted(), "test"), (Stated(), "proof")])
+def test_stochastic_leaks_of_observed_rows_need_no_assumption(selector, evidence):
+    report = quick(selector, RNG.integers(2, size=(400, 14)), n_draws=40_000)
+    assert report.leaks
+    assert report.evidence == evidence
+    assert report.witness.support == "empirical"
+    continuous = RNG.normal(size=(400, 14))
+    continuous[:, 0] = RNG.integers(2, size=400)
+    continuous = continuous + np.eye(14)[0] * 1e-9 * RNG.normal(size=(400, 1))
+
+    class AlsoRevealsX1(type(selector)):
+        def select(self, X, random_state=None):
+            masks = super().select(X, random_state)
+            masks[:, 1] = True
+            return masks
+
+        def mask_probability(self, X, masks):
+            shown = masks[..., 1]
+            masks = masks & (np.arange(masks.shape[-1]) != 1)
+            return super().mask_probability(X, masks) * shown
+
+    if evidence == "test":
+        del AlsoRevealsX1.mask_probability
+    report = quick(AlsoRevealsX1(), continuous, n_draws=40_000)
+    assert report.leaks_if_independent
+    assert report.evidence == ("test" if evidence == "test" else "combined rows")
+    assert quick(AlsoRevealsX1(), continuous, n_draws=40_000, support="product").leaks
+
+
+def test_the_paper_s_one_hot_policy():
+    codes = np.eye(3)[RNG.integers(3, size=300)]
+    report = quick(lambda X: X > 0, codes)
+    assert report.verdict == "no leak found"
+    assert report.exact
+    few = quick(lambda X: X > 0, np.eye(3))
+    assert not few.leaks  # three rows do not show that others are impossible
+    assert "Proof" not in few.summary()
+
+
+def test_unobserved_combinations_of_few_values_are_conditional(duplicated):
+    few = duplicated[:30, :2]
+    few[:2] = [[0, 1], [1, 0]]  # the columns are no copies
+
+    def select(X):
+        masks = np.zeros(X.shape, dtype=bool)
+        masks[:, 0] = (X == [[-1, 1]]).all(axis=1)
+        return masks
+
+    assert not ((few == [[-1, 1]]).all(axis=1)).any()
+    report = quick(select, few)
+    assert report.verdict == "leaks if columns vary independently"
+    assert report.exact
+    assert report.exact_bits == {}
+    assert "All combinations of observed values were queried." in report.summary()
+    assert quick(select, few, support="empirical").verdict == "no leak found"
+
+
 def test_caution_if_few_rows_can_be_compared():
     report = quick(leak_free, X, support="empirical")
     assert report.verdict == "no leak found"

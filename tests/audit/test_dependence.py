@@ -89,8 +89,7 @@ def determined(X, *revealed):
     X = np.asarray(X)
     masks = np.zeros(X.shape, dtype=bool)
     masks[:, list(revealed)] = True
-    found = BackgroundData(X).dependence.determined(np.arange(len(X)), masks)
-    return found
+    return BackgroundData(X).dependence.determined(np.arange(len(X)), masks)
 
 
 def test_values_of_a_revealed_column_determine_others():

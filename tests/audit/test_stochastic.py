@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from suwr.audit import audit
 from suwr.audit.background import BackgroundData
 from suwr.audit.pooled import mid_ranks
 from suwr.audit.queries import SelectorQueries
@@ -29,3 +30,33 @@ def test_ties_between_masks_do_not_depend_on_the_hash_seed():
     selected = _select_mask(queries, pair, n_draws=8)
     assert selected.mask.tolist() == [False] * 5
     assert selected.sign == 1
+
+
+def test_the_stated_power_holds_for_many_columns():
+    options = {"gaps": False, "n_draws": 6000, "support": "product"}
+
+    def found(seed, shift):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(200, 100))
+        hidden = rng.integers(1, 100)
+
+        def select(X, rng):
+            masks = np.zeros(X.shape, dtype=bool)
+            masks[:, 0] = rng.random(len(X)) < 0.5 + shift / 2 * np.sign(X[:, hidden])
+            return masks
+
+        return audit(select, X, random_state=seed, **options)
+
+    shift = found(0, 0.0).detectable_shift
+    assert shift < 0.15
+    assert sum(found(seed, shift).leaks for seed in range(10)) >= 8
+
+
+def test_units_that_were_not_tested_are_stated(monkeypatch):
+    monkeypatch.setattr("suwr.audit.pooled._MAX_UNITS", 4)
+    X = np.random.default_rng(0).normal(size=(100, 6))
+    report = audit(
+        lambda X, rng: rng.random(X.shape) < 0.5, X, random_state=0, gaps=False, n_draws=2000
+    )
+    assert report.n_untested == 2
+    assert "other than 2 random ones that were not tested" in report.summary()

@@ -45,7 +45,7 @@ def test_the_figure_says_whether_the_witness_is_a_row_of_the_data():
     assert "leaks if columns vary independently" in ax.figure.get_suptitle()
     assert "combines values of several rows" in ax.figure.axes[0].get_title(loc="left")
     X = np.random.default_rng(0).integers(2, size=(200, 2))
-    ax = audit(lambda X: X > X[:, ::-1], X, random_state=0, gaps=False).plot()
+    ax = audit(lambda X: X[:, ::-1] < X, X, random_state=0, gaps=False).plot()
     assert "combines" not in ax.figure.axes[0].get_title(loc="left")
 
 

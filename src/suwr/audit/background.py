@@ -200,7 +200,9 @@ class BackgroundData:
         if self.full_support:
             return None
         numbers = np.full(self.codes.shape, np.nan)
-        for j in np.flatnonzero(self.numeric):
+        for j in range(self.n_columns):
+            if not self.numeric[j]:
+                continue
             values = column_values(self.X, j)
             if values.dtype.kind in "biuf":
                 numbers[:, j] = values

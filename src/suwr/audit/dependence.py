@@ -1,11 +1,11 @@
-"""Dependence between columns that holds in every observed row, such as copies, one-hot codes and sums.
+"""Dependence between columns that holds in all observed rows: copies, one-hot codes, sums.
 
 A leak concerns rows of positive probability only, and a probe that violates such a dependence is no
-such row. A hidden value that the revealed ones determine is therefore kept, and units that determine
-each other are resampled together, from a row that agrees on all revealed values among them. Found
-are functions of one column, values that occur with a single value of another unit, and exact linear
-relations; other dependence remains undetected. Evidence is the absence of exceptions where at least
-``MIN_EXPECTED`` would be expected of independent columns.
+such row. A hidden value that the revealed ones determine is therefore kept, and units that
+determine each other are resampled together, from a row that agrees on all revealed values among
+them. Found are functions of one column, values that occur with a single value of another unit, and
+exact linear relations; other dependence remains undetected. Evidence is the absence of exceptions
+where at least ``MIN_EXPECTED`` would be expected of independent columns.
 """
 
 import numpy as np
@@ -79,7 +79,8 @@ class Dependence:
         self._frequency = [np.bincount(c, minlength=c.max() + 1) / len(c) for c in unit_codes.T]
         #: Expected share of row pairs that differ in a unit.
         self._spread = np.array([1.0 - (p**2).sum() for p in self._frequency])
-        self._most_frequent = np.array([np.bincount(c).max() for c in codes.T])
+        #: Columns that have a frequent value.
+        self._is_discrete = np.array([np.bincount(c).max() >= MIN_EXPECTED for c in codes.T])
         self._determines = np.zeros((n_columns, n_units), dtype=bool)
         self._implied: dict[int, BoolArray] = {}
         if not self._is_wide:
@@ -201,11 +202,12 @@ class Dependence:
         return implied if found.any() else None
 
     def _implied_jointly(self, rows: _IntArray, mask: BoolArray) -> BoolArray:
-        """Units that have a single value in all rows that agree on everything revealed."""
+        """Units that have a single value in all rows that agree on the revealed discrete values."""
         none = np.zeros((len(rows), self._unit_codes.shape[1]), dtype=bool)
-        if mask.sum() < 2 or self._is_wide or self._most_frequent[mask].min() < MIN_EXPECTED:
+        columns = np.flatnonzero(mask & self._is_discrete)
+        if len(columns) < 2 or self._is_wide:
             return none
-        group = group_rows(self._codes[:, mask])
+        group = group_rows(self._codes[:, columns])
         relevant = np.zeros(group.max() + 1, dtype=bool)
         relevant[group[rows]] = True
         chosen = self._rows[relevant[group[self._rows]]]
@@ -328,7 +330,7 @@ def group_rows(codes: _IntArray) -> _IntArray:
 
 
 def _rows_of_evidence(codes: _IntArray) -> _IntArray:
-    """All rows, or the first copy of each if a column is continuous, so that copies are no chance."""
+    """All rows, or the first copy of each if a column is continuous: copies are no evidence."""
     group = group_rows(codes)
     first = np.unique(group, return_index=True)[1].astype(np.intp)
     n_levels = codes.max(axis=0) + 1

@@ -1,8 +1,8 @@
 """Search for a witness against a deterministic selector.
 
 The search ends with the first confirmed witness. Pairs of observed rows prove a leak and require no
-queries beyond their confirmation. A row that combines values of several is a proof only if such rows
-are possible. Uniform probes of all rows give the statistical guarantee, the detectable leak
+queries beyond their confirmation. A row that combines values of several is a proof only if such
+rows are possible. Uniform probes of all rows give the statistical guarantee, the detectable leak
 rate; some of them are queried individually. Adaptive probes concentrate on rows and values for
 which a surrogate model of the selector predicts a change of the mask.
 """

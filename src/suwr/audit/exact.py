@@ -215,7 +215,7 @@ def exact_verdict(
 def _closest_disagreement(
     codes: IntArray, masks: BoolArray, sources: IntArray, n_rows: int = 20
 ) -> tuple[int, int]:
-    """Two rows that prove the leak: the first observed, if possible, and differing in few columns."""
+    """Two rows that prove the leak, the first observed if possible, that differ in few columns."""
     pairs = disagreements(codes, masks, limit=len(codes))
     observed = are_observed(sources)
     best: tuple[int, int, int] | None = None

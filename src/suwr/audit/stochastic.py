@@ -304,7 +304,7 @@ def _combined_pairs(
 def _observed_pairs(
     queries: SelectorQueries, sampler: RowSampler, n_pairs: int, rng: np.random.Generator
 ) -> list[Pair]:
-    """Draw masks for random rows and pair each with an observed row that agrees on what they reveal."""
+    """Draw masks for random rows and pair each with an observed row that agrees on them."""
     background = queries.background
     rows = rng.integers(sampler.n_rows, size=n_pairs)
     masks = queries.select(background.unchanged(rows))
