@@ -7,7 +7,8 @@ Every model is trained with few epochs, on 10,000 rows of Syn1 to Syn6, on the b
 or on the 8×8 images of digits by 2×2 patches, then audited on new rows (breast cancer and digits:
 on the same rows). Witnesses are verified by querying the model directly. SUWR is audited as it is,
 which the audit recognises as leak-free by construction, and also as a function of which it knows
-nothing but the masks. Existing results are reused.
+nothing but the masks. The columns of Syn1 to Syn6 vary independently, which the audit is told; it
+is told nothing about the others. Existing results are reused.
 """
 
 from __future__ import annotations
@@ -99,7 +100,8 @@ def cell(data: str, name: str) -> dict:
     audited = SUWR_VIEWS[name](model) if name in SUWR_VIEWS else model
     _, _, X_test, y_test = rows(data)
     start = time.process_time()
-    report = suwr.audit(audited, X_test, y_test, random_state=0, gaps=False)
+    support = "product" if data.startswith("Syn") else "auto"
+    report = suwr.audit(audited, X_test, y_test, random_state=0, gaps=False, support=support)
     return {
         "data": data,
         "method": name,
@@ -121,7 +123,8 @@ def table(stored: dict) -> str:
         "",
         f"`{about['command']}`, {about['date']}, {about['machine']}. {EPOCHS} epochs; every",
         "witness was verified by querying the model directly. On Syn1 to Syn3, the same features",
-        "are relevant in every row: a method that selects these in all rows does not leak.",
+        "are relevant in every row: a method that selects these in all rows does not leak. Their",
+        'columns vary independently (`support="product"`); for the other data, nothing was claimed.',
         "",
         "| data | method | verdict | witness verified | features | accuracy | audit |",
         "| --- | --- | --- | --- | ---: | ---: | ---: |",
