@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import suwr
-from suwr._utils.optional import require
+from suwr._utils.validation import require
 from suwr.exceptions import MissingExtraError
 
 ROOT = Path(__file__).parents[1]
@@ -178,7 +178,7 @@ def test_no_private_modules_of_scikit_learn():
 
 def test_modules_are_not_imported_by_computed_names():
     """Otherwise the rules above could not be checked."""
-    allowed = {"suwr", "suwr.baselines", "suwr._utils.deprecation", "suwr._utils.optional"}
+    allowed = {"suwr", "suwr.baselines", "suwr._utils.deprecation", "suwr._utils.validation"}
     users = {
         module_name(path)
         for path in MODULES

@@ -25,7 +25,7 @@ from sklearn.model_selection import train_test_split
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from common import machine, write_json
 from suwr import SUWRClassifier
-from suwr._utils.optional import require
+from suwr._utils.validation import require
 
 SHARE, TEST_SIZE = 0.03, 0.2
 OUT = Path(__file__).with_suffix(".json")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from suwr._utils.optional import require
+from suwr._utils.validation import require
 from suwr.data.descriptions import NO_DESCRIPTION, TableDescription
 from suwr.explanation import Explanation, Narrative, Prediction, Step
 from suwr.given import Given

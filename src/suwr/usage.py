@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from suwr._utils.optional import require
+from suwr._utils.validation import require
 
 __all__ = ["UnitUsage", "measure_usage", "prediction_change", "usage_frame"]
 

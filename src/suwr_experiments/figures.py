@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from suwr._utils.optional import require
+from suwr._utils.validation import require
 from suwr.plots import plot_fronts
 from suwr.plots._style import write_figure
 

@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr._utils.optional import require
-from suwr._utils.validation import check_choice
+from suwr._utils.validation import check_choice, require
 from suwr.exceptions import DataError, MissingExtraError
 
 __all__ = ["IMAGE_SETS", "ImageData", "ImageSet", "load_images", "read_idx"]

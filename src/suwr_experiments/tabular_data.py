@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suwr._utils.files import atomic_file
-from suwr._utils.optional import require
-from suwr._utils.validation import check_choice
+from suwr._utils.validation import check_choice, require
 from suwr.data.files import DelimitedFile
 from suwr.exceptions import DataError
 from suwr_experiments.images import FOLDER_VARIABLE

@@ -3,7 +3,7 @@ import warnings
 
 import pytest
 
-from suwr._utils.caller import warn_caller
+from suwr._utils.validation import warn_caller
 
 
 @pytest.mark.parametrize("depth", [0, 1, 4])

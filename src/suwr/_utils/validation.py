@@ -1,4 +1,4 @@
-"""Validation of parameters in the style of scikit-learn.
+"""Validation of parameters in the style of scikit-learn, warnings to the caller, optional packages.
 
 Estimators declare ``_parameter_constraints``, a dict from parameter name to the constraints of
 which a value must satisfy one; functions call the ``check_*`` helpers.
@@ -6,22 +6,67 @@ which a value must satisfy one; functions call the ``check_*`` helpers.
 
 from __future__ import annotations
 
+import importlib
+import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
+from types import ModuleType
 from typing import Any
 
 from suwr._utils.text import plain_repr
+from suwr.exceptions import MissingExtraError
 
 __all__ = [
-    "Interval",
-    "Options",
-    "check_choice",
-    "check_integer",
-    "check_parameters",
-    "check_real",
-    "parameter_error",
-]
+    "Interval", "Options", "check_choice", "check_integer", "check_parameters", "check_real",
+    "parameter_error", "require", "warn_caller",
+]  # fmt: skip
+
+
+def require(module: str, extra: str, purpose: str) -> ModuleType:
+    """Import a module, or raise an error that names the extra which installs it.
+
+    Parameters
+    ----------
+    module : str
+        Name of the module, such as ``"matplotlib.pyplot"``.
+    extra : str
+        The extra of suwr that installs the module.
+    purpose : str
+        Subject of the error message, such as ``"Plotting"``.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.split(".")[0]
+        raise MissingExtraError(
+            f"{purpose} needs {package}, which is not installed. "
+            f"Install it with: pip install 'suwr[{extra}]'"
+        ) from error
+
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Issue a warning at the place of the nearest caller outside of this package.
+
+    A fixed ``stacklevel`` names a line of the package as soon as a method calls its base class.
+
+    Parameters
+    ----------
+    message : str
+    category : type of Warning
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and _is_own(frame.f_globals.get("__name__")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_own(module: object) -> bool:
+    return module == _PACKAGE or str(module).startswith(f"{_PACKAGE}.")
 
 
 def parameter_error(name: str, owner: str, expected: str, value: object) -> ValueError:

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suwr._utils.optional import require
-from suwr._utils.validation import Interval, check_parameters
+from suwr._utils.validation import Interval, check_parameters, require
 from suwr.selector import BoolArray
 
 __all__ = ["Attended", "TopK", "from_captum", "from_lime", "from_shap", "from_tabnet", "top_k"]

@@ -18,8 +18,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from suwr._utils.optional import require
-from suwr._utils.validation import Interval, Options
+from suwr._utils.validation import Interval, Options, require
 from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector
 from suwr.baselines.training import SelectorPhase
 from suwr.estimators.table_model import TrainingData

@@ -12,8 +12,8 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from suwr._utils.files import write_atomic
-from suwr._utils.optional import require
 from suwr._utils.text import printable
+from suwr._utils.validation import require
 from suwr.cli.terminal import Terminal
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.poison import poison_check

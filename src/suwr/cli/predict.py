@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from suwr._utils.files import write_atomic
-from suwr._utils.optional import require
 from suwr._utils.text import counted, printable
+from suwr._utils.validation import require
 from suwr.cli.options import CsvFormat, missing_column
 from suwr.cli.score import evaluate_table
 from suwr.cli.tables import model_columns, read_frame, warn_training_file, write_frame

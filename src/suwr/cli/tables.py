@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from suwr._utils.files import write_atomic
-from suwr._utils.optional import require
 from suwr._utils.text import printable
+from suwr._utils.validation import require
 from suwr.cli.options import CsvFormat, check_table, encoding_error
 from suwr.cli.terminal import print_warning
 from suwr.data.files import PARQUET

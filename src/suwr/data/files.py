@@ -22,8 +22,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr._utils.optional import require
 from suwr._utils.text import counted
+from suwr._utils.validation import require
 from suwr.exceptions import TableError
 
 __all__ = ["PARQUET", "SEPARATORS", "DelimitedFile", "find_files", "is_separator"]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr._utils.caller import warn_caller
 from suwr._utils.text import counted, format_value, printable
+from suwr._utils.validation import warn_caller
 from suwr.data.descriptions import ColumnDescription
 from suwr.data.encoding import ColumnCode, TableEncoder
 from suwr.data.tables import Table

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d
 
-from suwr._utils.caller import warn_caller
 from suwr._utils.text import printable
-from suwr._utils.validation import Interval, check_choice, check_real, parameter_error
+from suwr._utils.validation import Interval, check_choice, check_real, parameter_error, warn_caller
 from suwr.estimators.certificate import RISKS, Certificate, policy_digest
 from suwr.estimators.risk_control import (
     binomial_p_value,

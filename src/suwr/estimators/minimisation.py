@@ -11,8 +11,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from suwr._utils.optional import require
 from suwr._utils.text import printable
+from suwr._utils.validation import require
 from suwr.data.tables import Table
 from suwr.estimators.costs import charge_rows
 from suwr.estimators.risks import read_target

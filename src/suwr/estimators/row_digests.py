@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom
 from torch import Tensor
 
-from suwr._utils.caller import warn_caller
+from suwr._utils.validation import warn_caller
 from suwr.exceptions import CertificationWarning
 from suwr.training.data import Rows
 

@@ -14,10 +14,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length
 
-from suwr._utils.optional import require
 from suwr._utils.progress import progress_bars
 from suwr._utils.text import align_columns, format_number
-from suwr._utils.validation import check_choice, parameter_error
+from suwr._utils.validation import check_choice, parameter_error, require
 from suwr.estimators.base import BaseSUWR
 
 __all__ = ["SparsityPath", "hold_out_rows", "sparsity_path"]

@@ -13,11 +13,16 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from suwr._utils.caller import warn_caller
-from suwr._utils.optional import require
 from suwr._utils.progress import progress_bars
 from suwr._utils.text import align_columns, percent, printable
-from suwr._utils.validation import Interval, check_integer, check_real, parameter_error
+from suwr._utils.validation import (
+    Interval,
+    check_integer,
+    check_real,
+    parameter_error,
+    require,
+    warn_caller,
+)
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.results import Scores, score_rows
 from suwr.estimators.sparsity_path import hold_out_rows

@@ -11,8 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from suwr._utils.caller import warn_caller
-from suwr._utils.validation import Interval, parameter_error
+from suwr._utils.validation import Interval, parameter_error, warn_caller
 from suwr.data.costs import read_row_costs
 from suwr.data.tables import Table, column_names, is_frame, select_columns
 from suwr.exceptions import StartWarning

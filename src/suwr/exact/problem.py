@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from suwr._utils.optional import require
-from suwr._utils.validation import check_integer, parameter_error
+from suwr._utils.validation import check_integer, parameter_error, require
 from suwr.exact.encoding import (
     Alphabet,
     choose_loss,

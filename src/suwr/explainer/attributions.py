@@ -13,8 +13,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr._utils.optional import require
-from suwr._utils.validation import check_choice
+from suwr._utils.validation import check_choice, require
 from suwr.audit.adapters import from_lime
 from suwr.data.tables import is_frame, raw_columns, take_rows
 

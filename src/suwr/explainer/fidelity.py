@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr._utils.optional import require
-from suwr._utils.validation import check_integer
+from suwr._utils.validation import check_integer, require
 from suwr.audit.adapters import top_k
 from suwr.baselines.realx import EVALXClassifier, EVALXRegressor
 from suwr.explainer.attributions import Attribution, make_attribution

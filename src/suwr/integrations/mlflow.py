@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 import suwr
-from suwr._utils.optional import require
-from suwr._utils.validation import check_choice
+from suwr._utils.validation import check_choice, require
 from suwr.estimators.io import load
 
 __all__ = ["SuwrModel", "load_model", "log_model", "save_model"]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import suwr
 from suwr._utils.files import check_writable, write_atomic
-from suwr._utils.optional import require
+from suwr._utils.validation import require
 from suwr.data.encoding import BOUND
 from suwr.estimators.costs import check_plain_costs
 from suwr.estimators.export import describe_network, describe_output

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from suwr._utils.files import write_atomic
-from suwr._utils.optional import require
 from suwr._utils.text import percent, printable
+from suwr._utils.validation import require
 
 # The Okabe-Ito palette, distinguishable with every kind of colour vision. Markers or line styles
 # always repeat what the colours encode.

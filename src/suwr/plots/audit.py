@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suwr._utils.optional import require
+from suwr._utils.validation import require
 from suwr.plots._style import BLUE, GREY, ORANGE, VERMILLION, plain
 
 if TYPE_CHECKING:

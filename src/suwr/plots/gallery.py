@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from suwr._utils.optional import require
+from suwr._utils.validation import require
 from suwr.data.units import Patches
 from suwr.plots._style import new_grid, plain, write_figure
 from suwr.plots.calibration import plot_calibration

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr._utils.optional import require
-from suwr._utils.validation import parameter_error
+from suwr._utils.validation import parameter_error, require
 from suwr.plots._style import (
     BLUE,
     GREEN,

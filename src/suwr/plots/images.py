@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suwr._utils.optional import require
+from suwr._utils.validation import require
 from suwr.data.tables import raw_columns
 from suwr.data.units import Patches
 from suwr.plots._style import (

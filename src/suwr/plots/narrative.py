@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suwr._utils.optional import require
 from suwr._utils.text import format_number
-from suwr._utils.validation import parameter_error
+from suwr._utils.validation import parameter_error, require
 from suwr.plots._style import (
     COLOURS,
     GREY,

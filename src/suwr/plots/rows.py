@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from suwr._utils.optional import require
 from suwr._utils.text import counted
+from suwr._utils.validation import require
 from suwr.plots._style import (
     BLUE,
     COLOURS,

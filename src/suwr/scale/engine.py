@@ -8,7 +8,7 @@ from typing import Any
 
 from joblib import parallel_config
 
-from suwr._utils.optional import require
+from suwr._utils.validation import require
 
 __all__ = ["engine"]
 

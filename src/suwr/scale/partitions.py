@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from suwr._utils.optional import require
+from suwr._utils.validation import require
 from suwr.data.files import SEPARATORS, DelimitedFile, find_files
 from suwr.data.tables import arrow_to_pandas
 from suwr.exceptions import TableError

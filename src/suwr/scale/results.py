@@ -27,7 +27,7 @@ from suwr._utils.files import (
     remove_stale,
     write_atomic,
 )
-from suwr._utils.optional import require
+from suwr._utils.validation import require
 from suwr.estimators.results import Scores
 
 __all__ = ["MANIFEST", "ResultFolder", "open_folder", "to_arrow"]

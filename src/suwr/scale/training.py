@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr._utils.optional import require
+from suwr._utils.validation import require
 from suwr.data.stored import StoredTable
 from suwr.data.tables import Table, read_table
 from suwr.estimators.base import BaseSUWR

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import suwr
-from suwr._utils.optional import require
+from suwr._utils.validation import require
 from suwr.estimators.io import load
 from suwr.serve import fhir, metrics
 from suwr.serve.documentation import OPERATIONS, description

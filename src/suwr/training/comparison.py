@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 import torch
 from torch import Tensor
 
-from suwr._utils.caller import warn_caller
 from suwr._utils.text import format_number
+from suwr._utils.validation import warn_caller
 from suwr.exceptions import UninformativeModelWarning
 from suwr.nn.losses import Loss
 from suwr.nn.rollout import Policy
