@@ -27,7 +27,7 @@ import torch
 import suwr.training.lookahead as lookahead
 from common import machine, write_json
 from suwr import Patches, SUWRClassifier
-from suwr.data.tables import read_table
+from suwr.data.frame import read_table
 from suwr.nn.rollout import BLOCK, Policy
 from suwr_experiments.images import load_images
 from suwr_experiments.together import fit_together

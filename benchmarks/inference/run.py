@@ -24,7 +24,7 @@ import torch
 
 from common import machine, write_json
 from suwr import SUWRClassifier
-from suwr.data.tables import read_table
+from suwr.data.frame import read_table
 from suwr.nn.rollout import BLOCK, Policy
 from suwr_experiments.synthetic import synthetic
 

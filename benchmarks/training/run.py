@@ -40,7 +40,7 @@ def cell(number: int, seed: int, trainer: str) -> dict:
 
     import suwr.estimators.base as base
     from suwr import SUWRClassifier
-    from suwr.data.tables import read_table
+    from suwr.data.frame import read_table
     from suwr_experiments.synthetic import selection_metrics, synthetic
 
     torch.set_num_threads(1)

@@ -12,7 +12,7 @@ __version__ = "0.2.0"
 # Public name → module. Imported on first use: `import suwr` stays fast and does not import torch.
 _EXPORTS = {
     "Acquisition": "suwr.estimators.acquisition",
-    "Column": "suwr.data.columns",
+    "Column": "suwr.data.descriptions",
     "DateParts": "suwr.data.dates",
     "Explanation": "suwr.explanation",
     "Narrative": "suwr.explanation",
@@ -74,8 +74,8 @@ __all__ = [
 
 if TYPE_CHECKING:
     from suwr import audit, baselines, exact, exceptions, plots
-    from suwr.data.columns import Column
     from suwr.data.dates import DateParts
+    from suwr.data.descriptions import Column
     from suwr.data.units import Patches
     from suwr.estimators.acquisition import Acquisition
     from suwr.estimators.classifier import SUWRClassifier

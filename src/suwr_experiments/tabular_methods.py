@@ -28,8 +28,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import l1_min_c
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from suwr.data.encoding import TableEncoder
-from suwr.data.tables import read_table
+from suwr.data.encode import TableEncoder
+from suwr.data.frame import read_table
 from suwr.data.units import resolve_units
 from suwr_experiments.experiment import Task
 from suwr_experiments.points import Point

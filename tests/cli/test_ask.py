@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import suwr
 from suwr.cli import app
 from suwr.cli.answers import Answer, UnseenError, describe, read_answer
-from suwr.data.encoding import ColumnCode, number_code
+from suwr.data.encode import ColumnCode, number_code
 
 try:
     import pty

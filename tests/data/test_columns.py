@@ -3,8 +3,8 @@
 import pytest
 
 from suwr import Column
-from suwr.data.columns import resolve_columns
-from suwr.data.encoding import ColumnCode, TableEncoder
+from suwr.data.descriptions import resolve_columns
+from suwr.data.encode import ColumnCode, TableEncoder
 
 ENCODER = TableEncoder(
     ["age", "sex", "smoker"],

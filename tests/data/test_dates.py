@@ -9,7 +9,7 @@ import pytest
 
 from suwr import DateParts
 from suwr.data.dates import WEEKDAYS, DateColumn, parse_date
-from suwr.data.parsing import INVALID
+from suwr.data.parse import INVALID
 from suwr.exceptions import TableError
 
 

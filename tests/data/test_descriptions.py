@@ -14,7 +14,7 @@ from suwr.data.descriptions import (
     TableDescription,
     describe_table,
 )
-from suwr.data.encoding import MAX_SUMMARIES, ColumnCode, TableEncoder, category_code, number_code
+from suwr.data.encode import MAX_SUMMARIES, ColumnCode, TableEncoder, category_code, number_code
 from suwr.data.units import resolve_units
 from suwr.explanation import Explanation, Narrative, Step
 

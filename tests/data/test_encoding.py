@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suwr.data.encoding import BOUND, MAX_CATEGORIES, ColumnCode, TableEncoder
-from suwr.data.tables import Table
+from suwr.data.encode import BOUND, MAX_CATEGORIES, ColumnCode, TableEncoder
+from suwr.data.frame import Table
 
 
 def table(*columns):

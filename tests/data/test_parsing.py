@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from pandas._libs.parsers import STR_NA_VALUES
 from tests.helpers.raw_cells import OBJECTS, TEXTS
 
-from suwr.data.encoding import ColumnCode, TableEncoder
-from suwr.data.parsing import (
+from suwr.data.encode import ColumnCode, TableEncoder
+from suwr.data.frame import raw_columns
+from suwr.data.parse import (
     INVALID,
     MISSING_TEXTS,
     InvalidCell,
@@ -22,7 +23,6 @@ from suwr.data.parsing import (
     parse_cell,
     parse_column,
 )
-from suwr.data.tables import raw_columns
 from suwr.exceptions import TableError
 
 CASES = json.loads((Path(__file__).parent / "parsing_cases.json").read_text())

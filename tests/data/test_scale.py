@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suwr.data.scale import NORMAL_RANGE, robust_scale
+from suwr.data.encode import NORMAL_RANGE, robust_scale
 
 OTHERS = np.linspace(-1.0, 1.0, 101)
 

@@ -3,8 +3,15 @@
 import numpy as np
 import pytest
 
-from suwr.data.encoding import MAX_SUMMARIES, ColumnCode, TableEncoder, number_code
-from suwr.data.summary import MAX_VALUES, N_QUANTILES, ColumnSummary
+from suwr.data.encode import (
+    MAX_SUMMARIES,
+    MAX_VALUES,
+    N_QUANTILES,
+    ColumnCode,
+    ColumnSummary,
+    TableEncoder,
+    number_code,
+)
 
 
 def test_quantiles_are_training_values(rng):

@@ -3,8 +3,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from suwr.data.parsing import is_missing
-from suwr.data.tables import (
+from suwr.data.frame import (
     arrow_to_pandas,
     as_rows,
     column_names,
@@ -15,6 +14,7 @@ from suwr.data.tables import (
     select_columns,
     take_rows,
 )
+from suwr.data.parse import is_missing
 from suwr.exceptions import TableError
 
 DATA = {

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import suwr
-from suwr.data.encoding import TableEncoder
-from suwr.data.tables import raw_columns, read_table
-from suwr.data.unusual import find_unusual
+from suwr.data.descriptions import find_unusual
+from suwr.data.encode import TableEncoder
+from suwr.data.frame import raw_columns, read_table
 from suwr.exceptions import UnusualValueWarning
 
 

@@ -6,8 +6,8 @@ import pytest
 
 import suwr
 from suwr import SUWRClassifier, SUWRRegressor
-from suwr.data.encoding import TableEncoder
-from suwr.data.tables import read_table
+from suwr.data.encode import TableEncoder
+from suwr.data.frame import read_table
 from suwr.estimators.io import to_bytes
 from suwr.estimators.poison import poison_check
 from suwr.exceptions import ModelFileError, ModelOutputError

@@ -9,8 +9,8 @@ import pytest
 from raw_cells import OBJECTS, mixed_table, poisoned_cells, randomize
 
 from suwr import SUWRClassifier, SUWRRegressor
-from suwr.data.encoding import ColumnCode, number_code
-from suwr.data.questions import Question
+from suwr.data.descriptions import Question
+from suwr.data.encode import ColumnCode, number_code
 from suwr.exact import FiniteProblem, solve
 from suwr.forms import ModelPolicy, Regret, make_form, measure_regret
 from suwr.forms.policy import State

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 from suwr import SUWRClassifier
 from suwr.cli import app
-from suwr.data.encoding import number_code
-from suwr.data.questions import Question
+from suwr.data.descriptions import Question
+from suwr.data.encode import number_code
 from suwr.forms import ModelPolicy, make_form, write_form
 from suwr.forms.form import Branch, Form, Page
 from suwr.forms.regret import walk_rows

@@ -13,7 +13,7 @@ from random_policies import NETWORKS, UNITS, make_policy, random_values
 from raw_cells import mixed_table, randomize, unrecorded_table
 
 from suwr import SUWRClassifier, SUWRRegressor
-from suwr.data.tables import read_table
+from suwr.data.frame import read_table
 from suwr.exceptions import MissingExtraError, UnsupportedModelError
 from suwr.nn.inputs import MaskedInputs
 

@@ -263,7 +263,7 @@ def format_value(value: Any) -> str:
     if isinstance(value, int):
         # The page cannot represent larger integers exactly.
         return _group(str(value)) if abs(value) < 2**53 else str(value)
-    # As in `suwr.data.tables.Table.value`: floats beyond 2**53 are not exact integers.
+    # As in `suwr.data.frame.Table.value`: floats beyond 2**53 are not exact integers.
     if value.is_integer() and abs(value) < 2**53:
         return _group(str(int(value)))
     return format_number(value, 6)

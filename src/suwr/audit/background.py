@@ -15,14 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suwr.audit.dependence import Dependence
-from suwr.data.parsing import is_missing
-from suwr.data.tables import (
-    as_rows,
-    column_names,
-    column_values,
-    gather_rows,
-    take_rows,
-)
+from suwr.data.frame import as_rows, column_names, column_values, gather_rows, take_rows
+from suwr.data.parse import is_missing
 from suwr.data.units import Patches, resolve_units
 from suwr.exceptions import TableError
 from suwr.selector import BoolArray

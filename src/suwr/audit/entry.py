@@ -17,7 +17,7 @@ from suwr.audit.queries import SelectorQueries, affordable_rows
 from suwr.audit.report import LEAKS, NO_LEAK_FOUND, AuditReport
 from suwr.audit.reproducibility import check_reproducibility
 from suwr.audit.sampling import RowSampler
-from suwr.data.tables import as_rows
+from suwr.data.frame import as_rows
 from suwr.data.units import Patches
 from suwr.exact import FiniteProblem
 from suwr.selector import WrappedSelector, as_masks, as_selector

@@ -8,9 +8,9 @@ import numpy as np
 from suwr._utils.validation import parameter_error
 from suwr.audit.entry import audit, audit_masks
 from suwr.audit.report import AuditReport
-from suwr.data.encoding import TableEncoder
+from suwr.data.encode import TableEncoder
 from suwr.data.files import DelimitedFile
-from suwr.data.tables import raw_columns
+from suwr.data.frame import raw_columns
 from suwr.exceptions import TableError
 from suwr.selector import BoolArray
 

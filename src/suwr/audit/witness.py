@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from suwr._utils.text import printable
 from suwr.audit.background import IntArray
 from suwr.audit.queries import SelectorQueries
-from suwr.data.tables import column_values
+from suwr.data.frame import column_values
 from suwr.selector import BoolArray
 
 _N_REPEATS = 8

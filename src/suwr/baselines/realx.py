@@ -32,7 +32,7 @@ from suwr.baselines.penalised import (
     log_probability,
 )
 from suwr.baselines.training import predictor_phase
-from suwr.data.encoding import MAX_BINS
+from suwr.data.encode import MAX_BINS
 from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import soft_columns, soft_reveal

@@ -15,7 +15,7 @@ from torch import Tensor
 from suwr._utils.validation import Options, parameter_error
 from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, same_units
 from suwr.baselines.training import predictor_phase
-from suwr.data.input import name_columns
+from suwr.data.stored import name_columns
 from suwr.estimators.table_model import TrainingData, image_shape
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.training.data import Folds

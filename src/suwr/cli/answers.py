@@ -10,8 +10,8 @@ from suwr._utils.text import format_number, format_value, printable
 from suwr.cli.dates import read_date
 from suwr.data.dates import DateParts
 from suwr.data.descriptions import ColumnDescription
-from suwr.data.encoding import ColumnCode, TableEncoder
-from suwr.data.parsing import INVALID
+from suwr.data.encode import ColumnCode, TableEncoder
+from suwr.data.parse import INVALID
 
 __all__ = ["Answer", "UnseenError", "describe", "read_answer", "read_command", "read_known"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from suwr._utils.text import printable
-from suwr.data.parsing import describe_cell, parse_cell
+from suwr.data.parse import describe_cell, parse_cell
 
 __all__ = ["column_notes", "identifier_columns"]
 

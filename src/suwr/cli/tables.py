@@ -13,8 +13,8 @@ from suwr._utils.validation import require
 from suwr.cli.options import CsvFormat, check_table, encoding_error
 from suwr.cli.terminal import print_warning
 from suwr.data.files import PARQUET
-from suwr.data.input import source_columns
-from suwr.data.tables import arrow_to_pandas
+from suwr.data.frame import arrow_to_pandas
+from suwr.data.stored import source_columns
 from suwr.exceptions import TableError
 
 __all__ = ["file_digest", "model_columns", "read_frame", "warn_training_file", "write_frame"]

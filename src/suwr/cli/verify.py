@@ -16,7 +16,7 @@ from suwr._utils.text import printable
 from suwr.cli.options import CsvFormat
 from suwr.cli.tables import model_columns, read_frame
 from suwr.cli.terminal import Terminal
-from suwr.data.input import source_columns
+from suwr.data.stored import source_columns
 from suwr.estimators.issuing import receipt_texts
 from suwr.estimators.verification import Verifier
 from suwr.receipts import MAX_BYTES

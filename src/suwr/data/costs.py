@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suwr._utils.validation import Interval, parameter_error
-from suwr.data.tables import column_names, is_frame, select_columns
+from suwr.data.frame import column_names, is_frame, select_columns
 
 __all__ = [
     "CostFunction", "Setups", "Visits", "read_row_costs", "resolve_costs", "resolve_setups",

@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from suwr._utils.text import check_unicode
 from suwr._utils.validation import check_choice, parameter_error
-from suwr.data.parsing import INVALID, MISSING_TEXTS, describe_cell, is_missing
-from suwr.data.tables import column_names, is_frame, row_labels
+from suwr.data.frame import column_names, is_frame, row_labels
+from suwr.data.parse import INVALID, MISSING_TEXTS, describe_cell, is_missing
 from suwr.exceptions import TableError
 
 __all__ = ["PARTS", "WEEKDAYS", "DateColumn", "DateParts", "parse_date"]

@@ -1,4 +1,4 @@
-"""How columns, units and revealed values are worded in narratives.
+"""How columns and values are worded: names given by users, descriptions, questions, unusual values.
 
 A value is described by constants of its column alone: its label and unit of measurement, and where
 it lies among the training values. format.js of the HTML page has the same wording.
@@ -10,13 +10,173 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from suwr._utils.text import format_number, format_value, printable
-from suwr.data.columns import Column
-from suwr.data.encoding import MAX_CATEGORIES, MAX_SUMMARIES, ColumnCode, TableEncoder
-from suwr.data.summary import FAR, N_QUANTILES
-from suwr.data.units import Patches, Units
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["NO_DESCRIPTION", "ColumnDescription", "TableDescription", "describe_table"]
+from suwr._utils.text import (
+    check_unicode,
+    counted,
+    format_number,
+    format_value,
+    plain_repr,
+    printable,
+)
+from suwr._utils.validation import parameter_error, warn_caller
+from suwr.data.encode import (
+    FAR,
+    MAX_CATEGORIES,
+    MAX_SUMMARIES,
+    N_QUANTILES,
+    ColumnCode,
+    TableEncoder,
+)
+from suwr.data.frame import Table
+from suwr.data.parse import EXPECTED, INVALID, ColumnType
+from suwr.data.units import Patches, Units
+from suwr.exceptions import UnusualValueWarning
+
+__all__ = [
+    "NO_DESCRIPTION", "Column", "ColumnDescription", "Question", "TableDescription", "UnusualValue",
+    "describe_table", "find_unusual", "resolve_columns", "warn_unusual",
+]  # fmt: skip
+
+# Text that a narrative repeats must be short; model files may come from anywhere.
+MAX_LABEL, MAX_UNIT, MAX_LABELLED = 200, 40, 1_000
+
+
+@dataclass(frozen=True)
+class Column:
+    """How a column is shown in narratives, plots, pages and questions.
+
+    Parameters
+    ----------
+    label : str, optional
+        Display name; the name of the column by default.
+    unit : str, optional
+        Unit of measurement, written after numbers.
+    categories : mapping, optional
+        From values of the column to the text that is shown instead.
+
+    Examples
+    --------
+    >>> Column("Body mass index", unit="kg/m²")
+    Column(label='Body mass index', unit='kg/m²', categories=None)
+    >>> Column(categories={0: "no", 1: "yes"}).label is None
+    True
+    """
+
+    label: str | None = None
+    unit: str | None = None
+    categories: Mapping[Any, str] | None = None
+
+    def __post_init__(self) -> None:
+        for name, longest in (("label", MAX_LABEL), ("unit", MAX_UNIT)):
+            value = getattr(self, name)
+            if value is not None and not _is_text(value, longest):
+                expected = f"a non-empty str of at most {longest} characters, or None"
+                raise parameter_error(name, "Column", expected, value)
+        if self.categories is None:
+            return
+        if not isinstance(self.categories, Mapping):
+            raise parameter_error(
+                "categories", "Column", "a mapping from values to texts", self.categories
+            )
+        if len(self.categories) > MAX_LABELLED:
+            raise ValueError(
+                f"The 'categories' parameter of Column must have at most {MAX_LABELLED} entries. "
+                f"Got {len(self.categories)} instead."
+            )
+        for value, label in self.categories.items():
+            if not _is_text(label, MAX_LABEL):
+                raise ValueError(
+                    f"The 'categories' parameter of Column must map {plain_repr(value)} to a "
+                    f"non-empty str of at most {MAX_LABEL} characters. Got {label!r} instead."
+                )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for model files; JSON has texts as keys."""
+        labels = self.categories
+        state = {
+            "label": self.label,
+            "unit": self.unit,
+            "categories": None if labels is None else {str(v): text for v, text in labels.items()},
+        }
+        return {name: value for name, value in state.items() if value is not None}
+
+
+def resolve_columns(columns: Any, encoder: TableEncoder, owner: str) -> dict[str, Column]:
+    """Validate the parameter ``columns``; the keys of ``categories`` are parsed as cells are.
+
+    Parameters
+    ----------
+    columns : mapping or None
+        From column names to `Column` or to a mapping of its parameters.
+    encoder : TableEncoder
+    owner : str
+        Name of the estimator, for errors.
+    """
+    if columns is None:
+        return {}
+    if not isinstance(columns, Mapping):
+        raise parameter_error("columns", owner, "None or a mapping from column names", columns)
+    codes = dict(zip(encoder.names, encoder.codes, strict=True))
+    resolved = {}
+    for name, given in columns.items():
+        if not isinstance(name, str) or name not in codes:
+            raise ValueError(
+                f"The 'columns' parameter of {owner} must have names of columns as keys. "
+                f"Got {plain_repr(name)} instead."
+            )
+        column = _read_column(name, given, owner)
+        check_unicode(
+            [column.label, column.unit, *(column.categories or {}).values()],
+            f"Texts of column {name!r} in the 'columns' parameter",
+        )
+        resolved[name] = Column(
+            column.label, column.unit, _parse_categories(column, codes[name], name, owner)
+        )
+    labels: dict[str, str] = {}
+    for name in encoder.names:
+        label = resolved[name].label if name in resolved else None
+        other = labels.setdefault(label or name, name)
+        if other != name:
+            raise ValueError(
+                f"The 'columns' parameter of {owner} must give every column its own label. "
+                f"Got {label or name!r} for {other!r} and {name!r}."
+            )
+    return resolved
+
+
+def _read_column(name: str, given: Any, owner: str) -> Column:
+    if isinstance(given, Column):
+        return given
+    known = [field.name for field in fields(Column)]
+    if not isinstance(given, Mapping) or not set(given) <= set(known):
+        raise ValueError(
+            f"The 'columns' parameter of {owner} must map {name!r} to a Column or to a mapping "
+            f"with the keys {', '.join(map(repr, known))}. Got {given!r} instead."
+        )
+    return Column(**given)
+
+
+def _parse_categories(column: Column, code: Any, name: str, owner: str) -> dict[Any, str] | None:
+    if column.categories is None:
+        return None
+    parsed = {}
+    for value, label in column.categories.items():
+        read = code.parse(value)
+        if read is INVALID or read is None:
+            raise ValueError(
+                f"The 'columns' parameter of {owner} must label values of column {name!r}, each "
+                f"{EXPECTED[code.type]}. Got {plain_repr(value)} instead."
+            )
+        parsed[read] = label
+    return parsed
+
+
+def _is_text(value: Any, longest: int) -> bool:
+    return isinstance(value, str) and len(value.strip()) > 0 and len(value) <= longest
+
 
 # A unit may have hundreds of columns; show at most this many of them.
 MAX_VALUES = 12
@@ -289,7 +449,7 @@ def describe_table(
     groups : Patches or object
         The parameter ``groups`` of the estimator.
     columns : mapping of str to Column
-        See `suwr.data.columns.resolve_columns`.
+        See `suwr.data.descriptions.resolve_columns`.
     """
     known = zip(encoder.names, encoder.codes, strict=True)
     if len(encoder.codes) > MAX_SUMMARIES:
@@ -327,3 +487,168 @@ def _restrict_categories(column: ColumnDescription, values: Sequence[Any]) -> Co
         return column
     shown = set(values)
     return replace(column, categories=tuple(c for c in column.categories if c in shown))
+
+
+@dataclass(frozen=True)
+class Question:
+    """A column, as one who is asked for its value needs to know it.
+
+    Attributes
+    ----------
+    name : str
+    type : {'number', 'boolean', 'text', 'numeric category'}
+    values : tuple or None
+        The categories of the column; None for a number. Another text is valid too: it is treated
+        as any other category.
+    low, high : float or None
+        The central 90 % of the training values of a number.
+    whole : bool
+        Whether the quantiles of the training values of a number are integers.
+    discrete : bool
+        Whether the column has so few distinct numbers that all of them are known.
+    integer : bool
+        Whether all training values of a number are known, and are integers of at most nine digits:
+        surveys and FHIR have no integers of more than 32 bits.
+
+    Examples
+    --------
+    >>> Question.of("colour", ColumnCode(categories=("blue", "red"))).values
+    ('blue', 'red')
+    """
+
+    name: str
+    type: ColumnType
+    values: tuple[Any, ...] | None = None
+    low: float | None = None
+    high: float | None = None
+    whole: bool = False
+    discrete: bool = False
+    integer: bool = False
+
+    @classmethod
+    def of(cls, name: str, code: ColumnCode) -> Question:
+        """Describe a column by its encoding."""
+        if code.categories is not None:
+            return cls(name, code.type, code.categories)
+        if code.summary is None:
+            return cls(name, code.type)
+        quantiles = code.summary.quantiles
+        whole = all(abs(q) < 2**53 and q == int(q) for q in quantiles)
+        values = code.summary.values
+        integer = values is not None and all(abs(v) < 1e9 and v == int(v) for v in values)
+        return cls(
+            name, code.type, None, quantiles[1], quantiles[-2], whole, values is not None, integer
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON can represent."""
+        state: dict[str, Any] = {"name": self.name, "type": self.type, "missing_allowed": True}
+        if self.values is not None:
+            return state | {"allowed_values": list(self.values), "others_allowed": self.open}
+        if self.low is not None:
+            state |= {"usual_range": [self.low, self.high], "whole": self.whole}
+        return state
+
+    @property
+    def open(self) -> bool:
+        """Whether a value that is none of the categories is valid."""
+        return self.type in ("text", "numeric category")
+
+    @property
+    def expected(self) -> str:
+        """What a value must be, in words."""
+        return EXPECTED[self.type]
+
+
+# Values that a warning quotes.
+_MAX_QUOTED = 3
+
+
+@dataclass(frozen=True)
+class UnusualValue:
+    """A revealed value that the training data does not cover.
+
+    Attributes
+    ----------
+    row : int or str
+        Position of the row, or its label.
+    column : str
+    value : object
+    reason : str
+    """
+
+    row: int | str
+    column: str
+    value: Any
+    reason: str
+
+    def __str__(self) -> str:
+        value = format_value(self.value)
+        return f"row {printable(self.row)}: {self.column} is {value} ({self.reason})"
+
+
+def find_unusual(
+    encoder: TableEncoder, table: Table, mask: NDArray[np.bool_]
+) -> list[UnusualValue]:
+    """Return the revealed values that are far outside the training range, or unknown categories.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+    table : Table
+        Parsed by the encoder.
+    mask : ndarray of bool, shape (n_rows, n_columns)
+        The revealed cells; no other cell is read.
+    """
+    found: list[tuple[int, UnusualValue]] = []
+    for number in np.flatnonzero(mask.any(axis=0)).tolist():
+        name, code = encoder.names[number], encoder.codes[number]
+        described = ColumnDescription.of(code)
+        for row in _unusual_rows(code, table.columns[number], np.flatnonzero(mask[:, number])):
+            value = table.value(int(row), number)
+            found.append((int(row), UnusualValue(int(row), name, value, described.unusual(value))))
+    return [value for _, value in sorted(found, key=lambda pair: pair[0])]
+
+
+def warn_unusual(
+    encoder: TableEncoder,
+    table: Table,
+    mask: NDArray[np.bool_],
+    owner: str,
+    labels: Sequence[int | str],
+) -> None:
+    """Warn about the values that `find_unusual` returns.
+
+    Parameters
+    ----------
+    encoder, table, mask
+        As in `find_unusual`.
+    owner : str
+        The method that was called, for the message.
+    labels : sequence
+        One label per row.
+    """
+    found = find_unusual(encoder, table, mask)
+    if found:
+        first = [replace(v, row=labels[int(v.row)]) for v in found[:_MAX_QUOTED]]
+        quoted = "; ".join(map(str, first))
+        more = f"; and {len(found) - _MAX_QUOTED} more" if len(found) > _MAX_QUOTED else ""
+        warn_caller(
+            f"{owner} used {counted(len(found), 'value')} unlike the training data: "
+            f"{quoted}{more}.",
+            UnusualValueWarning,
+        )
+
+
+def _unusual_rows(
+    code: ColumnCode, column: NDArray[Any], revealed: NDArray[np.intp]
+) -> Sequence[Any] | NDArray[np.intp]:
+    if code.categories is not None:
+        known = frozenset(code.categories)
+        return [r for r in revealed if column[r] is not None and column[r] not in known]
+    if code.summary is None:
+        return []
+    low, high = code.summary.usual_range
+    values = column[revealed]
+    # Comparisons with NaN, a missing value, are false.
+    return revealed[(values < low) | (values > high)]

@@ -1,4 +1,4 @@
-"""Tables larger than memory: read in batches, encoded into a memory-mapped file."""
+"""What estimators receive: validated tables in memory, or tables stored in a memory-mapped file."""
 
 from __future__ import annotations
 
@@ -10,13 +10,25 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
 
-from suwr.data.encoding import ColumnCode, TableEncoder, category_code, number_code
-from suwr.data.tables import Table
+from suwr.data.encode import ColumnCode, TableEncoder, category_code, number_code
+from suwr.data.frame import (
+    Table,
+    column_names,
+    is_frame,
+    object_column,
+    raw_columns,
+    read_table,
+    select_columns,
+)
 from suwr.exceptions import TableError
 
-__all__ = ["StoredTable", "mapped_array"]
+__all__ = [
+    "StoredTable", "mapped_array", "name_columns", "read_fit_table", "read_predict_table",
+    "source_columns",
+]  # fmt: skip
 
 
 class StoredTable(ABC):
@@ -56,7 +68,7 @@ class StoredTable(ABC):
 
     @abstractmethod
     def column(self, name: str) -> Iterator[NDArray[Any]]:
-        """Iterate over a column in pieces, in the representation of `suwr.data.tables.Table`."""
+        """Iterate over a column in pieces, in the representation of `suwr.data.frame.Table`."""
 
     @abstractmethod
     def batches(self) -> Iterator[Table]:
@@ -154,3 +166,142 @@ def _inverse(rows: NDArray[np.intp], n: int) -> NDArray[np.int64]:
     position = np.full(n, -1, dtype=np.int64)
     position[rows] = np.arange(len(rows))
     return position
+
+
+def name_columns(estimator: Any) -> list[str]:
+    """Return ``feature_names_in_`` as strings, or x0, x1, … for data without names."""
+    if hasattr(estimator, "feature_names_in_"):
+        return [str(n) for n in estimator.feature_names_in_]
+    return [f"x{i}" for i in range(estimator.n_features_in_)]
+
+
+def source_columns(estimator: Any) -> list[str] | None:
+    """Return the columns that a fitted estimator needs of a file; None for all, without names.
+
+    These are columns of dates instead of their parts, which ``estimator.dates_`` computes.
+    """
+    if not hasattr(estimator, "feature_names_in_"):
+        return None
+    names, dates = name_columns(estimator), estimator.dates_
+    return names if dates is None else dates.sources(names)
+
+
+def read_fit_table(
+    estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None
+) -> tuple[Table | StoredTable, Any, NDArray[np.float64]]:
+    """Read the arguments of ``fit``; sets ``n_features_in_`` and ``feature_names_in_``.
+
+    Returns
+    -------
+    table : Table or StoredTable
+    y : object
+        The target, not validated except for its length.
+    weight : ndarray of shape (n_rows,)
+        Sample weights; ones by default.
+    """
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None"
+        )
+    table: Table | StoredTable
+    if isinstance(X, StoredTable):
+        validate_data(estimator, X.header(), reset=True, skip_check_array=True)
+        _check_size(len(X), len(X.names), min_rows=2)
+        table = X
+    else:
+        table = read_table(_validate(estimator, X, reset=True, min_rows=2))
+        _check_finite(table, name_columns(estimator))
+    check_consistent_length(X, y)
+    weight = _check_sample_weight(
+        sample_weight, np.empty((table.n_rows, 1)), dtype=np.float64, ensure_non_negative=True
+    )
+    if not (weight > 0).any():
+        raise ValueError("'sample_weight' must be positive for at least one row. Got only zeros.")
+    return table, y, weight
+
+
+def read_predict_table(estimator: Any, X: Any, rows: Sequence[Any] | None = None) -> Table:
+    """Read the ``X`` of a fitted estimator; columns of data frames may be in any order.
+
+    Every cell is parsed by the type that its column had in ``fit``. Cells that cannot be parsed
+    are marked in the table and raise an error only when they are revealed.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With an ``encoder_``.
+    X : array-like or data frame of shape (n, d)
+    rows : sequence, optional
+        Labels of the rows, for errors; by default the index of a pandas frame, or positions.
+    """
+    if is_frame(X) and hasattr(estimator, "feature_names_in_"):
+        expected, given = list(estimator.feature_names_in_), column_names(X)
+        if given != expected and set(given or []) == set(expected):
+            X = select_columns(X, expected)
+    valid = _validate(estimator, X, reset=False, min_rows=1)
+    if rows is None and hasattr(X, "iloc"):
+        rows = X.index
+    table: Table = estimator.encoder_.parse(raw_columns(valid), rows)
+    return table
+
+
+def _as_objects(X: Any) -> NDArray[Any]:
+    """Return nested sequences as an array of objects; some cells may be sequences too."""
+    rows = X if isinstance(X, list | tuple) else ()
+    widths = {len(row) if isinstance(row, list | tuple) else 0 for row in rows}
+    cells = [cell for row in rows for cell in row] if len(widths) == 1 and min(widths) else []
+    if all(type(cell) in (list, tuple) for cell in cells):
+        return np.array(X, dtype=object)
+    return object_column(cells).reshape(len(rows), widths.pop())
+
+
+def _validate(estimator: Any, X: Any, *, reset: bool, min_rows: int) -> Any:
+    """Return a data frame unchanged and anything else as a two-dimensional array.
+
+    Checks the shape and the column names, but no cell.
+    """
+    if is_frame(X):
+        names = column_names(X) or []
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        _check_size(len(X), len(names), min_rows)
+        return X
+    if not hasattr(X, "dtype") and not hasattr(X, "__array__"):
+        # Without a common type, which would depend on all cells.
+        X = _as_objects(X)
+    # The message of scikit-learn contains the values.
+    if getattr(X, "ndim", 2) < 2:
+        raise TableError(
+            f"Expected 2D array, got {X.ndim}D array instead. Reshape your data using "
+            "array.reshape(-1, 1) if it has a single feature or array.reshape(1, -1) if it "
+            "contains a single sample."
+        )
+    return validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=None,
+        ensure_all_finite=False,
+        ensure_min_samples=min_rows,
+    )
+
+
+def _check_size(n_rows: int, n_columns: int, min_rows: int) -> None:
+    if n_columns < 1:
+        raise TableError(
+            f"Found table with 0 feature(s) (shape=({n_rows}, 0)) while a minimum of 1 is required."
+        )
+    if n_rows < min_rows:
+        raise TableError(
+            f"Found table with {n_rows} sample(s) (shape=({n_rows}, {n_columns})) while a minimum "
+            f"of {min_rows} is required."
+        )
+
+
+def _check_finite(table: Table, names: list[str]) -> None:
+    for name, column in zip(names, table.columns, strict=True):
+        if column.dtype.kind == "f" and np.isinf(column).any():
+            row = int(np.isinf(column).argmax())
+            raise TableError(
+                f"Input X contains infinity in column {name!r}, row {row}. Use NaN for missing "
+                "values."
+            )

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from suwr.data.tables import Table
+from suwr.data.frame import Table
 from suwr.estimators.costs import charge_rows
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.session_input import (

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from suwr._utils.files import check_writable
 from suwr._utils.progress import report_choices, training_progress
 from suwr._utils.validation import Interval, Options, parameter_error
-from suwr.data.encoding import TableEncoder
+from suwr.data.encode import TableEncoder
 from suwr.data.units import Patches, Units
 from suwr.estimators.automatic import (
     choices_by_rows,

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from suwr.data.tables import Table
+from suwr.data.frame import Table
 from suwr.nn.rollout import Policy
 
 __all__ = ["Decisions", "decide_masked", "expected_gain"]

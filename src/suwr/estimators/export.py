@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from suwr.data.encoding import BOUND, ColumnCode
+from suwr.data.encode import BOUND, ColumnCode
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.regression_target import RegressionTarget
 from suwr.estimators.starts import always_known

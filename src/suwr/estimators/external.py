@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 
 from suwr._utils.validation import parameter_error
-from suwr.data.encoding import TableEncoder
-from suwr.data.tables import is_frame
+from suwr.data.encode import TableEncoder
+from suwr.data.frame import is_frame
 from suwr.estimators.export import reference_rows
 from suwr.exceptions import ModelFileError, ModelOutputError
 from suwr.nn.external import ExternalPredictor

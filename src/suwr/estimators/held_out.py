@@ -24,7 +24,7 @@ from suwr.nn.starts import Starts, training_starts
 from suwr.training.data import Rows
 
 if TYPE_CHECKING:
-    from suwr.data.tables import Table
+    from suwr.data.frame import Table
     from suwr.estimators.sequential import SequentialModel
 
 __all__ = ["evaluate_rows", "held_out_state", "record_held_out", "restore_held_out"]

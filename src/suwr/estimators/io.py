@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 import suwr
 from suwr._utils.files import write_atomic
 from suwr._utils.validation import parameter_error
-from suwr.data.columns import resolve_columns
-from suwr.data.encoding import MAX_CATEGORIES, TableEncoder
+from suwr.data.descriptions import resolve_columns
+from suwr.data.encode import MAX_CATEGORIES, TableEncoder
 from suwr.data.units import Patches, membership_bytes
 from suwr.estimators.base import DEFAULT_MAX_STEPS, BaseSUWR
 from suwr.estimators.certifiable import restore_guarantees, store_guarantees

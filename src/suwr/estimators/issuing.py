@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr.data.encoding import ColumnCode
-from suwr.data.parsing import INVALID
-from suwr.data.tables import Table, plain_value, row_labels
-from suwr.data.unusual import warn_unusual
+from suwr.data.descriptions import warn_unusual
+from suwr.data.encode import ColumnCode
+from suwr.data.frame import Table, plain_value, row_labels
+from suwr.data.parse import INVALID
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.results import join_traces
 from suwr.estimators.starts import stop_reasons

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from suwr._utils.text import printable
 from suwr._utils.validation import require
-from suwr.data.tables import Table
+from suwr.data.frame import Table
 from suwr.estimators.costs import charge_rows
 from suwr.estimators.risks import read_target
 from suwr.nn.rollout import Policy

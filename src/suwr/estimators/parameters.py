@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from suwr.data.columns import Column
+from suwr.data.descriptions import Column
 from suwr.data.units import Patches
 from suwr.training.config import TrainingConfig
 

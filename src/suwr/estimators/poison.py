@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from suwr.data.parsing import is_missing
-from suwr.data.tables import column_names, is_frame, raw_columns, select_columns
+from suwr.data.frame import column_names, is_frame, raw_columns, select_columns
+from suwr.data.parse import is_missing
 from suwr.nn.rollout import Trace
 from suwr.nn.starts import Starts
 

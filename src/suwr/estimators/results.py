@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 
 from suwr._utils.draws import RowDraws
-from suwr.data.tables import Table
+from suwr.data.descriptions import warn_unusual
+from suwr.data.frame import Table
 from suwr.data.units import Patches
-from suwr.data.unusual import warn_unusual
 from suwr.estimators.export import export_model
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.starts import always_known, describe_start, stop_reasons

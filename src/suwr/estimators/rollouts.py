@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from suwr._utils.draws import RowDraws
-from suwr.data.tables import Table
+from suwr.data.frame import Table
 from suwr.estimators.randomness import make_draws
 from suwr.estimators.starts import warn_distance
 from suwr.estimators.table_model import TableModel, read_masks

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from suwr.data.dates import DateParts
-from suwr.data.tables import row_labels
-from suwr.data.unusual import warn_unusual
+from suwr.data.descriptions import warn_unusual
+from suwr.data.frame import row_labels
 from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.costs import charge_rows
 from suwr.estimators.evaluation import Evaluation

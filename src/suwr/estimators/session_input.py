@@ -17,7 +17,7 @@ import suwr
 from suwr._utils.text import plain_repr
 from suwr._utils.validation import parameter_error
 from suwr.data.costs import read_row_costs
-from suwr.data.parsing import EXPECTED, INVALID, describe_cell
+from suwr.data.parse import EXPECTED, INVALID, describe_cell
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.starts import always_known, largest_budget, read_starts
 from suwr.exceptions import SessionError

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from suwr._utils.validation import Interval, parameter_error, warn_caller
 from suwr.data.costs import read_row_costs
-from suwr.data.tables import Table, column_names, is_frame, select_columns
+from suwr.data.frame import Table, column_names, is_frame, select_columns
 from suwr.exceptions import StartWarning
 from suwr.given import Given
 from suwr.nn.rollout import Policy, Trace

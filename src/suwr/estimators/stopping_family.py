@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from suwr.data.tables import Table
+from suwr.data.frame import Table
 from suwr.nn.paths import confident_stopping, never_stopping, roll_out_paths, shift_stopping
 from suwr.nn.rollout import Policy
 

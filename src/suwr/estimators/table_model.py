@@ -24,12 +24,10 @@ from suwr._utils.validation import (
     check_parameters,
     parameter_error,
 )
-from suwr.data.columns import resolve_columns
-from suwr.data.descriptions import TableDescription, describe_table
-from suwr.data.encoding import TableEncoder
-from suwr.data.input import name_columns, read_fit_table, read_predict_table
-from suwr.data.stored import StoredTable
-from suwr.data.tables import Table
+from suwr.data.descriptions import TableDescription, describe_table, resolve_columns
+from suwr.data.encode import TableEncoder
+from suwr.data.frame import Table
+from suwr.data.stored import StoredTable, name_columns, read_fit_table, read_predict_table
 from suwr.data.units import Patches, Units
 from suwr.estimators.costs import (
     model_budgets,

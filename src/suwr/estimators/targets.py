@@ -19,7 +19,7 @@ from sklearn.utils.validation import assert_all_finite, column_or_1d
 
 from suwr._utils.text import plain_repr
 from suwr._utils.validation import parameter_error
-from suwr.data.tables import column_names
+from suwr.data.frame import column_names
 from suwr.estimators.regression_target import RegressionTarget
 from suwr.estimators.table_model import TableModel
 from suwr.nn.losses import CrossEntropy

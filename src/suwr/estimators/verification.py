@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 import suwr
 from suwr._utils.text import printable
-from suwr.data.parsing import EXPECTED
-from suwr.data.tables import Table
+from suwr.data.frame import Table
+from suwr.data.parse import EXPECTED
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.io import load

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from suwr._utils.validation import check_choice, require
 from suwr.audit.adapters import from_lime
-from suwr.data.tables import is_frame, raw_columns, take_rows
+from suwr.data.frame import is_frame, raw_columns, take_rows
 
 __all__ = ["METHODS", "Attribution", "NumericView", "make_attribution"]
 

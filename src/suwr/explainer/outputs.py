@@ -14,7 +14,7 @@ from sklearn.base import is_classifier
 
 from suwr._utils.progress import ProgressCounter
 from suwr._utils.validation import parameter_error
-from suwr.data.tables import is_frame, take_rows
+from suwr.data.frame import is_frame, take_rows
 from suwr.exceptions import ModelOutputError
 from suwr.explainer.boosting import booster_query
 

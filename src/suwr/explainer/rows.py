@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from suwr.data.tables import as_rows, column_names, is_frame, select_columns
+from suwr.data.frame import as_rows, column_names, is_frame, select_columns
 from suwr.data.units import Patches, resolve_units
 from suwr.explainer.sampling import N_NEIGHBOURS, concatenate_rows, draw_rows, nearest_rows
 from suwr.explanation import Explanation

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from suwr.data.encoding import TableEncoder
-from suwr.data.tables import gather_rows, is_frame, read_table
+from suwr.data.encode import TableEncoder
+from suwr.data.frame import gather_rows, is_frame, read_table
 
 __all__ = ["concatenate_rows", "draw_rows", "nearest_rows"]
 

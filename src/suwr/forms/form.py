@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from suwr._utils.narration import format_prediction
 from suwr._utils.validation import check_integer
-from suwr.data.questions import Question
+from suwr.data.descriptions import Question
 from suwr.forms.policy import FormPolicy, State
 from suwr.forms.split import Answer, split_answers
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from suwr.data.encoding import ColumnCode
-from suwr.data.questions import Question
+from suwr.data.descriptions import Question
+from suwr.data.encode import ColumnCode
 from suwr.estimators.costs import check_plain_costs
 from suwr.estimators.decisions import decide_masked
 from suwr.estimators.starts import always_known
@@ -38,7 +38,7 @@ class FormPolicy(Protocol):
     Attributes
     ----------
     questions : dict
-        From column to `suwr.data.questions.Question`, in the order of the columns.
+        From column to `suwr.data.descriptions.Question`, in the order of the columns.
     codes : dict
         From column to its encoding, which lists categories and training values.
     units : sequence of (str, tuple of str)

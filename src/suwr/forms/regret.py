@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr.data.tables import Table
+from suwr.data.frame import Table
 from suwr.forms.form import Form, Walk
 
 __all__ = ["Regret", "measure_regret", "walk_rows"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from suwr._utils.text import format_exactly, format_value
-from suwr.data.encoding import ColumnCode
+from suwr.data.encode import ColumnCode
 from suwr.forms.policy import FormPolicy, State
 
 __all__ = ["Answer", "split_answers", "typical_value", "value_text"]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import suwr
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.validation import require
-from suwr.data.encoding import BOUND
+from suwr.data.encode import BOUND
 from suwr.estimators.costs import check_plain_costs
 from suwr.estimators.export import describe_network, describe_output
 from suwr.estimators.identity import ModelIssuer

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suwr.data.tables import take_rows
+from suwr.data.frame import take_rows
 from suwr.data.units import Patches
 from suwr.plots._style import BLACK
 from suwr.plots.images import new_step_grid, patch_box, pixel_values, plot_image_narrative

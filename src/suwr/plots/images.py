@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from suwr._utils.validation import require
-from suwr.data.tables import raw_columns
+from suwr.data.frame import raw_columns
 from suwr.data.units import Patches
 from suwr.plots._style import (
     BLUE,

@@ -12,7 +12,7 @@ import numpy as np
 
 from suwr._utils.validation import require
 from suwr.data.files import SEPARATORS, DelimitedFile, find_files
-from suwr.data.tables import arrow_to_pandas
+from suwr.data.frame import arrow_to_pandas
 from suwr.exceptions import TableError
 
 __all__ = ["BATCH", "Partition", "find_partitions", "read_batches"]

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suwr._utils.validation import require
+from suwr.data.frame import Table, read_table
 from suwr.data.stored import StoredTable
-from suwr.data.tables import Table, read_table
 from suwr.estimators.base import BaseSUWR
 from suwr.exceptions import TableError
 from suwr.scale.partitions import BATCH, find_partitions, read_batches

@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from suwr._utils.text import format_label, printable
-from suwr.data.questions import Question
+from suwr.data.descriptions import Question
 from suwr.serve.messages import Fields, RequestError, check_fields
 from suwr.serve.service import Answers, Replay, Service
 

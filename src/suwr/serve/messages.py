@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr.data.parsing import INVALID, InvalidCell
-from suwr.data.questions import Question
-from suwr.data.tables import Table
+from suwr.data.descriptions import Question
+from suwr.data.frame import Table
+from suwr.data.parse import INVALID, InvalidCell
 from suwr.estimators.starts import always_known, largest_budget
 from suwr.exceptions import TableError
 from suwr.given import Given

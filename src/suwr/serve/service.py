@@ -12,9 +12,8 @@ import numpy as np
 
 import suwr
 from suwr._utils.text import check_unicode
-from suwr.data.questions import Question
-from suwr.data.tables import Table
-from suwr.data.unusual import find_unusual
+from suwr.data.descriptions import Question, find_unusual
+from suwr.data.frame import Table
 from suwr.estimators.decisions import expected_gain
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.results import explain_rows, narrate

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from suwr._utils.deprecation import warn_deprecated
 from suwr._utils.validation import Interval, check_parameters, parameter_error
-from suwr.data.encoding import MAX_BINS
+from suwr.data.encode import MAX_BINS
 
 __all__ = ["Settings", "TrainingConfig", "current_names", "linear_decay"]
 

@@ -78,7 +78,7 @@ function encodeCell(code, bound, value) {
   if (code.categories) {
     numbers = code.categories.map((category) => (category === value ? 1 : 0));
   } else {
-    // Clipped as in suwr.data.encoding, so that the squares stay finite.
+    // Clipped as in suwr.data.encode, so that the squares stay finite.
     const scaled = missing ? 0 : Math.min(Math.max((value - code.center) / code.scale, -1e150), 1e150);
     const inBin = (low, high) => (missing ? 0 : Math.min(Math.max((scaled - low) / (high - low), 0), 1));
     const pieces = code.knots.slice(1).map((high, i) => inBin(code.knots[i], high));

@@ -1,4 +1,4 @@
-// Parsing of single cells by the type of their column, as in suwr.data.parsing.
+// Parsing of single cells by the type of their column, as in suwr.data.parse.
 
 // The result for a cell that has no meaning in its column.
 const INVALID = Symbol("invalid");

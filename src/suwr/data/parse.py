@@ -244,7 +244,7 @@ def parse_column(
     Returns
     -------
     column : ndarray of float64 or object
-        In the representation of `suwr.data.tables.Table`; missing where a cell is invalid.
+        In the representation of `suwr.data.frame.Table`; missing where a cell is invalid.
     invalid : ndarray of object, or None
         The `InvalidCell` at each invalid cell and None elsewhere; None if all cells are valid.
     """

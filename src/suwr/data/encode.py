@@ -1,26 +1,165 @@
-"""Encoding of tables as the numeric inputs of the networks.
+"""Encoding of tables as the numeric inputs of the networks, by constants of each column.
 
 Each cell is parsed and encoded by itself, with the type and constants of its column that are fixed
 in ``fit``. Hence the encoding of a cell contains no information about any other cell.
+
+`ColumnSummary` says where a revealed value lies among the training values, and what answers to
+expect. Networks never read summaries; model files contain them.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr.data.parsing import ColumnType, parse_cell, parse_column
-from suwr.data.scale import robust_scale
-from suwr.data.summary import ColumnSummary
-from suwr.data.tables import Table
+from suwr.data.frame import Table
+from suwr.data.parse import ColumnType, parse_cell, parse_column
 from suwr.exceptions import TableError
 
-__all__ = ["ColumnCode", "TableEncoder", "category_code", "number_code"]
+__all__ = [
+    "ColumnCode", "ColumnSummary", "TableEncoder", "category_code", "number_code", "robust_scale",
+]  # fmt: skip
+
+# If a value has at least this share of the rows, the scale of the other rows replaces one that is
+# so many times smaller or, for a mostly constant column, larger.
+FREQUENT_SHARE, MANY_SCALES = 0.25, 4.0
+# Interquartile range of the standard normal distribution.
+NORMAL_RANGE = 1.349
+
+
+def robust_scale(values: NDArray[np.float64]) -> float:
+    """Interquartile range of a column in units of that of the standard normal distribution.
+
+    The range is robust to outliers, but 0 for a mostly constant column, whose scale is its standard
+    deviation. If many rows share a value, such as the zeros of a count, either may be far from the
+    scale of the other rows, which then replaces it: a quartile may be next to this value, and
+    outliers may dominate the standard deviation.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        At least one number, none of them NaN.
+
+    Returns
+    -------
+    float
+        A positive number; 1 if all values are equal, or if they are so far apart that their range
+        is not finite.
+
+    Examples
+    --------
+    >>> round(robust_scale(np.arange(101.0)), 2)
+    37.06
+    """
+    # The range of extreme values may overflow.
+    with np.errstate(over="ignore", invalid="ignore"):
+        scale = _quartile_scale(values)
+        mostly_constant = not np.isfinite(scale) or scale <= 0
+        if mostly_constant:
+            scale = float(np.std(values))
+        distinct, counts = np.unique(values, return_counts=True)
+        if len(distinct) > 1 and counts.max() >= FREQUENT_SHARE * len(values):
+            frequent = distinct[counts.argmax()]
+            others = values[values != frequent]
+            spread = _quartile_scale(others)
+            if mostly_constant:
+                spread = max(spread, float(abs(np.percentile(others, 50) - frequent)))
+            small, large = (spread, scale) if mostly_constant else (scale, spread)
+            if np.isfinite(spread) and large > MANY_SCALES * small:
+                scale = spread
+    return scale if np.isfinite(scale) and scale > 0 else 1.0
+
+
+def _quartile_scale(values: NDArray[np.float64]) -> float:
+    low, high = np.percentile(values, [25, 75])
+    return float((high - low) / NORMAL_RANGE)
+
+
+#: Quantiles of a column that are kept, from the smallest to the largest value.
+N_QUANTILES = 21
+#: A column with at most this many distinct values is discrete, and all of them are kept.
+MAX_VALUES = 12
+# A value is far outside if it is further from the training values than this share of their range.
+FAR = 0.5
+
+
+@dataclass(frozen=True)
+class ColumnSummary:
+    """Where the training values of a numeric column lie.
+
+    Attributes
+    ----------
+    quantiles : tuple of float
+        Quantiles 0, 0.05, …, 1.
+    values : tuple of float or None
+        The distinct values in increasing order, if there are at most 12.
+    """
+
+    quantiles: tuple[float, ...]
+    values: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(cls, present: NDArray[np.float64]) -> ColumnSummary | None:
+        """Summarise a column without missing values; None if it has no values.
+
+        Examples
+        --------
+        >>> summary = ColumnSummary.of(np.array([1.0, 2.0, 2.0]))
+        >>> summary.values, summary.quantiles[0], summary.quantiles[-1]
+        ((1.0, 2.0), 1.0, 2.0)
+        """
+        if len(present) == 0:
+            return None
+        # Values that occur in the column: an average of extreme values may overflow.
+        grid = np.linspace(0.0, 1.0, N_QUANTILES)
+        quantiles = np.quantile(present, grid, method="inverted_cdf")
+        distinct = np.unique(present)
+        discrete = len(distinct) <= MAX_VALUES
+        return cls(
+            tuple(quantiles.tolist()), tuple(distinct.tolist()) if discrete else None
+        )  # fmt: skip
+
+    @property
+    def low(self) -> float:
+        """The smallest training value."""
+        return self.quantiles[0]
+
+    @property
+    def high(self) -> float:
+        """The largest training value."""
+        return self.quantiles[-1]
+
+    @property
+    def usual_range(self) -> tuple[float, float]:
+        """The training range, extended by half of its width on both sides."""
+        margin = FAR * (self.high - self.low)
+        return self.low - margin, self.high + margin
+
+    def is_far(self, value: float) -> bool:
+        """Whether a value is outside the `usual_range`."""
+        low, high = self.usual_range
+        return not low <= value <= high
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> ColumnSummary:
+        """Restore the fields from a model file; a ``ValueError`` if they are not valid."""
+        quantiles = tuple(float(v) for v in stored["quantiles"])
+        values = None if stored["values"] is None else tuple(float(v) for v in stored["values"])
+        found = [*quantiles, *(values or ())]
+        if len(quantiles) != N_QUANTILES or len(values or ()) > MAX_VALUES or values == ():
+            raise ValueError("The summary of a column has a wrong number of values.")
+        if not all(map(math.isfinite, found)) or list(quantiles) != sorted(quantiles):
+            raise ValueError("The quantiles of a column must be finite and must not decrease.")
+        if values is not None and list(values) != sorted(set(values)):
+            raise ValueError("The values of a column must increase.")
+        return cls(quantiles, values)
+
 
 # Scaled values are clipped here, so that their squares and differences stay finite.
 MAX_SCALED = 1e150
@@ -90,7 +229,7 @@ class ColumnCode:
         return "boolean" if isinstance(self.categories[0], bool) else "numeric category"
 
     def parse(self, value: Any) -> Any:
-        """Parse one cell; see `suwr.data.parsing.parse_cell`."""
+        """Parse one cell; see `suwr.data.parse.parse_cell`."""
         return parse_cell(value, self.type, self.categories or ())
 
     def is_far(self, value: float) -> bool:
@@ -251,7 +390,7 @@ class TableEncoder:
         Parameters
         ----------
         columns : sequence of ndarray of shape (n_rows,)
-            Of any type; see `suwr.data.tables.raw_columns`.
+            Of any type; see `suwr.data.frame.raw_columns`.
         rows : sequence, optional
             Labels of the rows, for errors; their positions by default.
         """

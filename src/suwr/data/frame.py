@@ -1,7 +1,7 @@
-"""Reading of tables: pandas and polars data frames (through narwhals) and NumPy arrays.
+"""Tables as suwr reads them: data frames of pandas and polars (through narwhals), and NumPy arrays.
 
 `read_table` infers the types of the columns for ``fit``. After it, the types are those of the
-fitted model, which parses the `raw_columns`; see `suwr.data.parsing`. The other functions give
+fitted model, which parses the `raw_columns`; see `suwr.data.parse`. The other functions give
 audits and exact problems access to raw columns and rows, so that no other module has to distinguish
 the kinds of frames.
 """
@@ -21,25 +21,14 @@ from narwhals.dependencies import is_into_dataframe
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
-from suwr.data.parsing import INVALID, describe_cell, plain_cell
+from suwr.data.parse import INVALID, describe_cell, plain_cell
 from suwr.exceptions import TableError
 
 __all__ = [
-    "Table",
-    "arrow_to_pandas",
-    "as_rows",
-    "column_names",
-    "column_values",
-    "gather_rows",
-    "is_frame",
-    "object_column",
-    "plain_value",
-    "raw_columns",
-    "read_table",
-    "row_labels",
-    "select_columns",
-    "take_rows",
-]
+    "Table", "arrow_to_pandas", "as_rows", "column_names", "column_values", "gather_rows",
+    "is_frame", "object_column", "plain_value", "raw_columns", "read_table", "row_labels",
+    "select_columns", "take_rows",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,7 +43,7 @@ class Table:
     n_rows : int
         Number of rows.
     invalid : dict of int to ndarray of object
-        For each column with cells that cannot be parsed: the `suwr.data.parsing.InvalidCell` at
+        For each column with cells that cannot be parsed: the `suwr.data.parse.InvalidCell` at
         these cells, which are missing in ``columns``, and None at all others.
     """
 
