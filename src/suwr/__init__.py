@@ -14,10 +14,10 @@ _EXPORTS = {
     "Acquisition": "suwr.estimators.acquisition",
     "Column": "suwr.data.descriptions",
     "DateParts": "suwr.data.dates",
-    "Explanation": "suwr.explanation",
-    "Narrative": "suwr.explanation",
+    "Explanation": "suwr.narrative.explanation",
+    "Narrative": "suwr.narrative.explanation",
     "Patches": "suwr.data.units",
-    "Receipt": "suwr.receipts",
+    "Receipt": "suwr.narrative.receipt",
     "SUWRClassifier": "suwr.estimators.classifier",
     "SUWRExplainer": "suwr.explainer.explainer",
     "SUWRRegressor": "suwr.estimators.regressor",
@@ -86,8 +86,8 @@ if TYPE_CHECKING:
     from suwr.estimators.stability import stability
     from suwr.estimators.verification import verify
     from suwr.explainer.explainer import SUWRExplainer
-    from suwr.explanation import Explanation, Narrative
-    from suwr.receipts import Receipt
+    from suwr.narrative.explanation import Explanation, Narrative
+    from suwr.narrative.receipt import Receipt
     from suwr.scale.engine import engine
     from suwr.scale.scoring import score_partitions
     from suwr.scale.training import fit_partitions

@@ -2,9 +2,8 @@
 
 from itertools import pairwise
 
-from suwr._utils.narration import format_prediction, step_lines
 from suwr.data.descriptions import NO_DESCRIPTION
-from suwr.explanation import Step
+from suwr.narrative.explanation import Step, format_prediction, step_lines
 
 
 def lines(*predictions):

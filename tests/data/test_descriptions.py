@@ -16,7 +16,7 @@ from suwr.data.descriptions import (
 )
 from suwr.data.encode import MAX_SUMMARIES, ColumnCode, TableEncoder, category_code, number_code
 from suwr.data.units import resolve_units
-from suwr.explanation import Explanation, Narrative, Step
+from suwr.narrative.explanation import Explanation, Narrative, Step
 
 
 def described(values, column=None):

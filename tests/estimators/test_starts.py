@@ -12,7 +12,7 @@ from suwr import Acquisition, Explanation, Receipt, SUWRClassifier, verify
 from suwr.estimators.verification import Verifier
 from suwr.exact import FiniteProblem, PolicyTable, cube, leakage, solve
 from suwr.exceptions import StartWarning, UnsupportedModelError
-from suwr.given import Given
+from suwr.narrative.given import Given
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::suwr.exceptions.StartWarning",

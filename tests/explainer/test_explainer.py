@@ -19,8 +19,7 @@ from suwr.exceptions import (
     StochasticModelWarning,
     UninformativeModelWarning,
 )
-from suwr.explanation import Explanation
-from suwr.model_narrative import ModelNarrative
+from suwr.narrative.explanation import Explanation, ModelNarrative
 
 SMALL = {"max_epochs": 3, "hidden_size": 8, "queries_per_row": 3, "random_state": 0}
 

@@ -4,7 +4,7 @@ import re
 from contextlib import contextmanager
 
 from suwr import Explanation, Narrative
-from suwr.explanation import Step
+from suwr.narrative.explanation import Step
 
 # Elements with the names of their attributes: strings from the data must not add or change any.
 STRUCTURE = """() => [...document.querySelectorAll("*")].map((node) =>

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 
 from suwr import SUWRClassifier
 from suwr.data.units import Patches
-from suwr.explanation import Explanation, Narrative, Step
+from suwr.narrative.explanation import Explanation, Narrative, Step
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from suwr.explanation import Narrative
+from suwr.narrative.explanation import Narrative
 from suwr.plots import find_flip, plot_counterfactual
 
 IMAGE = np.arange(24.0)

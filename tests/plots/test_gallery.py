@@ -5,7 +5,7 @@ from copy import copy
 import pytest
 
 from suwr import Explanation
-from suwr.explanation import Narrative, Step
+from suwr.narrative.explanation import Narrative, Step
 from suwr.plots import draw_figures, find_flip
 from suwr.plots.gallery import FIGURES, most_confused, typical_row
 

@@ -7,7 +7,7 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from suwr import Patches
-from suwr.explanation import Explanation, Narrative, Step
+from suwr.narrative.explanation import Explanation, Narrative, Step
 from suwr.plots import (
     plot_image_narrative,
     plot_image_step,

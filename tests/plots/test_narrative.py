@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from suwr.exceptions import MissingExtraError
-from suwr.explanation import Explanation, Narrative, Step
+from suwr.narrative.explanation import Explanation, Narrative, Step
 from suwr.plots import plot_narrative
 
 

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
-from suwr.explanation import Explanation, Narrative, Step
+from suwr.narrative.explanation import Explanation, Narrative, Step
 from suwr.plots import plot_flow, plot_lengths, plot_usage
 from suwr.plots._style import BLUE, VERMILLION
 

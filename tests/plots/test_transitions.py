@@ -2,7 +2,7 @@
 
 import pytest
 
-from suwr.explanation import Explanation, Narrative, Step
+from suwr.narrative.explanation import Explanation, Narrative, Step
 from suwr.plots import plot_transitions
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suwr._utils.text import printable
-from suwr.explanation import Explanation, Narrative, Step
+from suwr.narrative.explanation import Explanation, Narrative, Step
 
 HOSTILE = "<script>alert('x')</script>\"&"
 

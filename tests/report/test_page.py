@@ -17,8 +17,7 @@ from suwr import Explanation, Narrative
 from suwr.baselines import GDFSClassifier
 from suwr.estimators.export import export_model
 from suwr.exceptions import UnsupportedModelError
-from suwr.explanation import Step
-from suwr.model_narrative import ModelNarrative
+from suwr.narrative.explanation import ModelNarrative, Step
 from suwr.report import page_html
 from suwr.report.page import MAX_WEIGHT_BYTES, _json_in_html, derive_layout
 

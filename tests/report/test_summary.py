@@ -4,8 +4,8 @@ import numpy as np
 import page_data
 import pytest
 
+from suwr.narrative.explanation import measure_usage
 from suwr.plots import budget_curve
-from suwr.usage import measure_usage
 
 
 def bars(page, name):

@@ -8,8 +8,7 @@ from hostile_strings import MARKUP
 from sklearn.feature_extraction.text import CountVectorizer
 
 from suwr import Explanation, TextUnits
-from suwr.explanation import Narrative, Step
-from suwr.model_narrative import ModelNarrative
+from suwr.narrative.explanation import ModelNarrative, Narrative, Step
 
 TEXT = "We went on Monday. A waste of time! My brother slept."
 WORDS = CountVectorizer(vocabulary=["brother", "time"])

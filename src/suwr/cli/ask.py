@@ -26,7 +26,7 @@ from suwr.data.dates import DateColumn
 from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.io import load
 from suwr.estimators.starts import always_known
-from suwr.explanation import Explanation
+from suwr.narrative.explanation import Explanation
 
 __all__ = ["Interview", "ask_questions", "default_record"]
 

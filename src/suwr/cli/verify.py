@@ -19,7 +19,7 @@ from suwr.cli.terminal import Terminal
 from suwr.data.stored import source_columns
 from suwr.estimators.issuing import receipt_texts
 from suwr.estimators.verification import Verifier
-from suwr.receipts import MAX_BYTES
+from suwr.narrative.receipt import MAX_BYTES
 from suwr.scale.partitions import find_partitions, read_batches
 
 __all__ = ["verify_receipts", "write_receipts"]

@@ -25,11 +25,11 @@ from suwr.estimators.session_input import (
 )
 from suwr.estimators.starts import always_known, largest_budget, starts_of, stop_reasons
 from suwr.exceptions import SessionError
-from suwr.explanation import Narrative, Step
-from suwr.given import Given
+from suwr.narrative.explanation import Narrative, Step
+from suwr.narrative.given import Given
+from suwr.narrative.receipt import Origin
 from suwr.nn.rollout import Policy, Trace
 from suwr.nn.starts import acquire_units
-from suwr.receipts import Origin
 
 __all__ = ["Acquisition"]
 

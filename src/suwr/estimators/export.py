@@ -22,12 +22,12 @@ from suwr.estimators.regression_target import RegressionTarget
 from suwr.estimators.starts import always_known
 from suwr.estimators.target_transform import MAX_TRANSFORMED
 from suwr.exceptions import UnsupportedModelError
+from suwr.narrative.explanation import PageModel
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
 from suwr.nn.features import UncertaintyStopPolicy, encode_position
 from suwr.nn.losses import MAX_LOG, CrossEntropy, Loss, ValueLoss
 from suwr.nn.networks import Architecture, Network, SeparateNetwork, SharedNetwork
 from suwr.nn.rollout import Policy
-from suwr.report.source import PageModel
 
 if TYPE_CHECKING:
     from suwr.estimators.sequential import SequentialModel

@@ -99,7 +99,7 @@ def _unit_effects(model: SequentialModel, trace: Trace) -> NDArray[np.float64]:
         active = units >= 0
         rows = np.flatnonzero(active.any(axis=1))
         change = np.abs(trace.prediction[rows, t + 1] - trace.prediction[rows, t]).sum(axis=1)
-        # As in `suwr.usage`: units that are revealed together share the effect.
+        # As in `suwr.narrative.explanation`: units that are revealed together share the effect.
         shared = (change / active[rows].sum(axis=1))[:, None] * active[rows]
         np.add.at(effects, np.maximum(units[rows], 0), shared)
     return effects

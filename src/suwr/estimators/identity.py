@@ -56,7 +56,7 @@ def environment(device: torch.device) -> str:
 
 
 class ModelIssuer:
-    """What the receipts of a model state about it; implements `suwr.receipts.Issuer`.
+    """What the receipts of a model state about it; implements `suwr.narrative.receipt.Issuer`.
 
     Parameters
     ----------

@@ -26,11 +26,10 @@ from suwr.data.parse import INVALID
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.results import join_traces
 from suwr.estimators.starts import stop_reasons
+from suwr.narrative.reading import check_scalar
+from suwr.narrative.receipt import MAX_BYTES, ReceiptWriter, Recorded, cell_text, to_text
 from suwr.nn.rollout import Policy, Trace
 from suwr.nn.starts import Starts
-from suwr.receipts import MAX_BYTES
-from suwr.receipts.reading import check_scalar
-from suwr.receipts.writing import ReceiptWriter, Recorded, cell_text, to_text
 
 __all__ = ["ReceiptIssuer", "receipt_texts"]
 

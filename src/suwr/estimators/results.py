@@ -19,12 +19,11 @@ from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.starts import always_known, describe_start, stop_reasons
 from suwr.estimators.targets import normalize_probabilities
 from suwr.exceptions import UnsupportedModelError
-from suwr.explanation import Explanation, Narrative, Step
-from suwr.given import Given
+from suwr.narrative.explanation import Explanation, Layout, Narrative, PageModel, Step
+from suwr.narrative.given import Given
+from suwr.narrative.receipt import Origin
 from suwr.nn.rollout import Policy, Trace
 from suwr.nn.starts import Starts
-from suwr.receipts import Origin
-from suwr.report.source import Layout, PageModel
 
 if TYPE_CHECKING:
     from suwr.estimators.sequential import SequentialModel
@@ -234,7 +233,7 @@ def _pad_steps(array: NDArray[Any], n_steps: int, fill: float) -> NDArray[Any]:
 
 
 class ModelSource:
-    """The model behind an explanation, for its HTML page; implements `suwr.report.source.Source`.
+    """The model behind an explanation, for its HTML page; implements `Source`.
 
     Parameters
     ----------

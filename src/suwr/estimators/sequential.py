@@ -19,7 +19,7 @@ from suwr.estimators.randomness import make_draws
 from suwr.estimators.rollouts import PolicyKind, RolloutModel
 from suwr.estimators.session_input import make_given
 from suwr.estimators.starts import read_starts, start_distance, warn_distance
-from suwr.explanation import Explanation
+from suwr.narrative.explanation import Explanation
 
 __all__ = ["PolicyKind", "SequentialModel"]
 

@@ -21,8 +21,8 @@ from suwr.data.parse import EXPECTED, INVALID, describe_cell
 from suwr.estimators.identity import ModelIssuer
 from suwr.estimators.starts import always_known, largest_budget, read_starts
 from suwr.exceptions import SessionError
-from suwr.given import Given
-from suwr.receipts.reading import check_scalar, parse_receipt, read_given
+from suwr.narrative.given import Given
+from suwr.narrative.reading import check_scalar, parse_receipt, read_given
 
 __all__ = [
     "StoredSession", "check_answer", "check_unit", "make_given", "read_revision", "read_session",

@@ -15,7 +15,7 @@ from suwr._utils.validation import Interval, parameter_error, warn_caller
 from suwr.data.costs import read_row_costs
 from suwr.data.frame import Table, column_names, is_frame, select_columns
 from suwr.exceptions import StartWarning
-from suwr.given import Given
+from suwr.narrative.given import Given
 from suwr.nn.rollout import Policy, Trace
 from suwr.nn.starts import Starts
 

@@ -29,9 +29,10 @@ from suwr.estimators.issuing import ReceiptIssuer
 from suwr.estimators.results import join_traces
 from suwr.estimators.starts import starts_of, stop_reasons
 from suwr.exceptions import ReceiptError
-from suwr.given import Given
+from suwr.narrative.given import Given
+from suwr.narrative.reading import TOLERANCE
+from suwr.narrative.receipt import Receipt
 from suwr.nn.rollout import Policy
-from suwr.receipts import TOLERANCE, Receipt
 
 __all__ = ["Verification", "Verifier", "verify"]
 

@@ -26,8 +26,7 @@ from suwr.explainer.defaults import MAX_EPOCHS, MAX_ROWS, default_training, defa
 from suwr.explainer.fidelity import Attribution, Fidelity, measure_fidelity
 from suwr.explainer.outputs import OUTPUTS, ModelOutputs, QueryCost, examine_model
 from suwr.explainer.rows import TableRows, TextRows
-from suwr.explanation import Explanation
-from suwr.model_narrative import ModelNarrative
+from suwr.narrative.explanation import Explanation, ModelNarrative
 from suwr.texts import TextUnits
 from suwr.training.config import TrainingConfig
 

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from suwr.data.frame import as_rows, column_names, is_frame, select_columns
 from suwr.data.units import Patches, resolve_units
 from suwr.explainer.sampling import N_NEIGHBOURS, concatenate_rows, draw_rows, nearest_rows
-from suwr.explanation import Explanation
+from suwr.narrative.explanation import Explanation
 from suwr.texts import TextUnits
 from suwr.texts.splitting import read_texts, sentence_spans
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from suwr._utils.narration import format_prediction
 from suwr._utils.validation import check_integer
 from suwr.data.descriptions import Question
 from suwr.forms.policy import FormPolicy, State
 from suwr.forms.split import Answer, split_answers
+from suwr.narrative.explanation import format_prediction
 
 __all__ = ["Branch", "Form", "Page", "Walk", "make_form"]
 

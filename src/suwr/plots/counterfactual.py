@@ -15,7 +15,7 @@ from suwr.plots._style import BLACK
 from suwr.plots.images import new_step_grid, patch_box, pixel_values, plot_image_narrative
 
 if TYPE_CHECKING:
-    from suwr.explanation import Narrative
+    from suwr.narrative.explanation import Narrative
 
 __all__ = ["Flip", "find_flip", "plot_counterfactual"]
 
@@ -45,7 +45,7 @@ class Flip:
     Examples
     --------
     >>> import numpy as np
-    >>> from suwr.explanation import Narrative, Step
+    >>> from suwr.narrative.explanation import Narrative, Step
     >>> from suwr.plots import Flip
     >>> def narrative(value, prediction):
     ...     step = Step({"patch (0, 0)": {"pixel 0": value}}, 0.9, (0.5, 0.5), prediction)
@@ -163,7 +163,7 @@ def plot_counterfactual(
     --------
     >>> import numpy as np
     >>> from suwr import Patches
-    >>> from suwr.explanation import Narrative, Step
+    >>> from suwr.narrative.explanation import Narrative, Step
     >>> from suwr.plots import plot_counterfactual
     >>> patches = Patches((4, 4), size=2, stride=2)
     >>> step = Step({patches.names[0]: {"pixel 0": 1.0}}, 0.9, (0.5, 0.5), (0.1, 0.9))

@@ -34,7 +34,7 @@ from suwr.plots.tradeoff import budget_curve, plot_budget, plot_path
 from suwr.plots.transitions import plot_transitions
 
 if TYPE_CHECKING:
-    from suwr.explanation import Explanation, Narrative
+    from suwr.narrative.explanation import Explanation, Narrative
 
 __all__ = ["FIGURES", "Figure", "Subject", "draw_figures", "most_confused", "typical_row"]
 

@@ -23,7 +23,7 @@ from suwr.plots._style import (
 )
 
 if TYPE_CHECKING:
-    from suwr.explanation import Explanation, Narrative
+    from suwr.narrative.explanation import Explanation, Narrative
 
 # Opacity of hidden pixels: the image stays recognisable, and revealed pixels stand out.
 _HIDDEN_ALPHA = 0.25
@@ -65,7 +65,7 @@ def plot_image_step(
     --------
     >>> import numpy as np
     >>> from suwr import Patches
-    >>> from suwr.explanation import Explanation, Narrative, Step
+    >>> from suwr.narrative.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_image_step
     >>> patches = Patches((4, 4), size=2, stride=2)
     >>> step = Step({patches.names[0]: {"pixel 0": 1.0}}, 0.9, (0.5, 0.5), (0.1, 0.9))
@@ -115,7 +115,7 @@ def plot_image_narrative(
     --------
     >>> import numpy as np
     >>> from suwr import Patches
-    >>> from suwr.explanation import Explanation, Narrative, Step
+    >>> from suwr.narrative.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_image_narrative
     >>> patches = Patches((4, 4), size=2, stride=2)
     >>> step = Step({patches.names[0]: {"pixel 0": 1.0}}, 0.9, (0.5, 0.5), (0.1, 0.9))
@@ -160,7 +160,7 @@ def plot_prediction(narrative: Narrative, step: int | None = None, ax: Any = Non
 
     Examples
     --------
-    >>> from suwr.explanation import Explanation, Narrative, Step
+    >>> from suwr.narrative.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_prediction
     >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
     >>> narrative = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
@@ -213,7 +213,7 @@ def plot_image_usage(explanation: Explanation, patches: Patches, ax: Any = None)
     --------
     >>> import numpy as np
     >>> from suwr import Patches
-    >>> from suwr.explanation import Explanation, Narrative, Step
+    >>> from suwr.narrative.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_image_usage
     >>> patches = Patches((4, 4), size=2, stride=2)
     >>> step = Step({patches.names[0]: {"pixel 0": 1.0}}, 0.9, (0.5, 0.5), (0.1, 0.9))

@@ -20,7 +20,7 @@ from suwr.plots._style import (
 )
 
 if TYPE_CHECKING:
-    from suwr.explanation import Narrative, Step
+    from suwr.narrative.explanation import Narrative, Step
 
 # Classes drawn in colour; the others are grey.
 _MAX_CLASSES = 5
@@ -53,7 +53,7 @@ def plot_narrative(narrative: Narrative, ax: Any = None) -> Any:
 
     Examples
     --------
-    >>> from suwr.explanation import Narrative, Step
+    >>> from suwr.narrative.explanation import Narrative, Step
     >>> from suwr.plots import plot_narrative
     >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
     >>> narrative = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)

@@ -24,7 +24,7 @@ from suwr.plots._style import (
 )
 
 if TYPE_CHECKING:
-    from suwr.explanation import Explanation
+    from suwr.narrative.explanation import Explanation
 
 __all__ = ["plot_flow", "plot_lengths", "plot_usage"]
 
@@ -74,7 +74,7 @@ def plot_flow(
 
     Examples
     --------
-    >>> from suwr.explanation import Explanation, Narrative, Step
+    >>> from suwr.narrative.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_flow
     >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
     >>> narrative = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
@@ -132,7 +132,7 @@ def plot_usage(
 
     Examples
     --------
-    >>> from suwr.explanation import Explanation, Narrative, Step
+    >>> from suwr.narrative.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_usage
     >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
     >>> narrative = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
@@ -201,7 +201,7 @@ def plot_lengths(explanation: Explanation, ax: Any = None) -> Any:
 
     Examples
     --------
-    >>> from suwr.explanation import Explanation, Narrative, Step
+    >>> from suwr.narrative.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_lengths
     >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
     >>> narrative = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)

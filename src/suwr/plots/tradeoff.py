@@ -25,7 +25,7 @@ from suwr.plots._style import (
 
 if TYPE_CHECKING:
     from suwr.exact.front import ParetoFront
-    from suwr.explanation import Explanation
+    from suwr.narrative.explanation import Explanation
 
 __all__ = ["budget_curve", "plot_budget", "plot_fronts", "plot_path"]
 
@@ -149,7 +149,7 @@ def budget_curve(
 
     Examples
     --------
-    >>> from suwr.explanation import Explanation, Narrative, Step
+    >>> from suwr.narrative.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import budget_curve
     >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
     >>> narrative = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
@@ -194,7 +194,7 @@ def plot_budget(explanation: Explanation, y: ArrayLike, ax: Any = None) -> Any:
 
     Examples
     --------
-    >>> from suwr.explanation import Explanation, Narrative, Step
+    >>> from suwr.narrative.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_budget
     >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
     >>> narrative = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)

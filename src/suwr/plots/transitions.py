@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from suwr.explanation import Explanation
+from suwr.narrative.explanation import Explanation
 from suwr.plots._style import BLUE, LIGHT_GREY, VERMILLION, new_axes, plain, short_percent
 
 __all__ = ["plot_transitions"]
@@ -44,7 +44,7 @@ def plot_transitions(
 
     Examples
     --------
-    >>> from suwr.explanation import Explanation, Narrative, Step
+    >>> from suwr.narrative.explanation import Explanation, Narrative, Step
     >>> from suwr.plots import plot_transitions
     >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.1, 0.9))
     >>> narrative = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from suwr._utils.text import counted, format_number, percent, percent_of, printable
 
 if TYPE_CHECKING:
-    from suwr.explanation import Explanation, Narrative, Prediction
+    from suwr.narrative.explanation import Explanation, Narrative, Prediction
 
 __all__ = ["escape", "explanation_html", "narrative_html"]
 

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import suwr
 from suwr._utils.text import printable
 from suwr.exceptions import UnsupportedModelError
-from suwr.explanation import ENDINGS
-from suwr.report.source import Layout, PageModel
+from suwr.narrative.explanation import ENDINGS, Layout, PageModel
 
 if TYPE_CHECKING:
-    from suwr.explanation import Explanation, Narrative
+    from suwr.narrative.explanation import Explanation, Narrative
 
 __all__ = [
     "MAX_WEIGHT_BYTES", "asset", "content_hash", "derive_layout", "page_data", "page_html",

@@ -272,7 +272,7 @@ def to_arrow(
     if scores.order.shape[2] == 1:
         table["steps"] = _name_lists(arrow, scores.order[row, step, slot], row, n, list(units))
     else:
-        # Join the units of a step, as `suwr.explanation.Step.unit` does.
+        # Join the units of a step, as `suwr.narrative.explanation.Step.unit` does.
         table["steps"] = arrow.array(
             [
                 [" + ".join(units[u] for u in part if u >= 0) for part in steps if part[0] >= 0]

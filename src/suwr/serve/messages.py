@@ -17,7 +17,7 @@ from suwr.data.frame import Table
 from suwr.data.parse import INVALID, InvalidCell
 from suwr.estimators.starts import always_known, largest_budget
 from suwr.exceptions import TableError
-from suwr.given import Given
+from suwr.narrative.given import Given
 
 __all__ = ["RequestError", "check_fields", "parse_rows", "read_given", "read_json", "read_rows"]
 

@@ -25,8 +25,8 @@ from suwr.estimators.starts import (
     starts_of,
 )
 from suwr.exceptions import TableError
-from suwr.explanation import Explanation, Narrative
-from suwr.given import Given
+from suwr.narrative.explanation import Explanation, Narrative
+from suwr.narrative.given import Given
 from suwr.nn.starts import Starts
 from suwr.report import page_html
 from suwr.serve.messages import (

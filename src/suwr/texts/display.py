@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from suwr._utils.files import check_writable, write_atomic
-from suwr.explanation import Explanation, Narrative
+from suwr.narrative.explanation import Explanation, Narrative
 from suwr.report.texts import texts_page
 from suwr.texts.highlight import (
     Highlight,

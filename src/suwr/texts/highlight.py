@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from suwr._utils.narration import format_prediction
 from suwr._utils.text import counted, format_label, printable
 from suwr.data.descriptions import ColumnDescription, TableDescription
-from suwr.explanation import Narrative
+from suwr.narrative.explanation import Narrative, format_prediction
 
 __all__ = ["Highlight", "Passage", "highlight_spans", "highlight_words", "quoted", "text_narrative"]
 
@@ -58,7 +57,7 @@ class Highlight:
 
     Examples
     --------
-    >>> from suwr.explanation import Narrative, Step
+    >>> from suwr.narrative.explanation import Narrative, Step
     >>> step = Step({"sentence 2": {"x1": 0.3}}, 0.9, (0.5, 0.5), (0.1, 0.9))
     >>> narrative = Narrative(0, (0.5, 0.5), 0.0, (step,), "decision", ("bad", "good"), 20)
     >>> passages = (Passage("I went alone."), Passage(" "), Passage("It was fun!", 1, "sentence 2"))

@@ -202,7 +202,7 @@ function runPolicy(model, data, read) {
   }
 }
 
-/** What is known at the start, as in suwr.given; nothing if rows start from nothing. */
+/** What is known at the start, as in suwr.narrative.given; nothing if rows start from nothing. */
 function startFacts(model, data, cell) {
   if (model.start.length === 0) return {};
   const facts = model.start.map((column) => `${data.names[column]} is ${valueText(cell(column))}`);

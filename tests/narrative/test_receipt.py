@@ -8,8 +8,9 @@ from forged_receipts import sign
 
 from suwr import Explanation, Receipt
 from suwr.exceptions import ReceiptError
-from suwr.explanation import Narrative, Step
-from suwr.receipts import MAX_BYTES, Origin, principal_reasons
+from suwr.narrative.explanation import Narrative, Step
+from suwr.narrative.reasons import principal_reasons
+from suwr.narrative.receipt import MAX_BYTES, Origin
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,7 @@
 import pytest
 
 from suwr import Explanation
-from suwr.explanation import Narrative, Step
-from suwr.usage import measure_usage
+from suwr.narrative.explanation import Narrative, Step, measure_usage
 
 
 def make_row(*units):

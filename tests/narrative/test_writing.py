@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from suwr import Receipt
-from suwr.receipts.writing import ReceiptWriter, Recorded, cell_text, to_text
+from suwr.narrative.receipt import ReceiptWriter, Recorded, cell_text, to_text
 
 ISSUER = SimpleNamespace(model="0" * 64, environment="here", condition=None, certificate=None)
 

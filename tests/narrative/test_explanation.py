@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from suwr.explanation import Explanation, Narrative, Step
+from suwr.narrative.explanation import Explanation, Narrative, Step
 
 
 def regression(row=0, value=2.0):

@@ -34,7 +34,7 @@ class Given:
 
     Examples
     --------
-    >>> from suwr.given import Given
+    >>> from suwr.narrative.given import Given
     >>> given = Given({"age": 41}, ("MRI",), 5.0)
     >>> print(*given.sentences(), sep="\\n")
     Known at the start: age is 41.

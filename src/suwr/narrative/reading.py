@@ -11,8 +11,8 @@ import re
 from typing import Any, NoReturn
 
 from suwr.exceptions import ReceiptError
-from suwr.explanation import ENDINGS, Narrative, Prediction, Step
-from suwr.given import Given
+from suwr.narrative.explanation import ENDINGS, Narrative, Prediction, Step
+from suwr.narrative.given import Given
 
 __all__ = [
     "FORMAT", "PLAIN_FORMAT", "TOLERANCE", "check_scalar", "parse_receipt", "read_fields",
@@ -140,7 +140,7 @@ def _read_narrative(state: dict[str, Any]) -> Narrative:
 
 
 def read_given(state: Any) -> Given:
-    """Return `suwr.given.Given` for its fields in JSON; anything malformed is refused."""
+    """Return `suwr.narrative.given.Given` for its fields in JSON; anything malformed is refused."""
     priced = type(state) is dict and "costs" in state
     _check_fields(state, _GIVEN_FIELDS | {"costs"} if priced else _GIVEN_FIELDS, "'given'")
     known, unavailable = state["known"], state["unavailable"]

@@ -9,7 +9,7 @@ from typing import Any
 from suwr._utils.text import percent, printable
 from suwr._utils.validation import check_integer, parameter_error
 from suwr.data.descriptions import NO_DESCRIPTION
-from suwr.explanation import Narrative
+from suwr.narrative.explanation import Narrative
 
 __all__ = ["Reason", "principal_reasons"]
 
@@ -37,8 +37,8 @@ class Reason:
 
     Examples
     --------
-    >>> from suwr.explanation import Narrative, Step
-    >>> from suwr.receipts.reasons import principal_reasons
+    >>> from suwr.narrative.explanation import Narrative, Step
+    >>> from suwr.narrative.reasons import principal_reasons
     >>> debt = Step({"debt": {"debt": 0.6}}, 0.2, (0.7, 0.3), (0.3, 0.7))
     >>> age = Step({"age": {"age": 50}}, 0.3, (0.3, 0.7), (0.4, 0.6))
     >>> late = Step({"late": {"late": 3}}, 0.9, (0.4, 0.6), (0.1, 0.9))

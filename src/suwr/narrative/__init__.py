@@ -1,0 +1,1 @@
+"""Narratives of predictions: explanations, what rows were given, receipts and their reasons."""
