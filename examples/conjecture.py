@@ -25,7 +25,7 @@ from suwr.exact import (
     represent,
     solve,
 )
-from suwr.exact.datasets import FIVE_BLOCKS
+from suwr.exact.problem import FIVE_BLOCKS
 from suwr.plots import plot_fronts
 
 Family = Callable[[np.ndarray, np.random.Generator], FiniteProblem]

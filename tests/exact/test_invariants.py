@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suwr.exact import FiniteProblem, leakage, pareto_front, solve
-from suwr.exact.layouts import SparseStates
+from suwr.exact.states import SparseStates
 
 CHECKS = settings(max_examples=40)
 

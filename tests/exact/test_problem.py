@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from suwr.exact import FiniteProblem, cube, solve
-from suwr.exact.layouts import ProductStates, SparseStates
+from suwr.exact.states import ProductStates, SparseStates
 from suwr.exceptions import ProblemTooLargeError, SuwrError
 
 SQUARE = [[0, 0], [0, 1], [1, 0], [1, 1]]

@@ -8,16 +8,28 @@ policy, and ``gap`` compares a fitted model with the optimum.
 from typing import Any
 
 from suwr._utils.deprecation import DeprecatedName, deprecated_attribute
-from suwr.exact.certificate import LeakCertificate, RayCertificate
-from suwr.exact.datasets import cube, five_blocks, leaky_pair, one_hot_rows, toy_problem
 from suwr.exact.front import ParetoFront, pareto_front
 from suwr.exact.gap import OptimalityGap, gap
 from suwr.exact.leakage import LeakageAmount, LeakageReport, LeakageWitness, leakage
-from suwr.exact.policy import Decision, PolicyTable, StatePolicy, SUWRPolicy, as_table
-from suwr.exact.problem import FiniteProblem
-from suwr.exact.representation import Representation, represent
+from suwr.exact.policy import (
+    Decision,
+    DecisionTree,
+    Node,
+    PolicyTable,
+    StatePolicy,
+    SUWRPolicy,
+    as_table,
+)
+from suwr.exact.problem import (
+    FiniteProblem,
+    cube,
+    five_blocks,
+    leaky_pair,
+    one_hot_rows,
+    toy_problem,
+)
+from suwr.exact.representation import LeakCertificate, RayCertificate, Representation, represent
 from suwr.exact.solve import Solution, solve
-from suwr.exact.tree import DecisionTree, Node
 
 __all__ = [
     "Decision",

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suwr._utils.validation import check_choice
-from suwr.exact.dynamic import StepLimits, front_points_dp
-from suwr.exact.linear import solve_lp
 from suwr.exact.problem import FiniteProblem
-from suwr.exact.solve import METHODS, subset_amounts
+from suwr.exact.solve import METHODS, StepLimits, front_points_dp, solve_lp, subset_amounts
 from suwr.exact.states import Floats
 
 # Maps sparsity weights to the loss, cost and number of features of an optimal policy at each.

@@ -1,4 +1,4 @@
-"""Masked states x ⊙ h: the interface that both memory layouts implement.
+"""Masked states x ⊙ h, in two memory layouts: a dense product of values, and a sparse support.
 
 This module also holds the array types, the mask encoding and the memory limit that all exact
 methods share.
@@ -7,6 +7,8 @@ methods share.
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,3 +173,338 @@ def check_memory(needed: int, limit: int, n_states: int, what: str) -> None:
 
 def _gigabytes(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:,.3g} GB" if n_bytes < 1e15 else f"{n_bytes // 10**9:,} GB"
+
+
+# Child states sorted by parent, the start of each parent's run, and the parents.
+Edges = tuple[Ints, Ints, Ints]
+
+
+class ProductStates(MaskedStates):
+    """All Π (k_j + 1) states, where feature j has k_j values.
+
+    A state is a mixed-radix number with one digit per feature: the code of the revealed value, or
+    the largest digit if the feature is hidden. Every array is a cube with one axis per feature, so
+    that hiding a feature is a sum over an axis and no adjacency table is needed.
+    """
+
+    def __init__(
+        self,
+        codes: Ints,
+        radices: Sequence[int],
+        p: Floats,
+        labels: NDArray[Any],
+        label_distribution: Any,
+        loss: str,
+        costs: Floats | None,
+    ) -> None:
+        super().__init__(codes, radices)
+        self.shape = tuple(radix + 1 for radix in self.radices)
+        self.strides = np.cumprod([1, *self.shape[:0:-1]], dtype=np.int64)[::-1]
+        # Change of a state's index when a row's value is revealed.
+        self._shift = (codes - np.array(self.radices)) * self.strides
+        self._all_hidden = int(np.array(self.radices) @ self.strides)
+        place = tuple(codes.T)
+        if loss == "squared_error":
+            mean, variance = _row_moments(labels, label_distribution)
+            cubes = [self._cube(place, v) for v in (p, mean, p * variance)]
+            self.mass, self._prediction, self.risk = _pool_moments(cubes, self.n_features)
+            if len(labels) == 1:
+                self.risk[:] = 0.0  # exact, whereas the pooled means are rounded
+        else:
+            joint = (label_distribution.multiply(p[:, None])).toarray()
+            masses = np.stack([self._cube(place, column) for column in joint.T])
+            self._prediction = _pool(masses, self.n_features).reshape(len(labels), -1)
+            self.mass = self._prediction.sum(axis=0)
+            self.risk = _stopping_loss(self._prediction, loss)
+        self.size = self._revealed_sum(np.ones(self.n_features), np.uint8)
+        if costs is None:
+            self.cost_mass = self.size_mass()
+        else:
+            self.cost_mass = self.mass * self._revealed_sum(costs, np.float64)
+
+    def _cube(self, place: tuple[Ints, ...], amounts: Floats) -> Floats:
+        cube = np.zeros(self.radices)
+        cube[place] = amounts
+        return cube
+
+    def _revealed_sum(self, amounts: Floats, dtype: Any) -> NDArray[Any]:
+        total = np.zeros(self.shape, dtype=dtype)
+        for j, radix in enumerate(self.radices):
+            axis = np.full(radix + 1, amounts[j], dtype=dtype)
+            axis[radix] = 0
+            total += axis.reshape((-1,) + (1,) * (self.n_features - 1 - j))
+        return total.reshape(-1)
+
+    def index(self, rows: Ints, masks: Ints) -> Ints:
+        rows, masks = np.broadcast_arrays(rows, masks)
+        ids = np.full(rows.shape, self._all_hidden, dtype=np.int64)
+        for j in range(self.n_features):
+            ids += ((masks >> j) & 1) * self._shift[rows, j]
+        return ids
+
+    def masks_of(self, ids: Ints) -> Ints:
+        masks = np.zeros(np.shape(ids), dtype=np.int64)
+        for j, radix in enumerate(self.radices):
+            revealed = (ids // self.strides[j]) % (radix + 1) < radix
+            masks |= revealed.astype(np.int64) << j
+        return masks
+
+    def mask_totals(self, amounts: Floats) -> Floats:
+        cube = amounts.reshape(self.shape)
+        for j, radix in enumerate(self.radices):
+            revealed = cube.take(range(radix), axis=j).sum(axis=j)
+            cube = np.stack([cube.take(radix, axis=j), revealed], axis=j)
+        # Bit j of a mask is feature j, whereas the last axis of the cube varies fastest.
+        return cube.transpose(range(self.n_features)[::-1]).reshape(-1)
+
+    def sweep(self, value: Floats, *others: Floats) -> None:
+        cubes = [a.reshape((*self.shape, a.shape[1])) for a in (value, *others)]
+        self._sweep(cubes, 0, 0)
+
+    def _sweep(self, cubes: list[Floats], feature: int, axis: int) -> None:
+        # Axes before `axis` run over revealed values; features before `feature` without an axis are
+        # hidden. Every state is final before a state that hides one more feature reads it.
+        if feature == self.n_features:
+            return
+        radix = self.radices[feature]
+        self._sweep([_revealed_part(c, axis, radix) for c in cubes], feature + 1, axis + 1)
+        hidden = [_at(c, axis, radix) for c in cubes]
+        _keep_lower([_sum_over_values(c, axis, radix) for c in cubes], hidden)
+        self._sweep(hidden, feature + 1, axis)
+
+    def improve(self, units: tuple[int, ...], source: list[Floats], target: list[Floats]) -> None:
+        revealed = tuple(
+            slice(0, radix) if j in units else slice(None) for j, radix in enumerate(self.radices)
+        )
+        hidden = tuple(radix if j in units else slice(None) for j, radix in enumerate(self.radices))
+        shape = (*self.shape, source[0].shape[1])
+        candidates = [a.reshape(shape)[revealed].sum(axis=units) for a in source]
+        _keep_lower(candidates, [a.reshape(shape)[hidden] for a in target])
+
+
+class SparseStates(MaskedStates):
+    """The states of positive probability, found by grouping the support rows under each mask.
+
+    States are ordered by the number of revealed features, then by mask, so that the children of a
+    state always have larger indices.
+    """
+
+    def __init__(
+        self,
+        codes: Ints,
+        radices: Sequence[int],
+        p: Floats,
+        labels: NDArray[Any],
+        label_distribution: Any,
+        loss: str,
+        costs: Floats | None,
+    ) -> None:
+        super().__init__(codes, radices)
+        masks = np.arange(2**self.n_features, dtype=np.int64)
+        sizes = bits_mask(masks, self.n_features).sum(axis=1)
+        order = np.lexsort((masks, sizes))
+        self._rank = np.empty_like(order)  # position of each mask in the order of the states
+        self._rank[order] = np.arange(len(order))
+        self._ids, first = _group(codes, self.radices, order)
+        rank_of, self._member = np.divmod(first, len(codes))
+        self._mask = masks[order][rank_of]
+        self.size = sizes[order][rank_of].astype(np.uint8)
+
+        flat = self._ids.reshape(-1)
+        self.mass = self._total(flat, p)
+        if loss == "squared_error":
+            mean, variance = _row_moments(labels, label_distribution)
+            state_mean = self._total(flat, p * mean) / self.mass
+            self._prediction = state_mean
+            deviation = (
+                np.tile(p * variance, len(masks))
+                + np.tile(p, len(masks)) * (np.tile(mean, len(masks)) - state_mean[flat]) ** 2
+            )
+            self.risk = group_sum(flat, deviation)
+            if len(labels) == 1:
+                self.risk[:] = 0.0  # exact, whereas the pooled means are rounded
+        else:
+            joint = label_distribution.multiply(p[:, None]).toarray()
+            self._prediction = np.stack([self._total(flat, column) for column in joint.T])
+            self.risk = _stopping_loss(self._prediction, loss)
+        if costs is None:
+            self.cost_mass = self.size_mass()
+        else:
+            self.cost_mass = self.mass * (bits_mask(self._mask, self.n_features) @ costs)
+
+    def _total(self, flat: Ints, amounts: Floats) -> Floats:
+        return group_sum(flat, np.tile(amounts, len(self._rank)))
+
+    def index(self, rows: Ints, masks: Ints) -> Ints:
+        return self._ids[self._rank[masks], rows]
+
+    def masks_of(self, ids: Ints) -> Ints:
+        return self._mask[ids]
+
+    def mask_totals(self, amounts: Floats) -> Floats:
+        return group_sum(self._mask, amounts, len(self._rank))
+
+    @cached_property
+    def _single_edges(self) -> list[list[Edges]]:
+        edges = []
+        for level in range(self.n_features):
+            children = np.flatnonzero(self.size == level + 1)
+            edges.append([self._edges(children, 1 << j) for j in range(self.n_features)])
+        return edges
+
+    def _edges(self, children: Ints, units: int) -> Edges:
+        children = children[(self._mask[children] & units) == units]
+        parents = self.index(self._member[children], self._mask[children] ^ units)
+        order = np.argsort(parents, kind="stable")
+        distinct, starts = np.unique(parents[order], return_index=True)
+        return children[order], starts, distinct
+
+    def sweep(self, value: Floats, *others: Floats) -> None:
+        arrays = [value, *others]
+        for level in reversed(range(self.n_features)):
+            for edges in self._single_edges[level]:
+                _keep_lower_along(edges, arrays, arrays)
+
+    def improve(self, units: tuple[int, ...], source: list[Floats], target: list[Floats]) -> None:
+        bits = sum(1 << unit for unit in units)
+        _keep_lower_along(self._edges(np.arange(self.n_states), bits), source, target)
+
+
+def build_states(
+    *,
+    codes: Ints,
+    radices: Sequence[int],
+    p: Floats,
+    labels: NDArray[Any],
+    label_distribution: Any,
+    loss: str,
+    costs: Floats | None,
+    max_memory: int,
+) -> MaskedStates:
+    """Enumerate the masked states in the layout that needs less memory."""
+    n_product = 1
+    for radix in radices:
+        n_product *= radix + 1
+    n_pairs = len(codes) * 2 ** len(radices)
+    n_label_arrays = 1 if loss == "squared_error" else len(labels)
+    # Peak memory: the statistics, the copies made while building them, and one solution.
+    per_state = 8 * (8 + 2 * n_label_arrays)
+    product_bytes = n_product * per_state
+    sparse_bytes = n_pairs * (per_state + 48 + 12 * len(radices))
+    check_memory(
+        min(product_bytes, sparse_bytes), max_memory, min(n_product, n_pairs), "This problem"
+    )
+    layout: type[ProductStates] | type[SparseStates] = (
+        ProductStates if product_bytes <= sparse_bytes and len(radices) < 31 else SparseStates
+    )
+    return layout(codes, radices, p, labels, label_distribution, loss, costs)
+
+
+def _row_moments(labels: NDArray[Any], label_distribution: Any) -> tuple[Floats, Floats]:
+    """Mean and variance of y given each row, for squared error."""
+    values = labels.astype(float)
+    mean = np.asarray(label_distribution @ values, dtype=float)
+    entries = label_distribution.tocoo()
+    squares = entries.data * (values[entries.col] - mean[entries.row]) ** 2
+    return mean, group_sum(entries.row, squares, len(mean))
+
+
+def _stopping_loss(label_mass: Floats, loss: str) -> Floats:
+    """Expected loss of f*, times the probability of the state, from p(s, y) of shape (n_labels, …).
+
+    f* is p(y | s). Its cross-entropy is the conditional entropy, and its 0/1 loss is the
+    probability that the most likely label is wrong.
+    """
+    total = label_mass.sum(axis=0)
+    if loss == "zero_one":
+        return total - label_mass.max(axis=0)
+    result = np.zeros_like(total)
+    for mass in label_mass:
+        present = mass > 0
+        result[present] -= mass[present] * np.log(mass[present] / total[present])
+    return np.maximum(result, 0, out=result)
+
+
+def _revealed_part(cube: Floats, axis: int, radix: int) -> Floats:
+    return cube[(slice(None),) * axis + (slice(0, radix),)]
+
+
+def _at(cube: Floats, axis: int, digit: int) -> Floats:
+    return cube[(slice(None),) * axis + (digit,)]
+
+
+def _sum_over_values(cube: Floats, axis: int, radix: int) -> Floats:
+    total = _at(cube, axis, 0)
+    # A loop over the few values is faster than a reduction over a short strided axis.
+    for code in range(1, radix):
+        total = total + _at(cube, axis, code)
+    return total
+
+
+def _keep_lower(candidates: list[Floats], targets: list[Floats]) -> None:
+    if len(targets) == 1:
+        np.minimum(targets[0], candidates[0], out=targets[0])
+        return
+    better = candidates[0] < targets[0]
+    for candidate, target in zip(candidates, targets, strict=True):
+        np.copyto(target, candidate, where=better)
+
+
+def _keep_lower_along(edges: Edges, source: list[Floats], target: list[Floats]) -> None:
+    children, starts, parents = edges
+    if not len(parents):
+        return
+    candidate = np.add.reduceat(source[0][children], starts, axis=0)
+    better = candidate < target[0][parents]
+    target[0][parents] = np.where(better, candidate, target[0][parents])
+    for amounts, kept in zip(source[1:], target[1:], strict=True):
+        total = np.add.reduceat(amounts[children], starts, axis=0)
+        kept[parents] = np.where(better, total, kept[parents])
+
+
+def _pool(cube: Floats, n_features: int) -> Floats:
+    for axis in range(1, n_features + 1):
+        cube = np.concatenate([cube, cube.sum(axis=axis, keepdims=True)], axis=axis)
+    return cube
+
+
+def _pool_moments(cubes: list[Floats], n_features: int) -> tuple[Floats, Floats, Floats]:
+    # Merge means and squared deviations: E[y²] - E[y]² would suffer from cancellation.
+    mass, mean, deviation = cubes
+    for axis in range(n_features):
+        total = mass.sum(axis=axis, keepdims=True)
+        centre = (mass * mean).sum(axis=axis, keepdims=True)
+        np.divide(centre, total, out=centre, where=total > 0)
+        spread = (mass * (mean - centre) ** 2 + deviation).sum(axis=axis, keepdims=True)
+        mass = np.concatenate([mass, total], axis=axis)
+        mean = np.concatenate([mean, centre], axis=axis)
+        deviation = np.concatenate([deviation, spread], axis=axis)
+    return mass.reshape(-1), mean.reshape(-1), deviation.reshape(-1)
+
+
+def _group(codes: Ints, radices: Sequence[int], order: Ints) -> tuple[Ints, Ints]:
+    """Number the groups of rows that agree on the revealed values of each mask.
+
+    Returns the group of every (mask, row), with masks in ``order``, and the first flat (mask, row)
+    of each group.
+    """
+    n_rows = len(codes)
+    groups = np.zeros((1, n_rows), dtype=np.int64)
+    for j, radix in enumerate(radices):
+        # Every feature doubles the masks: first those without it, then those with it.
+        revealed = groups * radix + codes[:, j]
+        groups = _renumber(np.concatenate([groups, revealed]), n_rows * radix)[0]
+    groups, first = _renumber(groups[order], n_rows)
+    return groups + _offsets(groups), first
+
+
+def _renumber(groups: Ints, bound: int) -> tuple[Ints, Ints]:
+    keys = groups + np.arange(len(groups))[:, None] * bound
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    inverse = inverse.reshape(groups.shape)
+    return inverse - inverse.min(axis=1, keepdims=True), first
+
+
+def _offsets(groups: Ints) -> Ints:
+    sizes = groups.max(axis=1) + 1
+    return np.concatenate([[0], np.cumsum(sizes)[:-1]])[:, None]
