@@ -5,7 +5,7 @@ import pytest
 
 from suwr.audit import audit
 from suwr.audit.background import BackgroundData
-from suwr.audit.batches import confirm_batches
+from suwr.audit.deterministic import confirm_batches
 from suwr.audit.queries import SelectorQueries
 from suwr.selector import as_selector
 

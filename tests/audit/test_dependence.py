@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suwr.audit.background import BackgroundData
+from suwr.audit.background import PROPOSAL_SCHEMES, BackgroundData, RowSampler
 from suwr.audit.dependence import linear_relations
-from suwr.audit.sampling import PROPOSAL_SCHEMES, RowSampler
 
 N = 600
 RNG = np.random.default_rng(0)

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from suwr.audit.background import BackgroundData
+from suwr.audit.background import BackgroundData, RowSampler
 from suwr.audit.deterministic import row_weights
-from suwr.audit.sampling import RowSampler
 
 
 @given(

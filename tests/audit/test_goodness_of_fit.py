@@ -5,8 +5,8 @@ import pytest
 
 from suwr.audit import audit
 from suwr.audit.background import BackgroundData
-from suwr.audit.goodness_of_fit import compare_samples
 from suwr.audit.queries import SelectorQueries
+from suwr.audit.stochastic import compare_samples
 from suwr.selector import as_selector
 
 X = np.random.default_rng(0).normal(size=(300, 5))

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from suwr.audit.background import BackgroundData
-from suwr.audit.sampling import (
+from suwr.audit.background import (
     PROPOSAL_SCHEMES,
+    BackgroundData,
     RowSampler,
     disagreements,
     group_rows,

@@ -4,9 +4,8 @@ import numpy as np
 
 from suwr.audit import audit
 from suwr.audit.background import BackgroundData
-from suwr.audit.pooled import mid_ranks
 from suwr.audit.queries import SelectorQueries
-from suwr.audit.stochastic import Pair, _select_mask
+from suwr.audit.stochastic import Pair, _select_mask, mid_ranks
 from suwr.selector import as_selector
 
 
@@ -53,7 +52,7 @@ def test_the_stated_power_holds_for_many_columns():
 
 
 def test_units_that_were_not_tested_are_stated(monkeypatch):
-    monkeypatch.setattr("suwr.audit.pooled._MAX_UNITS", 4)
+    monkeypatch.setattr("suwr.audit.stochastic._MAX_UNITS", 4)
     X = np.random.default_rng(0).normal(size=(100, 6))
     report = audit(
         lambda X, rng: rng.random(X.shape) < 0.5, X, random_state=0, gaps=False, n_draws=2000

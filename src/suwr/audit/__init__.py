@@ -13,8 +13,7 @@ from typing import Any
 
 from suwr._utils.deprecation import DeprecatedName, deprecated_attribute
 from suwr.audit.adapters import top_k
-from suwr.audit.entry import audit, audit_masks
-from suwr.audit.files import audit_files
+from suwr.audit.entry import audit, audit_files, audit_masks
 from suwr.audit.gaps import PredictiveGap, PredictiveGaps
 from suwr.audit.report import AuditReport
 from suwr.audit.witness import Witness

@@ -4,7 +4,7 @@ If all possible rows can be queried, the answers form a table ζ(h | x), and `su
 applies the paper's definitions to it. Otherwise, for a selector that states the probabilities of
 its masks, ζ(h | x) is compared with ζ(h | x') for counterfactual rows x'. Stated probabilities can
 prove a leak but not its absence: whether the sampled masks follow them
-(`suwr.audit.goodness_of_fit`), and whether the sampled masks leak, is tested separately.
+(`suwr.audit.stochastic`), and whether the sampled masks leak, is tested separately.
 """
 
 from dataclasses import dataclass
@@ -13,16 +13,17 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr.audit.background import BackgroundData, IntArray
-from suwr.audit.dependence import MIN_EXPECTED
-from suwr.audit.queries import SelectorQueries
-from suwr.audit.sampling import (
+from suwr.audit.background import (
     PROPOSAL_SCHEMES,
     UNIFORM_SCHEMES,
+    BackgroundData,
+    IntArray,
     RowSampler,
     disagreements,
     observed_partners,
 )
+from suwr.audit.dependence import MIN_EXPECTED
+from suwr.audit.queries import SelectorQueries
 from suwr.audit.witness import Witness, confirm, make_witness
 from suwr.exact import FiniteProblem, PolicyTable, leakage
 from suwr.selector import BoolArray, all_masks
