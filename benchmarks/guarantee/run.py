@@ -38,8 +38,7 @@ from common import machine, write_json
 from suwr import SUWRClassifier
 from suwr.estimators.risk_control import fixed_sequence
 from suwr.estimators.stopping_family import thresholds
-from suwr.nn.paths import never_stopping, roll_out_paths
-from suwr.nn.rollout import Policy
+from suwr.nn.rollout import Policy, never_stopping, roll_out_paths
 from suwr_experiments.synthetic import synthetic
 
 HERE = Path(__file__).parent

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suwr.nn.features import encode_position, uncertainty_features
+from suwr.nn.inputs import encode_position, uncertainty_features
 
 
 @given(st.floats(-1, 1), st.integers(2, 8))

@@ -5,7 +5,7 @@ import pytest
 import torch
 from random_policies import UNITS, make_policy, random_values
 
-from suwr.nn.paths import confident_stopping, never_stopping, roll_out_paths, shift_stopping
+from suwr.nn.rollout import confident_stopping, never_stopping, roll_out_paths, shift_stopping
 
 
 @pytest.fixture(params=["separate", "shared", "conditioned uncertainty", "images"])

@@ -7,8 +7,8 @@ from random_policies import UNITS, make_policy
 
 from suwr._utils.draws import RowDraws
 from suwr.exceptions import ProblemTooLargeError
-from suwr.nn import probability
-from suwr.nn.probability import mask_probability
+from suwr.nn import rollout as probability
+from suwr.nn.rollout import mask_probability
 
 ALL = np.array(list(product([False, True], repeat=6)))
 

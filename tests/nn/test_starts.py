@@ -13,9 +13,8 @@ from suwr._utils.draws import RowDraws
 from suwr.data.costs import Visits
 from suwr.data.units import resolve_units
 from suwr.estimators.costs import charge_rows
-from suwr.nn.budgets import Budgets
-from suwr.nn.inputs import MaskedInputs
-from suwr.nn.starts import Starts, training_starts
+from suwr.nn.inputs import Budgets, MaskedInputs
+from suwr.nn.step import Starts, training_starts
 
 N = 12
 

@@ -29,7 +29,7 @@ from suwr.narrative.explanation import Narrative, Step
 from suwr.narrative.given import Given
 from suwr.narrative.receipt import Origin
 from suwr.nn.rollout import Policy, Trace
-from suwr.nn.starts import acquire_units
+from suwr.nn.step import acquire_units
 
 __all__ = ["Acquisition"]
 

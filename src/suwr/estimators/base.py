@@ -37,7 +37,7 @@ from suwr.estimators.table_model import TABLE_CONSTRAINTS, TrainingData, image_s
 from suwr.estimators.weight_range import WeightRange, check_range, check_sparsity_weight
 from suwr.estimators.writable import WritableModel
 from suwr.nn.distributed import ProcessGroup
-from suwr.nn.features import POSITION_KNOTS
+from suwr.nn.inputs import POSITION_KNOTS
 from suwr.nn.networks import Architecture, Network
 from suwr.nn.rollout import Policy
 from suwr.training.comparison import compare_held_out

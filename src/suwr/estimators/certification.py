@@ -29,9 +29,8 @@ from suwr.estimators.risks import RiskFunction, losses_of, read_target
 from suwr.estimators.row_digests import row_digests, warn_known_rows
 from suwr.estimators.stopping_family import Calibration, Candidate, calibrate, ordered_family
 from suwr.exceptions import CertificationWarning, UnsupportedModelError
-from suwr.nn.paths import NEVER, never_stopping
-from suwr.nn.rollout import Policy
-from suwr.nn.starts import Starts
+from suwr.nn.rollout import NEVER, Policy, never_stopping
+from suwr.nn.step import Starts
 
 if TYPE_CHECKING:
     from suwr.estimators.base import BaseSUWR

@@ -14,8 +14,8 @@ from suwr._utils.validation import parameter_error
 from suwr.data.costs import Visits, read_row_costs, resolve_costs
 from suwr.data.units import Units, resolve_units
 from suwr.exceptions import UnsupportedModelError
-from suwr.nn.budgets import Budgets
-from suwr.nn.starts import Starts
+from suwr.nn.inputs import Budgets
+from suwr.nn.step import Starts
 
 __all__ = [
     "charge_rows", "check_plain_costs", "check_resumable_costs", "model_budgets",

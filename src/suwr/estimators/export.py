@@ -24,7 +24,7 @@ from suwr.estimators.target_transform import MAX_TRANSFORMED
 from suwr.exceptions import UnsupportedModelError
 from suwr.narrative.explanation import PageModel
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
-from suwr.nn.features import UncertaintyStopPolicy, encode_position
+from suwr.nn.inputs import UncertaintyStopPolicy, encode_position
 from suwr.nn.losses import MAX_LOG, CrossEntropy, Loss, ValueLoss
 from suwr.nn.networks import Architecture, Network, SeparateNetwork, SharedNetwork
 from suwr.nn.rollout import Policy
@@ -119,7 +119,7 @@ def describe_network(policy: Policy, weights: Weights) -> dict[str, Any]:
     outputs of a network. The predictions of the ensemble members are averaged after the output
     function. If ``stop`` is not None it is a further network that computes the gain; its input is
     'uncertainty', the uncertainty features of the prediction (see
-    `suwr.nn.features.uncertainty_features`). ``stop_odds`` replaces the gain; see `Policy`.
+    `suwr.nn.inputs.uncertainty_features`). ``stop_odds`` replaces the gain; see `Policy`.
     """
     network = policy.network
     known = _DESCRIPTIONS.get(type(network))

@@ -15,7 +15,7 @@ from suwr.data.encode import TableEncoder
 from suwr.data.frame import is_frame
 from suwr.estimators.export import reference_rows
 from suwr.exceptions import ModelFileError, ModelOutputError
-from suwr.nn.external import ExternalPredictor
+from suwr.nn.ensembles import ExternalPredictor
 from suwr.training.fixed import FixedPredictorTrainer
 
 __all__ = [

@@ -20,7 +20,7 @@ from suwr.estimators.evaluation import Evaluation, Outcome, evaluate_outcome
 from suwr.estimators.regression_target import RegressionTarget
 from suwr.estimators.starts import read_starts
 from suwr.nn.rollout import Policy, Trace
-from suwr.nn.starts import Starts, training_starts
+from suwr.nn.step import Starts, training_starts
 from suwr.training.data import Rows
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from suwr.estimators.parameters import decode_parameter, encode_parameter
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.weight_range import restore_range
 from suwr.exceptions import ModelFileError
-from suwr.nn.external import ExternalPredictor
+from suwr.nn.ensembles import ExternalPredictor
 from suwr.nn.networks import Architecture, Network, SeparateNetwork, build
 from suwr.nn.rollout import block_size, row_work
 from suwr.training.config import current_names

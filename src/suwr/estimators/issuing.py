@@ -29,7 +29,7 @@ from suwr.estimators.starts import stop_reasons
 from suwr.narrative.reading import check_scalar
 from suwr.narrative.receipt import MAX_BYTES, ReceiptWriter, Recorded, cell_text, to_text
 from suwr.nn.rollout import Policy, Trace
-from suwr.nn.starts import Starts
+from suwr.nn.step import Starts
 
 __all__ = ["ReceiptIssuer", "receipt_texts"]
 

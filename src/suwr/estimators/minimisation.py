@@ -17,7 +17,7 @@ from suwr.data.frame import Table
 from suwr.estimators.costs import charge_rows
 from suwr.estimators.risks import read_target
 from suwr.nn.rollout import Policy
-from suwr.nn.starts import Starts
+from suwr.nn.step import Starts
 
 if TYPE_CHECKING:
     from suwr.estimators.base import BaseSUWR

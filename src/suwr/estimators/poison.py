@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from suwr.data.frame import column_names, is_frame, raw_columns, select_columns
 from suwr.data.parse import is_missing
 from suwr.nn.rollout import Trace
-from suwr.nn.starts import Starts
+from suwr.nn.step import Starts
 
 if TYPE_CHECKING:
     from suwr.estimators.base import BaseSUWR

@@ -23,7 +23,7 @@ from suwr.narrative.explanation import Explanation, Layout, Narrative, PageModel
 from suwr.narrative.given import Given
 from suwr.narrative.receipt import Origin
 from suwr.nn.rollout import Policy, Trace
-from suwr.nn.starts import Starts
+from suwr.nn.step import Starts
 
 if TYPE_CHECKING:
     from suwr.estimators.sequential import SequentialModel

@@ -16,9 +16,8 @@ from suwr.data.frame import Table
 from suwr.estimators.randomness import make_draws
 from suwr.estimators.starts import warn_distance
 from suwr.estimators.table_model import TableModel, read_masks
-from suwr.nn.probability import mask_probability
-from suwr.nn.rollout import Policy, Trace
-from suwr.nn.starts import Starts
+from suwr.nn.rollout import Policy, Trace, mask_probability
+from suwr.nn.step import Starts
 
 __all__ = ["PolicyKind", "RolloutModel"]
 

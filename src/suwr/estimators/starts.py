@@ -17,7 +17,7 @@ from suwr.data.frame import Table, column_names, is_frame, select_columns
 from suwr.exceptions import StartWarning
 from suwr.narrative.given import Given
 from suwr.nn.rollout import Policy, Trace
-from suwr.nn.starts import Starts
+from suwr.nn.step import Starts
 
 __all__ = [
     "always_known", "describe_start", "known_at_start", "largest_budget", "read_starts",

@@ -15,8 +15,13 @@ import torch
 from numpy.typing import NDArray
 
 from suwr.data.frame import Table
-from suwr.nn.paths import confident_stopping, never_stopping, roll_out_paths, shift_stopping
-from suwr.nn.rollout import Policy
+from suwr.nn.rollout import (
+    Policy,
+    confident_stopping,
+    never_stopping,
+    roll_out_paths,
+    shift_stopping,
+)
 
 if TYPE_CHECKING:
     from suwr.estimators.base import BaseSUWR

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.exceptions import ModelFileError
 from suwr.nn.rollout import Policy
-from suwr.nn.starts import training_starts
+from suwr.nn.step import training_starts
 from suwr.training.data import BLOCK_ROWS, Rows
 from suwr.training.registry import TRAINERS
 from suwr.training.sparsity import condition_of

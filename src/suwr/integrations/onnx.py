@@ -285,7 +285,7 @@ class _Graph:
         return self.add("Div", first, self.add("Add", first, self.others(probability)))
 
     def uncertainty(self, probability: str, mask: str, n_classes: int) -> str:
-        """Return `suwr.nn.features.uncertainty_features`."""
+        """Return `suwr.nn.inputs.uncertainty_features`."""
 
         def log(name: str, least: float) -> str:
             return self.add("Log", self.add("Max", name, self.number(least)))

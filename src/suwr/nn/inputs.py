@@ -1,19 +1,214 @@
-"""Masked inputs ``[x ⊙ h, h]``, the only input of the networks, and their relaxation."""
+"""Masked inputs ``[x ⊙ h, h]``, all that networks see of a row, and further inputs of policies."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
+from suwr.data.costs import CostFunction
 from suwr.data.units import Units
-from suwr.nn.budgets import Budgets
-from suwr.nn.costs import MaskCosts, SetupCosts
 
-__all__ = ["MaskedInputs", "gumbel", "soft_columns", "soft_reveal"]
+__all__ = [
+    "N_UNCERTAINTY_FEATURES", "POSITION_KNOTS", "Budgets", "MaskCosts", "MaskedInputs",
+    "SetupCosts", "UncertaintyStopPolicy", "encode_position", "gumbel", "soft_columns",
+    "soft_reveal", "uncertainty_features",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """A range of budgets, the largest cost of a row.
+
+    The position of a budget in the range, from -1 to 1, is an input of the networks. What is left
+    of the budget follows from the mask.
+
+    Attributes
+    ----------
+    low, high : float
+    """
+
+    low: float
+    high: float
+
+    def at(self, uniform: Tensor, mean_cost: float) -> Tensor:
+        """Budgets in the range for numbers that are uniform on [0, 1).
+
+        The density is uniform up to the last unit, of ``mean_cost``, which ``high`` just affords:
+        with unit costs, all whole budgets are equally frequent.
+
+        Examples
+        --------
+        >>> Budgets(1.0, 3.0).at(torch.tensor([0.0, 0.5, 0.9]), 1.0).tolist()
+        [1.0, 2.5, 3.0]
+        """
+        return (self.low + uniform.double() * (self.high - self.low + mean_cost)).clamp_max(
+            self.high
+        )
+
+    def position(self, budget: Tensor) -> Tensor:
+        """The positions of budgets; those outside of the range have the position of its end."""
+        share = (budget.clamp(self.low, self.high) - self.low) / (self.high - self.low)
+        return (2.0 * share - 1.0).to(torch.float32)
+
+
+@dataclass(frozen=True)
+class SetupCosts:
+    """Set-up costs on a device; see `suwr.data.costs.Setups`.
+
+    Attributes
+    ----------
+    costs : Tensor of float, shape (n_setups + 1,)
+        The last one, which is 0, is that of units without a set-up.
+    of_unit : Tensor of int, shape (n_units,)
+    columns : Tensor of float, shape (n_columns, n_setups + 1)
+        1 for the columns of the units that need each set-up.
+    """
+
+    costs: Tensor
+    of_unit: Tensor
+    columns: Tensor
+
+    @classmethod
+    def build(cls, units: Units, device: torch.device | str) -> SetupCosts:
+        """Put the set-up costs of units on a device."""
+        assert units.setups is not None
+        n = len(units.setups.costs)
+        of_unit = np.where(units.setups.of_unit < 0, n, units.setups.of_unit)
+        columns = np.stack(
+            [units.membership[of_unit == i].any(axis=0) for i in range(n + 1)], axis=1
+        )
+        costs = torch.tensor([*units.setups.costs, 0.0], dtype=torch.float32, device=device)
+        return cls(
+            costs,
+            torch.tensor(of_unit, dtype=torch.long, device=device),
+            torch.tensor(columns, dtype=torch.float32, device=device),
+        )
+
+    def subset(self, units: Tensor, columns: Tensor) -> SetupCosts:
+        """The set-up costs of some units and their columns."""
+        return SetupCosts(self.costs, self.of_unit[units], self.columns[columns])
+
+    def unpaid(self, acquired: Tensor) -> Tensor:
+        """What each unit costs in addition, given the acquired columns, ``(..., n_units)``."""
+        paid = acquired.to(torch.float32) @ self.columns > 0
+        return torch.where(paid, 0.0, self.costs)[..., self.of_unit]
+
+
+@dataclass(frozen=True)
+class MaskCosts:
+    """A cost function on a device; see `suwr.data.costs.CostFunction`.
+
+    Attributes
+    ----------
+    function : CostFunction
+        Of all units and columns.
+    units, columns : Tensor of int, or None
+        Those of the masks, in increasing order; None is all of them.
+    """
+
+    function: CostFunction
+    units: Tensor | None = None
+    columns: Tensor | None = None
+
+    def subset(self, units: Tensor, columns: Tensor) -> MaskCosts:
+        """The costs of some units and their columns; no other column is ever acquired."""
+        assert self.units is None
+        return replace(self, units=torch.nonzero(units)[:, 0], columns=columns)
+
+    def __call__(self, acquired: Tensor) -> Tensor:
+        """Costs given the acquired columns, ``(..., n_units)``."""
+        rows = acquired.reshape(-1, acquired.shape[-1])
+        if self.columns is not None:
+            full = rows.new_zeros(len(rows), self.function.n_columns)
+            full[:, self.columns] = rows
+            rows = full
+        # Most masks of a batch occur several times.
+        masks, place = np.unique(rows.cpu().numpy(), axis=0, return_inverse=True)
+        costs = torch.from_numpy(self.function(masks)[place.reshape(-1)])
+        costs = costs.to(acquired.device, torch.float32)
+        costs = costs if self.units is None else costs[:, self.units]
+        return costs.reshape(*acquired.shape[:-1], costs.shape[-1])
+
+
+# Number of `uncertainty_features`.
+N_UNCERTAINTY_FEATURES = 5
+# Knots of `encode_position` in new models.
+POSITION_KNOTS = 6
+
+
+def encode_position(position: Tensor, n_knots: int) -> Tensor:
+    """Encode the position of λ in its range by piecewise linear functions of it.
+
+    Function ``i`` is 1 at the knot ``i`` of ``n_knots`` equidistant ones and 0 at all others, so
+    that a network can learn what differs between parts of the range.
+
+    Parameters
+    ----------
+    position : Tensor of shape (...)
+        From -1 (low end) to 1 (high end).
+    n_knots : int
+        1 returns the position itself, as in models of version 0.1.
+
+    Returns
+    -------
+    Tensor of shape (..., n_knots)
+
+    Examples
+    --------
+    >>> encode_position(torch.tensor([-1.0, 0.5]), 3).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]
+    """
+    position = position.unsqueeze(-1)
+    if n_knots == 1:
+        return position
+    knots = torch.linspace(-1.0, 1.0, n_knots, device=position.device)
+    return (1.0 - (position - knots).abs() * ((n_knots - 1) / 2)).clamp_min(0.0)
+
+
+def uncertainty_features(probability: Tensor, mask: Tensor) -> Tensor:
+    """Features of the predictive uncertainty for the stopping policy.
+
+    Parameters
+    ----------
+    probability : Tensor of shape (..., n_classes)
+        Class probabilities.
+    mask : Tensor of shape (..., n_columns)
+        Revealed columns.
+
+    Returns
+    -------
+    Tensor of shape (..., 5)
+        Normalised entropy, the two largest probabilities, the logarithm of the probability of all
+        classes but the first, and the fraction of revealed columns. The logarithm resolves small
+        differences between confident predictions, on which stopping at a small λ depends.
+    """
+    entropy = -(probability * probability.clamp_min(1e-9).log()).sum(dim=-1)
+    entropy = entropy / math.log(probability.shape[-1])
+    top = probability.topk(2, dim=-1)
+    first, second = top.values.unbind(dim=-1)
+    # Sum the other classes, since 1 - first cancels catastrophically for confident predictions.
+    others = probability.scatter(-1, top.indices[..., :1], 0.0).sum(dim=-1)
+    left = others.clamp_min(1e-4).log() / math.log(1e-4)
+    revealed = mask.mean(dim=-1, dtype=probability.dtype)
+    return torch.stack([entropy, first, second, left, revealed], dim=-1)
+
+
+class UncertaintyStopPolicy(nn.Module):
+    """A selection network, and a small stop network over `uncertainty_features`.
+
+    With many units, each changes the prediction little, and the remaining gain shows best in the
+    prediction itself; a large network that regresses it from the units overfits.
+    """
+
+    def __init__(self, select: nn.Module, stop: nn.Module) -> None:
+        super().__init__()
+        self.select, self.stop = select, stop
+
 
 # Above this number of units, random masks have their size only in expectation.
 MANY_UNITS = 64

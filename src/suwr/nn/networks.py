@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from suwr.nn.distributed import ProcessGroup
 from suwr.nn.ensembles import Ensemble, EnsembleConv, EnsembleMLP
-from suwr.nn.features import (
+from suwr.nn.inputs import (
     N_UNCERTAINTY_FEATURES,
     UncertaintyStopPolicy,
     encode_position,
@@ -60,7 +60,7 @@ class Architecture:
         The policy takes the position of λ in its range as additional inputs, so that one model
         covers the range.
     n_knots : int
-        Number of these inputs; see `suwr.nn.features.encode_position`.
+        Number of these inputs; see `suwr.nn.inputs.encode_position`.
     image_shape : tuple of int, optional
         ``(height, width)``: policy and predictors start with convolutions over the masked image
         and its mask.

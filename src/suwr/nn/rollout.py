@@ -1,31 +1,40 @@
-"""Algorithm 1 at inference: the rollout of a trained policy.
+"""Algorithm 1 at inference: rollouts of a trained policy, its stopping rule, and exact ζ(h | x).
 
 Every step goes through `suwr.nn.step`. Networks are evaluated in blocks of a fixed number of rows:
 matrix products of different shapes may round differently, and a row must get the same decisions in
 every batch.
+
+The selection policy does not depend on the stopping policy. One rollout that never stops therefore
+visits every state that any stopping rule could end in.
+
+ζ(h | x) is computed by the recursion of Appendix C of the paper over the subsets of h.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import comb
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from suwr._utils.draws import RowDraws
-from suwr.nn.inputs import MaskedInputs
+from suwr.exceptions import ProblemTooLargeError, UnsupportedModelError
+from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
+from suwr.nn.inputs import MaskedInputs, UncertaintyStopPolicy
 from suwr.nn.losses import Loss
-from suwr.nn.networks import Architecture, Network, PolicyOutputs
-from suwr.nn.starts import Starts, acquire_units
-from suwr.nn.step import Decision, Revealed, best_units, decide, reveal_units
+from suwr.nn.networks import Architecture, Network, PolicyOutputs, SeparateNetwork, SharedNetwork
+from suwr.nn.step import Decision, Revealed, Starts, acquire_units, best_units, decide, reveal_units
 
 __all__ = [
-    "BLOCK", "Decision", "Policy", "Revealed", "Trace", "best_units", "block_size",
-    "confidence_parts", "decide", "reveal_units", "row_work",
+    "BLOCK", "Decision", "Paths", "Policy", "Revealed", "Trace", "best_units", "block_size",
+    "confidence_parts", "confident_stopping", "decide", "mask_probability", "never_stopping",
+    "reveal_units", "roll_out_paths", "row_work", "shift_stopping",
 ]  # fmt: skip
 
 # Rows per network evaluation at inference. Smaller blocks for CPU convolutions: same throughput,
@@ -348,3 +357,265 @@ def _spread(part: Tensor, rows: Tensor, n: int, fill: float = float("nan")) -> T
     whole = torch.full((n, *part.shape[1:]), fill, dtype=part.dtype, device=part.device)
     whole[rows] = part
     return whole
+
+
+# Smallest positive number of single precision.
+SMALLEST = float(np.finfo(np.float32).tiny)
+# Added to the gain, it exceeds every gain: the policy never stops by itself.
+NEVER = 1e6
+
+
+@dataclass(frozen=True)
+class Paths:
+    """All states of rows that are unmasked until the maximum number of steps.
+
+    Attributes
+    ----------
+    gain : ndarray of shape (n, n_steps + 1)
+        Expected gain of continuing; -inf in states without a next step.
+    log_odds : ndarray of shape (n, n_steps + 1)
+        Logarithm of the odds of all other classes against the predicted one; -inf in states without
+        a next step.
+    prediction : ndarray of shape (n, n_steps + 1, n_outputs)
+        Constant from the last state of a row on.
+    cost : ndarray of shape (n, n_steps + 1)
+        Cost of all units revealed so far.
+    complete : ndarray of bool, shape (n,)
+        Whether the last state has no unit left to reveal.
+    """
+
+    gain: NDArray[np.float32]
+    log_odds: NDArray[np.float32]
+    prediction: NDArray[np.float32]
+    cost: NDArray[np.float64]
+    complete: NDArray[np.bool_]
+
+
+@torch.inference_mode()
+def roll_out_paths(policy: Policy, values: Tensor) -> Paths:
+    """Run Algorithm 1 without its stopping policy.
+
+    Parameters
+    ----------
+    policy : Policy
+    values : Tensor of shape (n, n_values)
+        Encoded rows; a value is read only after its column was revealed.
+    """
+    inputs, n = policy.inputs, len(values)
+    mask = known = (Starts.usual(inputs, n) or Starts()).first_masks(n, inputs)
+    cost = torch.zeros(n, dtype=torch.float64, device=policy.device)
+    gains, odds, predictions, costs = [], [], [], []
+    for step in range(policy.max_steps + 1):
+        decision = policy.decide(values, mask)
+        going = decision.available.any(dim=1)
+        last = step == policy.max_steps
+        prediction = policy.predict(values, mask)
+        first, others = confidence_parts(prediction)
+        doubt = others.clamp_min(SMALLEST).log() - first.log()
+        gains.append(torch.where(going & (not last), decision.gain, -torch.inf))
+        odds.append(torch.where(going & (not last), doubt, -torch.inf))
+        predictions.append(prediction)
+        costs.append(cost)
+        if last:
+            break
+        units = decision.best(policy.units_per_step)
+        revealed = reveal_units(inputs, mask, units, going, known=known)
+        mask, cost = revealed.mask, cost + revealed.cost.double()
+    return Paths(
+        torch.stack(gains, dim=1).cpu().numpy(),
+        torch.stack(odds, dim=1).cpu().numpy(),
+        torch.stack(predictions, dim=1).cpu().numpy(),
+        torch.stack(costs, dim=1).cpu().numpy(),
+        (~inputs.available(mask).any(dim=1)).cpu().numpy(),
+    )
+
+
+def shift_stopping(policy: Policy, threshold: float) -> Policy:
+    """Return a policy that stops where the gain of the given one is at most ``threshold``.
+
+    The threshold is subtracted from the bias of the gain, so that the result is an ordinary policy
+    which stops where its stop probability is at least one half.
+    """
+    network = copy.deepcopy(policy.network)
+    with torch.no_grad():
+        _gain_bias(network)[..., 0] -= threshold
+    return Policy(
+        network, policy.inputs, policy.loss, policy.max_steps, policy.units_per_step,
+        policy.block, policy.condition,
+    )  # fmt: skip
+
+
+def confident_stopping(policy: Policy, odds: float) -> Policy:
+    """Return a policy that stops where all other classes together have at most these odds."""
+    return Policy(
+        policy.network, policy.inputs, policy.loss, policy.max_steps, policy.units_per_step,
+        policy.block, policy.condition, odds,
+    )  # fmt: skip
+
+
+def never_stopping(policy: Policy) -> Policy:
+    """Return a policy that stops only after the maximum number of steps."""
+    return shift_stopping(policy, -NEVER)
+
+
+def _gain_bias(network: Network) -> nn.Parameter:
+    """The bias of the last layer whose first output is the expected gain of continuing."""
+    part: nn.Module
+    if isinstance(network, SharedNetwork):
+        part = network.encoder
+    elif isinstance(network, SeparateNetwork):
+        part = network.policy
+    else:
+        raise TypeError(f"The stopping policy of {type(network).__name__} cannot be shifted.")
+    if isinstance(part, UncertaintyStopPolicy):
+        part = part.stop
+    if isinstance(part, EnsembleConv):
+        part = part.dense
+    assert isinstance(part, EnsembleMLP)
+    return part.biases[-1]
+
+
+# Largest number of states held at once: all subsets of 20 units.
+MAX_STATES = 2**20
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+
+
+def mask_probability(policy: Policy, values: Tensor, masks: BoolArray) -> FloatArray:
+    """Probability that sampled inference ends with each mask.
+
+    Parameters
+    ----------
+    policy : Policy
+    values : Tensor of shape (n, n_values)
+        Encoded rows.
+    masks : ndarray of bool, shape (n, m, d)
+        ``m`` masks for each row.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+    """
+    if policy.inputs.budgets is not None:
+        raise UnsupportedModelError(
+            "The probability of masks is not known for models that were fitted with 'max_cost'."
+        )
+    membership = policy.inputs.membership.cpu().numpy()
+    bound = masks.any(axis=1)
+    outside = (~bound).astype(np.float32) @ membership.T.astype(np.float32) > 0
+    inside: BoolArray = np.asarray(~outside)
+    if policy.inputs.selectable is not None:
+        inside &= policy.inputs.selectable.cpu().numpy()
+    n_inside = int(inside.sum(axis=1).max(initial=0))
+    deepest = min(n_inside, policy.max_steps * policy.units_per_step)
+    n_states = sum(comb(n_inside, k) for k in range(deepest + 1))
+    if n_states > MAX_STATES:
+        raise ProblemTooLargeError(
+            f"'masks' must have at most {MAX_STATES:,} subsets to sum over. Got a mask that "
+            f"contains {n_inside} units and has {n_states:,} subsets."
+        )
+    chunk = max(1, MAX_STATES // n_states)
+    parts = [
+        _chunk_probability(
+            policy, values[i : i + chunk], masks[i : i + chunk], inside[i : i + chunk]
+        )
+        for i in range(0, len(values), chunk)
+    ]
+    return np.concatenate(parts) if parts else np.zeros(masks.shape[:2])
+
+
+def _chunk_probability(
+    policy: Policy, values: Tensor, masks: BoolArray, inside: BoolArray
+) -> FloatArray:
+    n, m, d = masks.shape
+    membership = policy.inputs.membership.cpu().numpy()
+    queried = _keys(np.repeat(np.arange(n), m), masks.reshape(n * m, d))
+    result = np.zeros(n * m)
+    first = (Starts.usual(policy.inputs, n) or Starts()).first_masks(n, policy.inputs)
+    row, mask, reach = np.arange(n), first.cpu().numpy(), np.ones(n)
+    for step in range(policy.max_steps + 1):
+        if step == policy.max_steps:
+            stop, select = np.ones(len(row)), np.zeros((len(row), len(membership)))
+        else:
+            stop, select = _decide(policy, values, row, mask)
+        result += _look_up(queried, _keys(row, mask), reach * stop)
+        weight = reach * (1.0 - stop)
+        source, new_mask, new_weight = _expand(
+            weight, mask, select, inside[row], membership, policy.units_per_step
+        )
+        if len(source) == 0:
+            break
+        row, mask, reach = _merge(row[source], new_mask, new_weight)
+    return result.reshape(n, m)
+
+
+@torch.inference_mode()
+def _decide(
+    policy: Policy, values: Tensor, row: NDArray[np.intp], mask: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """ζ_stop and ζ_select in float64, to reduce the rounding error of the recursion."""
+    decision = policy.decide(
+        values[torch.as_tensor(row, device=values.device)],
+        torch.as_tensor(mask, device=policy.device),
+    )
+    # Every logit is -inf where no unit is available; the policy stops there with probability 1.
+    select = torch.nan_to_num(decision.logits.double().softmax(dim=1), nan=0.0)
+    return decision.stop_probability.double().cpu().numpy(), select.cpu().numpy()
+
+
+def _expand(
+    weight: FloatArray,
+    mask: BoolArray,
+    select: FloatArray,
+    inside: BoolArray,
+    membership: BoolArray,
+    width: int,
+) -> tuple[NDArray[np.intp], BoolArray, FloatArray]:
+    """All successors of each state, with ``width`` units drawn without replacement."""
+    source = np.flatnonzero(weight > 0)
+    weight = weight[source]
+    chosen = np.zeros((len(source), select.shape[1]), dtype=bool)
+    for _ in range(width):
+        left = np.where(chosen, 0.0, select[source])
+        total = left.sum(axis=1)
+        # Fewer units were available than are revealed per step.
+        done = (total <= 0) & chosen.any(axis=1)
+        at, unit = np.nonzero((left > 0) & inside[source])
+        grown = chosen[at].copy()
+        grown[np.arange(len(at)), unit] = True
+        source, chosen, weight = _merge(
+            np.concatenate([source[at], source[done]]),
+            np.concatenate([grown, chosen[done]]),
+            np.concatenate([weight[at] * left[at, unit] / total[at], weight[done]]),
+        )
+    new_mask = mask[source] | (chosen.astype(np.uint8) @ membership.astype(np.uint8) > 0)
+    return source, new_mask, weight
+
+
+def _keys(row: NDArray[np.intp], flags: BoolArray) -> NDArray[np.bytes_]:
+    """One sortable key for each pair of row and flags."""
+    head = row.astype(">u8").view(np.uint8).reshape(len(row), 8)
+    packed = np.ascontiguousarray(np.hstack([head, np.packbits(flags, axis=1)]))
+    return packed.view(f"S{packed.shape[1]}").reshape(len(row))
+
+
+def _merge(
+    row: NDArray[np.intp], flags: BoolArray, weight: FloatArray
+) -> tuple[NDArray[np.intp], BoolArray, FloatArray]:
+    """Sum the weights of equal (row, flags), in an order that does not depend on their position."""
+    if len(row) == 0:
+        return row, flags, weight
+    _, first, inverse = np.unique(_keys(row, flags), return_index=True, return_inverse=True)
+    summed = np.bincount(inverse.reshape(-1), weights=weight).astype(np.float64)
+    return row[first], flags[first], summed
+
+
+def _look_up(
+    queried: NDArray[np.bytes_], keys: NDArray[np.bytes_], weight: FloatArray
+) -> FloatArray:
+    """Weights of the queried keys; 0 for keys that are absent. ``keys`` are distinct."""
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    position = np.minimum(np.searchsorted(keys, queried), len(keys) - 1)
+    return np.where(keys[position] == queried, weight[order][position], 0.0)

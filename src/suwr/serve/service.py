@@ -27,7 +27,7 @@ from suwr.estimators.starts import (
 from suwr.exceptions import TableError
 from suwr.narrative.explanation import Explanation, Narrative
 from suwr.narrative.given import Given
-from suwr.nn.starts import Starts
+from suwr.nn.step import Starts
 from suwr.report import page_html
 from suwr.serve.messages import (
     Fields,

@@ -36,8 +36,7 @@ from torch import Tensor
 from suwr.nn.inputs import MaskedInputs, soft_columns, soft_reveal
 from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
-from suwr.nn.starts import Starts
-from suwr.nn.step import Decision, Sample, decide
+from suwr.nn.step import Decision, Sample, Starts, decide
 from suwr.training.config import Settings, linear_decay
 from suwr.training.data import Folds, Rows, to_folds, to_models
 from suwr.training.evidence import informative, interactions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from suwr.nn.external import ExternalPredictor
+from suwr.nn.ensembles import ExternalPredictor
 from suwr.nn.networks import Architecture, Network, SeparateNetwork
 from suwr.training.actor import ActorPhase, ActorTrainer
 from suwr.training.config import Settings

@@ -5,7 +5,7 @@ Gumbel-softmax, and the loss after it, plus λ times its cost, is differentiated
 cross-fitted predictor. The selection is therefore greedy; the stopping policy is not: as in
 `suwr.training.actor`, the gain of continuing is regressed on the cost of the rest of the rollout,
 for classification from the uncertainty of the predictors
-(`suwr.nn.features.UncertaintyStopPolicy`).
+(`suwr.nn.inputs.UncertaintyStopPolicy`).
 
 A batch is first rolled out for *T* steps without gradients, storing for each column the step that
 revealed it. Then one state per row is reconstructed and trained on in each update, so that the

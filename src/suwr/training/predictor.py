@@ -15,7 +15,7 @@ from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
 from suwr.nn.rollout import Policy
-from suwr.nn.starts import training_starts
+from suwr.nn.step import training_starts
 from suwr.training.config import Settings
 from suwr.training.data import MIN_BATCHES, Folds, Rows, shuffled
 from suwr.training.loop import Metrics, Phase, State

@@ -16,8 +16,7 @@ from torch import Tensor
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Network, SeparateNetwork
-from suwr.nn.starts import Starts, training_starts
-from suwr.nn.step import Revealed, decide, reveal_units, uniform
+from suwr.nn.step import Revealed, Starts, decide, reveal_units, training_starts, uniform
 from suwr.training.config import Settings
 from suwr.training.data import group_by_fold, to_folds
 

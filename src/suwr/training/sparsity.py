@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from suwr.nn.networks import Network
-from suwr.nn.starts import evenly_spread
+from suwr.nn.step import evenly_spread
 from suwr.training.config import Settings
 
 __all__ = ["SparsityWeights", "condition_of"]

@@ -11,7 +11,7 @@ from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Network, SeparateNetwork
 from suwr.nn.rollout import BLOCK, Policy
-from suwr.nn.starts import training_starts
+from suwr.nn.step import training_starts
 from suwr.training.config import Settings
 from suwr.training.data import Folds, Rows, to_models
 from suwr.training.rollouts import rollout_together
