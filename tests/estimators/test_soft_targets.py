@@ -8,7 +8,7 @@ from scipy.stats import entropy
 
 from suwr import SUWRClassifier, load
 from suwr.baselines import L2XClassifier
-from suwr.training.independence import _classes
+from suwr.training.screening import _classes
 
 SMALL = {"max_epochs": 2, "hidden_size": 8, "n_predictors": 2, "random_state": 0}
 

@@ -17,11 +17,10 @@ from suwr.training.actor import (
     _gains,
     _policy_loss,
 )
-from suwr.training.config import Settings
+from suwr.training.config import Settings, SparsityWeights
 from suwr.training.data import Folds, Rows
-from suwr.training.optimizers import set_rate
+from suwr.training.loop import set_rate
 from suwr.training.rollouts import SampledSteps, VisitedStates, sample_rollouts
-from suwr.training.sparsity import SparsityWeights
 from suwr.training.validation import Objective
 
 

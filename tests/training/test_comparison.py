@@ -7,7 +7,7 @@ import pytest
 
 from suwr import SUWRClassifier
 from suwr.exceptions import UninformativeModelWarning
-from suwr.training.comparison import HeldOutComparison
+from suwr.training.validation import HeldOutComparison
 
 
 def comparison(**changes):

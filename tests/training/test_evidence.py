@@ -7,9 +7,9 @@ import torch
 import suwr.training.actor as actor
 from suwr import SUWRClassifier, SUWRRegressor
 from suwr.training.data import Folds
-from suwr.training.evidence import interactions
 from suwr.training.loop import run_phases
 from suwr.training.predictor import Pretraining
+from suwr.training.screening import interactions
 
 
 @pytest.fixture

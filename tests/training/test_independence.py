@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, chi2_contingency
 
-from suwr.training.independence import (
+from suwr.training.screening import (
     FALSE_COLUMNS,
     FALSE_PAIRS,
     _bins,

@@ -10,10 +10,9 @@ import suwr.estimators.checkpoint as checkpoint
 from suwr import Patches, SUWRClassifier
 from suwr.nn.losses import CrossEntropy
 from suwr.training import lookahead
-from suwr.training.config import Settings
+from suwr.training.config import Settings, SparsityWeights
 from suwr.training.data import Folds, Rows, to_models
 from suwr.training.lookahead import LookaheadPhase
-from suwr.training.sparsity import SparsityWeights
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from suwr import SUWRClassifier
+from suwr.training.config import SparsityWeights
 from suwr.training.data import Folds
 from suwr.training.loop import run_phases
 from suwr.training.predictor import STRONG_WEIGHT_DECAY, Pretraining
-from suwr.training.sparsity import SparsityWeights
 from suwr.training.validation import CrossFittedLoss
 
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from suwr import SUWRClassifier, SUWRRegressor, load
-from suwr.training.independence import unit_scores
 from suwr.training.registry import MAX_ACTOR_UNITS
-from suwr.training.screening import MIN_KEPT, MIN_UNITS, relevant_units
+from suwr.training.screening import MIN_KEPT, MIN_UNITS, relevant_units, unit_scores
 
 
 def wide_table(n=600, d=40, seed=0):

@@ -8,10 +8,9 @@ from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy
 from suwr.nn.networks import Architecture, SeparateNetwork
 from suwr.nn.rollout import Policy
-from suwr.training.config import Settings
+from suwr.training.config import Settings, SparsityWeights
 from suwr.training.data import Rows
 from suwr.training.rollouts import rollout_together
-from suwr.training.sparsity import SparsityWeights
 from suwr.training.validation import BestState, ValidationObjective, validation_objective
 
 M = 3

@@ -30,8 +30,7 @@ from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs, gumbel, soft_columns, soft_reveal
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Metrics, Phase
-from suwr.training.optimizers import optimizer_step
+from suwr.training.loop import Metrics, Phase, optimizer_step
 
 __all__ = ["CAEClassifier", "CAERegressor", "distinct_units"]
 

@@ -16,8 +16,9 @@ from suwr.nn.rollout import BLOCK, Policy
 from suwr.nn.step import reveal_units
 from suwr.training.config import Settings, linear_decay
 from suwr.training.data import MIN_BATCHES, Folds, Rows
-from suwr.training.loop import Metrics, Phase
-from suwr.training.optimizers import (
+from suwr.training.loop import (
+    Metrics,
+    Phase,
     cosine_decay,
     ensemble_step,
     make_optimizer,

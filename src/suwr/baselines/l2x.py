@@ -24,8 +24,7 @@ from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import gumbel, soft_columns, soft_reveal
 from suwr.training.data import Folds
-from suwr.training.loop import Metrics, Phase
-from suwr.training.optimizers import optimizer_step
+from suwr.training.loop import Metrics, Phase, optimizer_step
 
 __all__ = ["L2XClassifier", "L2XRegressor", "relaxed_subset"]
 

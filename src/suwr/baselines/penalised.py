@@ -29,8 +29,7 @@ from suwr.baselines.training import (
 from suwr.estimators.table_model import TrainingData
 from suwr.nn.inputs import MaskedInputs, soft_columns
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Metrics, Phase
-from suwr.training.optimizers import optimizer_step
+from suwr.training.loop import Metrics, Phase, optimizer_step
 
 __all__ = ["BasePenalised", "coin_flip_masks", "coin_flip_phase", "log_probability"]
 

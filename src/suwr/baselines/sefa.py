@@ -35,8 +35,7 @@ from suwr.nn.losses import CrossEntropy
 from suwr.nn.networks import Architecture
 from suwr.nn.rollout import Policy, block_size
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Metrics, Phase
-from suwr.training.optimizers import optimizer_step
+from suwr.training.loop import Metrics, Phase, optimizer_step
 
 __all__ = ["SEFAClassifier", "SEFARegressor"]
 

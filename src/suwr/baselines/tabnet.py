@@ -25,8 +25,7 @@ from suwr.estimators.table_model import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Metrics, Phase
-from suwr.training.optimizers import optimizer_step
+from suwr.training.loop import Metrics, Phase, optimizer_step
 
 __all__ = ["TabNetClassifier", "TabNetRegressor", "attention_matrix"]
 

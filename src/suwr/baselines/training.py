@@ -15,8 +15,7 @@ from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.rollout import BLOCK
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Metrics, Phase
-from suwr.training.optimizers import cosine_decay, optimizer_step, set_rate
+from suwr.training.loop import Metrics, Phase, cosine_decay, optimizer_step, set_rate
 from suwr.training.validation import BestState
 
 __all__ = [

@@ -40,11 +40,11 @@ from suwr.nn.distributed import ProcessGroup
 from suwr.nn.inputs import POSITION_KNOTS
 from suwr.nn.networks import Architecture, Network
 from suwr.nn.rollout import Policy
-from suwr.training.comparison import compare_held_out
 from suwr.training.config import Settings, TrainingConfig
 from suwr.training.registry import TRAINERS, Trainer, default_trainer
 from suwr.training.screening import Screening
 from suwr.training.trainer import Task
+from suwr.training.validation import compare_held_out
 
 __all__ = ["BaseSUWR", "PolicyKind"]
 

@@ -16,7 +16,7 @@ from suwr.data.frame import is_frame
 from suwr.estimators.export import reference_rows
 from suwr.exceptions import ModelFileError, ModelOutputError
 from suwr.nn.ensembles import ExternalPredictor
-from suwr.training.fixed import FixedPredictorTrainer
+from suwr.training.actor import FixedPredictorTrainer
 
 __all__ = [
     "check_predictor",

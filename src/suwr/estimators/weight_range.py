@@ -14,9 +14,9 @@ from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.exceptions import ModelFileError
 from suwr.nn.rollout import Policy
 from suwr.nn.step import training_starts
+from suwr.training.config import condition_of
 from suwr.training.data import BLOCK_ROWS, Rows
 from suwr.training.registry import TRAINERS
-from suwr.training.sparsity import condition_of
 
 __all__ = ["WeightRange", "check_range", "check_sparsity_weight", "restore_range"]
 

@@ -124,7 +124,7 @@ class Policy:
         Rows per network evaluation. Batches of any size round alike only with the default.
     condition : float, optional
         Position of λ in its range, for a network trained for a range; see
-        `suwr.training.sparsity.condition_of`.
+        `suwr.training.config.condition_of`.
     stop_odds : float, optional
         Stop by confidence instead of the expected gain: where the odds of all other classes against
         the predicted one are at most this. Classification only.

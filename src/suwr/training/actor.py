@@ -24,28 +24,33 @@ The losses are those of the predictors that were not trained on the row. Their t
 of the label and of what the other predictors predict from all features. An effect that only one of
 the two has learned is noise, and revealing it is not rewarded. With predictions and targets from
 the same predictors, every effect in which they believe would be.
+
+`FixedPredictorTrainer` trains a policy for a predictor that is given and stays as it is.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from suwr.nn.ensembles import ExternalPredictor
 from suwr.nn.inputs import MaskedInputs, soft_columns, soft_reveal
 from suwr.nn.losses import Loss
-from suwr.nn.networks import SeparateNetwork
+from suwr.nn.networks import Architecture, Network, SeparateNetwork
 from suwr.nn.step import Decision, Sample, Starts, decide
-from suwr.training.config import Settings, linear_decay
+from suwr.training.config import Settings, SparsityWeights, linear_decay
 from suwr.training.data import Folds, Rows, to_folds, to_models
-from suwr.training.evidence import informative, interactions
-from suwr.training.loop import Metrics, State
-from suwr.training.policy import PolicyPhase, PolicyTrainer, relaxation_temperature
+from suwr.training.loop import Metrics, Phase, State
 from suwr.training.predictor import fold_loss
 from suwr.training.rollouts import SampledSteps, VisitedStates, sample_rollouts
+from suwr.training.screening import informative, interactions
+from suwr.training.trainer import PolicyPhase, PolicyTrainer, Task, relaxation_temperature
 
-__all__ = ["ActorPhase", "ActorTrainer", "soft_targets"]
+__all__ = ["ActorPhase", "ActorTrainer", "FixedPredictorTrainer", "soft_targets"]
 
 # Training ends after this fraction of the epochs without a better validation objective, counted
 # from the end of the exploration at the earliest.
@@ -377,3 +382,60 @@ def _predictor_batch(
         torch.cat([first.weight, rows.weight[fold, position] * states.active[fold, pick]], dim=1),
     )
     return joined, torch.cat([random, states.mask[fold, pick]], dim=1)
+
+
+class FixedPredictorPhase(ActorPhase):
+    """Train the policy alone, by the losses of the predictor on the labels.
+
+    The predictor is the same for both folds. Rewards by its own predictions from all features would
+    therefore reward every effect in which it believes; only labels are used.
+    """
+
+    def train_epoch(self) -> Metrics:
+        """See `Phase`."""
+        self.soft_targets = self.folds.rows.targets
+        return PolicyPhase.train_epoch(self)
+
+    @property
+    def _label_weight(self) -> float:
+        return 1.0
+
+    def _train_predictors(self, rows: Rows, batch: slice, states: Any) -> None:
+        pass
+
+
+class FixedPredictorTrainer(ActorTrainer):
+    """Sampled rollouts with a value baseline, for a predictor that is given.
+
+    Parameters
+    ----------
+    predictor : ExternalPredictor
+    """
+
+    name = "actor"
+    policy_phase = FixedPredictorPhase
+    screens: ClassVar[bool] = False
+
+    def __init__(self, predictor: ExternalPredictor) -> None:
+        self.predictor = predictor
+
+    def n_epochs(self, settings: Settings) -> int:
+        """See `Trainer`."""
+        return settings.max_epochs
+
+    def build(self, architecture: Architecture, settings: Settings, n_models: int) -> Network:
+        """See `Trainer`."""
+        network = super().build(architecture, settings, n_models)
+        assert isinstance(network, SeparateNetwork)
+        network.predictor = self.predictor
+        return network
+
+    def phases(
+        self, network: Any, task: Task, folds: Folds, weights: SparsityWeights
+    ) -> list[Callable[[], Phase]]:
+        """See `Trainer`; predictors are neither pretrained nor fine-tuned."""
+        return [
+            lambda: self.policy_phase(
+                network, task.inputs, task.loss, folds, task.validation, task.settings, weights
+            )
+        ]

@@ -24,10 +24,9 @@ from torch import Tensor
 from suwr.nn.inputs import gumbel, soft_columns, soft_reveal
 from suwr.nn.step import decide, reveal_units
 from suwr.training.data import Rows, to_folds, to_models
-from suwr.training.loop import State
-from suwr.training.optimizers import cosine_decay, set_rate
-from suwr.training.policy import PolicyPhase, PolicyTrainer, relaxation_temperature
+from suwr.training.loop import State, cosine_decay, set_rate
 from suwr.training.predictor import fold_loss, joint_rate
+from suwr.training.trainer import PolicyPhase, PolicyTrainer, relaxation_temperature
 
 __all__ = ["CapturedFunction", "LookaheadPhase", "LookaheadTrainer"]
 

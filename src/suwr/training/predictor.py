@@ -16,10 +16,12 @@ from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
 from suwr.nn.rollout import Policy
 from suwr.nn.step import training_starts
-from suwr.training.config import Settings
+from suwr.training.config import Settings, SparsityWeights
 from suwr.training.data import MIN_BATCHES, Folds, Rows, shuffled
-from suwr.training.loop import Metrics, Phase, State
-from suwr.training.optimizers import (
+from suwr.training.loop import (
+    Metrics,
+    Phase,
+    State,
     cosine_decay,
     ensemble_step,
     make_optimizer,
@@ -27,7 +29,6 @@ from suwr.training.optimizers import (
     update_average,
 )
 from suwr.training.rollouts import rollout_together
-from suwr.training.sparsity import SparsityWeights
 from suwr.training.validation import BestState, CrossFittedLoss, ValidationObjective
 
 __all__ = [

@@ -23,11 +23,9 @@ from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Architecture, Network, SharedNetwork
 from suwr.nn.step import decide, reveal_units
-from suwr.training.config import Settings
+from suwr.training.config import Settings, SparsityWeights
 from suwr.training.data import Folds, Rows, to_models
-from suwr.training.loop import Metrics, Phase, State
-from suwr.training.optimizers import optimizer_step
-from suwr.training.sparsity import SparsityWeights
+from suwr.training.loop import Metrics, Phase, State, optimizer_step
 from suwr.training.trainer import Task, Trainer
 from suwr.training.validation import BestState, ValidationObjective
 

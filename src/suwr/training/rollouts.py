@@ -1,8 +1,8 @@
 """Rollouts in training: sampled ones, the states that they visit, and greedy ones of many models.
 
 Units that are informative only jointly are rarely drawn together by chance. Half of the exploration
-therefore follows the interactions of the units (`suwr.training.evidence`): after a unit, it prefers
-units that interact with it.
+therefore follows the interactions of the units (`suwr.training.screening`): after a unit, it
+prefers units that interact with it.
 """
 
 from __future__ import annotations

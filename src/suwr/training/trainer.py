@@ -1,25 +1,51 @@
-"""Trainers: how the networks of a model are built and by which phases they are trained."""
+"""Trainers: how the networks of a model are built, and by which phases they are trained."""
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from itertools import islice
 from typing import Any, ClassVar
 
 import torch
+from torch import Tensor
 
 from suwr.nn.distributed import ProcessGroup
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Architecture, Network, SeparateNetwork
-from suwr.training.config import Settings, TrainingConfig
+from suwr.training.config import Settings, SparsityWeights, TrainingConfig
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Checkpoint, History, Phase, Progress, run_phases
-from suwr.training.predictor import ignore_pieces
-from suwr.training.sparsity import SparsityWeights
+from suwr.training.loop import (
+    Checkpoint,
+    History,
+    Metrics,
+    Phase,
+    Progress,
+    State,
+    cosine_decay,
+    ensemble_step,
+    make_optimizer,
+    optimizer_step,
+    run_phases,
+    set_rate,
+    update_average,
+)
+from suwr.training.predictor import (
+    FineTuning,
+    Pretraining,
+    extended,
+    final_masks,
+    ignore_pieces,
+    joint_rate,
+    pretraining_state,
+    restore_pretraining,
+)
+from suwr.training.validation import BestState, ValidationObjective
 
-__all__ = ["Task", "Trainer"]
+__all__ = ["PolicyPhase", "PolicyTrainer", "Task", "Trainer", "relaxation_temperature"]
 
 
 @dataclass(frozen=True)
@@ -143,3 +169,189 @@ class Trainer(ABC):
         history = run_phases(phases, generator, progress, checkpoint, process_group)
         network.set_process_group(None)
         return network.eval(), history
+
+
+# Gumbel-softmax temperature of a relaxed choice of the next unit, at the start and at the end.
+START_TEMPERATURE, END_TEMPERATURE = 2.0, 0.2
+
+
+def relaxation_temperature(remaining: float) -> float:
+    """Temperature of a relaxed choice when a fraction ``remaining`` of the look-ahead is left.
+
+    Examples
+    --------
+    >>> [relaxation_temperature(remaining) for remaining in (1.0, 0.0)]
+    [2.0, 0.2]
+    """
+    return END_TEMPERATURE * (START_TEMPERATURE / END_TEMPERATURE) ** remaining
+
+
+class PolicyPhase(Phase):
+    """Train policy and predictors jointly, and keep the best epoch by validation.
+
+    The policy that is validated and kept has exponentially averaged weights.
+
+    Parameters
+    ----------
+    network : SeparateNetwork
+    inputs : MaskedInputs
+    loss : Loss
+    folds : Folds
+    validation : Rows
+    settings : Settings
+    weights : SparsityWeights
+    """
+
+    # Predictor updates of one batch.
+    updates_per_batch = 1
+    # Whether the settings of the policy's regularisation apply.
+    regularised: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        network: SeparateNetwork,
+        inputs: MaskedInputs,
+        loss: Loss,
+        folds: Folds,
+        validation: Rows,
+        settings: Settings,
+        weights: SparsityWeights,
+    ) -> None:
+        super().__init__(extended(settings.max_epochs, network.predictor, settings))
+        self.network, self.inputs, self.loss = network, inputs, loss
+        self.folds, self.settings, self.weights = folds, settings, weights
+        self._set_temperature(0.0)
+        self.average = copy.deepcopy(network.policy)
+        self.averaged = network.with_modules(policy=self.average)
+        self.validate = ValidationObjective(
+            self.averaged, inputs, loss, validation, settings, weights
+        )
+        self.best = BestState(self.averaged, network.n_models)
+        decay = settings.policy_weight_decay if self.regularised else 0.0
+        self.policy_optimizer = make_optimizer(network.policy, decay)
+        self.predictor_optimizer = make_optimizer(network.predictor)
+        self.total_loss = torch.zeros((), device=folds.indices.device)
+        self.modules = {"network": network, "average": self.average}
+        self.optimizers = {"policy": self.policy_optimizer, "predictor": self.predictor_optimizer}
+        self.tensors = self.prepare() | self.best.tensors() | pretraining_state(network.predictor)
+
+    def _set_temperature(self, progress: float) -> None:
+        mean_cost = float(self.inputs.costs.mean())
+        self.weights.set_temperature(self.network, self.settings, mean_cost, progress)
+
+    def prepare(self) -> State:
+        """Tensors computed once before training."""
+        return {}
+
+    @property
+    def settled(self) -> Tensor:
+        """Models whose best epoch is final, bool ``(n_models,)``, while others still train."""
+        return torch.zeros_like(self.best.epoch, dtype=torch.bool)
+
+    @property
+    def batches_at_once(self) -> int:
+        """Number of batches of a call of `train_batches`."""
+        return 1
+
+    @abstractmethod
+    def train_batches(self, index: Tensor, progress: float) -> None:
+        """Update policy and predictors on some batches of rows.
+
+        Parameters
+        ----------
+        index : Tensor of int, shape (n_batches, n_folds * n_models, b)
+            The rows of at most `batches_at_once` batches.
+        progress : float
+            The completed fraction of the phase.
+        """
+
+    def update_policy(self, loss: Tensor) -> None:
+        """One gradient step of the policy, and an update of its average."""
+        optimizer_step(self.policy_optimizer, loss)
+        update_average(self.average, self.network.policy, self.settings.average_decay)
+
+    def update_predictors(self, loss: Tensor) -> None:
+        """One gradient step of the predictors."""
+        ensemble_step(self.predictor_optimizer, self.network.predictor, loss)
+        # In place, because captured CUDA graphs hold its address.
+        self.total_loss.add_(loss.detach())
+
+    def restore(self, state: State) -> None:
+        """See `Phase`."""
+        super().restore(state)
+        self.best.restore(self.tensors)
+        restore_pretraining(self.network.predictor, self.tensors)
+        self.epochs = extended(self.settings.max_epochs, self.network.predictor, self.settings)
+
+    def train_epoch(self) -> Metrics:
+        """See `Phase`."""
+        settings, folds = self.settings, self.folds
+        n_batches, progress = folds.n_batches(settings.batch_size), 0.0
+        self._set_temperature(self.epoch / self.epochs)
+        set_rate(self.predictor_optimizer, joint_rate(self.network.predictor, settings))
+        self.total_loss.zero_()
+        self.network.train()
+        batches = folds.batches(settings.batch_size)
+        for number in range(0, n_batches, self.batches_at_once):
+            progress = (self.epoch + number / n_batches) / self.epochs
+            rate = settings.policy_rate * cosine_decay(progress, floor=0.05)
+            set_rate(self.policy_optimizer, rate)
+            self.train_batches(torch.stack(list(islice(batches, self.batches_at_once))), progress)
+        self.averaged.eval()
+        objective = self.validate()
+        # Epochs with strong exploration are good only by chance.
+        if progress >= 0.8 * settings.exploration_fraction:
+            open_models = objective.value.masked_fill(self.settled, torch.inf)
+            self.best.update(open_models, self.epoch)
+            self.tensors |= self.best.tensors()
+        n_updates = n_batches * self.updates_per_batch * self.network.n_models
+        return Metrics(
+            float(self.total_loss) / n_updates,
+            float(objective.value.mean()),
+            float(objective.mean_cost.mean()),
+            self.validate.policy,
+        )
+
+    def finish(self) -> None:
+        """See `Phase`."""
+        if bool(torch.isfinite(self.best.value).all()):
+            self.best.load()
+        self.network.policy = self.average
+        self.network.eval()
+
+
+class PolicyTrainer(Trainer):
+    """Pretrain predictors on random masks, train the policy, fine-tune the predictors.
+
+    A subclass sets ``policy_phase``.
+    """
+
+    policy_phase: ClassVar[type[PolicyPhase]]
+
+    def n_epochs(self, settings: Settings) -> int:
+        """See `Trainer`."""
+        later = settings.max_epochs + settings.finetune_epochs
+        return settings.pretrain_epochs + round(settings.extension * later)
+
+    def build(self, architecture: Architecture, settings: Settings, n_models: int) -> Network:
+        """See `Trainer`."""
+        rate = settings.policy_dropout if self.policy_phase.regularised else 0.0
+        return SeparateNetwork(architecture, settings.dropout, n_models, rate, settings.n_folds)
+
+    def phases(
+        self, network: Any, task: Task, folds: Folds, weights: SparsityWeights
+    ) -> list[Callable[[], Phase]]:
+        """See `Trainer`."""
+        inputs, loss, settings = task.inputs, task.loss, task.settings
+        validation = task.validation
+        final = final_masks(network, inputs, loss, task.rows, settings, weights)
+
+        def fine_tuning() -> Phase:
+            validate = ValidationObjective(network, inputs, loss, validation, settings, weights)
+            return FineTuning(network, inputs, loss, folds, final, validate, settings)
+
+        return [
+            lambda: Pretraining(network, inputs, loss, folds, settings),
+            lambda: self.policy_phase(network, inputs, loss, folds, validation, settings, weights),
+            fine_tuning,
+        ]

@@ -1,30 +1,30 @@
-"""The validation objective, and the weights of the epoch that minimises it."""
+"""The validation objective, and the comparison of a policy with a constant and one fixed subset."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from suwr._utils.text import format_number
+from suwr._utils.validation import warn_caller
+from suwr.exceptions import UninformativeModelWarning
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Network, SeparateNetwork
 from suwr.nn.rollout import BLOCK, Policy
-from suwr.nn.step import training_starts
-from suwr.training.config import Settings
+from suwr.nn.step import reveal_units, training_starts
+from suwr.training.config import Settings, SparsityWeights
 from suwr.training.data import Folds, Rows, to_models
 from suwr.training.rollouts import rollout_together
-from suwr.training.sparsity import SparsityWeights
 
 __all__ = [
-    "BestState",
-    "CrossFittedLoss",
-    "Objective",
-    "ValidationObjective",
-    "row_objectives",
-    "validation_objective",
-]
+    "BestState", "CrossFittedLoss", "HeldOutComparison", "Objective", "ValidationObjective",
+    "compare_held_out", "row_objectives", "validation_objective",
+]  # fmt: skip
 
 # Random masks of each fold that `CrossFittedLoss` evaluates.
 CROSS_FITTED_MASKS = 1_000
@@ -231,3 +231,198 @@ class BestState:
     def load(self) -> None:
         """Load the best weights into the network."""
         self.network.load_state_dict(self.state)
+
+
+# Training rows on which the fixed subset is chosen.
+SUBSET_ROWS = 1_000
+# Training rows below which a fit may fail for lack of data.
+FEW_ROWS = 500
+# λ, relative to the loss of the best constant prediction, above which it may be the reason.
+LARGE_WEIGHT = 0.05
+# Epochs of policy training below which they may be the reason.
+FEW_EPOCHS = 10
+# Held-out rows, of equal weight, below which a difference may be too uncertain.
+FEW_HELD_OUT = 50
+
+
+@dataclass(frozen=True)
+class HeldOutComparison:
+    """Objectives ``L(f(x ⊙ h), y) + λ ‖h‖`` on the validation rows of a fit.
+
+    Attributes
+    ----------
+    n_rows : int
+        Validation rows.
+    objective : float
+        Of the policy.
+    constant : float
+        Of the best constant prediction, which costs nothing.
+    fixed_subset : float
+        Of the same predictors with one set of units for all rows, of about the same cost.
+    mean_cost : float
+        Mean cost per row of the policy.
+    constant_error, subset_error : float
+        Standard errors of the differences between the policy's objective and those of the constant
+        and the fixed subset.
+    effective_rows : float
+        Number of rows of equal weight that would give a mean of the same precision.
+    """
+
+    n_rows: int
+    objective: float
+    constant: float
+    fixed_subset: float
+    mean_cost: float
+    constant_error: float
+    subset_error: float
+    effective_rows: float
+
+    def to_dict(self) -> dict[str, float]:
+        """The attributes as floats, which model files keep exactly."""
+        return {name: float(value) for name, value in asdict(self).items()}
+
+    def warn(self, owner: str, n_rows: int, relative_weight: float, n_epochs: int) -> None:
+        """Warn if the policy is not better than a constant, or worse than a fixed subset.
+
+        Differences of less than one standard error do not count.
+
+        Parameters
+        ----------
+        owner : str
+            Class of the estimator.
+        n_rows : int
+            Training rows.
+        relative_weight : float
+            λ, relative to the loss of the best constant prediction.
+        n_epochs : int
+            Epochs of policy training.
+        """
+        reason = (
+            "the features may be uninformative, or informative only jointly; try a smaller "
+            "'sparsity_weight', more 'rollouts' in 'training', or more rows"
+        )
+        if self.mean_cost == 0:
+            finding = "selects no features, like a constant prediction,"
+        elif self.objective >= self.constant - self.constant_error:
+            finding = "is no better than a constant prediction"
+            if self.objective < self.constant and self.effective_rows < FEW_HELD_OUT:
+                finding = "is not clearly better than a constant prediction"
+                reason = (
+                    f"by their weights, the held-out rows count as {self.effective_rows:.0f}, "
+                    "which are few; try a larger 'validation_fraction'"
+                )
+        elif self.objective > self.fixed_subset + self.subset_error:
+            finding = "is worse than selecting the same features for every row"
+            reason = (
+                "the training was too brief to choose features row by row, or the same features "
+                "suit all rows; try more 'max_epochs' or more rows"
+            )
+        else:
+            return
+        if n_epochs < FEW_EPOCHS:
+            reason = f"the training was brief ('max_epochs' is {n_epochs}); try more epochs"
+        elif n_rows < FEW_ROWS:
+            reason = f"{n_rows} training rows are few; try more rows or a smaller 'max_steps'"
+        elif relative_weight > LARGE_WEIGHT:
+            reason = "the sparsity weight is large; try a smaller 'sparsity_weight'"
+        shown = [format_number(v, 4) for v in (self.objective, self.constant, self.fixed_subset)]
+        warn_caller(
+            f"The policy of this {owner} {finding} on {self.n_rows} held-out rows "
+            f"(objective {shown[0]}, constant {shown[1]}, fixed subset {shown[2]}). "
+            f"Likely reason: {reason}.",
+            UninformativeModelWarning,
+        )
+
+
+@torch.no_grad()
+def compare_held_out(
+    policy: Policy, loss: Loss, rows: Rows, validation: Rows, sparsity_weight: float, unit: float
+) -> HeldOutComparison:
+    """Evaluate a policy, the best constant and a fixed subset on the validation rows.
+
+    Parameters
+    ----------
+    policy : Policy
+    loss : Loss
+    rows, validation : Rows
+        The constant and the subset are chosen on training rows.
+    sparsity_weight : float
+        λ, relative to the loss of the best constant prediction.
+    unit : float
+        That loss, in the user's units.
+    """
+    losses, costs = row_objectives(policy, loss, validation)
+    own = losses + sparsity_weight * costs
+    best = loss.best_constant(rows.targets, rows.weight)
+    constant = loss.of_prediction(best.expand(len(validation), -1), validation.targets)
+    units = _fixed_subset(policy, loss, rows, float((costs * validation.weight).mean()))
+    fixed = constant
+    if len(units) > 0:
+        mask = _union(policy, units).expand(len(validation), -1)
+        values = validation[slice(0, len(validation))].values
+        fixed = loss.of_prediction(policy.predict(values, mask), validation.targets)
+        fixed = fixed + sparsity_weight * _subset_cost(policy, units, validation)
+    n = len(validation)
+
+    def weighted(values: Tensor) -> float:
+        return float((values * validation.weight).mean())
+
+    def error(values: Tensor) -> float:
+        return float((values * validation.weight).std(correction=0)) * unit / math.sqrt(n)
+
+    return HeldOutComparison(
+        n_rows=n,
+        objective=weighted(own) * unit,
+        constant=weighted(constant) * unit,
+        fixed_subset=weighted(fixed) * unit,
+        mean_cost=weighted(costs),
+        constant_error=error(own - constant),
+        subset_error=error(own - fixed),
+        effective_rows=float(validation.weight.sum().square() / validation.weight.square().sum()),
+    )
+
+
+def _fixed_subset(policy: Policy, loss: Loss, rows: Rows, budget: float) -> Tensor:
+    """Units chosen by forward selection on training rows, of total cost near ``budget``."""
+    inputs = policy.inputs
+    sample = rows[slice(0, min(len(rows), SUBSET_ROWS))]
+    chosen: list[int] = []
+    spent = 0.0
+    free = torch.ones(inputs.n_units, dtype=torch.bool, device=policy.device)
+    if inputs.selectable is not None:
+        free &= inputs.selectable
+    while bool(free.any()):
+        found = {}
+        for unit in torch.nonzero(free)[:, 0].tolist():
+            mask = _union(policy, inputs.costs.new_tensor([*chosen, unit]).long())
+            prediction = policy.predict(sample.values, mask.expand(len(sample), -1))
+            losses = loss.of_prediction(prediction, sample.targets) * sample.weight
+            found[unit] = float(losses.mean())
+        best = min(found, key=lambda unit: found[unit])
+        taken = _union(policy, inputs.costs.new_tensor(chosen).long())
+        cost = float(inputs.cost_of(inputs.costs.new_tensor([best]).long(), taken))
+        if len(chosen) % policy.units_per_step == 0:
+            cost += inputs.visit_cost
+        # Stop where the total is nearest to the budget.
+        if spent + cost - budget > budget - spent:
+            break
+        chosen.append(best)
+        spent += cost
+        free[best] = False
+    return torch.tensor(chosen, dtype=torch.long, device=policy.device)
+
+
+def _subset_cost(policy: Policy, units: Tensor, rows: Rows) -> Tensor:
+    """Cost of acquiring ``units`` in as few steps as possible, for each row."""
+    n, inputs = len(rows), policy.inputs
+    mask = torch.zeros(n, inputs.n_columns, dtype=torch.bool, device=policy.device)
+    total = torch.zeros(n, device=policy.device)
+    for step in units.split(policy.units_per_step):
+        mask, cost = reveal_units(inputs, mask, step.expand(n, -1), costs=rows.costs)
+        total = total + cost
+    return total
+
+
+def _union(policy: Policy, units: Tensor) -> Tensor:
+    """The mask that reveals all of ``units``, of shape (1, n_columns)."""
+    return policy.inputs.membership[units].any(dim=0, keepdim=True)
