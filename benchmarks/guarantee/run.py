@@ -36,8 +36,8 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 from common import machine, write_json
 from suwr import SUWRClassifier
-from suwr.estimators.risk_control import fixed_sequence
-from suwr.estimators.stopping_family import thresholds
+from suwr.estimators.certify import thresholds
+from suwr.estimators.risks import fixed_sequence
 from suwr.nn.rollout import Policy, never_stopping, roll_out_paths
 from suwr_experiments.synthetic import synthetic
 

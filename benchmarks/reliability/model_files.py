@@ -39,8 +39,8 @@ from raw_cells import mixed_table
 
 from common import machine, write_json
 from suwr import Column, Patches, SUWRClassifier, SUWRRegressor
-from suwr.estimators.checkpoint import FileCheckpoint
-from suwr.estimators.io import from_bytes, to_bytes
+from suwr.estimators.container import FileCheckpoint
+from suwr.estimators.files import from_bytes, to_bytes
 from suwr.exceptions import (
     ModelFileError,
     TableError,

@@ -32,7 +32,7 @@ from sklearn.datasets import load_breast_cancer
 
 from common import machine, write_json
 from suwr import SUWRClassifier
-from suwr.estimators.verification import Verifier
+from suwr.estimators.verify import Verifier
 
 HERE = Path(__file__).parent
 ROWS = (10_000, 100_000, 1_000_000)

@@ -29,7 +29,7 @@ from sklearn.datasets import load_diabetes, load_digits
 
 from common import machine, write_json
 from suwr import Patches, SUWRClassifier, SUWRRegressor
-from suwr.estimators.verification import Verifier
+from suwr.estimators.verify import Verifier
 
 HERE = Path(__file__).parent
 # Receipts per model; mutants that are verified together.

@@ -11,7 +11,7 @@ __version__ = "0.2.0"
 
 # Public name → module. Imported on first use: `import suwr` stays fast and does not import torch.
 _EXPORTS = {
-    "Acquisition": "suwr.estimators.acquisition",
+    "Acquisition": "suwr.estimators.session",
     "Column": "suwr.data.descriptions",
     "DateParts": "suwr.data.dates",
     "Explanation": "suwr.narrative.explanation",
@@ -25,12 +25,12 @@ _EXPORTS = {
     "TrainingConfig": "suwr.training.config",
     "engine": "suwr.scale.engine",
     "fit_partitions": "suwr.scale.training",
-    "load": "suwr.estimators.io",
-    "minimisation_report": "suwr.estimators.minimisation",
+    "load": "suwr.estimators.files",
+    "minimisation_report": "suwr.estimators.selection",
     "score_partitions": "suwr.scale.scoring",
-    "sparsity_path": "suwr.estimators.sparsity_path",
-    "stability": "suwr.estimators.stability",
-    "verify": "suwr.estimators.verification",
+    "sparsity_path": "suwr.estimators.selection",
+    "stability": "suwr.estimators.selection",
+    "verify": "suwr.estimators.verify",
 }
 
 # `suwr.audit` is a package that can be called: suwr.audit(selector, X).
@@ -77,14 +77,12 @@ if TYPE_CHECKING:
     from suwr.data.dates import DateParts
     from suwr.data.descriptions import Column
     from suwr.data.units import Patches
-    from suwr.estimators.acquisition import Acquisition
     from suwr.estimators.classifier import SUWRClassifier
-    from suwr.estimators.io import load
-    from suwr.estimators.minimisation import minimisation_report
+    from suwr.estimators.files import load
     from suwr.estimators.regressor import SUWRRegressor
-    from suwr.estimators.sparsity_path import sparsity_path
-    from suwr.estimators.stability import stability
-    from suwr.estimators.verification import verify
+    from suwr.estimators.selection import minimisation_report, sparsity_path, stability
+    from suwr.estimators.session import Acquisition
+    from suwr.estimators.verify import verify
     from suwr.explainer.explainer import SUWRExplainer
     from suwr.narrative.explanation import Explanation, Narrative
     from suwr.narrative.receipt import Receipt

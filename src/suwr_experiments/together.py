@@ -13,8 +13,7 @@ from torch import Tensor
 
 from suwr._utils.progress import training_progress
 from suwr.estimators.base import BaseSUWR, FitPlan
-from suwr.estimators.randomness import seeded
-from suwr.estimators.table_model import TrainingData
+from suwr.estimators.table import TrainingData, seeded
 from suwr.nn.losses import CrossEntropy, Loss
 from suwr.training.data import Rows
 

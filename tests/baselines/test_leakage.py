@@ -7,7 +7,7 @@ import pytest
 from easy_problems import switch
 
 from suwr import baselines
-from suwr.estimators.poison import POISONS, poison_check, poisoned
+from suwr.estimators.verify import POISONS, poison_check, poisoned
 
 QUICK = {"max_epochs": 20, "hidden_size": 32, "n_layers": 2, "random_state": 0}
 FEW_SAMPLES = {"n_samples": 5, "n_training_samples": 5}

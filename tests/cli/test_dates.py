@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import suwr
 from suwr.cli import app
-from suwr.estimators.io import from_bytes, to_bytes
+from suwr.estimators.files import from_bytes, to_bytes
 from suwr.exceptions import ModelFileError
 
 JUNK = ["soon", "2024-02-30", "1e30", "nan", "20240301", "12", "<b>", "1999-12-31 23:59"]

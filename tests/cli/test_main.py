@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 import suwr
 from suwr.cli import app
 from suwr.cli.options import LOSSES, TARGET_TRANSFORMS
-from suwr.estimators import target_transform
-from suwr.estimators.regression_target import REGRESSION_LOSSES
+from suwr.estimators import targets as target_transform
+from suwr.estimators.targets import REGRESSION_LOSSES
 
 FAST = ["--max-epochs", "8"]
 

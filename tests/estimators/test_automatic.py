@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from suwr import Patches, SUWRClassifier, SUWRRegressor
-from suwr.estimators.automatic import default_bins, resolve_bins
+from suwr.estimators.base import default_bins, resolve_bins
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from raw_cells import OBJECTS, mixed_table, poisoned_cells
 
 from suwr import Acquisition, Patches, SUWRClassifier, SUWRRegressor, verify
-from suwr.estimators.io import from_bytes, to_bytes
+from suwr.estimators.files import from_bytes, to_bytes
 from suwr.exceptions import UnsupportedModelError
 from suwr.forms.policy import ModelPolicy
 from suwr.serve.service import Answers, Service

@@ -16,9 +16,9 @@ import suwr
 from suwr import Explanation, SUWRClassifier
 from suwr.cli import app
 from suwr.estimators.certificate import Certificate
-from suwr.estimators.poison import poison_check
-from suwr.estimators.risk_control import binomial_p_value, hoeffding_bentkus_p_value
-from suwr.estimators.stopping_family import thresholds
+from suwr.estimators.certify import thresholds
+from suwr.estimators.risks import binomial_p_value, hoeffding_bentkus_p_value
+from suwr.estimators.verify import poison_check
 from suwr.exceptions import CertificationWarning, ModelFileError
 
 SMALL = {"max_epochs": 1, "hidden_size": 16, "n_layers": 1, "n_predictors": 2, "random_state": 0}
@@ -200,7 +200,7 @@ def test_changed_models_are_detected(change, certified, rows, tmp_path):
 
 def test_forged_certificates_are_refused(certified, model):
     from suwr.estimators.container import pack, unpack
-    from suwr.estimators.io import from_bytes, to_bytes
+    from suwr.estimators.files import from_bytes, to_bytes
 
     text, tensors = unpack(to_bytes(certified), "m")
     state = json.loads(text)

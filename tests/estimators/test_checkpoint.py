@@ -5,7 +5,7 @@ import pytest
 from hostile_files import forged, take_apart
 from sklearn.datasets import load_iris
 
-import suwr.estimators.checkpoint as module
+import suwr.estimators.container as module
 from suwr import SUWRClassifier
 from suwr.exceptions import ModelFileError
 

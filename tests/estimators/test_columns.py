@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import suwr
 from suwr.cli import app
 from suwr.estimators.container import pack, unpack
-from suwr.estimators.io import from_bytes, to_bytes
+from suwr.estimators.files import from_bytes, to_bytes
 from suwr.exceptions import ModelFileError
 
 COLUMNS = {

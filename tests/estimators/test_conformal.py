@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 import suwr
-from suwr.estimators.conformal import Conformal, conformal_quantile, scores_of_classes
+from suwr.estimators.risks import Conformal, conformal_quantile, scores_of_classes
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,8 @@ import pytest
 from sklearn.metrics import brier_score_loss, log_loss, mean_absolute_error, roc_auc_score
 
 import suwr
-from suwr.estimators.evaluation import Evaluation
-from suwr.estimators.io import from_bytes, to_bytes
-from suwr.estimators.metrics import Estimate
+from suwr.estimators.evaluate import Estimate, Evaluation
+from suwr.estimators.files import from_bytes, to_bytes
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ import suwr
 from suwr import SUWRClassifier, SUWRRegressor
 from suwr.data.encode import TableEncoder
 from suwr.data.frame import read_table
-from suwr.estimators.io import to_bytes
-from suwr.estimators.poison import poison_check
+from suwr.estimators.files import to_bytes
+from suwr.estimators.verify import poison_check
 from suwr.exceptions import ModelFileError, ModelOutputError
 
 SMALL = {"max_epochs": 3, "hidden_size": 8, "random_state": 0}

@@ -15,9 +15,9 @@ from hostile_files import ACCIDENTS, FORGERIES, forged, resized, rows_for, take_
 from sklearn.datasets import make_classification
 
 import suwr
-import suwr.estimators.io as module
+import suwr.estimators.files as module
 from suwr import Patches, SUWRClassifier, SUWRRegressor, TrainingConfig
-from suwr.estimators.io import from_bytes, to_bytes
+from suwr.estimators.files import from_bytes, to_bytes
 from suwr.exceptions import ModelFileError, TableError
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -12,9 +12,8 @@ from raw_cells import OBJECTS, poisoned_cells
 from receipt_models import MODELS, fitted_models
 
 from suwr import SUWRClassifier, verify
-from suwr.estimators.issuing import ReceiptIssuer, receipt_texts
-from suwr.estimators.poison import POISONS, poisoned
-from suwr.estimators.verification import Verifier
+from suwr.estimators.results import ReceiptIssuer, receipt_texts
+from suwr.estimators.verify import POISONS, Verifier, poisoned
 
 pytestmark = pytest.mark.filterwarnings("ignore::suwr.exceptions.UninformativeModelWarning")
 

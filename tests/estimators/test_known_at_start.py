@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import suwr
 from suwr import SUWRClassifier, SUWRRegressor, verify
-from suwr.estimators.poison import poison_check
+from suwr.estimators.verify import poison_check
 from suwr.exceptions import StartWarning, UnsupportedModelError
 
 SMALL = {"max_epochs": 3, "hidden_size": 16, "n_predictors": 2, "random_state": 0}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
 
-from suwr.estimators.metrics import (
+from suwr.estimators.evaluate import (
     area_under_roc,
     calibration_bins,
     mean_estimate,

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from suwr import minimisation_report
-from suwr.estimators.poison import poisoned
+from suwr.estimators.verify import poisoned
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from suwr.estimators.poison import POISONS, poison_check, poisoned
+from suwr.estimators.verify import POISONS, poison_check, poisoned
 
 
 @pytest.fixture(scope="module")

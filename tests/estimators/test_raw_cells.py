@@ -17,7 +17,7 @@ from tests.helpers.raw_cells import (
 
 from suwr import SUWRClassifier
 from suwr.baselines import AllFeaturesClassifier, CAEClassifier, L2XClassifier
-from suwr.estimators.poison import poison_check
+from suwr.estimators.verify import poison_check
 from suwr.exceptions import TableError
 
 KINDS = {

@@ -9,9 +9,9 @@ from sklearn.metrics import mean_gamma_deviance, mean_pinball_loss, mean_poisson
 
 import suwr
 from suwr import SUWRRegressor
-from suwr.estimators.io import from_bytes, to_bytes
-from suwr.estimators.poison import poison_check
-from suwr.estimators.sparsity_path import _constant_loss
+from suwr.estimators.files import from_bytes, to_bytes
+from suwr.estimators.selection import _constant_loss
+from suwr.estimators.verify import poison_check
 from suwr.training.actor import ActorPhase
 
 SMALL = {"max_epochs": 2, "hidden_size": 16, "n_predictors": 2, "random_state": 0}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from suwr.estimators.risk_control import (
+from suwr.estimators.risks import (
     binomial_p_value,
     fixed_sequence,
     hoeffding_bentkus_p_value,

@@ -11,7 +11,7 @@ from raw_cells import OBJECTS, mixed_table, poisoned_cells
 import suwr
 from suwr import Acquisition, Explanation, SUWRClassifier, SUWRExplainer, SUWRRegressor
 from suwr.baselines import GDFSClassifier
-from suwr.estimators.verification import Verifier
+from suwr.estimators.verify import Verifier
 from suwr.exceptions import ModelFileError, ReceiptError, UnsupportedModelError
 from suwr.forms import ModelPolicy
 
@@ -194,7 +194,7 @@ def test_errors(model):
 
 def test_forged_files(model):
     from suwr.estimators.container import pack, unpack
-    from suwr.estimators.io import from_bytes, to_bytes
+    from suwr.estimators.files import from_bytes, to_bytes
 
     text, tensors = unpack(to_bytes(model), "m")
     state = json.loads(text)

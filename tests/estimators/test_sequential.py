@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 
 from suwr import Patches, SUWRClassifier, SUWRRegressor
-from suwr.estimators.poison import poison_check
+from suwr.estimators.verify import poison_check
 
 SMALL = {"max_epochs": 6, "hidden_size": 16, "random_state": 0}
 

@@ -7,8 +7,7 @@ import pytest
 
 import suwr
 from suwr import SUWRClassifier
-from suwr.estimators.poison import poison_check
-from suwr.estimators.verification import Verifier
+from suwr.estimators.verify import Verifier, poison_check
 
 SMALL = {"max_epochs": 5, "hidden_size": 16, "n_predictors": 2, "random_state": 0}
 CUBE = np.array(list(product([0.0, 1.0], repeat=4)))

@@ -3,7 +3,7 @@ import pytest
 from sklearn.datasets import make_classification, make_regression
 
 from suwr import SUWRClassifier, SUWRRegressor, sparsity_path
-from suwr.estimators.sparsity_path import SparsityPath
+from suwr.estimators.selection import SparsityPath
 
 SMALL = {"max_epochs": 20, "hidden_size": 16, "random_state": 0}
 

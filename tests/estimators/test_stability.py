@@ -9,7 +9,7 @@ from sklearn.datasets import make_classification, make_regression
 
 from suwr import SUWRClassifier, SUWRRegressor, stability
 from suwr.estimators.results import Scores
-from suwr.estimators.stability import _agreement, _unit_stability
+from suwr.estimators.selection import _agreement, _unit_stability
 from suwr.exceptions import UninformativeModelWarning
 
 FAST = {"trainer": "reinforce", "max_epochs": 1, "hidden_size": 8, "sparsity_weight": 0.0}

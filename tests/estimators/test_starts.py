@@ -9,7 +9,7 @@ import pytest
 from raw_cells import OBJECTS, mixed_table, poisoned_cells
 
 from suwr import Acquisition, Explanation, Receipt, SUWRClassifier, verify
-from suwr.estimators.verification import Verifier
+from suwr.estimators.verify import Verifier
 from suwr.exact import FiniteProblem, PolicyTable, cube, leakage, solve
 from suwr.exceptions import StartWarning, UnsupportedModelError
 from suwr.narrative.given import Given

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from suwr import SUWRClassifier, SUWRRegressor, fit_partitions, load
 from suwr.baselines import L2XClassifier
-from suwr.estimators.checkpoint import FileCheckpoint
+from suwr.estimators.container import FileCheckpoint
 
 SMALL = {"max_epochs": 2, "hidden_size": 8, "n_layers": 1, "random_state": 0, "device": "cpu"}
 KINDS = [SUWRClassifier, SUWRRegressor]

@@ -8,8 +8,8 @@ import torch
 import suwr
 from suwr import Acquisition, SUWRClassifier, SUWRRegressor, verify
 from suwr.data.units import resolve_units
-from suwr.estimators.io import from_bytes, to_bytes
-from suwr.estimators.poison import poison_check
+from suwr.estimators.files import from_bytes, to_bytes
+from suwr.estimators.verify import poison_check
 from suwr.exceptions import ModelFileError, TableError
 from suwr.nn.inputs import MaskedInputs, soft_reveal
 

@@ -19,8 +19,7 @@ from sklearn.datasets import load_diabetes
 import suwr
 from suwr import Receipt, verify
 from suwr.baselines import GDFSClassifier
-from suwr.estimators.poison import POISONS, poisoned
-from suwr.estimators.verification import Verifier
+from suwr.estimators.verify import POISONS, Verifier, poisoned
 
 pytestmark = pytest.mark.filterwarnings("ignore::suwr.exceptions.UninformativeModelWarning")
 

@@ -9,9 +9,8 @@ from typer.testing import CliRunner
 import suwr
 from suwr import Acquisition, Explanation, SUWRClassifier, SUWRRegressor
 from suwr.cli import app
-from suwr.estimators.minimisation import minimisation_report
-from suwr.estimators.poison import poison_check
-from suwr.estimators.verification import Verifier
+from suwr.estimators.selection import minimisation_report
+from suwr.estimators.verify import Verifier, poison_check
 from suwr.exact import FiniteProblem, solve
 from suwr.exceptions import UnsupportedModelError
 from suwr.forms import ModelPolicy

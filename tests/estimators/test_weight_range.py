@@ -6,7 +6,7 @@ from sklearn.datasets import load_breast_cancer
 
 import suwr
 from suwr import SUWRClassifier, SUWRRegressor
-from suwr.estimators.weight_range import WeightRange
+from suwr.estimators.base import WeightRange
 
 
 @pytest.fixture(scope="module")

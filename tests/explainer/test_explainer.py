@@ -13,7 +13,7 @@ from tests.helpers.raw_cells import OBJECTS, mixed_table, poisoned_cells
 
 import suwr
 from suwr import SUWRClassifier, SUWRExplainer, SUWRRegressor
-from suwr.estimators.poison import POISONS, poison_check, poisoned
+from suwr.estimators.verify import POISONS, poison_check, poisoned
 from suwr.exceptions import (
     ModelOutputError,
     StochasticModelWarning,

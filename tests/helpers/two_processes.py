@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import distributed as dist
 
-import suwr.estimators.checkpoint as checkpoint
+import suwr.estimators.container as checkpoint
 from suwr import SUWRClassifier, SUWRRegressor
 from suwr.exceptions import UninformativeModelWarning
 from suwr.nn.distributed import ProcessGroup

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from two_processes import MODELS, SMALL, outcome, table
 from typer.testing import CliRunner
 
-import suwr.estimators.checkpoint as checkpoint
+import suwr.estimators.container as checkpoint
 from suwr import SUWRClassifier, load
 from suwr.cli import app
 from suwr.nn.distributed import ProcessGroup, Shard, torchrun_process_group

@@ -12,7 +12,7 @@ from random_policies import NETWORKS, UNITS, make_policy
 from suwr._utils.draws import RowDraws
 from suwr.data.costs import Visits
 from suwr.data.units import resolve_units
-from suwr.estimators.costs import charge_rows
+from suwr.estimators.limits import charge_rows
 from suwr.nn.inputs import Budgets, MaskedInputs
 from suwr.nn.step import Starts, training_starts
 

@@ -1,7 +1,6 @@
 import pytest
 
-from suwr.estimators.evaluation import Evaluation
-from suwr.estimators.metrics import Calibration
+from suwr.estimators.evaluate import Calibration, Evaluation
 from suwr.plots import plot_calibration
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suwr import SUWRClassifier
-from suwr.estimators.sparsity_path import SparsityPath
+from suwr.estimators.selection import SparsityPath
 from suwr.exact import FiniteProblem, cube, five_blocks, pareto_front
 from suwr.narrative.explanation import Explanation, Narrative, Step
 from suwr.plots import budget_curve, plot_budget, plot_fronts, plot_path

@@ -7,7 +7,7 @@ import page_data
 import pytest
 from forged_receipts import ALTERATIONS, FORGERIES, chain, issued_by, mutant, sign
 
-from suwr.estimators.verification import Verifier
+from suwr.estimators.verify import Verifier
 
 VERIFY = "(texts) => Promise.all(texts.map((text) => suwr.verifyReceipt(text)))"
 

@@ -6,7 +6,7 @@ import torch
 from random_policies import make_policy, random_values
 from sklearn.datasets import load_digits
 
-import suwr.estimators.checkpoint as checkpoint
+import suwr.estimators.container as checkpoint
 from suwr import Patches, SUWRClassifier
 from suwr.nn.losses import CrossEntropy
 from suwr.training import lookahead

@@ -18,13 +18,7 @@ from suwr._utils.progress import training_progress
 from suwr._utils.validation import Interval
 from suwr.baselines.training import Schedule, SelectorNetwork, evaluate_in_blocks
 from suwr.data.units import Patches
-from suwr.estimators.randomness import seeded
-from suwr.estimators.table_model import (
-    TABLE_CONSTRAINTS,
-    TableModel,
-    TrainingData,
-    read_masks,
-)
+from suwr.estimators.table import TABLE_CONSTRAINTS, TableModel, TrainingData, read_masks, seeded
 from suwr.training.loop import History, Phase, run_phases
 
 __all__ = [

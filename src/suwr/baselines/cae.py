@@ -26,7 +26,7 @@ from suwr._utils.validation import Interval
 from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, same_units
 from suwr.baselines.training import SelectorNetwork, SelectorPhase, make_adamw, predictor_phase
 from suwr.data.units import Patches, Units
-from suwr.estimators.table_model import TrainingData
+from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs, gumbel, soft_columns, soft_reveal
 from suwr.training.data import Folds, Rows

@@ -24,7 +24,7 @@ from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, staged_decay
 from suwr.baselines.greedy_training import Step
 from suwr.baselines.stopping import Stopping
-from suwr.estimators.table_model import TrainingData
+from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy, Loss

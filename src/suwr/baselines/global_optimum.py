@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from suwr._utils.deprecation import renamed_parameter
 from suwr._utils.validation import Interval, Options
 from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, same_units
-from suwr.estimators.table_model import TrainingData
+from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.exceptions import ProblemTooLargeError
 from suwr.training.data import Rows

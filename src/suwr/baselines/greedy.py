@@ -21,7 +21,7 @@ from torch import Tensor
 from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.baselines.base import BaseBaseline
 from suwr.baselines.greedy_training import GreedyPhase, PrefixFineTuning, Step
-from suwr.estimators.automatic import (
+from suwr.estimators.base import (
     EXTENSION,
     default_bins,
     default_extension,
@@ -29,7 +29,7 @@ from suwr.estimators.automatic import (
     default_predictors,
 )
 from suwr.estimators.sequential import SequentialModel
-from suwr.estimators.table_model import TABLE_CONSTRAINTS, TrainingData, image_shape
+from suwr.estimators.table import TABLE_CONSTRAINTS, TrainingData, image_shape
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.networks import Architecture, SeparateNetwork
 from suwr.nn.rollout import Policy

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from suwr.estimators.table_model import TrainingData
+from suwr.estimators.table import TrainingData
 from suwr.nn.inputs import MaskedInputs, soft_columns
 from suwr.nn.networks import SeparateNetwork
 from suwr.nn.rollout import BLOCK, Policy

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from suwr.baselines.penalised import BasePenalised, log_probability
-from suwr.estimators.table_model import TrainingData
+from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import soft_columns
 from suwr.training.data import Rows

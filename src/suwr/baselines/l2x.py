@@ -20,7 +20,7 @@ from suwr._utils.deprecation import renamed_parameter
 from suwr._utils.validation import Interval
 from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector
 from suwr.baselines.training import SelectorPhase, make_adamw, masked_loss, top_units
-from suwr.estimators.table_model import TrainingData
+from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import gumbel, soft_columns, soft_reveal
 from suwr.training.data import Folds

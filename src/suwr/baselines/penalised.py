@@ -26,7 +26,7 @@ from suwr.baselines.training import (
     make_adamw,
     predictor_phase,
 )
-from suwr.estimators.table_model import TrainingData
+from suwr.estimators.table import TrainingData
 from suwr.nn.inputs import MaskedInputs, soft_columns
 from suwr.training.data import Folds, Rows
 from suwr.training.loop import Metrics, Phase, optimizer_step

@@ -33,7 +33,7 @@ from suwr.baselines.penalised import (
 )
 from suwr.baselines.training import predictor_phase
 from suwr.data.encode import MAX_BINS
-from suwr.estimators.table_model import TrainingData
+from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import soft_columns, soft_reveal
 from suwr.training.data import Folds, Rows

@@ -16,7 +16,7 @@ from suwr._utils.validation import Options, parameter_error
 from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, same_units
 from suwr.baselines.training import predictor_phase
 from suwr.data.stored import name_columns
-from suwr.estimators.table_model import TrainingData, image_shape
+from suwr.estimators.table import TrainingData, image_shape
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.training.data import Folds
 from suwr.training.loop import Phase

@@ -29,7 +29,7 @@ from suwr.baselines.greedy import SEQUENTIAL_CONSTRAINTS, BaseSequentialBaseline
 from suwr.baselines.sefa_network import SEFANetwork, bottleneck
 from suwr.baselines.stopping import Stopping
 from suwr.baselines.training import Schedule, SelectorPhase, make_adamw
-from suwr.estimators.table_model import TrainingData
+from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.losses import CrossEntropy
 from suwr.nn.networks import Architecture

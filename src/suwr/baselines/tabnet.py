@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from suwr._utils.validation import Interval, Options, require
 from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector
 from suwr.baselines.training import SelectorPhase
-from suwr.estimators.table_model import TrainingData
+from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs
 from suwr.training.data import Folds, Rows

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from suwr.estimators.table_model import TrainingData
+from suwr.estimators.table import TrainingData
 from suwr.nn.ensembles import Ensemble, EnsembleConv, EnsembleMLP
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss

@@ -23,9 +23,9 @@ from suwr.cli.answers import (
 from suwr.cli.dates import date_of, read_date
 from suwr.cli.terminal import Terminal
 from suwr.data.dates import DateColumn
-from suwr.estimators.acquisition import Acquisition
-from suwr.estimators.io import load
-from suwr.estimators.starts import always_known
+from suwr.estimators.files import load
+from suwr.estimators.limits import always_known
+from suwr.estimators.session import Acquisition
 from suwr.narrative.explanation import Explanation
 
 __all__ = ["Interview", "ask_questions", "default_record"]

@@ -9,7 +9,7 @@ from suwr._utils.files import write_atomic
 from suwr.audit import audit_files
 from suwr.cli.options import CsvFormat
 from suwr.cli.terminal import Terminal
-from suwr.estimators.io import load
+from suwr.estimators.files import load
 from suwr.plots._style import write_figure
 
 __all__ = ["audit_table"]

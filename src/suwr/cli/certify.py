@@ -110,7 +110,7 @@ def certify(
     check_outputs({"--out": out}, model, data)
     from suwr.cli.score import read_labels
     from suwr.cli.tables import model_columns, read_frame, warn_training_file
-    from suwr.estimators.io import load
+    from suwr.estimators.files import load
 
     fitted = load(model)
     frame = read_frame(data, infer_types=False, form=form)

@@ -16,7 +16,7 @@ from suwr._utils.text import printable
 from suwr._utils.validation import require
 from suwr.cli.terminal import Terminal
 from suwr.estimators.classifier import SUWRClassifier
-from suwr.estimators.poison import poison_check
+from suwr.estimators.verify import poison_check
 
 __all__ = ["run_demo"]
 

@@ -12,7 +12,7 @@ from suwr._utils.text import printable
 from suwr.cli.options import CsvFormat, missing_column
 from suwr.cli.tables import model_columns, read_frame, warn_training_file
 from suwr.cli.terminal import Terminal
-from suwr.estimators.io import load
+from suwr.estimators.files import load
 from suwr.plots import draw_figures
 
 __all__ = ["FigureOptions", "write_figures"]

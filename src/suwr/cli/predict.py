@@ -17,7 +17,7 @@ from suwr.cli.tables import model_columns, read_frame, warn_training_file, write
 from suwr.cli.terminal import Terminal
 from suwr.cli.verify import write_receipts
 from suwr.estimators.classifier import SUWRClassifier
-from suwr.estimators.io import load
+from suwr.estimators.files import load
 from suwr.scale import score_partitions
 from suwr.scale.engine import engine
 

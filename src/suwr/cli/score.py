@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from suwr.cli.options import CsvFormat, missing_column
 from suwr.cli.tables import model_columns, read_frame, warn_training_file
 from suwr.cli.terminal import Terminal
-from suwr.estimators.evaluation import Evaluation
-from suwr.estimators.io import load
+from suwr.estimators.evaluate import Evaluation
+from suwr.estimators.files import load
 from suwr.exceptions import TableError
 
 __all__ = ["evaluate_table", "read_labels", "score_table"]

@@ -17,8 +17,8 @@ from suwr.cli.options import CsvFormat
 from suwr.cli.tables import model_columns, read_frame
 from suwr.cli.terminal import Terminal
 from suwr.data.stored import source_columns
-from suwr.estimators.issuing import receipt_texts
-from suwr.estimators.verification import Verifier
+from suwr.estimators.results import receipt_texts
+from suwr.estimators.verify import Verifier
 from suwr.narrative.receipt import MAX_BYTES
 from suwr.scale.partitions import find_partitions, read_batches
 

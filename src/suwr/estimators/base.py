@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
+import narwhals as nw
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
@@ -16,37 +18,404 @@ from suwr._utils.files import check_writable
 from suwr._utils.progress import report_choices, training_progress
 from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.data.encode import TableEncoder
+from suwr.data.frame import is_frame
 from suwr.data.units import Patches, Units
-from suwr.estimators.automatic import (
-    choices_by_rows,
-    max_screened_units,
-    resolve_bins,
-    resolve_epochs,
-    resolve_extension,
-    resolve_folds,
-    resolve_predictors,
-)
-from suwr.estimators.checkpoint import FileCheckpoint, check_seed, fingerprint
-from suwr.estimators.costs import check_resumable_costs, model_budgets
-from suwr.estimators.external import check_predictor, fixed_predictor_trainer
-from suwr.estimators.held_out import record_held_out
-from suwr.estimators.randomness import seeded
-from suwr.estimators.row_digests import training_digests
-from suwr.estimators.sequential import PolicyKind
-from suwr.estimators.table_model import TABLE_CONSTRAINTS, TrainingData, image_shape
-from suwr.estimators.weight_range import WeightRange, check_range, check_sparsity_weight
-from suwr.estimators.writable import WritableModel
+from suwr.estimators.certificate import WritableModel, training_digests
+from suwr.estimators.container import FileCheckpoint, check_seed, fingerprint
+from suwr.estimators.export import reference_rows
+from suwr.estimators.limits import check_resumable_costs, model_budgets
+from suwr.estimators.sequential import PolicyKind, record_held_out
+from suwr.estimators.table import TABLE_CONSTRAINTS, TrainingData, image_shape, seeded
+from suwr.exceptions import ModelFileError, ModelOutputError
 from suwr.nn.distributed import ProcessGroup
+from suwr.nn.ensembles import ExternalPredictor
 from suwr.nn.inputs import POSITION_KNOTS
 from suwr.nn.networks import Architecture, Network
 from suwr.nn.rollout import Policy
-from suwr.training.config import Settings, TrainingConfig
-from suwr.training.registry import TRAINERS, Trainer, default_trainer
+from suwr.nn.step import training_starts
+from suwr.training.actor import FixedPredictorTrainer
+from suwr.training.config import Settings, TrainingConfig, condition_of
+from suwr.training.data import BLOCK_ROWS, Rows
+from suwr.training.registry import MAX_ACTOR_UNITS, TRAINERS, Trainer, default_trainer
 from suwr.training.screening import Screening
 from suwr.training.trainer import Task
 from suwr.training.validation import compare_held_out
 
-__all__ = ["BaseSUWR", "PolicyKind"]
+__all__ = [
+    "EXTENSION", "BaseSUWR", "PolicyKind", "WeightRange", "check_predictor", "check_range",
+    "check_reference", "check_sparsity_weight", "choices_by_rows", "default_bins",
+    "default_extension", "default_folds", "default_predictors", "fixed_predictor_trainer",
+    "max_screened_units", "predictor_state", "resolve_bins", "resolve_epochs", "resolve_extension",
+    "resolve_folds", "resolve_predictors", "restore_predictor", "restore_range",
+]  # fmt: skip
+
+# Training rows from which two predictors without bins, two folds and fewer epochs suffice, and from
+# which the number of relevant columns is not limited.
+MANY_ROWS = 5_000
+# Number of bins of a numeric column, and number of columns up to which there are bins.
+DEFAULT_BINS, MAX_BINNED_COLUMNS = 8, 64
+# Default epochs of the policy phase, with few and many rows, and their factor for a range of λ or
+# of budgets.
+DEFAULT_EPOCHS, MANY_ROWS_EPOCHS, RANGE_FACTOR = 100, 50, 1.5
+# Factor of the epochs after pretraining, for few rows, if the predictors have not settled in it.
+EXTENSION = 2.0
+
+
+def max_screened_units(n_rows: int) -> int | None:
+    """Return the largest number of units that screening keeps; None is all that are relevant."""
+    return MAX_ACTOR_UNITS["columns"] if n_rows < MANY_ROWS else None
+
+
+def resolve_predictors(model: Any, trainer: Trainer, n_rows: int) -> int:
+    """Return the number of predictors of a fit."""
+    if trainer.shared or model.predictor is not None:
+        return 1
+    if model.n_predictors != "auto":
+        return int(model.n_predictors)
+    return default_predictors(n_rows) if trainer.screens else 2
+
+
+def default_predictors(n_rows: int) -> int:
+    """Return the default number of predictors for a number of training rows."""
+    return 4 if n_rows < MANY_ROWS else 2
+
+
+def resolve_folds(model: Any, trainer: Trainer, n_rows: int) -> int:
+    """Return the number of folds for cross-fitting."""
+    n_predictors = resolve_predictors(model, trainer, n_rows)
+    return default_folds(n_rows, n_predictors) if trainer.screens else 2
+
+
+def default_folds(n_rows: int, n_predictors: int) -> int:
+    """Return the default number of folds for numbers of training rows and of predictors."""
+    return 4 if n_rows < MANY_ROWS and n_predictors % 4 == 0 else 2
+
+
+def resolve_bins(model: Any, n_rows: int, n_columns: int) -> int:
+    """Return the largest number of bins of a numeric column."""
+    given = model._training_config().n_bins
+    if given is not None:
+        return int(given)
+    images = model.network != "mlp" or isinstance(model.groups, Patches)
+    if images or model.predictor is not None or model.trainer not in ("auto", "actor"):
+        return 0
+    return default_bins(n_rows, n_columns)
+
+
+def default_bins(n_rows: int, n_columns: int) -> int:
+    """Return the default number of bins for numbers of training rows and of columns."""
+    return DEFAULT_BINS if n_rows < MANY_ROWS and n_columns <= MAX_BINNED_COLUMNS else 0
+
+
+def resolve_epochs(model: Any, trainer: Trainer, n_rows: int) -> int:
+    """Return the maximum number of epochs of the policy phase."""
+    if model.max_epochs != "auto":
+        return int(model.max_epochs)
+    n_epochs = MANY_ROWS_EPOCHS if trainer.screens and n_rows >= MANY_ROWS else DEFAULT_EPOCHS
+    return round(n_epochs * (RANGE_FACTOR if trainer.screens and model._has_range else 1.0))
+
+
+def resolve_extension(model: Any, trainer: Trainer, n_rows: int) -> float:
+    """Return the `extension` of `Settings`; a number of epochs that is given is never exceeded."""
+    return default_extension(n_rows) if trainer.screens and model.max_epochs == "auto" else 1.0
+
+
+def default_extension(n_rows: int) -> float:
+    """Return the `extension` of `Settings` for a number of training rows."""
+    return EXTENSION if n_rows < MANY_ROWS else 1.0
+
+
+def choices_by_rows(model: Any, trainer: Trainer, data: TrainingData) -> dict[str, str]:
+    """Return what is chosen by the number of training rows, and why, by parameter."""
+    choices, n_rows = {}, len(data.rows)
+    reason = f"for {n_rows:,} training rows"
+    if model.n_predictors == "auto" and not trainer.shared and model.predictor is None:
+        choices["n_predictors"] = f"{resolve_predictors(model, trainer, n_rows)}, {reason}"
+    if data.inputs.pieces is not None and model._training_config().n_bins is None:
+        choices["n_bins"] = f"{DEFAULT_BINS} for every second predictor, {reason}"
+    if model.max_epochs == "auto":
+        several = " and a range of λ" if model._has_range else ""
+        n_epochs = resolve_epochs(model, trainer, n_rows)
+        choices["max_epochs"] = f"{n_epochs}, {reason}{several}"
+        if resolve_extension(model, trainer, n_rows) > 1:
+            choices["max_epochs"] += "; twice as many if the predictors need more"
+    return choices
+
+
+# Number of λ values, equally spaced on a logarithmic scale, at which the units are counted.
+GRID = 33
+# Where the number of units changes by more than this between two of them, only the two were
+# measured, and what lies in between is unknown.
+JUMP = 0.5
+
+
+def check_range(value: Any, owner: str) -> tuple[float, float]:
+    """Return a range of λ as two floats; raise a ``ValueError`` if it is not one."""
+    numbers = len(value) == 2 and all(isinstance(v, Real) for v in value)
+    if not numbers or not 0 < value[0] < value[1] < np.inf:
+        expected = "a float, 'auto', or a range (low, high) with 0 < low < high"
+        raise parameter_error("sparsity_weight", owner, expected, tuple(value))
+    return float(value[0]), float(value[1])
+
+
+def check_sparsity_weight(weight: Any, trainer: str, owner: str) -> None:
+    """Raise a ``ValueError`` if the parameter ``sparsity_weight`` is invalid."""
+    if not isinstance(weight, tuple | list):
+        if weight not in Options("auto") and weight not in Interval(Real, 0):
+            expected = "'auto', a float in the range [0, inf), or a range (low, high)"
+            raise parameter_error("sparsity_weight", owner, expected, weight)
+        return
+    check_range(weight, owner)
+    if trainer != "auto" and not TRAINERS[trainer].supports_range:
+        expected = f"a float or 'auto' if trainer={trainer!r}"
+        raise parameter_error("sparsity_weight", owner, expected, weight)
+
+
+@dataclass(frozen=True)
+class WeightRange:
+    """The range of λ that a model was fitted for.
+
+    Attributes
+    ----------
+    low, high : float
+        The ends of the range.
+    n_units : ndarray of shape (33,)
+        Mean number of units that the validation rows reveal at each λ, from ``low`` to ``high`` in
+        equal steps of log λ; non-increasing. A group or a patch counts as one unit, whatever its
+        number of columns or its cost. ``mean_features`` refers to these numbers.
+    """
+
+    low: float
+    high: float
+    n_units: NDArray[np.float64]
+
+    @classmethod
+    def measure(cls, low: float, high: float, policy: Policy, rows: Rows) -> WeightRange:
+        """Count the units that the validation rows reveal across the range."""
+        # Large blocks are faster on a GPU; their rounding does not matter for a mean.
+        block = min(len(rows), BLOCK_ROWS if policy.device.type == "cuda" else policy.block)
+        policies = [policy.at(condition, block) for condition in np.linspace(-1.0, 1.0, GRID)]
+        counts = [
+            sum(
+                (p.rollout(part.values, starts=training_starts(p.inputs, part.values)).order >= 0)
+                .sum() for _, part in rows.blocks()
+            ) / len(rows)
+            for p in policies
+        ]  # fmt: skip
+        # A larger λ never reveals more in expectation: an increase is noise.
+        return cls(low, high, np.minimum.accumulate(counts))
+
+    def condition(self, sparsity_weight: float | None, mean_features: float | None) -> float:
+        """Return the position in the range: -1 is the low end, 1 the high end.
+
+        Without arguments it is 0, the geometric mean of the range.
+        """
+        if sparsity_weight is not None and mean_features is not None:
+            raise ValueError("Pass either 'sparsity_weight' or 'mean_features', not both.")
+        if sparsity_weight is not None:
+            if (
+                not isinstance(sparsity_weight, Real)
+                or not self.low <= sparsity_weight <= self.high
+            ):
+                raise ValueError(
+                    f"The 'sparsity_weight' parameter must be in [{self.low:g}, {self.high:g}], "
+                    f"the range that the model was fitted for. Got {sparsity_weight!r} instead."
+                )
+            return condition_of(float(sparsity_weight), self.low, self.high)
+        if mean_features is None:
+            return 0.0
+        most, least = float(self.n_units[0]), float(self.n_units[-1])
+        if not isinstance(mean_features, Real) or not least <= mean_features <= most:
+            raise ValueError(
+                f"The 'mean_features' parameter must be in [{least:.3g}, {most:.3g}], the mean "
+                "numbers of units that the validation rows reveal across the range of "
+                f"'sparsity_weight'. Got {mean_features!r} instead."
+            )
+        grid, wanted = np.linspace(-1.0, 1.0, GRID), float(mean_features)
+        above = int(np.flatnonzero(self.n_units >= wanted)[-1])
+        ends = [above, min(above + 1, GRID - 1)]
+        if self.n_units[ends[0]] - self.n_units[ends[1]] > JUMP:
+            return float(grid[min(ends, key=lambda end: abs(self.n_units[end] - wanted))])
+        # np.interp needs increasing abscissas: reverse the grid.
+        return float(np.interp(wanted, self.n_units[::-1], grid[::-1]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON types, for model files."""
+        return {"low": self.low, "high": self.high, "n_units": self.n_units.tolist()}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> WeightRange:
+        """Restore the output of `to_dict`."""
+        counts = np.array(stored["n_units"], dtype=np.float64)
+        if counts.shape != (GRID,) or not (np.isfinite(counts) & (counts >= 0)).all():
+            raise ValueError(f"n_units must have {GRID} elements, finite and not negative.")
+        if (np.diff(counts) > 0).any():
+            raise ValueError("n_units must not increase.")
+        return cls(float(stored["low"]), float(stored["high"]), counts)
+
+
+def restore_range(stored: Any, weight: Any, owner: str) -> WeightRange | None:
+    """Restore the range of a model file, after comparing it with the ``sparsity_weight``."""
+    if stored is None and not isinstance(weight, tuple | list):
+        return None
+    if stored is not None and isinstance(weight, tuple | list):
+        found = WeightRange.from_dict(stored)
+        if (found.low, found.high) == check_range(weight, owner):
+            return found
+    raise ModelFileError("Its range of 'sparsity_weight' is inconsistent.")
+
+
+# Predictions whose logarithms are network outputs are raised to it.
+SMALLEST = 1e-12
+# Largest difference between the predictions of a predictor on two machines, relative beyond 1.
+REFERENCE_TOLERANCE = 1e-4
+
+
+class RowDecoder:
+    """Rows of the user's table from masked encoded values; hidden cells are missing.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+    backend : narwhals Implementation or None
+        Library of the frames; None makes arrays.
+    """
+
+    def __init__(self, encoder: TableEncoder, backend: Any) -> None:
+        self.encoder, self.backend = encoder, backend
+
+    def __call__(self, values: NDArray[np.float32], masks: NDArray[np.bool_]) -> Any:
+        """Decode rows."""
+        columns = self.encoder.decode(values, masks)
+        if self.backend is not None:
+            named = zip(self.encoder.names, columns, strict=True)
+            series = {
+                name: nw.new_series(name, column.tolist(), _type_of(column), backend=self.backend)
+                for name, column in named
+            }
+            return nw.from_dict(series).to_native()
+        if all(column.dtype.kind == "f" for column in columns):
+            return np.column_stack(columns)
+        rows = np.empty((len(values), len(columns)), dtype=object)
+        for number, column in enumerate(columns):
+            rows[:, number] = column
+        return rows
+
+
+def _type_of(column: NDArray[Any]) -> Any:
+    return nw.Float64() if column.dtype.kind == "f" else None
+
+
+def check_predictor(model: Any) -> None:
+    """Raise an error if the ``predictor`` does not go with the other parameters."""
+    if model.predictor is None:
+        return
+    owner = type(model).__name__
+    if not callable(getattr(model.predictor, "predict_masked", None)):
+        expected = "None or an object with a predict_masked(X, masks) method"
+        raise parameter_error("predictor", owner, expected, model.predictor)
+    for name, allowed in (
+        ("trainer", ("auto", "actor")),
+        ("network", ("mlp",)),
+        ("checkpoint", (None,)),
+    ):
+        value = getattr(model, name)
+        if value not in allowed:
+            expected = f"{' or '.join(map(repr, allowed))} if 'predictor' is given"
+            raise parameter_error(name, owner, expected, value)
+
+
+def fixed_predictor_trainer(model: Any, X: Any) -> FixedPredictorTrainer:
+    """Return the trainer of a policy for the ``predictor`` of an estimator.
+
+    Parameters
+    ----------
+    model : SUWRClassifier or SUWRRegressor
+        With fitted encoder and target.
+    X : object
+        The table of ``fit``; decoded rows are frames of its library, or arrays.
+    """
+    backend = nw.from_native(X, eager_only=True).implementation if is_frame(X) else None
+    return FixedPredictorTrainer(_external_predictor(model, model.encoder_, backend))
+
+
+def _external_predictor(model: Any, encoder: TableEncoder, backend: Any) -> ExternalPredictor:
+    classes = model._class_labels()
+    order: NDArray[np.intp] | None = None
+    known = getattr(model.predictor, "classes_", None)
+    if classes is not None and known is not None:
+        labels = np.asarray(known).tolist()
+        if set(labels) != set(classes):
+            expected = f"a predictor of the classes {list(classes)}"
+            raise parameter_error("predictor", type(model).__name__, expected, labels)
+        order = np.array([labels.index(label) for label in classes])
+
+    def to_outputs(prediction: NDArray[np.float64]) -> NDArray[np.float64]:
+        if classes is None:
+            scaled = (prediction - model.target_center_) / model.target_scale_
+            log_link = model._make_loss().link == "log"
+            return np.log(np.maximum(scaled, SMALLEST)) if log_link else scaled
+        ordered = prediction if order is None else prediction[:, order]
+        return np.log(np.maximum(ordered, SMALLEST))
+
+    return ExternalPredictor(
+        model.predictor,
+        len(encoder.names),
+        RowDecoder(encoder, backend),
+        to_outputs,
+        model._n_outputs(),
+    )
+
+
+# Model files contain no code: they hold what the predictor predicts for reference rows, and the
+# same predictor must be passed to `suwr.load`.
+
+
+def predictor_state(model: Any) -> dict[str, Any]:
+    """Return what a model file says about the ``predictor``."""
+    decoder = model.policy_.network.predictor.decode
+    return {
+        "frames": None if decoder.backend is None else decoder.backend.value,
+        "reference": _reference_predictions(model).tolist(),
+    }
+
+
+def restore_predictor(
+    model: Any, encoder: TableEncoder, stored: Mapping[str, Any]
+) -> ExternalPredictor:
+    """Return the network part of a loaded model whose ``predictor`` is set."""
+    frames = stored["frames"]
+    return _external_predictor(
+        model, encoder, None if frames is None else nw.Implementation(frames)
+    )
+
+
+def check_reference(model: Any, stored: Mapping[str, Any]) -> None:
+    """Raise an error if the ``predictor`` of a loaded model is not the one of `predictor_state`."""
+    expected = np.array(stored["reference"], dtype=np.float64)
+    try:
+        found = _reference_predictions(model)
+    except ModelOutputError as error:
+        raise ModelFileError(str(error)) from error
+    if expected.shape != found.shape or not np.isfinite(expected).all():
+        raise ModelFileError("The reference predictions of its predictor are invalid.")
+    worst = float(np.max(np.abs(found - expected) / np.maximum(1.0, np.abs(expected))))
+    if worst > REFERENCE_TOLERANCE:
+        raise ModelFileError(
+            "The 'predictor' is not the one that the model was fitted with: its predictions for "
+            f"reference rows differ by up to {worst:.3g}."
+        )
+
+
+def _reference_predictions(model: Any) -> NDArray[np.float64]:
+    """Predict reference rows with all, half and none of the columns revealed."""
+    _, values = reference_rows(model)
+    shape, policy = (len(values), model.n_features_in_), model.policy_
+    column = torch.arange(shape[1], device=values.device)
+    masks = [column >= 0, column % 2 == 0, column % 2 == 1, column < 0]
+    parts = [policy.predict(values, mask.expand(shape)).cpu().numpy() for mask in masks]
+    return np.concatenate(parts).astype(np.float64)
+
 
 # Default limit of `max_steps`: longer narratives are hard to read.
 DEFAULT_MAX_STEPS = 32

@@ -1,8 +1,13 @@
-"""The container of model files and checkpoints: a JSON text and tensors in one safetensors file.
+"""The container of model files and checkpoints, and the identity of a model: its digest.
+
+A container is a JSON text and tensors in one safetensors file.
 
 The text and a SHA-256 digest of the content are in the header of the file. The digest detects
 accidental damage, not forgery. Reading runs no code, and the size of the file and of its parts is
 checked before they are read, so that memory is proportional to the bytes on the disk.
+
+A checkpoint is one container, which is replaced after every epoch and holds a digest of the data
+and the parameters: a fit resumes only from its own checkpoint.
 """
 
 from __future__ import annotations
@@ -10,17 +15,29 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import stat
+from collections.abc import Iterable
+from functools import cached_property
+from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from safetensors.numpy import load as read_tensors
 from safetensors.numpy import save as tensor_bytes
+from torch import Tensor
 
+from suwr._utils.files import write_atomic
 from suwr.exceptions import ModelFileError
+from suwr.nn.rollout import Policy
 
-__all__ = ["MAX_FILE", "MAX_HEADER", "Tensors", "digest", "pack", "read_file", "unpack"]
+__all__ = [
+    "MAX_FILE", "MAX_HEADER", "FileCheckpoint", "ModelIssuer", "Tensors", "digest", "environment",
+    "fingerprint", "model_digest", "pack", "read_file", "remember_file", "unpack",
+]  # fmt: skip
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -126,3 +143,157 @@ def _check_header(start: bytes, size: int, name: str) -> None:
 
 def _not_a_model(name: str) -> ModelFileError:
     return ModelFileError(f"{name} is not a suwr model file, or it is truncated.")
+
+
+def fingerprint(parameters: dict[str, Any], tensors: Iterable[Tensor]) -> str:
+    """Return a digest of the parameters and the data of a fit."""
+    sha = hashlib.sha256(json.dumps(parameters, sort_keys=True, default=_representation).encode())
+    for tensor in tensors:
+        sha.update(str(tuple(tensor.shape)).encode())
+        # Hash the buffer without copying it: the rows may be mapped from a file.
+        sha.update(tensor.detach().cpu().contiguous().numpy().ravel().data)
+    return sha.hexdigest()
+
+
+def _representation(parameter: Any) -> str:
+    # That of a function has an address, which differs between processes.
+    return str(getattr(parameter, "__qualname__", "")) or repr(parameter)
+
+
+def check_seed(model: Any, who: str, why: str) -> None:
+    """Raise a ``ValueError`` unless the ``random_state`` of an estimator is an integer."""
+    if not isinstance(model.random_state, Integral):
+        raise ValueError(
+            f"{who} requires 'random_state' to be an int, so that {why}. "
+            f"Got {model.random_state!r} instead."
+        )
+
+
+class FileCheckpoint:
+    """A `suwr.training.loop.Checkpoint` in one file.
+
+    Parameters
+    ----------
+    path : path
+    identity : str
+        The `fingerprint` of this fit.
+    writes : bool, default=True
+        Whether this process writes. One of the processes of a distributed fit does.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], identity: str, *, writes: bool = True) -> None:
+        self.path = Path(path)
+        self.identity = identity
+        self.writes = writes
+
+    def read(self) -> tuple[int, dict[str, Tensor]] | None:
+        """See `suwr.training.loop.Checkpoint`."""
+        if not self.path.exists():
+            return None
+        try:
+            text, tensors = unpack(read_file(self.path), str(self.path))
+            stored = json.loads(text)
+            phase, identity = stored["phase"], stored["identity"]
+            if type(phase) is not int:
+                raise TypeError("The number of the phase is not an integer.")
+        # An OSError, such as a missing permission, is no damage.
+        except (LookupError, RecursionError, TypeError, ValueError) as error:
+            raise ModelFileError(
+                f"The 'checkpoint' {self.path} is damaged or not a suwr checkpoint of this "
+                "version. Delete it to start the fit from the beginning."
+            ) from error
+        if identity != self.identity:
+            raise ModelFileError(
+                f"The 'checkpoint' {self.path} belongs to a fit with other data or parameters. "
+                "Delete it or use another path."
+            )
+        return phase, {k: torch.from_numpy(tensors.pop(k)) for k in list(tensors)}
+
+    def write(self, phase: int, state: dict[str, Tensor]) -> None:
+        """See `suwr.training.loop.Checkpoint`."""
+        if not self.writes:
+            return
+        text = json.dumps({"phase": phase, "identity": self.identity, "torch": torch.__version__})
+        tensors = {k: v.detach().cpu().numpy() for k, v in state.items()}
+        write_atomic(self.path, pack(text, tensors))
+
+    def remove(self) -> None:
+        """Delete the file after the fit."""
+        if self.writes:
+            # Writing follows a symbolic link.
+            Path(os.path.realpath(self.path)).unlink(missing_ok=True)
+
+
+def remember_file(model: Any, data: bytes) -> Any:
+    """Let a loaded model remember the digest of its file; return the model.
+
+    A later version of suwr writes another file for the same model, so the digest cannot be computed
+    from the model.
+    """
+    sha256 = hashlib.sha256(data).hexdigest()
+    model._loaded_from_ = (sha256, model.policy_, getattr(model, "certificate_", None))
+    return model
+
+
+def model_digest(model: Any) -> str:
+    """Return the SHA-256 digest of the model file.
+
+    Parameters
+    ----------
+    model : SUWRClassifier or SUWRRegressor
+        Fitted. The file is the one that the model was loaded from or, for a model that was not
+        loaded or has changed since, the one that ``save`` would write.
+    """
+    from suwr.estimators.files import to_bytes
+
+    sha256, policy, certificate = getattr(model, "_loaded_from_", (None, None, None))
+    unchanged = policy is model.policy_ and certificate is getattr(model, "certificate_", None)
+    if sha256 is not None and unchanged:
+        return str(sha256)
+    return hashlib.sha256(to_bytes(model)).hexdigest()
+
+
+def environment(device: torch.device) -> str:
+    """Describe platform, libraries and device: with equal descriptions, numbers round alike."""
+    processor = torch.backends.cpu.get_cpu_capability()
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+    return (
+        f"{platform.system()} {platform.machine()} {processor}, torch {torch.__version__}, "
+        f"numpy {np.__version__}, {name}"
+    )
+
+
+class ModelIssuer:
+    """What the receipts of a model state about it; implements `suwr.narrative.receipt.Issuer`.
+
+    Parameters
+    ----------
+    model : SequentialModel
+        Fitted.
+    policy : Policy
+        The policy that decides, at one λ.
+    """
+
+    def __init__(self, model: Any, policy: Policy) -> None:
+        self._model = model
+        self.condition = policy.condition
+        self.environment = environment(policy.device)
+
+    @cached_property
+    def model(self) -> str:
+        """SHA-256 digest of the model file."""
+        if not hasattr(self._model, "save"):
+            raise ValueError(
+                "A receipt requires a model that can be saved. "
+                f"Got {type(self._model).__name__} instead."
+            )
+        return model_digest(self._model)
+
+    @cached_property
+    def certificate(self) -> dict[str, Any] | None:
+        """The certificate as JSON types."""
+        found = getattr(self._model, "certificate_", None)
+        if found is None:
+            return None
+        state: dict[str, Any] = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+        return state

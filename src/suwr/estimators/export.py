@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from suwr.data.encode import BOUND, ColumnCode
-from suwr.estimators.identity import ModelIssuer
-from suwr.estimators.regression_target import RegressionTarget
-from suwr.estimators.starts import always_known
-from suwr.estimators.target_transform import MAX_TRANSFORMED
+from suwr.estimators.container import ModelIssuer
+from suwr.estimators.limits import always_known
+from suwr.estimators.targets import MAX_TRANSFORMED, RegressionTarget
 from suwr.exceptions import UnsupportedModelError
 from suwr.narrative.explanation import PageModel
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP

@@ -14,8 +14,7 @@ from sklearn.metrics import r2_score
 from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.data.units import Patches
 from suwr.estimators.base import BaseSUWR
-from suwr.estimators.regression_target import REGRESSION_LOSSES, RegressionTarget
-from suwr.estimators.target_transform import TARGET_TRANSFORMS
+from suwr.estimators.targets import REGRESSION_LOSSES, TARGET_TRANSFORMS, RegressionTarget
 from suwr.training.config import TrainingConfig
 
 __all__ = ["SUWRRegressor"]

@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from suwr._utils.progress import progress_bars
 from suwr._utils.validation import Interval, Options, check_parameters, parameter_error
 from suwr.data.units import Patches, Units
-from suwr.estimators.acquisition import Acquisition
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.sequential import PolicyKind
+from suwr.estimators.session import Acquisition
 from suwr.exceptions import StochasticModelWarning, TableError
 from suwr.explainer.defaults import MAX_EPOCHS, MAX_ROWS, default_training, default_weight
 from suwr.explainer.fidelity import Attribution, Fidelity, measure_fidelity

@@ -10,9 +10,8 @@ import numpy as np
 
 from suwr.data.descriptions import Question
 from suwr.data.encode import ColumnCode
-from suwr.estimators.costs import check_plain_costs
-from suwr.estimators.decisions import decide_masked
-from suwr.estimators.starts import always_known
+from suwr.estimators.limits import always_known, check_plain_costs
+from suwr.estimators.results import decide_masked
 
 __all__ = ["FormPolicy", "ModelPolicy", "State"]
 

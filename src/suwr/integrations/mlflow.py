@@ -15,7 +15,7 @@ import numpy as np
 
 import suwr
 from suwr._utils.validation import check_choice, require
-from suwr.estimators.io import load
+from suwr.estimators.files import load
 
 __all__ = ["SuwrModel", "load_model", "log_model", "save_model"]
 

@@ -19,10 +19,9 @@ import suwr
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.validation import require
 from suwr.data.encode import BOUND
-from suwr.estimators.costs import check_plain_costs
+from suwr.estimators.container import ModelIssuer
 from suwr.estimators.export import describe_network, describe_output
-from suwr.estimators.identity import ModelIssuer
-from suwr.estimators.starts import known_at_start
+from suwr.estimators.limits import check_plain_costs, known_at_start
 
 __all__ = ["METADATA_KEY", "OPSET", "export_onnx", "onnx_metadata"]
 
@@ -257,7 +256,7 @@ class _Graph:
         return self.add("Mean", *members)
 
     def inverse_transform(self, name: str, output: dict[str, Any]) -> str:
-        """Return values in the units of the target; see `suwr.estimators.target_transform`."""
+        """Return values in the units of the target; see `suwr.estimators.targets`."""
         transform = output.get("transform")
         if transform is None:
             return name

@@ -26,7 +26,7 @@ def plot_minimisation(report: Any, ax: Any = None, *, max_columns: int = 20) -> 
 
     Examples
     --------
-    >>> from suwr.estimators.minimisation import ColumnUse, MinimisationReport
+    >>> from suwr.estimators.selection import ColumnUse, MinimisationReport
     >>> from suwr.plots import plot_minimisation
     >>> uses = (ColumnUse("age", 0.7, 0.2, 0.5, None), ColumnUse("town", 0.0, 0.0, 0.0, None))
     >>> report = MinimisationReport(10, 2, 0.35, 0.7, 1, uses, True)

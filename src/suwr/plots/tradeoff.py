@@ -40,7 +40,7 @@ _STYLES = {
 
 
 class Path(Protocol):
-    """The part of a `suwr.estimators.sparsity_path.SparsityPath` that is drawn."""
+    """The part of a `suwr.estimators.selection.SparsityPath` that is drawn."""
 
     cost: NDArray[np.float64]
     score: NDArray[np.float64]

@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 from suwr._utils.progress import progress_bars
 from suwr._utils.validation import check_integer, require
 from suwr.data.stored import name_columns, source_columns
-from suwr.estimators.io import from_bytes, to_bytes
+from suwr.estimators.files import from_bytes, to_bytes
 from suwr.estimators.results import Scores, empty_scores, score_rows
 from suwr.estimators.sequential import SequentialModel
 from suwr.exceptions import TableError

@@ -12,7 +12,7 @@ from typing import Any
 
 import suwr
 from suwr._utils.validation import require
-from suwr.estimators.io import load
+from suwr.estimators.files import load
 from suwr.serve import fhir, metrics
 from suwr.serve.documentation import OPERATIONS, description
 from suwr.serve.limits import Guard, Limits

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from suwr.data.descriptions import Question
 from suwr.data.frame import Table
 from suwr.data.parse import INVALID, InvalidCell
-from suwr.estimators.starts import always_known, largest_budget
+from suwr.estimators.limits import always_known, largest_budget
 from suwr.exceptions import TableError
 from suwr.narrative.given import Given
 

@@ -14,16 +14,15 @@ import suwr
 from suwr._utils.text import check_unicode
 from suwr.data.descriptions import Question, find_unusual
 from suwr.data.frame import Table
-from suwr.estimators.decisions import expected_gain
-from suwr.estimators.identity import ModelIssuer
-from suwr.estimators.results import explain_rows, narrate
-from suwr.estimators.starts import (
+from suwr.estimators.container import ModelIssuer
+from suwr.estimators.limits import (
     always_known,
     known_at_start,
     largest_budget,
     start_distance,
     starts_of,
 )
+from suwr.estimators.results import expected_gain, explain_rows, narrate
 from suwr.exceptions import TableError
 from suwr.narrative.explanation import Explanation, Narrative
 from suwr.narrative.given import Given

@@ -116,7 +116,7 @@ function confidence(probabilities, odds) {
   return (odds * probabilities[place]) / (odds * probabilities[place] + others);
 }
 
-/** Transformations of the target; as in suwr.estimators.target_transform. */
+/** Transformations of the target; as in suwr.estimators.targets. */
 const TRANSFORMS = {
   log: { forward: Math.log, inverse: Math.exp },
   log1p: { forward: Math.log1p, inverse: Math.expm1 },

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,10 +19,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from suwr._utils.draws import RowDraws
 from suwr._utils.text import check_unicode
 from suwr._utils.validation import (
     Interval,
     Options,
+    check_choice,
     check_parameters,
     parameter_error,
 )
@@ -29,24 +33,44 @@ from suwr.data.encode import TableEncoder
 from suwr.data.frame import Table
 from suwr.data.stored import StoredTable, name_columns, read_fit_table, read_predict_table
 from suwr.data.units import Patches, Units
-from suwr.estimators.costs import (
+from suwr.estimators.limits import (
     model_budgets,
     read_training_costs,
     resolve_model_units,
+    start_probability,
     with_mean_costs,
-)  # fmt: skip
-from suwr.estimators.starts import start_probability
+)
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.training.data import Rows
 
 __all__ = [
-    "TABLE_CONSTRAINTS",
-    "TableModel",
-    "TrainingData",
-    "image_shape",
-    "read_masks",
-]
+    "TABLE_CONSTRAINTS", "TableModel", "TrainingData", "image_shape", "make_draws", "read_masks",
+    "seeded",
+]  # fmt: skip
+
+# Fits in several threads share torch's global generator: one at a time may seed and use it.
+_GENERATOR = threading.Lock()
+if hasattr(os, "register_at_fork"):
+    # A forked child does not have the thread that holds the lock, so it gets a new one.
+    os.register_at_fork(after_in_child=lambda: globals().update(_GENERATOR=threading.Lock()))
+
+
+@contextmanager
+def seeded(device: str, seed: int) -> Iterator[torch.Generator]:
+    """Yield a seeded generator; torch's global ones are seeded too and restored afterwards."""
+    devices = [device] if device.startswith("cuda") else []
+    with _GENERATOR, torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed)
+        yield torch.Generator(device).manual_seed(seed)
+
+
+def make_draws(policy: str, random_state: Any, n_rows: int, owner: str) -> RowDraws | None:
+    """Return the draws of the sampled policy; None for the greedy one."""
+    if check_choice(policy, "policy", owner, ("greedy", "sampled")) == "greedy":
+        return None
+    return RowDraws.of(random_state, n_rows, owner)
+
 
 # Rows that are encoded and evaluated at a time.
 CHUNK = 65_536

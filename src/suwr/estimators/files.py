@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -20,27 +22,74 @@ from numpy.typing import NDArray
 import suwr
 from suwr._utils.files import write_atomic
 from suwr._utils.validation import parameter_error
-from suwr.data.descriptions import resolve_columns
+from suwr.data.descriptions import Column, resolve_columns
 from suwr.data.encode import MAX_CATEGORIES, TableEncoder
 from suwr.data.units import Patches, membership_bytes
-from suwr.estimators.base import DEFAULT_MAX_STEPS, BaseSUWR
-from suwr.estimators.certifiable import restore_guarantees, store_guarantees
+from suwr.estimators.base import (
+    DEFAULT_MAX_STEPS,
+    BaseSUWR,
+    check_reference,
+    predictor_state,
+    restore_predictor,
+    restore_range,
+)
+from suwr.estimators.certificate import restore_guarantees, store_guarantees
 from suwr.estimators.classifier import SUWRClassifier
-from suwr.estimators.container import Tensors, pack, read_file, unpack
-from suwr.estimators.costs import restore_units, store_costs
-from suwr.estimators.external import check_reference, predictor_state, restore_predictor
-from suwr.estimators.held_out import held_out_state, restore_held_out
-from suwr.estimators.identity import remember_file
-from suwr.estimators.parameters import decode_parameter, encode_parameter
+from suwr.estimators.container import Tensors, pack, read_file, remember_file, unpack
+from suwr.estimators.limits import restore_units, store_costs
 from suwr.estimators.regressor import SUWRRegressor
-from suwr.estimators.weight_range import restore_range
+from suwr.estimators.sequential import held_out_state, restore_held_out
 from suwr.exceptions import ModelFileError
 from suwr.nn.ensembles import ExternalPredictor
 from suwr.nn.networks import Architecture, Network, SeparateNetwork, build
 from suwr.nn.rollout import block_size, row_work
-from suwr.training.config import current_names
+from suwr.training.config import TrainingConfig, current_names
 
-__all__ = ["from_bytes", "load", "save", "to_bytes"]
+__all__ = ["decode_parameter", "encode_parameter", "from_bytes", "load", "save", "to_bytes"]
+
+
+def encode_parameter(value: Any) -> Any:
+    """Convert a constructor parameter to JSON types; objects of suwr are marked."""
+    if isinstance(value, Patches):
+        return {"__patches__": [list(value.shape), value.size, value.stride]}
+    if isinstance(value, Column):
+        return value.to_dict()
+    if isinstance(value, TrainingConfig):
+        return {"__training__": value.to_dict()}
+    if hasattr(value, "__array__"):
+        return np.asarray(value).tolist()
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, Real):
+        return int(value) if isinstance(value, Integral) else float(value)
+    if isinstance(value, Mapping):
+        if all(isinstance(k, str) for k in value):
+            return {str(k): encode_parameter(v) for k, v in value.items()}
+        return {"__items__": [[encode_parameter(part) for part in item] for item in value.items()]}
+    if isinstance(value, Sequence):
+        return [encode_parameter(v) for v in value]
+    # A RandomState has no JSON form, and a fitted model no longer needs it.
+    return None
+
+
+def decode_parameter(value: Any) -> Any:
+    """Inverse of `encode_parameter`."""
+    if isinstance(value, dict) and set(value) == {"__patches__"}:
+        shape, size, stride = value["__patches__"]
+        pairs = [tuple(v) if isinstance(v, list) else v for v in (size, stride)]
+        return Patches(tuple(shape), *pairs)
+    if isinstance(value, dict) and set(value) == {"__training__"}:
+        return TrainingConfig(**value["__training__"])
+    if isinstance(value, dict) and set(value) == {"__items__"}:
+        keys = [key for key, _ in value["__items__"]]
+        # Large integers can be chosen to have equal hashes, which takes quadratic time.
+        if not all(isinstance(k, str | float) or -(2**63) <= k < 2**64 for k in keys):
+            raise ValueError("The keys of a parameter must be scalars of at most 64 bits.")
+        return {key: decode_parameter(item) for key, item in value["__items__"]}
+    if isinstance(value, dict):
+        return {k: decode_parameter(v) for k, v in value.items()}
+    return value
+
 
 # Incremented when an older suwr would misread a file. Files of all earlier formats must load: a
 # field that they lack needs a default with the meaning it had in the older version.
