@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr.baselines.stopping import Stopping
+from suwr.baselines.greedy import Stopping
 
 __all__ = ["Point", "budget_points", "confidence_points", "cost_thresholds"]
 

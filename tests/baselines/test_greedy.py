@@ -12,8 +12,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.datasets import load_digits
 
 from suwr import baselines
-from suwr.baselines.greedy import mean_step_loss
-from suwr.baselines.greedy_training import prefix_masks
+from suwr.baselines.greedy import mean_step_loss, prefix_masks
 from suwr.data.units import Patches, Units
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy

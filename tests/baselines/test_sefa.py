@@ -8,8 +8,8 @@ import pytest
 import torch
 from easy_problems import fit, one_column, switch
 
-from suwr.baselines.sefa_network import SEFANetwork, bottleneck, vjp
-from suwr.baselines.stopping import Stopping
+from suwr.baselines.greedy import Stopping
+from suwr.baselines.sefa import SEFANetwork, bottleneck, vjp
 from suwr.data.units import Units
 from suwr.nn.ensembles import EnsembleMLP
 from suwr.nn.inputs import MaskedInputs

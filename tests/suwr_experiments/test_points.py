@@ -6,7 +6,7 @@ from sklearn.datasets import load_iris
 
 from suwr import baselines
 from suwr.baselines import DIMEClassifier, GDFSClassifier
-from suwr.baselines.stopping import Stopping
+from suwr.baselines.greedy import Stopping
 from suwr_experiments.points import (
     COST_SHARES,
     budget_points,

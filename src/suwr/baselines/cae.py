@@ -23,8 +23,15 @@ from torch import Tensor, nn
 
 from suwr._utils.deprecation import renamed_parameter
 from suwr._utils.validation import Interval
-from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, same_units
-from suwr.baselines.training import SelectorNetwork, SelectorPhase, make_adamw, predictor_phase
+from suwr.baselines.base import (
+    SELECTOR_CONSTRAINTS,
+    BaseSelector,
+    SelectorNetwork,
+    SelectorPhase,
+    make_adamw,
+    predictor_phase,
+    same_units,
+)
 from suwr.data.units import Patches, Units
 from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget

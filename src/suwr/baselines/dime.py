@@ -21,9 +21,7 @@ from torch import Tensor
 
 from suwr._utils.deprecation import renamed_parameter
 from suwr._utils.validation import Interval, Options, parameter_error
-from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, staged_decay
-from suwr.baselines.greedy_training import Step
-from suwr.baselines.stopping import Stopping
+from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, Step, Stopping, staged_decay
 from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs

@@ -20,8 +20,7 @@ import torch
 from torch import Tensor
 
 from suwr._utils.validation import Interval
-from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, mean_step_loss, staged_decay
-from suwr.baselines.greedy_training import Step
+from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, Step, mean_step_loss, staged_decay
 from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs, soft_columns, soft_reveal

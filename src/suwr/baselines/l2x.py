@@ -18,8 +18,14 @@ from torch import Tensor
 
 from suwr._utils.deprecation import renamed_parameter
 from suwr._utils.validation import Interval
-from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector
-from suwr.baselines.training import SelectorPhase, make_adamw, masked_loss, top_units
+from suwr.baselines.base import (
+    SELECTOR_CONSTRAINTS,
+    BaseSelector,
+    SelectorPhase,
+    make_adamw,
+    masked_loss,
+    top_units,
+)
 from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import gumbel, soft_columns, soft_reveal

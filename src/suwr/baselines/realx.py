@@ -24,14 +24,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from suwr._utils.validation import Interval, Options
-from suwr.baselines.base import BaseSelector, same_units
-from suwr.baselines.penalised import (
-    BasePenalised,
-    coin_flip_masks,
-    coin_flip_phase,
-    log_probability,
-)
-from suwr.baselines.training import predictor_phase
+from suwr.baselines.base import BaseSelector, predictor_phase, same_units
+from suwr.baselines.invase import BasePenalised, coin_flip_masks, coin_flip_phase, log_probability
 from suwr.data.encode import MAX_BINS
 from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget

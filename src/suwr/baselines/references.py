@@ -13,8 +13,7 @@ from sklearn.utils.validation import _num_samples
 from torch import Tensor
 
 from suwr._utils.validation import Options, parameter_error
-from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, same_units
-from suwr.baselines.training import predictor_phase
+from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, predictor_phase, same_units
 from suwr.data.stored import name_columns
 from suwr.estimators.table import TrainingData, image_shape
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget

@@ -19,8 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from suwr._utils.validation import Interval, Options, require
-from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector
-from suwr.baselines.training import SelectorPhase
+from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, SelectorPhase
 from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs
