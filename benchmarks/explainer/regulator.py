@@ -25,7 +25,7 @@ from sklearn.preprocessing import OrdinalEncoder
 
 from suwr import SUWRExplainer, audit
 from suwr.audit.adapters import TopK
-from suwr.explainer.attributions import make_attribution
+from suwr.explainer.fidelity import make_attribution
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))

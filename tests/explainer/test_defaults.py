@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from suwr.explainer.defaults import default_training, default_weight
+from suwr.explainer.explainer import default_training, default_weight
 from suwr.training.config import TrainingConfig
 
 

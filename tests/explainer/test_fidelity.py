@@ -7,8 +7,13 @@ import pytest
 from scipy.stats import entropy
 
 from suwr import SUWRExplainer
-from suwr.explainer.attributions import NumericView, make_attribution
-from suwr.explainer.fidelity import Fidelity, FidelityCurve, fidelity_curve
+from suwr.explainer.fidelity import (
+    Fidelity,
+    FidelityCurve,
+    NumericView,
+    fidelity_curve,
+    make_attribution,
+)
 from suwr.plots import draw_figures, plot_fidelity
 
 mpl.use("Agg")

@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 
 import suwr
-from suwr.explainer.rows import TableRows
-from suwr.explainer.sampling import concatenate_rows, draw_rows, nearest_rows
+from suwr.explainer.rows import TableRows, concatenate_rows, draw_rows, nearest_rows
 
 
 def test_neighbours_match_brute_force():
