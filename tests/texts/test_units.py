@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 from suwr import SUWRClassifier, TextUnits
 from suwr.exceptions import TableError
 from suwr.texts.splitting import sentence_spans
-from suwr.texts.vectorizing import TextScores
+from suwr.texts.units import TextScores
 
 TEXTS, Y = reviews(150)
 SMALL = {"max_epochs": 6, "hidden_size": 16, "random_state": 0, "sparsity_weight": 0.01}
