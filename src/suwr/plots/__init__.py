@@ -5,22 +5,26 @@ of them calls ``show``. matplotlib is imported by this package only, when a figu
 """
 
 from suwr.plots.audit import plot_audit
-from suwr.plots.calibration import plot_calibration
-from suwr.plots.counterfactual import Flip, find_flip, plot_counterfactual
-from suwr.plots.fidelity import plot_fidelity
+from suwr.plots.fit import plot_calibration, plot_history
 from suwr.plots.gallery import draw_figures
-from suwr.plots.history import plot_history
 from suwr.plots.images import (
+    Flip,
+    find_flip,
+    plot_counterfactual,
     plot_image_narrative,
     plot_image_step,
     plot_image_usage,
     plot_prediction,
 )
-from suwr.plots.minimisation import plot_minimisation
-from suwr.plots.narrative import plot_narrative
-from suwr.plots.rows import plot_flow, plot_lengths, plot_usage
-from suwr.plots.tradeoff import budget_curve, plot_budget, plot_fronts, plot_path
-from suwr.plots.transitions import plot_transitions
+from suwr.plots.narratives import (
+    plot_flow,
+    plot_lengths,
+    plot_minimisation,
+    plot_narrative,
+    plot_transitions,
+    plot_usage,
+)
+from suwr.plots.tradeoff import budget_curve, plot_budget, plot_fidelity, plot_fronts, plot_path
 
 __all__ = [
     "Flip",

@@ -17,21 +17,24 @@ from numpy.typing import ArrayLike
 from suwr._utils.validation import require
 from suwr.data.units import Patches
 from suwr.plots._style import new_grid, plain, write_figure
-from suwr.plots.calibration import plot_calibration
-from suwr.plots.counterfactual import find_flip, plot_counterfactual
-from suwr.plots.fidelity import plot_fidelity
-from suwr.plots.history import plot_history
+from suwr.plots.fit import plot_calibration, plot_history
 from suwr.plots.images import (
+    find_flip,
     new_step_grid,
     pixel_values,
+    plot_counterfactual,
     plot_image_narrative,
     plot_image_step,
     plot_image_usage,
 )
-from suwr.plots.narrative import plot_narrative
-from suwr.plots.rows import plot_flow, plot_lengths, plot_usage
-from suwr.plots.tradeoff import budget_curve, plot_budget, plot_path
-from suwr.plots.transitions import plot_transitions
+from suwr.plots.narratives import (
+    plot_flow,
+    plot_lengths,
+    plot_narrative,
+    plot_transitions,
+    plot_usage,
+)
+from suwr.plots.tradeoff import budget_curve, plot_budget, plot_fidelity, plot_path
 
 if TYPE_CHECKING:
     from suwr.narrative.explanation import Explanation, Narrative

@@ -1,4 +1,4 @@
-"""Figures of accuracy or loss against cost: sparsity paths, step budgets, exact Pareto fronts."""
+"""Figures of quality against cost: sparsity paths, step budgets, Pareto fronts, fidelity."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suwr._utils.validation import check_choice
 from suwr.plots._style import (
     BLACK,
     BLUE,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from suwr.exact.front import ParetoFront
     from suwr.narrative.explanation import Explanation
 
-__all__ = ["budget_curve", "plot_budget", "plot_fronts", "plot_path"]
+__all__ = ["budget_curve", "plot_budget", "plot_fidelity", "plot_fronts", "plot_path"]
 
 # Points of a budget curve that are labelled with their accuracy.
 _MAX_LABELS = 8
@@ -339,3 +340,81 @@ def _shade(ax: Any, fronts: Sequence[ParetoFront], right: float, top: float) -> 
     if methods & {"lp", "dp"}:
         name = "Infeasible without leakage" if "lp" in methods else "Infeasible for SUWR"
     ax.fill_between(cost, 0, floor, color=LIGHT_GREY, linewidth=0, zorder=0, label=name)
+
+
+class DrawnCurve(Protocol):
+    """The part of a `suwr.explainer.fidelity.FidelityCurve` that is drawn."""
+
+    @property
+    def cost(self) -> Sequence[float]:
+        """Mean cost."""
+
+    @property
+    def divergence(self) -> Sequence[float]:
+        """KL divergence, or 1 - R²."""
+
+    @property
+    def agreement(self) -> Sequence[float]:
+        """Agreement, or R²."""
+
+
+class DrawnFidelity(Protocol):
+    """The part of a `suwr.explainer.fidelity.Fidelity` that is drawn."""
+
+    @property
+    def curves(self) -> Mapping[str, DrawnCurve]:
+        """Curves by name."""
+
+    @property
+    def regression(self) -> bool:
+        """Whether outputs are values."""
+
+
+def plot_fidelity(fidelity: DrawnFidelity, ax: Any = None, *, measure: str = "divergence") -> Any:
+    """Draw the fidelity of an explainer, and of attributions, against mean cost.
+
+    Parameters
+    ----------
+    fidelity : Fidelity
+        Result of `SUWRExplainer.fidelity`.
+    ax : matplotlib Axes, default=None
+        Axes to draw on; if None, a new figure is created.
+    measure : {'divergence', 'agreement'}, default='divergence'
+        'divergence' is the KL divergence, or 1 - R² for values; 'agreement' is the fraction of
+        rows with the model's class, or R².
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from suwr.explainer.fidelity import Fidelity, FidelityCurve
+    >>> from suwr.plots import plot_fidelity
+    >>> curve = FidelityCurve((0.0, 2.0), (0.5, 0.01), (0.6, 0.97))
+    >>> plot_fidelity(Fidelity({"SUWR": curve}, 100, 10, False)).get_ylabel()
+    'KL divergence (nats)'
+    """
+    check_choice(measure, "measure", "plot_fidelity", ("divergence", "agreement"))
+    ax = new_axes(ax, (6.4, 4.2))
+    for number, (name, curve) in enumerate(fidelity.curves.items()):
+        style = number % len(COLOURS)
+        ax.plot(
+            curve.cost, getattr(curve, measure), color=COLOURS[style], marker=MARKERS[style],
+            linewidth=2, linestyle="-" if name.startswith("SUWR") else "--", label=plain(name),
+            zorder=3,
+        )  # fmt: skip
+    names = {
+        ("divergence", False): "KL divergence (nats)",
+        ("divergence", True): "1 − R²",
+        ("agreement", False): "Agreement with the model",
+        ("agreement", True): "R²",
+    }
+    ax.set_xlabel("Mean cost per row")
+    ax.set_ylabel(names[measure, fidelity.regression])
+    ax.set_xlim(left=0)
+    if measure == "divergence":
+        ax.set_ylim(bottom=0)
+    open_frame(ax)
+    legend_above(ax)
+    return ax
