@@ -126,7 +126,7 @@ class Highlight:
 
     def _repr_html_(self) -> str:
         """Representation in notebooks."""
-        from suwr.report.texts import highlight_html
+        from suwr.report.notebook import highlight_html
 
         return highlight_html(self)
 
@@ -348,7 +348,7 @@ class TextDisplay(ABC):
         note : str, default=""
             Shown at the end of the page, for example the source and the licence of the texts.
         """
-        from suwr.report.texts import texts_page
+        from suwr.report.notebook import texts_page
 
         check_writable(path)
         documents = self._matching(explanation, texts)
