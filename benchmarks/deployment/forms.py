@@ -24,8 +24,8 @@ from sklearn.model_selection import train_test_split
 
 from common import machine, write_json
 from suwr import SUWRClassifier, SUWRRegressor
+from suwr.deploy import ModelPolicy, make_form, measure_regret
 from suwr.exact import FiniteProblem, solve
-from suwr.forms import ModelPolicy, make_form, measure_regret
 
 HERE = Path(__file__).parent
 PAGES = (1, 10, 30, 100)

@@ -51,7 +51,7 @@ from typer.testing import CliRunner
 from common import machine, write_json
 from suwr import SUWRClassifier, SUWRRegressor, score_partitions, verify
 from suwr.cli import app
-from suwr.serve import create_app
+from suwr.deploy import create_app
 
 HERE = Path(__file__).parent
 SMALL = {"max_epochs": 1, "hidden_size": 16, "max_steps": 3, "random_state": 0, "device": "cpu"}

@@ -23,7 +23,7 @@ MODULES = {
     "audit.md": ["suwr.audit", "suwr.audit.adapters"],
     "plots.md": ["suwr.plots"],
     "baselines.md": ["suwr.baselines"],
-    "deployment.md": ["suwr.serve", "suwr.integrations.mlflow", "suwr.forms"],
+    "deployment.md": ["suwr.deploy", "suwr.deploy.mlflow"],
     "exceptions.md": ["suwr.exceptions"],
 }
 # Packages that the examples of these names require.

@@ -6,10 +6,10 @@ import pytest
 from raw_cells import OBJECTS, mixed_table, poisoned_cells
 
 from suwr import Acquisition, Patches, SUWRClassifier, SUWRRegressor, verify
+from suwr.deploy.forms import ModelPolicy
+from suwr.deploy.service import Answers, Service
 from suwr.estimators.files import from_bytes, to_bytes
 from suwr.exceptions import UnsupportedModelError
-from suwr.forms.policy import ModelPolicy
-from suwr.serve.service import Answers, Service
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::suwr.exceptions.UninformativeModelWarning",

@@ -11,9 +11,9 @@ from raw_cells import OBJECTS, mixed_table, poisoned_cells
 import suwr
 from suwr import Acquisition, Explanation, SUWRClassifier, SUWRExplainer, SUWRRegressor
 from suwr.baselines import GDFSClassifier
+from suwr.deploy import ModelPolicy
 from suwr.estimators.verify import Verifier
 from suwr.exceptions import ModelFileError, ReceiptError, UnsupportedModelError
-from suwr.forms import ModelPolicy
 
 SMALL = {"max_epochs": 3, "hidden_size": 16, "n_predictors": 2, "random_state": 0}
 CUBE = np.array(list(product([0.0, 1.0], repeat=4)))

@@ -10,10 +10,10 @@ from sklearn.compose import TransformedTargetRegressor
 
 import suwr
 from suwr import SUWRRegressor
+from suwr.deploy import ModelPolicy
 from suwr.estimators.files import from_bytes, to_bytes
 from suwr.estimators.targets import MAX_TRANSFORMED, TARGET_TRANSFORMS
 from suwr.estimators.verify import poison_check
-from suwr.forms import ModelPolicy
 
 SMALL = {"max_epochs": 2, "hidden_size": 16, "n_predictors": 2, "random_state": 0}
 FUNCTIONS = {

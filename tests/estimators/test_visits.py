@@ -9,13 +9,13 @@ from typer.testing import CliRunner
 import suwr
 from suwr import Acquisition, Explanation, SUWRClassifier, SUWRRegressor
 from suwr.cli import app
+from suwr.deploy import ModelPolicy
+from suwr.deploy.messages import RequestError, read_json
+from suwr.deploy.service import Service
 from suwr.estimators.selection import minimisation_report
 from suwr.estimators.verify import Verifier, poison_check
 from suwr.exact import FiniteProblem, solve
 from suwr.exceptions import UnsupportedModelError
-from suwr.forms import ModelPolicy
-from suwr.serve.messages import RequestError, read_json
-from suwr.serve.service import Service
 
 SMALL = {"max_epochs": 3, "hidden_size": 16, "n_predictors": 2, "random_state": 0}
 CUBE = np.array(list(product([0.0, 1.0], repeat=5)))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from suwr.forms.survey import NOT_AVAILABLE, OTHER
+from suwr.deploy.form_files import NOT_AVAILABLE, OTHER
 
 VERSION = "2.5.43"
 WALK = Path(__file__).with_name("survey_walk.cjs")

@@ -50,8 +50,8 @@ def form(
     check_outputs({"--out": path}, model, data)
     from suwr.cli.score import read_labels
     from suwr.cli.tables import model_columns, read_frame
+    from suwr.deploy import ModelPolicy, make_form, measure_regret, write_form
     from suwr.estimators.files import load
-    from suwr.forms import ModelPolicy, make_form, measure_regret, write_form
 
     terminal, fitted = Terminal(), load(model)
     made = make_form(

@@ -751,6 +751,6 @@ class WritableModel(CertifiableModel):
         UnsupportedModelError
             The model has a network that cannot be exported.
         """
-        from suwr.integrations.onnx import export_onnx
+        from suwr.deploy.onnx import export_onnx
 
         export_onnx(self, path, sparsity_weight=sparsity_weight, mean_features=mean_features)

@@ -12,8 +12,8 @@ from typing import Any
 
 from suwr._utils.text import format_label, printable
 from suwr.data.descriptions import Question
-from suwr.serve.messages import Fields, RequestError, check_fields
-from suwr.serve.service import Answers, Replay, Service
+from suwr.deploy.messages import Fields, RequestError, check_fields
+from suwr.deploy.service import Answers, Replay, Service
 
 __all__ = [
     "CONTENT_TYPE",

@@ -11,10 +11,9 @@ from raw_cells import OBJECTS, mixed_table, poisoned_cells, randomize
 from suwr import SUWRClassifier, SUWRRegressor
 from suwr.data.descriptions import Question
 from suwr.data.encode import ColumnCode, number_code
+from suwr.deploy import ModelPolicy, Regret, make_form, measure_regret
+from suwr.deploy.forms import State, walk_rows
 from suwr.exact import FiniteProblem, solve
-from suwr.forms import ModelPolicy, Regret, make_form, measure_regret
-from suwr.forms.policy import State
-from suwr.forms.regret import walk_rows
 
 
 class RulePolicy:

@@ -8,7 +8,7 @@ import pytest
 
 import suwr
 from suwr import Column, SUWRClassifier
-from suwr.serve import create_app
+from suwr.deploy import create_app
 
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")

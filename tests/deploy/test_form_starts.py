@@ -8,8 +8,8 @@ import pytest
 from raw_cells import OBJECTS, poisoned_cells, randomize
 
 from suwr import SUWRClassifier
-from suwr.forms import ModelPolicy, make_form, measure_regret, write_form
-from suwr.forms.regret import walk_rows
+from suwr.deploy import ModelPolicy, make_form, measure_regret, write_form
+from suwr.deploy.forms import walk_rows
 
 NAMES = [f"x{i}" for i in range(5)]
 CUBE = pd.DataFrame(list(product([False, True], repeat=5)), columns=NAMES)

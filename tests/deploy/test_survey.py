@@ -9,9 +9,9 @@ from raw_cells import randomize
 from survey_core import VERSION, install, survey_answers, walk_survey
 
 from suwr import SUWRClassifier
-from suwr.forms import ModelPolicy, make_form
-from suwr.forms.regret import walk_rows
-from suwr.forms.survey import form_surveyjs, survey_items
+from suwr.deploy import ModelPolicy, make_form
+from suwr.deploy.form_files import form_surveyjs, survey_items
+from suwr.deploy.forms import walk_rows
 
 NAMES = {"braces": "{q1} ${brace} {pageno}", "markup": "<b>{q1}</b>", "label": "{q1} & {{q1}}"}
 

@@ -19,12 +19,9 @@ from suwr import SUWRClassifier
 from suwr.cli import app
 from suwr.data.descriptions import Question
 from suwr.data.encode import number_code
-from suwr.forms import ModelPolicy, make_form, write_form
-from suwr.forms.form import Branch, Form, Page
-from suwr.forms.regret import walk_rows
-from suwr.forms.split import Answer
-from suwr.forms.survey import survey_items
-from suwr.forms.writing import FORMATS
+from suwr.deploy import ModelPolicy, make_form, write_form
+from suwr.deploy.form_files import FORMATS, survey_items
+from suwr.deploy.forms import Answer, Branch, Form, Page, walk_rows
 
 NAME = '"x" ${q1} <b>{q1}</b>\n'
 

@@ -8,8 +8,8 @@ import pytest
 from raw_cells import mixed_table
 
 import suwr
+from suwr.deploy.mlflow import SuwrModel, load_model, log_model, save_model
 from suwr.exceptions import MissingExtraError
-from suwr.integrations.mlflow import SuwrModel, load_model, log_model, save_model
 
 
 def test_missing_extra_is_named(mixed_model, tmp_path, monkeypatch):

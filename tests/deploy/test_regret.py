@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from suwr import SUWRRegressor
-from suwr.forms import ModelPolicy, make_form, measure_regret
+from suwr.deploy import ModelPolicy, make_form, measure_regret
 
 
 def test_regret_follows_set_up_costs_and_the_loss_of_the_model():

@@ -9,8 +9,8 @@ from raw_cells import mixed_table, randomize
 
 import suwr
 from suwr import SUWRClassifier
-from suwr.serve import create_app
-from suwr.serve.service import Service
+from suwr.deploy import create_app
+from suwr.deploy.service import Service
 
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")

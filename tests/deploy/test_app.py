@@ -13,10 +13,10 @@ from raw_cells import mixed_table
 
 import suwr
 from suwr import SUWRClassifier
+from suwr.deploy import Limits, create_app
+from suwr.deploy.messages import read_json
+from suwr.deploy.service import Service
 from suwr.exceptions import MissingExtraError
-from suwr.serve import Limits, create_app
-from suwr.serve.messages import read_json
-from suwr.serve.service import Service
 
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")

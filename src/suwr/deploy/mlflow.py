@@ -36,7 +36,7 @@ class SuwrModel:
     --------
     >>> from sklearn.datasets import load_iris
     >>> from suwr import SUWRClassifier
-    >>> from suwr.integrations.mlflow import SuwrModel
+    >>> from suwr.deploy.mlflow import SuwrModel
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> model = SuwrModel(SUWRClassifier(max_epochs=1, random_state=0).fit(X, y))
     >>> list(model.predict(X[:2], {"output": "probabilities"}).columns)
@@ -119,7 +119,7 @@ def save_model(
     >>> import tempfile
     >>> from sklearn.datasets import load_iris
     >>> from suwr import SUWRClassifier
-    >>> from suwr.integrations.mlflow import load_model, save_model
+    >>> from suwr.deploy.mlflow import load_model, save_model
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> clf = SUWRClassifier(max_epochs=1, random_state=0).fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -170,7 +170,7 @@ def log_model(model: Any, name: str = "model", **options: Any) -> Any:
 
     Examples
     --------
-    >>> from suwr.integrations.mlflow import log_model
+    >>> from suwr.deploy.mlflow import log_model
     >>> info = log_model(clf, "risk", input_example=X[:2])  # doctest: +SKIP
     """
     models = require("mlflow.models", "mlflow", "Logging models to MLflow")
@@ -194,7 +194,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
     Examples
     --------
-    >>> from suwr.integrations.mlflow import load_model
+    >>> from suwr.deploy.mlflow import load_model
     >>> load_model("nowhere")
     Traceback (most recent call last):
     FileNotFoundError: ...

@@ -1,1 +1,0 @@
-"""Other people's systems: ONNX files and MLflow models. Each module needs the extra of its name."""
