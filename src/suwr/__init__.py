@@ -23,7 +23,7 @@ _EXPORTS = {
     "SUWRRegressor": "suwr.estimators.regressor",
     "TextUnits": "suwr.texts.units",
     "TrainingConfig": "suwr.training.config",
-    "engine": "suwr.scale.engine",
+    "engine": "suwr.scale.scoring",
     "fit_partitions": "suwr.scale.training",
     "load": "suwr.estimators.files",
     "minimisation_report": "suwr.estimators.selection",
@@ -86,8 +86,7 @@ if TYPE_CHECKING:
     from suwr.explainer.explainer import SUWRExplainer
     from suwr.narrative.explanation import Explanation, Narrative
     from suwr.narrative.receipt import Receipt
-    from suwr.scale.engine import engine
-    from suwr.scale.scoring import score_partitions
+    from suwr.scale.scoring import engine, score_partitions
     from suwr.scale.training import fit_partitions
     from suwr.texts.units import TextUnits
     from suwr.training.config import TrainingConfig

@@ -18,7 +18,7 @@ from joblib import Parallel, delayed, parallel_config
 
 from suwr._utils.progress import job_progress
 from suwr._utils.validation import check_choice
-from suwr.scale.engine import engine
+from suwr.scale.scoring import engine
 from suwr_experiments.config import Cell, RunConfig
 from suwr_experiments.draws import DrawsExperiment
 from suwr_experiments.experiment import Experiment, fit_group

@@ -19,7 +19,7 @@ from suwr.cli.verify import write_receipts
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.files import load
 from suwr.scale import score_partitions
-from suwr.scale.engine import engine
+from suwr.scale.scoring import engine
 
 __all__ = ["PageOptions", "explain_rows", "predict_folder", "predict_table"]
 
