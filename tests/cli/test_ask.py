@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import suwr
 from suwr.cli import app
-from suwr.cli.answers import Answer, UnseenError, describe, read_answer
+from suwr.cli.ask import Answer, UnseenError, describe, read_answer
 from suwr.data.encode import ColumnCode, number_code
 
 try:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import suwr
 from suwr.cli import app
-from suwr.cli.certify import RISKS
+from suwr.cli.main import RISKS
 from suwr.estimators import certificate
 
 

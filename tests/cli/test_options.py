@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import suwr
 from suwr.cli import app
-from suwr.cli.columns import column_notes, identifier_columns
+from suwr.cli.fit import column_notes, identifier_columns
 from suwr.cli.options import CsvFormat, check_outputs, missing_column
 
 FAST = ["--max-epochs", "2"]

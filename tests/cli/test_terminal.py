@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import suwr
 from suwr.cli import app
-from suwr.cli.terminal import Terminal, print_error
+from suwr.cli.options import Terminal, print_error
 
 RED, RIGHT_TO_LEFT = "\x1b[31m", "\u202e"
 COLUMN = f"size{RED}[bold]"

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 import suwr
 from suwr import Receipt, SUWRClassifier
-from suwr.cli import app, verify
+from suwr.cli import app
+from suwr.cli import predict as verify
 
 
 @pytest.fixture(scope="module")

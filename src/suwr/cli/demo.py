@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from suwr._utils.files import write_atomic
 from suwr._utils.text import printable
 from suwr._utils.validation import require
-from suwr.cli.terminal import Terminal
+from suwr.cli.options import Terminal
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.verify import poison_check
 

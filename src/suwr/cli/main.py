@@ -1,4 +1,4 @@
-"""The commands and their options.
+"""The commands and their options; what they run is imported after the options have been checked.
 
 Expected errors are printed as one line, and the exit status is non-zero. The commands import their
 implementations after the options have been checked, so that neither ``suwr --help`` nor a mistyped
@@ -7,14 +7,18 @@ name waits for the import of torch.
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from suwr import __version__
-from suwr.cli.arguments import (
+from suwr._utils.validation import check_choice
+from suwr.cli.options import (
     Context,
+    CsvFormat,
     Data,
     Decimal,
     Encoding,
@@ -22,22 +26,468 @@ from suwr.cli.arguments import (
     Model,
     Seed,
     Sep,
-    report_errors,
-)  # fmt: skip
-from suwr.cli.certify import certify
-from suwr.cli.fit_command import fit
-from suwr.cli.form import form
-from suwr.cli.options import (
-    CsvFormat,
+    Terminal,
     check_column,
     check_model,
     check_outputs,
     check_table,
     check_table_path,
+    missing_column,
+    parse_loss,
+    parse_number,
+    parse_pairs,
+    parse_range,
+    parse_sparsity_weight,
+    parse_task,
+    print_warning,
+    read_columns,
+    report_errors,
+    split_names,
 )
-from suwr.cli.serve import serve
+from suwr.data.files import find_files
 
-__all__ = ["app"]
+__all__ = ["app", "certify", "fit", "form", "serve"]
+
+
+@report_errors
+def fit(
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="CSV, TSV or Parquet file. For data larger than memory, a folder of Parquet "
+            "files or a quoted pattern: 'data/*.parquet'."
+        ),
+    ],
+    target: Annotated[str, typer.Option(help="Column to predict.")],
+    out: Annotated[Path, typer.Option(help="Model file to write.")],
+    task: Annotated[str, typer.Option(help="'classification', 'regression' or 'auto'.")] = "auto",
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            help="Loss of a regression: 'squared_error', 'absolute_error', 'quantile', 'poisson' "
+            "or 'gamma'. Implies --task regression.",
+            show_default="squared_error",
+        ),
+    ] = None,
+    quantile: Annotated[
+        float | None,
+        typer.Option(help="The quantile of --loss quantile, between 0 and 1.", show_default=False),
+    ] = None,
+    target_transform: Annotated[
+        str | None,
+        typer.Option(
+            help="Function of the target that is learned, for heavy tails: 'log', 'log1p' or "
+            "'asinh'. Predictions are in the units of the target. Implies --task regression.",
+            show_default="none",
+        ),
+    ] = None,
+    class_weight: Annotated[
+        str | None,
+        typer.Option(
+            help="'balanced': all classes have the same total weight. For rare classes.",
+            show_default="none",
+        ),
+    ] = None,
+    sparsity_weight: Annotated[
+        str,
+        typer.Option(
+            help="Penalty per unit of feature cost, in units of the loss; 'auto'; or a range "
+            "LOW:HIGH, to choose later with --mean-features."
+        ),
+    ] = "auto",
+    max_cost: Annotated[
+        str | None,
+        typer.Option(
+            help="A range of budgets LOW:HIGH to train for; the model is then used with --max-cost "
+            "of 'suwr ask', or with 'max_cost' in Python and in the service.",
+            show_default="none",
+        ),
+    ] = None,
+    max_steps: Annotated[int | None, typer.Option(help="Maximum number of steps per row.")] = None,
+    max_epochs: Annotated[
+        int | None,
+        typer.Option(help="Epochs of policy training.", show_default="from the number of rows"),
+    ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns revealed together: NAME=column,column. Repeatable."),
+    ] = None,
+    cost: Annotated[
+        list[str] | None, typer.Option(help="Cost of a unit: NAME=number. Repeatable.")
+    ] = None,
+    columns: Annotated[
+        Path | None,
+        typer.Option(
+            help='JSON file with labels, units of measurement and category labels: {"bmi": '
+            '{"label": "Body mass index", "unit": "kg/m²"}}.'
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="File for checkpoints; an interrupted fit resumes from it."),
+    ] = None,
+    device: Annotated[str, typer.Option(help="'auto', 'cpu' or 'cuda'.")] = "auto",
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream", help="Read a single Parquet file in chunks, as folders and patterns are."
+        ),
+    ] = False,
+    scratch: Annotated[
+        Path | None,
+        typer.Option(help="Folder for temporary files when reading in chunks."),
+    ] = None,
+    test_size: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the rows, or number of rows, that is held out and scored at the end.",
+            show_default="none",
+        ),
+    ] = None,
+    test_out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the rows of --test-size to this CSV, TSV or Parquet file, for 'suwr "
+            "score', 'figures' and 'certify'."
+        ),
+    ] = None,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Column that is not used. Repeatable.")
+    ] = None,
+    drop_identifiers: Annotated[
+        bool,
+        typer.Option("--drop-identifiers", help="Do not use columns that look like identifiers."),
+    ] = False,
+    dates: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns of dates, COLUMN,COLUMN, that are replaced by their year, month, day, "
+            "weekday and time. The parts of a date are revealed together.",
+            show_default=False,
+        ),
+    ] = None,
+    date_order: Annotated[
+        str,
+        typer.Option(
+            help="Order of day, month and year in --dates: 'ymd', 'dmy', 'mdy' or 'auto'."
+        ),
+    ] = "auto",
+    sep: Sep = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
+    seed: Seed = 0,
+) -> None:
+    """Train a model on a table; under torchrun, with all of its processes."""
+    form = CsvFormat(sep, encoding, decimal)
+    # A file may have the characters of a pattern in its name.
+    single = Path(data).is_file() or not any(c in data for c in "*?[")
+    whole = not stream and not Path(data).is_dir() and single
+    check_outputs(
+        {"--out": out, "--test-out": test_out, "--checkpoint": checkpoint},
+        *([Path(data)] if whole else map(Path, find_files(data))),
+        columns,
+    )
+    if whole:
+        check_table(Path(data))
+        of_dates = split_names(dates)
+        for option, names in (
+            ("--target", [target]),
+            ("--drop", drop or []),
+            ("--dates", of_dates),
+        ):
+            for name in names:
+                check_column(Path(data), name, option, form)
+    elif drop or drop_identifiers or dates or test_size is not None or not form.is_default:
+        raise ValueError(
+            "--test-size, --drop, --drop-identifiers, --dates, --sep, --encoding and --decimal "
+            "require a single file that is read as a whole."
+        )
+    if date_order not in ("auto", "ymd", "dmy", "mdy"):
+        raise ValueError(f"--date-order must be 'auto', 'ymd', 'dmy' or 'mdy'. Got {date_order!r}.")
+    if test_size is not None and not (
+        0 < test_size < 1 or (test_size >= 1 and test_size.is_integer())
+    ):
+        raise ValueError(
+            f"--test-size must be between 0 and 1, or a whole number of rows. Got {test_size:g}."
+        )
+    if test_out is not None:
+        if test_size is None:
+            raise ValueError("--test-out requires --test-size.")
+        check_table_path(test_out)
+    params = {
+        "sparsity_weight": parse_sparsity_weight(sparsity_weight),
+        "groups": {n: split_names(v) for n, v in parse_pairs(group or [])},
+        "costs": {n: parse_number(v, f"--cost {n}") for n, v in parse_pairs(cost or [])},
+        "max_cost": None if max_cost is None else parse_range(max_cost, "--max-cost"),
+        "max_steps": max_steps,
+        "max_epochs": max_epochs or "auto",
+        "columns": None if columns is None else read_columns(columns),
+        "checkpoint": checkpoint,
+        "device": device,
+        "random_state": seed,
+    }
+    task = parse_task(task)
+    of_loss = parse_loss(task, loss, quantile, target_transform)
+    if of_loss:
+        task, params = "regression", params | of_loss
+    if class_weight is not None:
+        if class_weight != "balanced":
+            raise ValueError(f"--class-weight must be 'balanced'. Got {class_weight!r}.")
+        if task == "regression":
+            raise ValueError("--class-weight is for classification: omit it.")
+        task, params = "classification", params | {"class_weight": class_weight}
+    from suwr.cli.fit import FitInput, fit_table
+
+    source = FitInput(
+        data,
+        target,
+        whole,
+        scratch,
+        form,
+        tuple(drop or ()),
+        drop_identifiers,
+        test_size,
+        test_out,
+        tuple(split_names(dates)),
+        date_order,
+    )
+    fit_table(source, out, task, params)
+
+
+# Without the import of torch; a function can be a risk in Python only.
+RISKS = ("disagreement", "error", "loss")
+RULES = ("auto", "confidence", "gain")
+
+
+@report_errors
+def certify(
+    model: Model,
+    data: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV, TSV or Parquet file of complete rows that 'suwr fit' did not use.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Model file to write, with the certificate.")],
+    risk: Annotated[
+        str,
+        typer.Option(
+            help="What may go wrong because a row stops early: 'disagreement' with the prediction "
+            "from all features, an 'error' that they would avoid, or additional 'loss'."
+        ),
+    ] = "disagreement",
+    level: Annotated[float, typer.Option(help="Largest risk of a new row.")] = 0.05,
+    confidence: Annotated[
+        float, typer.Option(help="Probability that the guarantee holds, over calibration rows.")
+    ] = 0.95,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of true classes or values, for the risks 'error' and 'loss', and for "
+            "--per-class.",
+            show_default="as in 'suwr fit'",
+        ),
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Column of groups, in each of which the level must hold.")
+    ] = None,
+    per_class: Annotated[
+        bool,
+        typer.Option(
+            "--per-class",
+            help="The level must hold in each class: of the target column or, if the table lacks "
+            "it, as predicted from all features.",
+        ),
+    ] = False,
+    per_steps: Annotated[
+        bool,
+        typer.Option("--per-steps", help="The level must also hold among rows that stop early."),
+    ] = False,
+    abstain: Annotated[
+        bool,
+        typer.Option("--abstain", help="Rows that use up the maximum number of steps abstain."),
+    ] = False,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(help="Regression: difference of predicted values that does not count."),
+    ] = None,
+    rule: Annotated[
+        str, typer.Option(help="What the model stops by: 'auto', 'confidence' or 'gain'.")
+    ] = "auto",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the certificate as JSON instead of a sentence.")
+    ] = False,
+    sep: Sep = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
+) -> None:
+    """Certify a model: it stops as early as a guarantee allows, and states the guarantee.
+
+    The guarantee: the expected risk of a new row is at most --level. It holds with probability
+    --confidence over the calibration rows, whatever their distribution, if new rows come from the
+    same one.
+    """
+    form = CsvFormat(sep, encoding, decimal)
+    for option, value, known in (("--risk", risk, RISKS), ("--rule", rule, RULES)):
+        if value not in known:
+            raise ValueError(f"{option} must be {_listed(known)}. Got {value!r}.")
+    for option, number in (("--level", level), ("--confidence", confidence)):
+        if not 0 < number < 1:
+            raise ValueError(f"{option} must be between 0 and 1. Got {number:g}.")
+    if per_class and per_steps:
+        raise ValueError("--per-class and --per-steps cannot be combined.")
+    check_model(model)
+    check_table(data)
+    check_column(data, target, "--target", form)
+    check_column(data, group, "--group", form)
+    check_outputs({"--out": out}, model, data)
+    from suwr.cli.predict import read_labels
+    from suwr.cli.tables import model_columns, read_frame, warn_training_file
+    from suwr.estimators.files import load
+
+    fitted = load(model)
+    frame = read_frame(data, infer_types=False, form=form)
+    X, y = model_columns(fitted, frame, form), None
+    warn_training_file(fitted, data)
+    name = target or fitted.target_name_
+    if risk != "disagreement" and name is None:
+        raise ValueError(f"--target is required by --risk {risk}.")
+    by_target = per_class and (target is not None or name in frame.columns)
+    if name is not None and (by_target or risk != "disagreement"):
+        if name not in frame.columns:
+            raise missing_column(data, name, "--target", frame.columns, form)
+        y, present = read_labels(fitted, data, name, form)
+        if not present.all():
+            print_warning(f"{(~present).sum():,} rows without {name!r} are left out.")
+        X, frame = X[present], frame[present]
+    if fitted._class_labels() is None and per_class:
+        raise ValueError("--per-class requires a classification model.")
+    if fitted._class_labels() is None and tolerance is None and risk != "loss":
+        raise ValueError(
+            f"--risk {risk} of a regression model requires --tolerance: the difference of "
+            "predicted values that does not count, in the units of the target."
+        )
+    certified = fitted.certify(
+        X, y, risk=risk, level=level, confidence=confidence,
+        groups=None if group is None else _read_groups(frame, data, group, form),
+        per="class" if per_class else "steps" if per_steps else None,
+        abstain=abstain, tolerance=tolerance, rule=rule,
+    )  # fmt: skip
+    certified.target_name_ = fitted.target_name_
+    certified.save(out)
+    terminal, found = Terminal(), certified.certificate_
+    if as_json:
+        state = {**found.to_dict(), "sentence": found.sentence}
+        terminal.print(json.dumps(state, ensure_ascii=False, indent=2))
+        return
+    terminal.print(found.sentence)
+    terminal.print(
+        f"On the calibration rows: mean cost {found.mean_cost:.2f} of {found.full_cost:g} for all "
+        f"features that the model can select, "
+        f"empirical risk {found.empirical_risk:.3g}."
+    )
+    terminal.print_written(out)
+
+
+def _read_groups(frame: Any, data: Path, name: str, form: CsvFormat) -> Any:
+    """Return the group of each calibration row, as text."""
+    if name not in frame.columns:
+        raise missing_column(data, name, "--group", frame.columns, form)
+    groups = frame[name]
+    if groups.isna().any() or (groups == "").any():
+        raise ValueError(f"--group: the column {name!r} must not have missing values.")
+    return groups.astype(str).to_numpy()
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    *most, last = map(repr, names)
+    return f"{', '.join(most)} or {last}"
+
+
+SUFFIXES = {"html": ".html", "xlsform": ".xlsx", "surveyjs": ".json", "dot": ".dot"}
+
+
+@report_errors
+def form(
+    model: Model,
+    format: Annotated[
+        str, typer.Option(help="html, xlsform (ODK, KoboToolbox), surveyjs or dot (Graphviz).")
+    ] = "html",
+    out: Annotated[
+        Path | None, typer.Option(help="Output file.", show_default="named after the model")
+    ] = None,
+    max_pages: Annotated[int, typer.Option(help="Maximum number of questions.", min=1)] = 50,
+    data: Annotated[
+        Path | None, typer.Option(help="CSV, TSV or Parquet file of rows to measure the regret on.")
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help="Column of true classes or values.", show_default="as in 'suwr fit'"),
+    ] = None,
+    mean_features: MeanFeatures = None,
+    sep: Sep = None,
+    encoding: Encoding = None,
+    decimal: Decimal = ".",
+) -> None:
+    """Write a branching form for paper or a survey tool, and measure its regret to the model."""
+    check_choice(format, "--format", "suwr form", tuple(SUFFIXES))
+    check_model(model)
+    csv = CsvFormat(sep, encoding, decimal)
+    if data is not None:
+        check_table(data)
+        check_column(data, target, "--target", csv)
+    path = out or Path(f"{model.stem}-form{SUFFIXES[format]}")
+    check_outputs({"--out": path}, model, data)
+    from suwr.cli.predict import read_labels
+    from suwr.cli.tables import model_columns, read_frame
+    from suwr.deploy import ModelPolicy, make_form, measure_regret, write_form
+    from suwr.estimators.files import load
+
+    terminal, fitted = Terminal(), load(model)
+    made = make_form(
+        ModelPolicy(fitted, mean_features), max_pages=max_pages, target=fitted.target_name_
+    )
+    note = f"{made.n_questions} questions, {len(made.pages) - made.n_questions} results."
+    if data is not None:
+        frame = read_frame(data, infer_types=False, form=csv)
+        X, y = model_columns(fitted, frame, csv), None
+        name = target or fitted.target_name_
+        if name in frame.columns:
+            y, present = read_labels(fitted, data, name, csv)
+            X = X[present]
+        note += f" {measure_regret(made, fitted, X, y, mean_features=mean_features)}."
+    write_form(made, path, format, note=note)
+    terminal.print(note)
+    terminal.print_written(path, "the form")
+
+
+@report_errors
+def serve(
+    model: Model,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8000,
+    workers: Annotated[int, typer.Option(help="Number of processes.", min=1)] = 1,
+    max_bytes: Annotated[int, typer.Option(help="Size of the body of a request.")] = 1_000_000,
+    max_rows: Annotated[int, typer.Option(help="Rows per request.")] = 1000,
+    seconds: Annotated[float, typer.Option(help="Time limit of a request.")] = 30.0,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Log errors only.")] = False,
+    mean_features: MeanFeatures = None,
+) -> None:
+    """Serve a model over HTTP: next questions, predictions, explanations, FHIR.
+
+    No value of a request is logged. TLS and authentication are left to a proxy.
+    """
+    check_model(model)
+    # Each process computes one request at a time; more threads would only compete.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    from suwr.deploy.app import Limits, run_server
+
+    limits = Limits(max_bytes=max_bytes, max_rows=max_rows, seconds=seconds)
+    run_server(
+        model, host=host, port=port, workers=workers, mean_features=mean_features, limits=limits,
+        quiet=quiet,
+    )  # fmt: skip
+
 
 app = typer.Typer(
     name="suwr",
@@ -153,7 +603,7 @@ def score(
     check_model(model)
     check_table(data)
     check_column(data, target, "--target", form)
-    from suwr.cli.score import score_table
+    from suwr.cli.predict import score_table
 
     score_table(model, data, target, json, mean_features, form)
 
@@ -234,7 +684,7 @@ def verify(
     The exit status is 2 if a receipt is not verified.
     """
     check_model(model)
-    from suwr.cli.verify import verify_receipts
+    from suwr.cli.predict import verify_receipts
 
     verify_receipts(receipts, model)
 
@@ -283,7 +733,7 @@ def audit(
     check_table(data)
     check_column(data, target, "--target", form)
     check_outputs({"--json": json, "--plot": plot}, data, model, masks)
-    from suwr.cli.audit import audit_table
+    from suwr.cli.predict import audit_table
 
     audit_table(data, model, masks, target, support, json, plot, seed, form)
 
@@ -366,7 +816,7 @@ def figures(
     check_column(data, target, "--target", form)
     for path in out.glob("*.png"):
         check_outputs({"--out": path}, model, data, references, *(also or []))
-    from suwr.cli.figures import FigureOptions, write_figures
+    from suwr.cli.predict import FigureOptions, write_figures
 
     options = FigureOptions(pair, flip, tuple(also or ()), references, mean_features, form)
     write_figures(model, data, target, out, options)

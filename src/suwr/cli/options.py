@@ -1,13 +1,19 @@
-"""Checks and parsing of options, without pandas and torch: mistakes are reported at once."""
+"""Options and their checks, without pandas and torch, so that mistakes are reported at once."""
 
 from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+from rich.text import Text
 
 from suwr._utils.files import check_writable, file_identity
 from suwr._utils.text import printable
@@ -15,11 +21,55 @@ from suwr.data.files import PARQUET, SEPARATORS, DelimitedFile, is_separator
 from suwr.exceptions import ModelFileError, TableError
 
 __all__ = [
-    "LOSSES", "TARGET_TRANSFORMS", "CsvFormat", "check_column",
-    "check_model", "check_outputs", "check_table", "check_table_path", "encoding_error",
-    "missing_column", "parse_loss", "parse_number", "parse_pairs", "parse_range",
-    "parse_sparsity_weight", "parse_task", "read_columns", "split_names",
+    "LOSSES", "TARGET_TRANSFORMS", "Context", "CsvFormat", "Data", "Decimal", "Encoding",
+    "MeanFeatures", "Model", "Seed", "Sep", "Terminal", "check_column", "check_model",
+    "check_outputs", "check_table", "check_table_path", "encoding_error", "missing_column",
+    "parse_loss", "parse_number", "parse_pairs", "parse_range", "parse_sparsity_weight",
+    "parse_task", "print_error", "print_warning", "read_columns", "report_errors", "split_names",
 ]  # fmt: skip
+
+
+class Terminal:
+    """The standard streams of a command.
+
+    Names of columns, classes, categories and files come from data. Therefore nothing is parsed as
+    markup or emoji codes, and control characters are shown as escapes. Line breaks within a name
+    must be escaped by the caller, with `suwr._utils.text.printable`.
+    """
+
+    def __init__(self) -> None:
+        self.console = Console(highlight=False, markup=False, emoji=False)
+
+    def print(self, text: str = "", style: str | None = None) -> None:
+        """Print a text, which may have several lines."""
+        self.console.print(_as_data(text, style), soft_wrap=True)
+
+    def print_written(self, path: Any, contents: str = "") -> None:
+        """Print that a file was written, with its ``contents`` in words."""
+        name = printable(path)
+        self.print(f"Wrote {contents} to {name}" if contents else f"Wrote {name}")
+
+    def input(self, *parts: tuple[str, str]) -> str:
+        """Print the question, given as pairs of text and style, and read one line."""
+        question = Text.assemble(*(_as_data(text, style) for text, style in parts))
+        return self.console.input(question)
+
+
+def print_error(message: str) -> None:
+    """Print an error message as one line on the standard error stream."""
+    line = " ".join(printable(message, keep="\n").split())
+    typer.secho(f"Error: {line}", fg="red", err=True)
+
+
+def print_warning(message: str) -> None:
+    """Print a warning as one line on the standard error stream."""
+    line = " ".join(printable(message, keep="\n").split())
+    typer.secho(f"Warning: {line}", fg="yellow", err=True)
+
+
+def _as_data(text: str, style: str | None) -> Text:
+    return Text(printable(text, keep="\n"), style=style or "")
+
 
 #: Values of --loss: those of `SUWRRegressor`, without the import of torch.
 LOSSES = ("squared_error", "absolute_error", "quantile", "poisson", "gamma")
@@ -304,3 +354,53 @@ def _read_header(path: Path, form: CsvFormat) -> list[str]:
     except UnicodeDecodeError as error:
         raise encoding_error(path, form, error) from error
     return names
+
+
+Model = Annotated[Path, typer.Argument(help="Model file, as written by 'suwr fit'.")]
+Data = Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file.")]
+Seed = Annotated[int, typer.Option(help="Random seed.")]
+MeanFeatures = Annotated[
+    float | None,
+    typer.Option(
+        help="Target for the mean number of features per row; needs a model fitted for a range "
+        "of sparsity weights."
+    ),
+]
+Context = Annotated[
+    bool,
+    typer.Option("--context/--no-context", help="Say where numbers lie among the training values."),
+]
+Sep = Annotated[
+    str | None,
+    typer.Option(help="Separator of the columns of a CSV file.", show_default="by the suffix"),
+]
+Encoding = Annotated[str | None, typer.Option(help="Encoding of a CSV file.", show_default="utf-8")]
+Decimal = Annotated[str, typer.Option(help="Decimal separator of a CSV file: '.' or ','.")]
+
+
+def report_errors(command: Callable[..., None]) -> Callable[..., None]:
+    """Print expected errors and warnings as one line each, without places in the source code."""
+
+    @wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:
+        shown: set[str] = set()
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if not issubclass(category, UserWarning):
+                default(message, category, *place, **more)
+            elif str(message) not in shown:
+                shown.add(str(message))
+                print_warning(str(message))
+
+        try:
+            with warnings.catch_warnings():
+                default, warnings.showwarning = warnings.showwarning, show
+                command(*args, **kwargs)
+        except (ValueError, OSError, ImportError, KeyError) as error:
+            text = str(error) if not isinstance(error, KeyError) else str(error.args[0])
+            if isinstance(error, OSError) and error.strerror and error.filename:
+                text = f"{printable(error.filename)}: {error.strerror}"
+            print_error(text)
+            raise typer.Exit(1) from None
+
+    return run
