@@ -124,7 +124,7 @@ def table(stored: dict) -> str:
         f"`{about['command']}`, {about['date']}, {about['machine']}. {EPOCHS} epochs; every",
         "witness was verified by querying the model directly. On Syn1 to Syn3, the same features",
         "are relevant in every row: a method that selects these in all rows does not leak. Their",
-        'columns vary independently (`support="product"`); for the other data, nothing was claimed.',
+        'columns vary independently (`support="product"`); nothing was claimed for the other data.',
         "",
         "| data | method | verdict | witness verified | features | accuracy | audit |",
         "| --- | --- | --- | --- | ---: | ---: | ---: |",
