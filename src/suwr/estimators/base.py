@@ -569,7 +569,7 @@ class BaseSUWR(WritableModel):
             with training_progress(trainer.n_epochs(task.settings), verbose) as progress:
                 network, history = trainer.train(
                     plan.architecture, task.inputs, task.loss, task.rows, task.validation,
-                    task.settings, generator, progress, checkpoint=checkpoint,
+                    task.settings, generator, progress, checkpoint=checkpoint, lesson=task.lesson,
                     process_group=process_group,
                 )  # fmt: skip
         self._finish(data, plan, self._extended(data, plan, network), history)
@@ -610,6 +610,14 @@ class BaseSUWR(WritableModel):
             data.inputs, data.loss, data.rows, data.validation,
             self._settings(data, trainer, n_units),
         )  # fmt: skip
+        import os, time
+        if "TAUGHT" in os.environ:
+            from dataclasses import replace
+            from suwr.training.teacher import fit_stack
+            t = time.process_time()
+            n = len(data.rows)
+            task = replace(task, lesson=fit_stack(data.rows, data.inputs, data.loss, max(7, min(19, 4000 // n)), data.seed))
+            print("stack", round(time.process_time() - t, 1))
         if screening is not None:
             task = screening.restrict(task)
             architecture = screening.restrict_architecture(architecture)

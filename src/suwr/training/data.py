@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -110,6 +111,15 @@ class Folds:
                 parts = self._stratified(parts.flatten())
             folds += [*parts]
         self.indices = torch.stack(folds)
+
+    def extended(self, rows: Rows) -> Folds:
+        """The folds of rows that are followed by recombinations of them, each in one fold."""
+        twin = copy.copy(self)
+        repeat = len(rows) // len(self.rows)
+        offset = torch.arange(repeat, device=rows.device).view(1, -1, 1) * len(self.rows)
+        twin.rows, twin.size = rows, self.size * repeat
+        twin.indices = (self.indices.unsqueeze(1) + offset).flatten(1)
+        return twin
 
     def _stratified(self, order: Tensor) -> Tensor:
         """Divide shuffled row numbers so that each fold has its share of every class."""

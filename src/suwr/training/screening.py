@@ -410,6 +410,9 @@ class Screening:
         if task.rows.costs is not None and task.validation.costs is not None:
             rows = replace(rows, costs=task.rows.costs[:, self.kept])
             validation = replace(validation, costs=task.validation.costs[:, self.kept])
+        if task.lesson is not None:
+            lesson = replace(task.lesson, rows=self._restrict_rows(task.lesson.rows))
+            task = replace(task, lesson=lesson)
         return replace(task, inputs=inputs, rows=rows, validation=validation)
 
     def _restrict_rows(self, rows: Rows) -> Rows:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+import json
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -43,6 +44,7 @@ from suwr.training.predictor import (
     pretraining_state,
     restore_pretraining,
 )
+from suwr.training.teacher import Lesson
 from suwr.training.validation import BestState, ValidationObjective
 
 __all__ = ["PolicyPhase", "PolicyTrainer", "Task", "Trainer", "relaxation_temperature"]
@@ -67,6 +69,7 @@ class Task:
     rows: Rows
     validation: Rows
     settings: Settings
+    lesson: Lesson | None = None
 
 
 class Trainer(ABC):
@@ -132,6 +135,7 @@ class Trainer(ABC):
         progress: Progress,
         *,
         n_models: int = 1,
+        lesson: Lesson | None = None,
         checkpoint: Checkpoint | None = None,
         process_group: ProcessGroup | None = None,
     ) -> tuple[Network, History]:
@@ -164,7 +168,7 @@ class Trainer(ABC):
         network.set_process_group(process_group)
         folds = Folds(rows, generator, n_models, settings.n_folds)
         weights = SparsityWeights.of(settings, n_models, rows.device)
-        task = Task(inputs, loss, rows, validation, settings)
+        task = Task(inputs, loss, rows, validation, settings, lesson)
         phases = self.phases(network, task, folds, weights)
         history = run_phases(phases, generator, progress, checkpoint, process_group)
         network.set_process_group(None)
@@ -350,8 +354,36 @@ class PolicyTrainer(Trainer):
             validate = ValidationObjective(network, inputs, loss, validation, settings, weights)
             return FineTuning(network, inputs, loss, folds, final, validate, settings)
 
+        if task.lesson is not None:
+            return self.taught_phases(network, task, folds, weights)
         return [
             lambda: Pretraining(network, inputs, loss, folds, settings),
             lambda: self.policy_phase(network, inputs, loss, folds, validation, settings, weights),
             fine_tuning,
         ]
+
+    def taught_phases(self, network: Any, task: Task, folds: Folds, weights: SparsityWeights):
+        import os
+        inputs, loss, settings, validation = task.inputs, task.loss, task.settings, task.validation
+        E = json.loads(os.environ.get("TAUGHT", "{}"))
+        n_rows = len(task.lesson.rows)
+        first = replace(settings, max_epochs=E.get("first", 30), pretrain_fraction=1.0)
+        taught = replace(settings, max_epochs=E.get("epochs", 30), pretrain_fraction=E.get("pre", .5),
+            finetune_fraction=E.get("fine", .3), extension=1.0, batch_size=E.get("batch", max(100, min(500, n_rows // 18))),
+            label_weight=1.0, dropout=E.get("dropout", .1), weight_decay=.05, finetune_dropout=.05, rollouts=E.get("rollouts", 2),
+            joint_rate=E.get("joint"))
+        state = {}
+        def second():
+            rows, share, without, mixed = task.lesson.mix(network, inputs, loss, folds)
+            print("lesson", {k: round(v, 2) for k, v in task.lesson.weights.items()}, "share", share, round(without, 4), round(mixed, 4))
+            state["folds"] = folds.extended(rows)
+            network.predictor.dropout = taught.dropout
+            return Pretraining(network, inputs, loss, state["folds"], taught)
+        def policy():
+            return self.policy_phase(network, inputs, loss, state["folds"], validation, taught, weights)
+        def fine():
+            validate = ValidationObjective(network, inputs, loss, validation, settings, weights)
+            final = final_masks(network, inputs, loss, state["folds"].rows, taught, weights)
+            return FineTuning(network, inputs, loss, state["folds"], final, validate, taught)
+        return [lambda: Pretraining(network, inputs, loss, folds, first), second, policy, fine]
+
