@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -18,7 +18,7 @@ from suwr._utils.files import check_writable
 from suwr._utils.progress import report_choices, training_progress
 from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.data.encode import TableEncoder
-from suwr.data.frame import is_frame
+from suwr.data.frame import as_rows, gather_rows, is_frame, take_rows
 from suwr.data.units import Patches, Units
 from suwr.estimators.certificate import WritableModel, training_digests
 from suwr.estimators.container import FileCheckpoint, check_seed, fingerprint
@@ -38,8 +38,8 @@ from suwr.training.config import Settings, TrainingConfig, condition_of
 from suwr.training.data import BLOCK_ROWS, Rows
 from suwr.training.registry import MAX_ACTOR_UNITS, TRAINERS, Trainer, default_trainer
 from suwr.training.screening import Screening
-from suwr.training.trainer import Task
-from suwr.training.validation import compare_held_out
+from suwr.training.teacher import TeacherRows, fit_teacher
+from suwr.training.validation import Task, compare_held_out
 
 __all__ = [
     "EXTENSION", "BaseSUWR", "PolicyKind", "WeightRange", "check_predictor", "check_range",
@@ -140,6 +140,26 @@ def choices_by_rows(model: Any, trainer: Trainer, data: TrainingData) -> dict[st
         if resolve_extension(model, trainer, n_rows) > 1:
             choices["max_epochs"] += "; twice as many if the predictors need more"
     return choices
+
+
+# Numbers of training rows for which a teacher is fitted by default, and the largest number of
+# epochs in which the predictors learn the labels before the lesson.
+MIN_TAUGHT, MAX_TAUGHT, LABEL_EPOCHS = 30, 20_000, 30
+# Bounds of the recombinations of each training row, least rows of a lesson, and most rows.
+COPIES, LESSON_ROWS, MAX_LESSON_ROWS = (7, 19), 4_000, 40_000
+
+
+def n_copies(n_rows: int) -> int:
+    """Return the number of recombinations of each training row.
+
+    Examples
+    --------
+    >>> [n_copies(n) for n in (100, 400, 2_000, 20_000)]
+    [19, 10, 7, 1]
+    """
+    least, most = COPIES
+    wanted = min(most, max(least, LESSON_ROWS // n_rows))
+    return max(1, min(wanted, MAX_LESSON_ROWS // n_rows - 1))
 
 
 # Number of λ values, equally spaced on a logarithmic scale, at which the units are counted.
@@ -446,6 +466,7 @@ class BaseSUWR(WritableModel):
         "training": [None, TrainingConfig, Mapping],
         "checkpoint": [None, str, os.PathLike],
         "predictor": None,
+        "teacher": None,
         "known_at_start": None,
         "setup_costs": None,
         "visit_cost": [Interval(Real, 0)],
@@ -479,6 +500,7 @@ class BaseSUWR(WritableModel):
         max_epochs: int | Literal["auto"] = "auto",
         batch_size: int | Literal["auto"] = "auto",
         validation_fraction: float = 0.1,
+        teacher: Any = "auto",
         trainer: str = "auto",
         network: Literal["mlp", "conv"] = "mlp",
         predictor: Any = None,
@@ -505,7 +527,7 @@ class BaseSUWR(WritableModel):
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.validation_fraction = validation_fraction
-        self.trainer = trainer
+        self.teacher, self.trainer = teacher, trainer
         self.network = network
         self.predictor = predictor
         self.training = training
@@ -566,10 +588,9 @@ class BaseSUWR(WritableModel):
             plan = self._plan(data, generator, X)
             trainer, task = plan.trainer, plan.task
             report_choices(plan.choices, verbose)
-            with training_progress(trainer.n_epochs(task.settings), verbose) as progress:
+            with training_progress(trainer.n_epochs(task), verbose) as progress:
                 network, history = trainer.train(
-                    plan.architecture, task.inputs, task.loss, task.rows, task.validation,
-                    task.settings, generator, progress, checkpoint=checkpoint, lesson=task.lesson,
+                    plan.architecture, task, generator, progress, checkpoint=checkpoint,
                     process_group=process_group,
                 )  # fmt: skip
         self._finish(data, plan, self._extended(data, plan, network), history)
@@ -610,14 +631,7 @@ class BaseSUWR(WritableModel):
             data.inputs, data.loss, data.rows, data.validation,
             self._settings(data, trainer, n_units),
         )  # fmt: skip
-        import os, time
-        if "TAUGHT" in os.environ:
-            from dataclasses import replace
-            from suwr.training.teacher import fit_stack
-            t = time.process_time()
-            n = len(data.rows)
-            task = replace(task, lesson=fit_stack(data.rows, data.inputs, data.loss, max(7, min(19, 4000 // n)), data.seed))
-            print("stack", round(time.process_time() - t, 1))
+        task = self._taught(task, trainer, data, X)
         if screening is not None:
             task = screening.restrict(task)
             architecture = screening.restrict_architecture(architecture)
@@ -714,6 +728,57 @@ class BaseSUWR(WritableModel):
             extension=resolve_extension(self, trainer, len(data.rows)),
             n_folds=resolve_folds(self, trainer, len(data.rows)),
             batch_size=self._batch_size(len(data.rows)),
+        )
+
+    def _taught(self, task: Task, trainer: Trainer, data: TrainingData, X: Any) -> Task:
+        """The task with what the ``teacher`` knows, and the settings for its targets."""
+        n, teacher = len(data.rows), self.teacher
+        if teacher == "targets" and trainer.teaches:
+            return replace(task, settings=self._taught_settings(trainer, task.settings, n))
+        stack = teacher == "auto" and trainer.screens and MIN_TAUGHT <= n <= MAX_TAUGHT
+        if not trainer.teaches or not data.loss.linear_in_targets or self._has_soft_targets():
+            stack = False
+        if not stack and (teacher is None or isinstance(teacher, str)):
+            return task
+        given = None if stack else (teacher, lambda sources: self._teacher_rows(data, X, sources))
+        lesson = fit_teacher(data.rows, data.inputs, data.loss, n_copies(n), data.seed, given)
+        taught = self._taught_settings(trainer, task.settings, len(lesson.rows))
+        n_epochs = min(task.settings.max_epochs, LABEL_EPOCHS)
+        labels = replace(task.settings, max_epochs=n_epochs, pretrain_fraction=1.0)
+        return replace(task, settings=labels, lesson=lesson, taught=taught)
+
+    def _teacher_rows(
+        self, data: TrainingData, X: Any, sources: NDArray[np.intp]
+    ) -> TeacherRows:
+        """What the user's ``teacher`` is fitted to."""
+        own = take_rows(as_rows(X), data.row_numbers)
+        targets = data.rows.targets.cpu().numpy()
+        classes = self._class_labels()
+        if classes is None:
+            y = self._in_user_units(targets)[:, 0]
+
+            def to_targets(model: Any, predicted: Any) -> NDArray[np.float64]:
+                return self._to_network_units(np.asarray(predicted, dtype=np.float64).reshape(-1, 1))
+
+            return TeacherRows(own, gather_rows(own, sources), y, to_targets)
+
+        def of_classes(model: Any, predicted: Any) -> NDArray[np.float64]:
+            full = np.zeros((len(predicted), len(self.classes_)))
+            full[:, np.searchsorted(self.classes_, model.classes_)] = predicted
+            return full
+
+        y = self.classes_[targets.argmax(axis=1)]
+        return TeacherRows(own, gather_rows(own, sources), y, of_classes)
+
+    def _taught_settings(self, trainer: Trainer, settings: Settings, n_rows: int) -> Settings:
+        import json
+        E = json.loads(os.environ.get("TAUGHT", "{}"))
+        config = TrainingConfig(**{"rollouts": E.get("rollouts", 1), "pretrain_fraction": E.get("pre", .5), "finetune_fraction": E.get("fine", .2), **self._training_config().to_dict()})
+        return trainer.configure(
+            config, taught=True, sparsity_weight=settings.sparsity_weight, max_steps=settings.max_steps,
+            units_per_step=settings.units_per_step,
+            max_epochs=E.get("epochs", 30) if self.max_epochs == "auto" else self.max_epochs,
+            n_folds=settings.n_folds, batch_size=min(E.get("batch", 500), self._batch_size(n_rows)),
         )
 
     def _architecture(self, data: TrainingData, trainer: Trainer) -> Architecture:

@@ -43,7 +43,7 @@ from suwr.exceptions import ModelFileError
 from suwr.nn.ensembles import ExternalPredictor
 from suwr.nn.networks import Architecture, Network, SeparateNetwork, build
 from suwr.nn.rollout import block_size, row_work
-from suwr.training.config import TrainingConfig, current_names
+from suwr.training.config import TrainingConfig
 
 __all__ = ["decode_parameter", "encode_parameter", "from_bytes", "load", "save", "to_bytes"]
 
@@ -313,7 +313,7 @@ def _make_model(kind: type[BaseSUWR], params: dict[str, Any], version: str) -> B
     decoded.pop("checkpoint", None)
     if isinstance(decoded.get("training"), dict):
         # Files of earlier versions may have settings that were renamed or removed since.
-        decoded["training"] = current_names(decoded["training"])
+        decoded["training"] = decoded["training"]
     model = kind(**decoded)
     model._check_parameters()
     return model

@@ -231,6 +231,16 @@ class RegressionTarget(RegressorMixin, TableModel):
         values = prediction.astype(np.float64) * self.target_scale_ + self.target_center_
         return self._transform().inverse(values)
 
+    def _to_network_units(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Inverse of `_in_user_units`, of predictions for which it is defined."""
+        scaled = (self._transform().forward(values) - self.target_center_) / self.target_scale_
+        if self._loss_of_unit(1.0).link == "log":
+            scaled = np.maximum(scaled, MIN_POSITIVE)
+        return scaled
+
+    def _has_soft_targets(self) -> bool:
+        return False
+
     def _constant_prediction(self) -> NDArray[np.float64]:
         log_link = self._loss_of_unit(1.0).link == "log"
         value = np.array([self.target_scale_ if log_link else self.target_center_])
@@ -253,6 +263,8 @@ class RegressionTarget(RegressorMixin, TableModel):
         return self._predict_final(X)[:, 0]
 
 
+# Predictions of a teacher for a loss with a log link are raised to it, in units of the mean.
+MIN_POSITIVE = 1e-3
 # Largest accepted deviation of the sum of the probabilities of a row from 1.
 SUM_TOLERANCE = 1e-3
 # Entropy of the mean class probabilities, in nats, below which a target counts as constant.
@@ -352,10 +364,15 @@ class ClassificationTarget(ClassifierMixin, TableModel):
         self.constant_loss_ = float(-(share * np.log(share)).sum())
         return numbers.astype(np.int64), weight
 
+    _soft_targets_ = False
+
+    def _has_soft_targets(self) -> bool:
+        return self._soft_targets_
+
     def _prepare_probabilities(
         self, y: ClassProbabilities, weight: NDArray[np.float64]
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        values = y.values
+        values, self._soft_targets_ = y.values, True
         if self.class_weight is not None:
             # Weighting each class in the cross-entropy is the same as weighting the row by the sum
             # of its weighted probabilities, and dividing them by it.

@@ -385,6 +385,11 @@ class MaskedInputs:
         inputs[..., len(self.column_of) :] = mask
         return inputs
 
+    def reveal_all(self, values: Tensor) -> Tensor:
+        """`reveal` with all columns revealed."""
+        shape = (*values.shape[:-1], self.n_columns)
+        return self.reveal(values, torch.ones(shape, dtype=torch.bool, device=values.device))
+
     def recorded(self, values: Tensor) -> Tensor:
         """Columns of encoded rows that are not NaN, ``(..., n_columns)``."""
         if self.plain:

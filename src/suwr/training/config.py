@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -12,16 +11,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from suwr._utils.deprecation import warn_deprecated
 from suwr._utils.validation import Interval, check_parameters, parameter_error
 from suwr.data.encode import MAX_BINS
 from suwr.nn.networks import Network
 from suwr.nn.step import evenly_spread
 
-__all__ = [
-    "Settings", "SparsityWeights", "TrainingConfig", "condition_of", "current_names",
-    "linear_decay",
-]  # fmt: skip
+__all__ = ["Settings", "SparsityWeights", "TrainingConfig", "condition_of", "linear_decay"]
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 _NON_NEGATIVE = Interval(Real, 0, None, closed="left")
@@ -30,19 +25,8 @@ _BELOW_ONE = Interval(Real, 0, 1, closed="left")
 _ABOVE_ZERO = Interval(Real, 0, 1, closed="right")
 _COUNT = Interval(Integral, 1)
 
-_OLD_NAMES = {
-    "most_units": "max_random_units",
-    "least_continuation": "min_continuation",
-    "most_continuation": "max_continuation",
-    "states_per_row": None,
-    "soft_until": None,
-    "hard_from": None,
-    "exploration_start": None,
-    "early_states": None,
-    "gain_weight": None,
-    "start_temperature": None,
-    "end_temperature": None,
-}
+# Share of uniformly random choices of units at the end of the exploration.
+FINAL_EXPLORATION = 0.05
 
 
 def linear_decay(progress: float, start: float, end: float) -> float:
@@ -54,12 +38,6 @@ def linear_decay(progress: float, start: float, end: float) -> float:
     [1.0, 1.0, 0.0, 0.0]
     """
     return min(1.0, max(0.0, (end - progress) / (end - start)))
-
-
-def current_names(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by their present names: those of version 0.1 are renamed or dropped."""
-    renamed = {_OLD_NAMES.get(name, name): value for name, value in given.items()}
-    return {name: value for name, value in renamed.items() if name is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,9 +60,6 @@ class TrainingConfig:
     max_random_units : int or None, default=None
         Largest number of units in the random masks that train the predictors, at least 1. None is
         all units, and ``2 * max_steps * units_per_step`` for ``trainer='lookahead'``.
-    mixed_precision : bool or None, default=None
-        Evaluate networks in bfloat16 during training on CUDA; inference stays in float32. None is
-        True for ``trainer='lookahead'`` and False otherwise.
     pretrain_fraction : float or None, default=None
         Largest number of epochs of predictor pretraining relative to ``max_epochs``, at least 0;
         one epoch always remains. Pretraining ends when the loss has settled. None is 0.3 for
@@ -94,11 +69,11 @@ class TrainingConfig:
         ``trainer='lookahead'`` and 4 otherwise.
     predictor_rate : float, default=3e-3
         Initial learning rate of the predictors, positive.
-    weight_decay : float, default=0.1
+    weight_decay : float or None, default=None
         Weight decay of the predictors, at least 0; a stronger one is chosen if they overfit. See
-        `suwr.training.predictor.Pretraining`.
-    dropout : float, default=0.2
-        Dropout rate of the predictors, in [0, 1).
+        `suwr.training.predictor.Pretraining`. None is 0.1, and 0.05 with a teacher.
+    dropout : float or None, default=None
+        Dropout rate of the predictors, in [0, 1). None is 0.2, and 0.1 with a teacher.
     joint_rate : float or None, default=None
         Learning rate of the predictors during the policy phase, relative to ``predictor_rate``, at
         least 0. None is 0.3 for ``trainer='lookahead'``; otherwise 1 if the loss of the predictors
@@ -109,46 +84,32 @@ class TrainingConfig:
         Initial learning rate of the policy, positive.
     reward_scale : float, default=7.0
         Factor of the losses in the policy objective, positive.
-    exploration_end : float, default=0.05
-        Fraction of uniformly random choices of units after ``exploration_fraction`` of the policy
-        phase, in [0, 1]; at its start, all choices are random.
     exploration_fraction : float, default=0.6
         Part of the policy phase in which exploration decreases, in (0, 1].
     min_continuation, max_continuation : float, default=0.1, 0.9
         Bounds of the probability that a rollout continues although the policy stops, in [0, 1].
         The lower bound keeps the gain of continuing estimated everywhere; the upper bound avoids
         long rollouts over uninformative features of wide tables.
-    entropy_weight : float, default=0.02
-        Weight of the entropy bonus of the selection policy, at least 0; decreases to 0.
-    stop_softness, stop_softness_end : float, default=0.75, 0.75
+    stop_softness : float, default=0.75
         Temperature of ζ_stop = sigmoid(-gain / temperature), relative to the cost of one unit of
-        mean cost; positive. It changes geometrically from the first to the second value between
-        ``harden_from`` and the end.
-    harden_from : float, default=0.5
-        Start of that change, in [0, 1).
+        mean cost; positive.
     label_weight : float or None, default=None
         Weight of the label in the targets that reward the actor, in [0, 1]; the rest is a
         prediction from all features, which has less variance. See `suwr.training.actor`. None is
         0.3 up to 300 training rows, 0.5 from 800 on, and linear in between: the fewer rows there
         are, the more the policy would overfit the labels.
-    policy_weight_decay : float, default=0.1
-        Weight decay of the actor's policy, at least 0.
     policy_dropout : float, default=0.1
         Dropout rate of the actor's policy, in [0, 1).
     average_decay : float, default=0.99
         Decay of the exponential moving average of the policy weights, in [0, 1).
-    updates_per_walk : int, default=8
-        Gradient updates of the look-ahead trainer per rollout of a batch, at least 1.
     finetune_fraction : float or None, default=None
         Epochs of predictor fine-tuning relative to ``max_epochs``, at least 0; one epoch always
         remains. None is 0.2 for ``trainer='lookahead'`` and 0.5 otherwise.
     finetune_rate : float, default=1e-3
         Initial learning rate of fine-tuning, positive.
-    finetune_random : float or None, default=None
-        Weight of random masks in fine-tuning, relative to the final masks; at least 0. None is 0.3
-        for ``trainer='lookahead'`` and 1 otherwise.
-    finetune_dropout : float, default=0.1
-        Dropout rate of the predictors in fine-tuning, in [0, 1).
+    finetune_dropout : float or None, default=None
+        Dropout rate of the predictors in fine-tuning, in [0, 1). None is 0.1, and 0.05 with a
+        teacher.
 
     Examples
     --------
@@ -162,68 +123,51 @@ class TrainingConfig:
 
     n_bins: int | None = None
     max_random_units: int | None = None
-    mixed_precision: bool | None = None
 
     pretrain_fraction: float | None = None
     pretrain_masks: int | None = None
     predictor_rate: float = 3e-3
-    weight_decay: float = 0.1
-    dropout: float = 0.2
+    weight_decay: float | None = None
+    dropout: float | None = None
 
     joint_rate: float | None = None
     rollouts: int = 2
     policy_rate: float = 2e-3
     reward_scale: float = 7.0
-    exploration_end: float = 0.05
     exploration_fraction: float = 0.6
     min_continuation: float = 0.1
     max_continuation: float = 0.9
-    entropy_weight: float = 0.02
     stop_softness: float = 0.75
-    stop_softness_end: float = 0.75
-    harden_from: float = 0.5
     label_weight: float | None = None
-    policy_weight_decay: float = 0.1
     policy_dropout: float = 0.1
     average_decay: float = 0.99
 
-    updates_per_walk: int = 8
-
     finetune_fraction: float | None = None
     finetune_rate: float = 1e-3
-    finetune_random: float | None = None
-    finetune_dropout: float = 0.1
+    finetune_dropout: float | None = None
 
     constraints: ClassVar[dict[str, list[Any]]] = {
         "n_bins": [None, Interval(Integral, 0, MAX_BINS)],
         "max_random_units": [None, _COUNT],
-        "mixed_precision": [None, bool],
         "pretrain_fraction": [None, _NON_NEGATIVE],
         "pretrain_masks": [None, _COUNT],
         "predictor_rate": [_POSITIVE],
-        "weight_decay": [_NON_NEGATIVE],
-        "dropout": [_BELOW_ONE],
+        "weight_decay": [None, _NON_NEGATIVE],
+        "dropout": [None, _BELOW_ONE],
         "joint_rate": [None, _NON_NEGATIVE],
         "rollouts": [_COUNT],
         "policy_rate": [_POSITIVE],
         "reward_scale": [_POSITIVE],
-        "exploration_end": [_FRACTION],
         "exploration_fraction": [_ABOVE_ZERO],
         "min_continuation": [_FRACTION],
         "max_continuation": [_FRACTION],
-        "entropy_weight": [_NON_NEGATIVE],
         "stop_softness": [_POSITIVE],
-        "stop_softness_end": [_POSITIVE],
-        "harden_from": [_BELOW_ONE],
         "label_weight": [None, _FRACTION],
-        "policy_weight_decay": [_NON_NEGATIVE],
         "policy_dropout": [_BELOW_ONE],
         "average_decay": [_BELOW_ONE],
-        "updates_per_walk": [_COUNT],
         "finetune_fraction": [None, _NON_NEGATIVE],
         "finetune_rate": [_POSITIVE],
-        "finetune_random": [None, _NON_NEGATIVE],
-        "finetune_dropout": [_BELOW_ONE],
+        "finetune_dropout": [None, _BELOW_ONE],
     }
 
     def __post_init__(self) -> None:
@@ -240,11 +184,6 @@ class TrainingConfig:
             Class of the estimator, for the error message.
         """
         names = [field.name for field in fields(TrainingConfig)]
-        for name in given.keys() & _OLD_NAMES.keys():
-            new = _OLD_NAMES[name]
-            instead = "It has no effect" if new is None else f"Use {new!r} instead"
-            warn_deprecated(f"The setting {name!r} of 'training'", instead, "0.3.0", stacklevel=4)
-        given = current_names(given)
         for name, value in given.items():
             if name not in names:
                 expected = f"a mapping with some of the keys {', '.join(names)}"
@@ -262,9 +201,9 @@ class Settings(TrainingConfig):
 
     Parameters
     ----------
-    sparsity_weight : float, tuple or Tensor
+    sparsity_weight : float or tuple of two floats
         λ, relative to the loss of the best constant prediction; ``(low, high)`` for a policy
-        conditioned on λ; tensors of shape ``(n_models,)`` for several models.
+        conditioned on λ.
     max_steps, units_per_step : int
         *T*, and the number of units revealed per step.
     max_epochs : int
@@ -274,11 +213,15 @@ class Settings(TrainingConfig):
         Factor of the epochs after pretraining if the loss of the predictors has not settled in it.
     n_folds : int, default=2
         Folds of the training rows for cross-fitting.
+    mixed_precision : bool, default=False
+        Evaluate networks in bfloat16 on CUDA; inference stays in float32.
+    finetune_random : float, default=1.0
+        Weight of random masks in fine-tuning, relative to the final masks.
     **config
         See `TrainingConfig`; `Trainer.configure` resolves None.
     """
 
-    sparsity_weight: float | tuple[float, float] | Tensor | tuple[Tensor, Tensor]
+    sparsity_weight: float | tuple[float, float]
     max_steps: int
     units_per_step: int = 1
     max_epochs: int = 100
@@ -288,8 +231,11 @@ class Settings(TrainingConfig):
     mixed_precision: bool = False
     pretrain_fraction: float = 1.0
     pretrain_masks: int = 4
+    weight_decay: float = 0.1
+    dropout: float = 0.2
     finetune_fraction: float = 0.5
     finetune_random: float = 1.0
+    finetune_dropout: float = 0.1
 
     @property
     def pretrain_epochs(self) -> int:
@@ -304,7 +250,7 @@ class Settings(TrainingConfig):
     def exploration(self, progress: float) -> float:
         """Share of random choices of units at a point of the policy phase."""
         decay = linear_decay(progress, 0.0, self.exploration_fraction)
-        return self.exploration_end + decay * (1.0 - self.exploration_end)
+        return FINAL_EXPLORATION + decay * (1.0 - FINAL_EXPLORATION)
 
     def target_weight(self, n_rows: int) -> float:
         """The `label_weight` of a fit on ``n_rows`` training rows."""
@@ -312,26 +258,14 @@ class Settings(TrainingConfig):
             return self.label_weight
         return 0.5 - 0.2 * linear_decay(n_rows, 300, 800)
 
-    def precision(self, device: torch.device) -> AbstractContextManager[Any]:
+    def precision(self, device: torch.device) -> torch.autocast:
         """The autocast context of forward passes during training."""
-        if self.mixed_precision and device.type == "cuda":
-            return torch.autocast("cuda", dtype=torch.bfloat16)
-        return nullcontext()
+        mixed = self.mixed_precision and device.type == "cuda"
+        return torch.autocast(device.type, dtype=torch.bfloat16, enabled=mixed)
 
-    def rounded(self, values: Tensor) -> Tensor:
-        """Values in the precision of the forward passes, which halves the memory traffic."""
-        mixed = self.mixed_precision and values.is_cuda
-        return values.to(torch.bfloat16) if mixed else values
-
-    def stop_temperature(self, cost: float, progress: float = 0.0) -> float:
-        """Temperature of ζ_stop for units of weighted ``cost``, at a point of the policy phase.
-
-        A soft stopping policy keeps decisions open early in training, but ends rollouts that should
-        continue and thereby underestimates the gain of continuing; `stop_softness_end` hardens it.
-        """
-        hardened = 1.0 - linear_decay(progress, self.harden_from, 1.0)
-        softness = self.stop_softness * (self.stop_softness_end / self.stop_softness) ** hardened
-        return softness * self.reward_scale * max(cost, 1e-3)
+    def stop_temperature(self, cost: float) -> float:
+        """Temperature of ζ_stop for units of weighted ``cost``."""
+        return self.stop_softness * self.reward_scale * max(cost, 1e-3)
 
 
 def condition_of(weight: float, low: float, high: float) -> float:
@@ -351,83 +285,58 @@ class SparsityWeights:
 
     Attributes
     ----------
-    weight : Tensor of shape (n_models,)
-        λ of each model, or the low end of its range.
+    weight : float
+        λ, or the low end of its range.
     ratio : float or None
         High end of the range divided by the low end; None if λ is fixed.
+    device : torch.device
     """
 
-    weight: Tensor
-    ratio: float | None = None
+    weight: float
+    ratio: float | None
+    device: torch.device
 
     @classmethod
-    def of(cls, settings: Settings, n_models: int, device: torch.device) -> SparsityWeights:
+    def of(cls, settings: Settings, device: torch.device) -> SparsityWeights:
         """The sparsity weights of the settings."""
         given = settings.sparsity_weight
         if isinstance(given, tuple):
-            low, high = (torch.as_tensor(end, device=device).expand(n_models) for end in given)
-            return cls(low, float(high[0] / low[0]))
-        return cls(torch.as_tensor(given, device=device).expand(n_models))
+            return cls(given[0], given[1] / given[0], device)
+        return cls(given, None, device)
 
     def draw(self, n: int, generator: torch.Generator) -> tuple[Tensor, Tensor | None]:
-        """λ of ``n`` rows of every model, log-uniform in a range, and its position in the range.
+        """λ of ``n`` rows, log-uniform in a range, and its position in the range.
 
-        Both are ``(n_models, n)``; the position is None if λ is fixed.
+        Both are ``(n,)``; the position is None if λ is fixed.
         """
         if self.ratio is None:
-            return self._fixed(n), None
-        uniform = torch.rand(len(self.weight), n, generator=generator, device=self.weight.device)
-        return self._at(uniform)
+            return self._at(torch.zeros(n, device=self.device))[0], None
+        return self._at(torch.rand(n, generator=generator, device=self.device))
 
     def spread(self, n: int, turn: int = 0) -> tuple[Tensor, Tensor | None]:
         """As `draw`, but deterministic and evenly spread over the range in every ``turn``."""
         if self.ratio is None:
-            return self._fixed(n), None
-        uniform = evenly_spread(n, turn, self.weight.device).to(torch.float32)
-        return self._at(uniform.expand(len(self.weight), n))
+            return self._at(torch.zeros(n, device=self.device))[0], None
+        return self._at(evenly_spread(n, turn, self.device).to(torch.float32))
 
     def importance(self, weight: Tensor) -> Tensor:
         """Factors ∝ 1/√λ of the gain that a network outputs, whose errors matter relative to λ."""
         if self.ratio is None:
             return torch.ones_like(weight)
-        middle = self.weight.unsqueeze(-1) * self.ratio**0.5
-        return (middle / weight).sqrt()
+        return (self.weight * self.ratio**0.5 / weight).sqrt()
 
-    def set_temperature(
-        self, network: Network, settings: Settings, mean_cost: float, progress: float = 0.0
-    ) -> None:
+    def set_temperature(self, network: Network, settings: Settings, mean_cost: float) -> None:
         """Set the stop temperature of the network, which is proportional to λ.
 
-        Parameters
-        ----------
-        network : Network
-        settings : Settings
-        mean_cost : float
-            Mean cost of a unit.
-        progress : float, default=0.0
-            Point of the policy phase.
+        ``mean_cost`` is the mean cost of a unit.
         """
         ratio = 1.0 if self.ratio is None else self.ratio
         # Gains at the two ends of a range are scaled by `importance`, hence the fourth roots.
-        ends = [
-            [
-                settings.stop_temperature(w * mean_cost, progress) * ratio**0.25,
-                settings.stop_temperature(w * ratio * mean_cost, progress) / ratio**0.25,
-            ]
-            for w in self.weight.tolist()
-        ]
-        value = torch.tensor(ends, device=self.weight.device).unsqueeze(1)
-        if not network.architecture.conditioned:
-            value = value[..., 0]
-        value = value if len(ends) > 1 else value.flatten(0, 1)[0]
-        if network.stop_temperature.shape != value.shape:
-            network.stop_temperature.data = torch.empty_like(value)
-        # In place, because captured CUDA graphs hold its address.
-        network.stop_temperature.copy_(value)
-
-    def _fixed(self, n: int) -> Tensor:
-        return self.weight.unsqueeze(1).expand(-1, n)
+        ends = torch.tensor([
+            settings.stop_temperature(self.weight * mean_cost) * ratio**0.25,
+            settings.stop_temperature(self.weight * ratio * mean_cost) / ratio**0.25,
+        ])  # fmt: skip
+        network.stop_temperature.copy_(ends if network.architecture.conditioned else ends[0])
 
     def _at(self, uniform: Tensor) -> tuple[Tensor, Tensor]:
-        assert self.ratio is not None
-        return self.weight.unsqueeze(1) * self.ratio**uniform, 2.0 * uniform - 1.0
+        return self.weight * (self.ratio or 1.0) ** uniform, 2.0 * uniform - 1.0

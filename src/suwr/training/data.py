@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from suwr.nn.networks import HELD_OUT
 
-__all__ = ["Folds", "Rows", "group_by_fold", "shuffled", "to_folds", "to_models"]
+__all__ = ["Folds", "Rows", "shuffled"]
 
 # Rows processed at once in a pass over all rows; bounds the memory of the pass.
 BLOCK_ROWS = 65_536
@@ -80,44 +79,38 @@ class Folds:
     Parameters
     ----------
     rows : Rows
-        Rows of one table, or of ``n_tables`` tables of equal length, concatenated.
     generator : torch.Generator
-    n_tables : int, default=1
     n_folds : int, default=2
 
     Attributes
     ----------
-    indices : Tensor of int, shape (n_folds * n_tables, size)
-        Row numbers of the folds of every table.
+    indices : Tensor of int, shape (n_folds, size)
+        Row numbers of the folds.
     size : int
         Rows of a fold.
+    taught : bool
+        Whether a teacher provides the targets.
     """
 
-    def __init__(
-        self, rows: Rows, generator: torch.Generator, n_tables: int = 1, n_folds: int = 2
-    ) -> None:
-        self.rows = rows
-        self.generator = generator
-        self.n_tables, self.n_folds = n_tables, n_folds
-        n, device = len(rows) // n_tables, rows.device
+    taught = False
+
+    def __init__(self, rows: Rows, generator: torch.Generator, n_folds: int = 2) -> None:
+        self.rows, self.generator, self.n_folds = rows, generator, n_folds
+        n = len(rows)
         self.size = max(1, n // n_folds)
         # Rows in excess are left out; fewer rows than folds are in several folds.
         starts = [fold * (n - self.size) // (n_folds - 1) for fold in range(n_folds)]
-        folds = []
-        for table in range(n_tables):
-            order = table * n + torch.randperm(n, generator=generator, device=device)
-            parts = torch.stack([order[start : start + self.size] for start in starts])
-            if rows.targets.shape[1] > 1 and n >= n_folds:
-                parts = self._stratified(parts.flatten())
-            folds += [*parts]
-        self.indices = torch.stack(folds)
+        order = torch.randperm(n, generator=generator, device=rows.device)
+        self.indices = torch.stack([order[start : start + self.size] for start in starts])
+        if rows.targets.shape[1] > 1 and n >= n_folds:
+            self.indices = self._stratified(self.indices.flatten())
 
     def extended(self, rows: Rows) -> Folds:
         """The folds of rows that are followed by recombinations of them, each in one fold."""
         twin = copy.copy(self)
         repeat = len(rows) // len(self.rows)
         offset = torch.arange(repeat, device=rows.device).view(1, -1, 1) * len(self.rows)
-        twin.rows, twin.size = rows, self.size * repeat
+        twin.rows, twin.size, twin.taught = rows, self.size * repeat, True
         twin.indices = (self.indices.unsqueeze(1) + offset).flatten(1)
         return twin
 
@@ -133,7 +126,7 @@ class Folds:
         return max(MIN_BATCHES, self.size // self.rows_per_batch(batch_size))
 
     def batches(self, batch_size: int) -> Iterator[Tensor]:
-        """Row numbers ``(n_folds · n_tables, b)`` of the batches of an epoch.
+        """Row numbers ``(n_folds, b)`` of the batches of an epoch.
 
         A row occurs at most once in a pass over the table.
         """
@@ -150,55 +143,20 @@ class Folds:
         return max(1, min(batch_size // self.n_folds, self.size))
 
     def training_folds(self) -> Tensor:
-        """Draw a fold for each group of predictors to be trained on, ``(n_folds · n_tables,)``.
+        """Draw a fold for each group of predictors to be trained on, ``(n_folds,)``.
 
         All folds but the held-out one are equally likely. Each fold trains one group.
         """
-        groups = torch.arange(len(self.indices), device=self.indices.device)
+        groups = torch.arange(self.n_folds, device=self.indices.device)
         if self.n_folds == 2:
             return groups
         place = torch.randint(
             self.n_folds - 1, (1,), generator=self.generator, device=self.indices.device
         )
-        place = place + (place >= HELD_OUT)
-        return groups - groups % self.n_folds + (groups + place) % self.n_folds
+        return (groups + place + (place >= HELD_OUT)) % self.n_folds
 
 
 def shuffled(indices: Tensor, generator: torch.Generator) -> Tensor:
     """Shuffle each row of ``indices`` independently."""
     noise = torch.rand(indices.shape, generator=generator, device=indices.device)
     return indices.gather(1, noise.argsort(dim=1))
-
-
-def to_models(tensor: Tensor, n_folds: int) -> Tensor:
-    """Concatenate the folds of each model: ``(n_folds · m, b, …)`` to ``(m, n_folds · b, …)``."""
-    return tensor.unflatten(0, (-1, n_folds)).flatten(1, 2)
-
-
-def to_folds(tensor: Tensor, n_folds: int) -> Tensor:
-    """Inverse of `to_models`."""
-    return tensor.unflatten(1, (n_folds, -1)).flatten(0, 1)
-
-
-def group_by_fold(position: Tensor, size: int, n_folds: int) -> tuple[Tensor, Tensor]:
-    """Group entries by the fold of their row.
-
-    Parameters
-    ----------
-    position : Tensor of int, shape (k,)
-        Position of the row of each entry in a flattened batch ``(n_folds, size)``.
-    size : int
-        Rows of each fold in the batch.
-    n_folds : int
-
-    Returns
-    -------
-    index, valid : Tensors of shape (n_folds, m)
-        Entries of each fold, padded to equal length, and whether each is not padding.
-    """
-    parts = [torch.nonzero(position // size == fold)[:, 0] for fold in range(n_folds)]
-    longest = max(len(p) for p in parts)
-    index = torch.stack([F.pad(p, (0, longest - len(p))) for p in parts])
-    counts = torch.tensor([[len(p)] for p in parts], device=position.device)
-    valid = torch.arange(longest, device=position.device).unsqueeze(0) < counts
-    return index, valid

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from suwr.nn.inputs import gumbel, soft_columns, soft_reveal
 from suwr.nn.step import decide, reveal_units
-from suwr.training.data import Rows, to_folds, to_models
+from suwr.training.data import Rows
 from suwr.training.loop import State, cosine_decay, set_rate
 from suwr.training.predictor import fold_loss, joint_rate
 from suwr.training.trainer import PolicyPhase, PolicyTrainer, relaxation_temperature
@@ -34,6 +34,8 @@ __all__ = ["CapturedFunction", "LookaheadPhase", "LookaheadTrainer"]
 WARM_UP_CALLS = 3
 # Step t of a rollout is sampled with density ∝ t^(1/EARLY_STATES − 1).
 EARLY_STATES = 2.0
+# Updates per rollout of a batch, which takes as long as several of them.
+UPDATES_PER_ROLLOUT = 8
 # Weight of the regression of the gain in the objective.
 GAIN_WEIGHT = 0.02
 
@@ -80,11 +82,11 @@ class CapturedFunction:
 
 @dataclass
 class _Rollout:
-    """The rollout of a batch, ``(n_models, n, …)``."""
+    """The rollout of a batch, ``(n, …)``, whose rows are in the order of the folds."""
 
     revealed_at: Tensor  # step that revealed each column; *T* where none did
     gain: Tensor  # regression target of the gain in each of the *T* states
-    prediction: Tensor  # cross-fitted prediction in each state, (n_models, n, T, n_outputs)
+    prediction: Tensor  # cross-fitted prediction in each state, (n, T, n_outputs)
     weight: Tensor  # λ
 
 
@@ -92,11 +94,11 @@ class LookaheadPhase(PolicyPhase):
     """Train the selection head by a relaxed step, the stop head by whole rollouts."""
 
     name = "look-ahead"
+    updates_per_batch = UPDATES_PER_ROLLOUT
 
     def prepare(self) -> State:
         """See `PolicyPhase`."""
         device = self.folds.rows.device
-        self.updates_per_batch = self.settings.updates_per_walk
         self.temperature = torch.ones((), device=device)  # of the Gumbel-softmax
         capture = device.type == "cuda" and self.network.predictor.process_group is None
         # A cost function is evaluated on the host.
@@ -115,14 +117,13 @@ class LookaheadPhase(PolicyPhase):
     def train(self, *parts: Tensor) -> None:
         """Roll out a batch and update several times on it; ``parts`` are the fields of `Rows`."""
         settings, rows = self.settings, Rows(*parts)
-        rows = replace(rows, values=settings.rounded(rows.values))
-        weight, condition = self.weights.draw(
-            self.folds.n_folds * rows.weight.shape[1], self.folds.generator
-        )
+        if settings.mixed_precision and rows.values.is_cuda:
+            # Half of the memory traffic.
+            rows = replace(rows, values=rows.values.to(torch.bfloat16))
+        weight, condition = self.weights.draw(rows.weight.numel(), self.folds.generator)
         with settings.precision(rows.device):
             rollout = self._roll_out(rows, weight, condition)
-        # A rollout takes as long as several updates.
-        for _ in range(settings.updates_per_walk):
+        for _ in range(UPDATES_PER_ROLLOUT):
             with settings.precision(rows.device):
                 value, mask, soft = self._policy_loss(rows, rollout, condition)
             self.update_policy(value)
@@ -134,32 +135,30 @@ class LookaheadPhase(PolicyPhase):
     def _roll_out(self, rows: Rows, weight: Tensor, condition: Tensor | None) -> _Rollout:
         """Sample a rollout of *T* steps for every row."""
         network, inputs, n_steps = self.network, self.inputs, self.settings.max_steps
-        n_folds = self.folds.n_folds
+        by_fold = rows.weight.shape
         network.eval()
-        values = to_models(rows.values, n_folds)
-        shape, device = values.shape[:2], values.device
-        revealed_at = torch.full(
-            (*shape, inputs.n_columns), n_steps, dtype=torch.int16, device=device
-        )
-        first = inputs.first_masks(tuple(shape), self.folds.generator)
+        values = rows.values.flatten(0, 1)
+        n, device = len(values), values.device
+        revealed_at = torch.full((n, inputs.n_columns), n_steps, dtype=torch.int16, device=device)
+        first = inputs.first_masks((n,), self.folds.generator)
         if first is not None:
             revealed_at.masked_fill_(first, -1)
         allowed = inputs.recorded_units(values)
-        prices = None if rows.costs is None else to_models(rows.costs, n_folds)
+        prices = None if rows.costs is None else rows.costs.flatten(0, 1)
         predictions, losses, stops, costs = [], [], [], []
         for number in range(n_steps + 1):
             mask = revealed_at < number
             seen = inputs.reveal(values, mask)
-            prediction = network.cross_fitted(to_folds(seen, n_folds), self.loss)
-            losses.append(to_models(self.loss.of_prediction(prediction, rows.targets), n_folds))
+            prediction = network.cross_fitted(seen.unflatten(0, by_fold), self.loss)
+            losses.append(self.loss.of_prediction(prediction, rows.targets).flatten())
             if number == n_steps:
                 break
-            predictions.append(to_models(prediction, n_folds))
+            predictions.append(prediction.flatten(0, 1))
             decision = decide(
                 network.decide, inputs, seen, mask, condition, predictions[-1], allowed
             )
             stops.append(decision.stop_probability)
-            noise = gumbel((*shape, inputs.n_units), self.folds.generator)
+            noise = gumbel((n, inputs.n_units), self.folds.generator)
             units = decision.best(self.settings.units_per_step, noise)
             open_row = decision.available.any(dim=-1)
             after, cost = reveal_units(inputs, mask, units, open_row, weight, first, prices)
@@ -173,7 +172,7 @@ class LookaheadPhase(PolicyPhase):
             gains.append((now - continuing) * scale)
             ahead = stop * now + (1 - stop) * continuing
         return _Rollout(
-            revealed_at, torch.stack(gains[::-1], dim=-1), torch.stack(predictions, dim=2), weight
+            revealed_at, torch.stack(gains[::-1], dim=-1), torch.stack(predictions, dim=1), weight
         )
 
     def _policy_loss(
@@ -181,31 +180,31 @@ class LookaheadPhase(PolicyPhase):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Loss of the policy in one state per row, its mask, and the relaxed input after it."""
         settings, inputs, network = self.settings, self.inputs, self.network
-        generator, n_folds = self.folds.generator, self.folds.n_folds
-        shape, device = rollout.gain.shape[:2], rollout.gain.device
-        step = torch.rand(shape, generator=generator, device=device) ** EARLY_STATES
+        generator, by_fold = self.folds.generator, rows.weight.shape
+        n, device = len(rollout.gain), rollout.gain.device
+        step = torch.rand(n, generator=generator, device=device) ** EARLY_STATES
         step = (step * settings.max_steps).long().unsqueeze(-1)
         target = rollout.gain.gather(-1, step)[..., 0]
         mask = rollout.revealed_at < step
-        values = to_models(rows.values, n_folds)
-        index = step.unsqueeze(-1).expand(-1, -1, -1, rollout.prediction.shape[-1])
-        prediction = rollout.prediction.gather(2, index)[:, :, 0]
+        values = rows.values.flatten(0, 1)
+        index = step.unsqueeze(-1).expand(-1, -1, rollout.prediction.shape[-1])
+        prediction = rollout.prediction.gather(1, index)[:, 0]
         seen = inputs.reveal(values, mask)
         allowed = inputs.recorded_units(values)
         decision = decide(network.decide, inputs, seen, mask, condition, prediction, allowed)
         chosen = decision.relaxed(self.temperature, generator)
         revealed = torch.where(mask, 1.0, soft_columns(inputs, chosen))
-        soft = to_folds(soft_reveal(inputs, values, revealed), n_folds)
+        soft = soft_reveal(inputs, values, revealed).unflatten(0, by_fold)
         network.predictor.requires_grad_(False)
         prediction = network.cross_fitted(soft, self.loss)
         network.predictor.requires_grad_(True)
-        prices = None if rows.costs is None else to_models(rows.costs, n_folds)
+        prices = None if rows.costs is None else rows.costs.flatten(0, 1)
         costs = inputs.unit_costs(mask, rollout.revealed_at < 0, prices)
-        losses = to_models(self.loss.of_prediction(prediction, rows.targets), n_folds)
+        losses = self.loss.of_prediction(prediction, rows.targets).flatten()
         losses = losses + rollout.weight * (chosen * costs).sum(dim=-1)
         regression = 0.5 * GAIN_WEIGHT * (decision.gain - target).square()
-        each = to_models(rows.weight, n_folds) * (regression + settings.reward_scale * losses)
-        return each.mean(dim=1).sum(), to_folds(mask, n_folds), soft.detach()
+        each = rows.weight.flatten() * (regression + settings.reward_scale * losses)
+        return each.mean(), mask.unflatten(0, by_fold), soft.detach()
 
     def _predictor_loss(self, rows: Rows, mask: Tensor, soft: Tensor) -> Tensor:
         """Loss of the predictors under random masks, visited states and relaxed inputs."""
@@ -228,6 +227,7 @@ class LookaheadTrainer(PolicyTrainer):
     name = "lookahead"
     informed = True
     policy_phase = LookaheadPhase
+    policy_dropout = False
 
     def defaults(self, max_units: int) -> dict[str, Any]:
         """See `Trainer`."""

@@ -6,7 +6,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -16,6 +16,7 @@ from torch.optim.swa_utils import get_ema_multi_avg_fn
 from suwr.exceptions import ModelFileError
 from suwr.nn.distributed import ProcessGroup
 from suwr.nn.ensembles import Ensemble
+from suwr.training.data import Folds
 
 if TYPE_CHECKING:
     from suwr.nn.rollout import Policy
@@ -183,6 +184,7 @@ class Phase(ABC):
         self.modules: dict[str, nn.Module] = {}
         self.optimizers: dict[str, torch.optim.Optimizer] = {}
         self.tensors: State = {}
+        self.folds: Folds | None = None
 
     @abstractmethod
     def train_epoch(self) -> Metrics:
@@ -206,6 +208,9 @@ class Phase(ABC):
         for name, optimizer in self.optimizers.items():
             for number, moments in optimizer.state_dict()["state"].items():
                 state |= {f"optimizer/{name}/{number}/{k}": v for k, v in moments.items()}
+        if self.folds is not None and self.folds.taught:
+            # They follow from predictors that later phases have changed.
+            state["rows/targets"] = self.folds.rows.targets
         return state | {f"tensor/{k}": v for k, v in self.tensors.items()}
 
     def restore(self, state: State) -> None:
@@ -221,6 +226,8 @@ class Phase(ABC):
             groups = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict({"state": moments, "param_groups": groups})
         self.tensors = _under("tensor/", state)
+        if self.folds is not None and self.folds.taught:
+            self.folds.rows = replace(self.folds.rows, targets=state["rows/targets"])
 
 
 def run_phases(

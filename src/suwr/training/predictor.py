@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -28,12 +26,11 @@ from suwr.training.loop import (
     set_rate,
     update_average,
 )
-from suwr.training.rollouts import rollout_together
-from suwr.training.validation import BestState, CrossFittedLoss, ValidationObjective
+from suwr.training.validation import BestState, CrossFittedLoss, Task
 
 __all__ = [
-    "FineTuning", "Pretraining", "extended", "final_masks", "fold_loss", "ignore_pieces",
-    "joint_rate", "pretraining_state", "restore_pretraining", "weighted_loss",
+    "FineTuning", "Pretraining", "extended", "fold_loss", "ignore_pieces", "joint_rate",
+    "pretraining_state", "restore_pretraining", "weighted_loss",
 ]  # fmt: skip
 
 # Updates of the predictors before their loss on held-out rows counts: on small tables, the loss
@@ -71,7 +68,7 @@ def ignore_pieces(network: SeparateNetwork, inputs: MaskedInputs) -> None:
 def weighted_loss(
     network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, rows: Rows, mask: Tensor
 ) -> Tensor:
-    """Weighted mean loss of the predictors of each model under masks, summed over models.
+    """Weighted mean loss of the predictors under masks.
 
     ``rows`` and ``mask`` have one leading entry per predictor.
     """
@@ -93,7 +90,7 @@ def _mean_loss(
     network: SeparateNetwork, loss: Loss, seen: Tensor, targets: Tensor, weight: Tensor
 ) -> Tensor:
     outputs = network.predictor(seen).float()
-    return (loss.per_row(outputs, targets) * weight).mean() * network.n_models
+    return (loss.per_row(outputs, targets) * weight).mean()
 
 
 def pretraining_batch(folds: Folds, settings: Settings) -> int:
@@ -116,29 +113,22 @@ class Pretraining(Phase):
     Parameters
     ----------
     network : SeparateNetwork
-    inputs : MaskedInputs
-    loss : Loss
+    task : Task
     folds : Folds
-    settings : Settings
     """
 
     name = "pretraining"
 
-    def __init__(
-        self,
-        network: SeparateNetwork,
-        inputs: MaskedInputs,
-        loss: Loss,
-        folds: Folds,
-        settings: Settings,
-    ) -> None:
+    def __init__(self, network: SeparateNetwork, task: Task, folds: Folds) -> None:
+        settings = task.settings
         super().__init__(settings.pretrain_epochs)
-        self.network, self.inputs, self.loss = network, inputs, loss
+        self.network, self.inputs, self.loss = network, task.inputs, task.loss
         self.folds, self.settings = folds, settings
+        network.predictor.dropout = settings.dropout
         self.average = copy.deepcopy(network.predictor)
         averaged = network.with_modules(predictor=self.average)
-        self.validate = CrossFittedLoss(averaged, inputs, loss, folds, settings)
-        self.best = BestState(self.average, network.n_models)
+        self.validate = CrossFittedLoss(averaged, task.inputs, task.loss, folds, settings)
+        self.best = BestState(self.average)
         self.optimizer = make_optimizer(network.predictor)
         self.modules = {"network": network, "average": self.average}
         self.optimizers = {"predictor": self.optimizer}
@@ -146,7 +136,7 @@ class Pretraining(Phase):
         decay = settings.weight_decay
         self.tensors = self.best.tensors() | {
             "weight_decay": torch.tensor(decay),
-            "best_weight_decay": torch.full((network.n_models,), decay),
+            "best_weight_decay": torch.tensor(decay),
             # Loss below which an improvement counts, and the last epoch with one.
             "reference": torch.tensor(torch.inf),
             "improved": torch.tensor(0),
@@ -189,26 +179,23 @@ class Pretraining(Phase):
             update_average(self.average, predictor, min(AVERAGE_DECAY, step / (step + 10)))
             total = total + value.detach()
         self._judge(self.validate())
-        return Metrics(float(total) / n_batches / self.network.n_models)
+        return Metrics(float(total) / n_batches)
 
-    def _judge(self, losses: Tensor) -> None:
+    def _judge(self, loss: float) -> None:
         """Keep the best epoch, and decide whether to continue with which weight decay."""
         tensors, epoch = self.tensors, self.epoch + 1
         n_batches = self.folds.n_batches(pretraining_batch(self.folds, self.settings))
         if epoch * n_batches < MIN_UPDATES and epoch < self.epochs:
             return
-        chosen = tensors["best_weight_decay"]
-        better = (losses < self.best.value).to(chosen.device)
-        tensors["best_weight_decay"] = torch.where(better, tensors["weight_decay"], chosen)
-        self.best.update(losses, epoch)
+        if self.best.update(loss, epoch):
+            tensors["best_weight_decay"].copy_(tensors["weight_decay"])
         tensors |= self.best.tensors()
-        # Models that are trained together are judged by their mean, as one would be on average.
-        if float(losses.mean()) < float(tensors["reference"]) - MIN_IMPROVEMENT:
-            tensors["reference"].copy_(losses.mean())
+        if loss < float(tensors["reference"]) - MIN_IMPROVEMENT:
+            tensors["reference"].fill_(loss)
             tensors["improved"].fill_(epoch)
         strong = int(tensors["strong_since"])
         updates = (epoch - max(int(tensors["improved"]), strong)) * n_batches
-        if not strong and float((losses - self.best.value).mean()) > OVERFITTING:
+        if not strong and loss - self.best.value > OVERFITTING:
             tensors["strong_since"].fill_(epoch)
             tensors["weight_decay"].clamp_min_(STRONG_WEIGHT_DECAY)
         else:
@@ -217,10 +204,10 @@ class Pretraining(Phase):
     def finish(self) -> None:
         """See `Phase`."""
         self.best.load()
-        predictor, members = self.network.predictor, self.network.architecture.n_members
+        predictor = self.network.predictor
         predictor.load_state_dict(self.average.state_dict())
         chosen = self.tensors["best_weight_decay"].to(self.folds.indices.device)
-        predictor.weight_decay = chosen.repeat_interleave(members)
+        predictor.weight_decay = chosen.expand(self.network.architecture.n_members).clone()
         predictor.settled = bool(self.tensors["settled"]) or int(self.tensors["strong_since"]) > 0
         super().finish()
 
@@ -259,35 +246,23 @@ class FineTuning(Phase):
     Parameters
     ----------
     network : SeparateNetwork
-    inputs : MaskedInputs
-    loss : Loss
+    task : Task
     folds : Folds
-    final : callable
-        From the number of an epoch to the masks ``(n_rows, n_columns)``; see `final_masks`.
-    validate : ValidationObjective
-        Of the same network.
-    settings : Settings
     """
 
     name = "fine-tuning"
 
-    def __init__(
-        self,
-        network: SeparateNetwork,
-        inputs: MaskedInputs,
-        loss: Loss,
-        folds: Folds,
-        final: Callable[[int], Tensor],
-        validate: ValidationObjective,
-        settings: Settings,
-    ) -> None:
+    def __init__(self, network: SeparateNetwork, task: Task, folds: Folds) -> None:
+        settings = task.settings
         super().__init__(extended(settings.finetune_epochs, network.predictor, settings))
-        self.network, self.inputs, self.loss = network, inputs, loss
+        self.network, self.inputs, self.loss = network, task.inputs, task.loss
         self.folds, self.settings = folds, settings
-        self.final, self.validate = final, validate
+        self.weights = SparsityWeights.of(settings, folds.rows.device)
+        self.validate = task.validate(network)
+        self.masks: Tensor | None = None
         network.eval()
-        self.best = BestState(network, network.n_models)
-        self.best.update(validate().value, 0)
+        self.best = BestState(network)
+        self.best.update(self.validate().value, 0)
         network.predictor.dropout = settings.finetune_dropout
         self.optimizer = make_optimizer(network.predictor)
         self.modules = {"network": network}
@@ -306,12 +281,10 @@ class FineTuning(Phase):
         """See `Phase`."""
         settings, rows, generator = self.settings, self.folds.rows, self.folds.generator
         self.network.eval()
-        final = self.final(self.epoch)
-        n_tables = self.folds.n_tables
-        n = len(rows) // n_tables
-        indices = torch.arange(len(rows), device=final.device).reshape(n_tables, n)
-        n_members = self.network.architecture.n_members
-        order = shuffled(indices.repeat_interleave(n_members, dim=0), generator)
+        final = self._final_masks()
+        n, n_members = len(rows), self.network.architecture.n_members
+        order = torch.arange(n, device=final.device).expand(n_members, n)
+        order = shuffled(order, generator)
         batch = min(settings.batch_size, n)
         n_batches, total = max(MIN_BATCHES, n // batch), torch.zeros((), device=final.device)
         mask_weight = torch.tensor([1.0, settings.finetune_random], device=final.device)
@@ -335,52 +308,32 @@ class FineTuning(Phase):
         objective = self.validate()
         self.best.update(objective.value, self.epoch + 1)
         self.tensors |= self.best.tensors()
-        return Metrics(
-            float(total) / n_batches / self.network.n_models,
-            float(objective.value.mean()),
-            float(objective.mean_cost.mean()),
-            self.validate.policy,
-        )
+        return Metrics(float(total) / n_batches, *objective, self.validate.policy)
 
     def finish(self) -> None:
         """See `Phase`."""
         self.best.load()
         super().finish()
 
+    def _final_masks(self) -> Tensor:
+        """The masks that the finished policy selects, ``(n_rows, n_columns)``.
 
-def final_masks(
-    network: SeparateNetwork,
-    inputs: MaskedInputs,
-    loss: Loss,
-    rows: Rows,
-    settings: Settings,
-    weights: SparsityWeights,
-) -> Callable[[int], Tensor]:
-    """The masks that the finished policy selects, as a function of the epoch of fine-tuning.
-
-    They depend on the epoch only for a range of λ or of budgets, of which each epoch takes other
-    values.
-    """
-
-    @lru_cache(maxsize=1)
-    def masks(turn: int) -> Tensor:
-        if network.n_models > 1:
-            values = rows.values.unflatten(0, (network.n_models, -1))
-            condition = weights.spread(values.shape[1], turn)[1]
-            revealed = rollout_together(
-                network, inputs, loss, values, settings.max_steps, settings.units_per_step,
-                condition, turn=turn,
-            )  # fmt: skip
-            return revealed.mask.flatten(0, 1)
-        policy = Policy(network, inputs, loss, settings.max_steps, settings.units_per_step)
-        condition = weights.spread(len(rows), turn)[1]
+        They change only for a range of λ or of budgets, of which each epoch takes other values.
+        """
+        fixed = self.weights.ratio is None and self.inputs.budgets is None
+        if self.masks is not None and fixed:
+            return self.masks
+        rows, inputs, settings = self.folds.rows, self.inputs, self.settings
+        policy = Policy(
+            self.network, inputs, self.loss, settings.max_steps, settings.units_per_step
+        )
+        turn = 0 if fixed else self.epoch
+        condition = self.weights.spread(len(rows), turn)[1]
         mask = torch.empty(len(rows), inputs.n_columns, dtype=torch.bool, device=policy.device)
         for place, part in rows.blocks():
-            at = None if condition is None else condition[0, place]
+            at = None if condition is None else condition[place]
             starts = training_starts(inputs, part.values, turn=turn)
             trace = policy.rollout(part.values, condition=at, starts=starts)
             mask[place] = torch.as_tensor(trace.mask, device=policy.device)
+        self.masks = mask
         return mask
-
-    fixed = weights.ratio is None and inputs.budgets is None
-    return lambda epoch: masks(0 if fixed else epoch)

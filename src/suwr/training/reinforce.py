@@ -23,11 +23,11 @@ from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Architecture, Network, SharedNetwork
 from suwr.nn.step import decide, reveal_units
-from suwr.training.config import Settings, SparsityWeights
-from suwr.training.data import Folds, Rows, to_models
+from suwr.training.config import FINAL_EXPLORATION, Settings
+from suwr.training.data import Folds, Rows
 from suwr.training.loop import Metrics, Phase, State, optimizer_step
-from suwr.training.trainer import Task, Trainer
-from suwr.training.validation import BestState, ValidationObjective
+from suwr.training.trainer import Trainer
+from suwr.training.validation import BestState, Task
 
 __all__ = ["ReinforcePhase", "ReinforceTrainer", "Schedule"]
 
@@ -62,7 +62,7 @@ class Schedule(NamedTuple):
         since = max(0.0, progress - WARM_UP)
         decay = EXPLORATION_FACTOR ** (since / settings.exploration_fraction)
         return cls(
-            max(settings.exploration_end, decay),
+            max(FINAL_EXPLORATION, decay),
             max(MIN_STOP_EXPLORATION, decay),
             min(1.0, since / WEIGHT_INCREASE),
         )
@@ -73,21 +73,15 @@ class ReinforcePhase(Phase):
 
     name = "reinforce"
 
-    def __init__(
-        self,
-        network: SharedNetwork,
-        inputs: MaskedInputs,
-        loss: Loss,
-        folds: Folds,
-        validation: Rows,
-        settings: Settings,
-        weights: SparsityWeights,
-    ) -> None:
+    def __init__(self, network: SharedNetwork, task: Task, folds: Folds) -> None:
+        settings = task.settings
         super().__init__(settings.max_epochs)
-        self.network, self.inputs, self.loss = network, inputs, loss
-        self.folds, self.settings, self.weights = folds, settings, weights
-        self.validate = ValidationObjective(network, inputs, loss, validation, settings, weights)
-        self.best = BestState(network, network.n_models)
+        self.network, self.inputs, self.loss = network, task.inputs, task.loss
+        self.folds, self.settings = folds, settings
+        assert isinstance(settings.sparsity_weight, float)
+        self.weight = settings.sparsity_weight
+        self.validate = task.validate(network)
+        self.best = BestState(network)
         self.optimizer = torch.optim.Adam(
             network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY
         )
@@ -107,10 +101,10 @@ class ReinforcePhase(Phase):
         total = torch.zeros((), device=folds.indices.device)
         self.network.train()
         for index in folds.batches(settings.batch_size):
-            rows = folds.rows[to_models(index, folds.n_folds)]
+            rows = folds.rows[index.flatten()]
             surrogate, expected = _sampled_loss(
                 self.network, self.inputs, self.loss, rows, settings,
-                self.weights.weight, schedule, folds.generator,
+                self.weight, schedule, folds.generator,
             )  # fmt: skip
             optimizer_step(self.optimizer, surrogate)
             total = total + expected
@@ -118,13 +112,8 @@ class ReinforcePhase(Phase):
         objective = self.validate()
         self.best.update(objective.value, self.epoch)
         self.tensors = self.best.tensors()
-        n_updates = folds.n_batches(settings.batch_size) * self.network.n_models
-        return Metrics(
-            float(total) / n_updates,
-            float(objective.value.mean()),
-            float(objective.mean_cost.mean()),
-            self.validate.policy,
-        )
+        mean_loss = float(total) / folds.n_batches(settings.batch_size)
+        return Metrics(mean_loss, *objective, self.validate.policy)
 
     def finish(self) -> None:
         """See `Phase`."""
@@ -139,23 +128,17 @@ class ReinforceTrainer(Trainer):
     shared = True
     supports_range = False
 
-    def n_epochs(self, settings: Settings) -> int:
+    def n_epochs(self, task: Task) -> int:
         """See `Trainer`."""
-        return settings.max_epochs
+        return task.settings.max_epochs
 
-    def build(self, architecture: Architecture, settings: Settings, n_models: int) -> Network:
+    def build(self, architecture: Architecture, settings: Settings) -> Network:
         """See `Trainer`."""
-        return SharedNetwork(architecture, n_models=n_models)
+        return SharedNetwork(architecture)
 
-    def phases(
-        self, network: Any, task: Task, folds: Folds, weights: SparsityWeights
-    ) -> list[Callable[[], Phase]]:
+    def phases(self, network: Any, task: Task, folds: Folds) -> list[Callable[[], Phase]]:
         """See `Trainer`."""
-        return [
-            lambda: ReinforcePhase(
-                network, task.inputs, task.loss, folds, task.validation, task.settings, weights
-            )
-        ]
+        return [lambda: ReinforcePhase(network, task, folds)]
 
 
 def _sampled_loss(
@@ -164,17 +147,13 @@ def _sampled_loss(
     loss: Loss,
     rows: Rows,
     settings: Settings,
-    sparsity_weight: Tensor,
+    sparsity_weight: float,
     schedule: Schedule,
     generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """Surrogate loss of sampled rollouts, and the mean objective that it estimates.
-
-    ``rows`` are ``(n_models, n)`` and ``sparsity_weight`` is ``(n_models,)``; both results are
-    sums over the models, so that the gradient of a model does not depend on the others.
-    """
+    """Surrogate loss of sampled rollouts, and the mean objective that it estimates."""
     shape, device = rows.weight.shape, rows.device
-    price = schedule.sparsity_factor * sparsity_weight.unsqueeze(1)
+    price = schedule.sparsity_factor * sparsity_weight
     first = inputs.first_masks(tuple(shape), generator)
     mask = torch.zeros(*shape, inputs.n_columns, dtype=torch.bool, device=device)
     mask = mask if first is None else first
@@ -206,5 +185,5 @@ def _sampled_loss(
     ahead = total.detach().flip(0).cumsum(0).flip(0)[1:]
     direct = total.sum(dim=0)
     score = (ahead * torch.stack(log_probs)).sum(dim=0)
-    surrogate = settings.reward_scale * (rows.weight * (direct + score)).mean(dim=1).sum()
-    return surrogate, (rows.weight * direct.detach()).mean(dim=1).sum()
+    surrogate = settings.reward_scale * (rows.weight * (direct + score)).mean()
+    return surrogate, (rows.weight * direct.detach()).mean()

@@ -31,8 +31,8 @@ from suwr.nn.ensembles import EnsembleMLP
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Architecture, Network, SeparateNetwork
-from suwr.training.data import BLOCK_ROWS, Folds, Rows, to_models
-from suwr.training.trainer import Task
+from suwr.training.data import BLOCK_ROWS, Folds, Rows
+from suwr.training.validation import Task
 
 __all__ = [
     "FALSE_COLUMNS", "FALSE_PAIRS", "Screening", "informative", "interactions", "relevant_units",
@@ -202,7 +202,7 @@ CONTEXT_UNITS = 3
 
 @torch.no_grad()
 def informative(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: Folds) -> Tensor:
-    """Whether there is evidence that features are informative, for each model.
+    """Whether there is evidence that features are informative.
 
     There is none if the predictors have learned their training rows, but their predictions for the
     held-out fold, from all features, are not correlated with the targets there. The loss would be
@@ -219,7 +219,7 @@ def informative(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, fold
 
     Returns
     -------
-    Tensor of bool, shape (n_models,)
+    Tensor of bool, shape ()
     """
     network.eval()
     rows = folds.rows[folds.indices[:, :EVIDENCE_ROWS]]
@@ -231,22 +231,20 @@ def informative(network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, fold
         for mask in (nothing, ~nothing)
     ]
     network.train()
-    gain = to_models((own[0] - own[1]) * rows.weight, folds.n_folds)
-    learned = gain.mean(dim=-1) > MIN_TRAINING_GAIN
-    products = (_centred(cross_fitted) * _centred(rows.targets)).sum(dim=-1)
-    products = to_models(products * rows.weight, folds.n_folds)
-    n = products.shape[-1]
+    learned = ((own[0] - own[1]) * rows.weight).mean() > MIN_TRAINING_GAIN
+    products = (_centred(cross_fitted) * _centred(rows.targets)).sum(dim=-1) * rows.weight
+    n = products.numel()
     if n < MIN_ROWS:
         return torch.ones_like(learned)
     # Half of the rows count: an effect that two folds share by chance contributes to the covariance
     # of either, since each of them trains predictors that are tested on the other.
-    error = products.std(dim=-1) / (n / 2) ** 0.5
-    statistic = products.mean(dim=-1) / error.clamp_min(torch.finfo(error.dtype).tiny)
+    error = products.std() / (n / 2) ** 0.5
+    statistic = products.mean() / error.clamp_min(torch.finfo(error.dtype).tiny)
     return (statistic > float(student.isf(LEVEL, n / 2 - 1))) | ~learned
 
 
 def _centred(values: Tensor) -> Tensor:
-    """Values of each fold ``(2 · n_models, n, n_outputs)`` minus their mean.
+    """Values of each fold ``(n_folds, n, n_outputs)`` minus their mean.
 
     Numeric targets and their predictions are replaced by ranks, since a few outliers would dominate
     the covariance.
@@ -271,7 +269,7 @@ def interactions(
 
     Returns
     -------
-    Tensor of shape (n_models, n_units, n_units)
+    Tensor of shape (n_units, n_units)
     """
     network.eval()
     n_units = inputs.n_units
@@ -291,15 +289,15 @@ def interactions(
             mask = inputs.add(mask, unit)
         found = network.cross_fitted(inputs.reveal(rows.values, mask), loss)
         losses = loss.of_prediction(found, targets) * rows.weight
-        return to_models(losses, folds.n_folds).mean(dim=1)
+        return losses.mean()
 
     empty = losses(pairs.new_empty(0))
     units = torch.arange(n_units, device=rows.device).unsqueeze(1)
     single = torch.stack([empty - losses(unit) for unit in units])
-    result = torch.zeros(len(empty), n_units, n_units, device=rows.device)
+    result = torch.zeros(n_units, n_units, device=rows.device)
     for i, j in pairs.tolist():
         joint = empty - losses(pairs.new_tensor([i, j]))
-        result[:, i, j] = result[:, j, i] = joint - single[i] - single[j]
+        result[i, j] = result[j, i] = joint - single[i] - single[j]
     network.train()
     return result.clamp_min(0.0)
 

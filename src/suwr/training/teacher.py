@@ -1,4 +1,4 @@
-"""A teacher: predictions from all features, on training rows and on rows that recombine them.
+"""A teacher: predictions from all features, of training rows and of rows that recombine them.
 
 On few rows, rewards that come from single labels are mostly noise. A teacher predicts the expected
 target of a row from all of its features, so that the gain of a step can be told from fewer rows;
@@ -6,14 +6,15 @@ and it can be asked about rows that have no label. It takes part in training onl
 contains nothing of it.
 
 The teacher is cross-fitted. Its loss on rows that it was not fitted to says whether it knows more
-than the masked predictors that are trained on the labels (see `Lesson.mix`), or than a constant.
+than the masked predictors that are trained on the labels, or than a constant; see `Lesson.folds`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,19 +27,20 @@ from sklearn.ensemble import (
     HistGradientBoostingRegressor,
 )
 from sklearn.kernel_approximation import Nystroem
-from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from torch import Tensor
 
+from suwr.data.frame import take_rows
+from suwr.exceptions import ModelOutputError
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import SeparateNetwork
 from suwr.training.data import Folds, Rows
 
-__all__ = ["Lesson", "fit_stack", "recombined", "stack_members"]
+__all__ = ["Lesson", "TeacherRows", "fit_teacher", "recombine", "stack_members"]
 
 FloatArray = NDArray[np.float64]
 
@@ -46,126 +48,214 @@ FloatArray = NDArray[np.float64]
 N_FOLDS = 5
 # Steps of the greedy selection of the members' weights.
 SELECTION_STEPS = 25
-# Trees of a boosting model, of all classes together.
-BOOSTED_TREES = 600
+# Trees of a boosting model, of all classes together, and of a forest.
+BOOSTED_TREES, FOREST_TREES = 600, 100
 # Landmarks of the kernel machine.
 LANDMARKS = 300
-# Neighbours among which the second row of a recombination is drawn, and probability that a unit is
-# taken from it.
-N_NEIGHBOURS, EXCHANGE = 10, 0.5
+# Rows up to which forests are worth their time.
+MAX_FOREST_ROWS = 5_000
 # Shares of the teacher in the mean with the masked predictors that are compared.
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 # Share of the label in the target of a row that has one.
 LABEL_SHARE = 0.5
 # Rows of each fold that are predicted at a time.
 BLOCK = 4096
+# Neighbours among which the second row of a recombination is drawn, and probability that a unit is
+# taken from it.
+N_NEIGHBOURS, EXCHANGE = 10, 0.5
 # Rows among which neighbours are searched, which bounds the time of the search.
 MAX_CANDIDATES = 20_000
 
 
-def stack_members(n_classes: int | None, n_values: int, seed: int) -> dict[str, Any]:
+def recombine(
+    values: NDArray[np.floating[Any]],
+    unit_of: NDArray[np.intp],
+    n: int,
+    rng: np.random.RandomState,
+) -> NDArray[np.intp]:
+    """Draw rows that recombine the units of a row and of one of its nearest neighbours.
+
+    About half of the units are taken from the neighbour. Every cell is therefore a value of its
+    column, the columns of a unit stay together, and other dependences are kept approximately.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, n_values)
+        Encoded rows, by whose Euclidean distance neighbours are near.
+    unit_of : ndarray of int, shape (n_columns,)
+        The unit of each column.
+    n : int
+        Rows to draw, which recombine the rows in order, again and again.
+    rng : RandomState
+
+    Returns
+    -------
+    ndarray of int, shape (n, n_columns)
+        The row from which each cell is taken.
+
+    Examples
+    --------
+    >>> rows = recombine(np.array([[0.0], [1.0]]), np.array([0, 0, 1]), 4, np.random.RandomState(0))
+    >>> rows.shape, bool((rows[:, 0] == rows[:, 1]).all())
+    ((4, 3), True)
+    """
+    n_rows = len(values)
+    candidates = np.arange(n_rows)
+    if n_rows > MAX_CANDIDATES:
+        candidates = rng.choice(n_rows, MAX_CANDIDATES, replace=False)
+    n_found = min(N_NEIGHBOURS + 1, len(candidates))
+    search = NearestNeighbors(n_neighbors=n_found).fit(values[candidates])
+    near = candidates[search.kneighbors(values, return_distance=False)]
+    # A row is usually its own nearest neighbour.
+    near = near[:, 1:] if n_found > 1 else near
+    base = np.arange(n) % n_rows
+    other = near[base, rng.randint(near.shape[1], size=n)]
+    exchanged = rng.random_sample((n, int(unit_of.max(initial=-1)) + 1)) < EXCHANGE
+    return np.where(exchanged[:, unit_of], other[:, None], base[:, None])
+
+
+def column_units(membership: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """The first unit of each column; columns of no unit have numbers of their own."""
+    n_units, n_columns = membership.shape
+    return np.where(
+        membership.any(axis=0), membership.argmax(axis=0), n_units + np.arange(n_columns)
+    )
+
+
+def stack_members(n_classes: int | None, n_rows: int, n_values: int, seed: int) -> dict[str, Any]:
     """The models of the stack by name; ``n_classes`` is None for regression."""
-    gamma = 0.5 / n_values
-    if n_classes is None:
-        return {
-            "ridge": RidgeCV(alphas=np.logspace(-1, 3, 9)),
-            "boosting": HistGradientBoostingRegressor(
-                learning_rate=0.08, max_iter=120, max_leaf_nodes=12, min_samples_leaf=8,
-                random_state=seed,
-            ),
-            "extra trees": ExtraTreesRegressor(150, min_samples_leaf=2, random_state=seed),
-            "kernel": KernelRidge(alpha=0.1, kernel="rbf", gamma=gamma),
-            "smooth kernel": KernelRidge(alpha=0.3, kernel="rbf", gamma=0.2 * gamma),
-        }  # fmt: skip
-    iterations = max(20, min(120, BOOSTED_TREES // n_classes))
-    return {
-        "logistic": LogisticRegression(C=0.3, max_iter=300),
-        "boosting": HistGradientBoostingClassifier(
-            learning_rate=0.06, max_iter=iterations, max_leaf_nodes=10, min_samples_leaf=8,
-            random_state=seed,
-        ),
-        "extra trees": ExtraTreesClassifier(150, min_samples_leaf=2, random_state=seed),
-        "kernel": make_pipeline(
-            Nystroem(gamma=gamma, n_components=LANDMARKS, random_state=seed),
-            LogisticRegression(C=3.0, max_iter=300),
-        ),
+    gamma, forests = 0.5 / n_values, n_rows <= MAX_FOREST_ROWS
+    boosting: dict[str, Any] = {
+        "learning_rate": 0.07, "max_leaf_nodes": 12, "min_samples_leaf": 8, "random_state": seed,
+        "early_stopping": False,
     }  # fmt: skip
+    forest = {"n_estimators": FOREST_TREES, "min_samples_leaf": 2, "random_state": seed}
+    kernel = Nystroem(gamma=gamma, n_components=min(LANDMARKS, n_rows // 2), random_state=seed)
+    if n_classes is None:
+        alphas = np.logspace(-3, 3, 13)
+        members = {
+            "ridge": RidgeCV(alphas=alphas),
+            "boosting": HistGradientBoostingRegressor(max_iter=120, **boosting),
+            "kernel": make_pipeline(kernel, RidgeCV(alphas=alphas)),
+        }
+        return members | ({"forest": ExtraTreesRegressor(**forest)} if forests else {})
+    iterations = max(20, min(100, BOOSTED_TREES // n_classes))
+    members = {
+        "logistic": LogisticRegression(C=0.3, max_iter=300),
+        "boosting": HistGradientBoostingClassifier(max_iter=iterations, **boosting),
+        "kernel": make_pipeline(kernel, LogisticRegression(C=3.0, max_iter=300)),
+    }
+    return members | ({"forest": ExtraTreesClassifier(**forest)} if forests else {})
 
 
-@dataclass(frozen=True)
+class TeacherRows(NamedTuple):
+    """What a teacher of the user is fitted to.
+
+    Attributes
+    ----------
+    own, drawn : data frame or array
+        Training rows and recombined rows, in the container that was passed to ``fit``.
+    targets : ndarray of shape (n,)
+        Labels or values of the training rows, as the user knows them.
+    to_targets : callable
+        From predictions of the teacher to targets ``(n, n_outputs)``.
+    """
+
+    own: Any
+    drawn: Any
+    targets: NDArray[Any]
+    to_targets: Callable[[Any, Any], FloatArray]
+
+
+@dataclass
 class Lesson:
     """What a teacher knows of the training rows, and of rows that recombine them.
 
     Attributes
     ----------
     rows : Rows
-        The training rows, then ``n_copies`` recombinations of each, in the order of the rows, with
-        the predictions of the teacher as targets.
+        The training rows, then recombinations of each, in the order of the rows, with the
+        predictions of the teacher as targets.
     labels : Tensor of shape (n, n_outputs)
         The targets of the training rows.
     held_out : Tensor of shape (n, n_outputs)
         Predictions of the training rows by models that were not fitted to them.
     weights : dict of str to float
         Weight of each member of the teacher.
+    fixed : bool, default=False
+        Whether the teacher is not mixed with predictors of the labels.
+    share : float
+        Share of the teacher in the targets; the masked predictors have the rest.
+    losses : dict of str to float
+        Out-of-fold losses from all features, relative to that of the best constant prediction.
     """
 
     rows: Rows
     labels: Tensor
     held_out: Tensor
     weights: dict[str, float]
+    fixed: bool = False
+    share: float = 1.0
+    losses: dict[str, float] = field(default_factory=dict)
+    _folds: Folds | None = None
 
-    @property
-    def n_copies(self) -> int:
-        """Recombinations of each training row."""
-        return len(self.rows) // len(self.labels) - 1
+    def folds(
+        self, network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: Folds
+    ) -> Folds:
+        """The rows of the lesson, in the folds of the training rows.
+
+        ``network`` is pretrained on the labels. The first call compares its predictions from all
+        features, for rows that it was not trained on, with those of the teacher, and chooses the
+        mean of the two that is best.
+        """
+        if self._folds is None:
+            self._folds = folds.extended(self._mixed(network, inputs, loss, folds))
+        return self._folds
 
     @torch.no_grad()
-    def mix(
+    def _mixed(
         self, network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: Folds
-    ) -> tuple[Rows, float, float, float]:
-        """The taught rows, with the mean of the teacher and of the network that does best.
-
-        ``network`` was pretrained on the labels. Returns the rows, the share of the teacher, and
-        the out-of-fold losses of the network and of the mean.
-        """
+    ) -> Rows:
+        """The rows with the mean of teacher, masked predictors and labels as targets."""
         network.eval()
         own = torch.empty_like(self.labels)
-        for part in range(0, folds.size, BLOCK):
-            index = folds.indices[:, part : part + BLOCK]
-            values = folds.rows[index].values
-            mask = torch.ones((*index.shape, inputs.n_columns), dtype=torch.bool, device=values.device)
-            own[index] = network.cross_fitted(inputs.reveal(values, mask), loss)
-        covered = torch.unique(folds.indices)
+        for start in range(0, folds.size, BLOCK):
+            index = folds.indices[:, start : start + BLOCK]
+            seen = inputs.reveal_all(folds.rows[index].values)
+            own[index] = network.cross_fitted(seen, loss)
+        covered = folds.indices.flatten()
+        labels, weight = self.labels[covered], folds.rows.weight[covered]
 
         def score(share: float) -> float:
             mean = own[covered].lerp(self.held_out[covered], share)
-            weight = folds.rows.weight[covered]
-            return float((loss.of_prediction(mean, self.labels[covered]) * weight).mean())
+            return float((loss.of_prediction(mean, labels) * weight).mean())
 
         scores = {share: score(share) for share in SHARES}
-        share = min(scores, key=lambda s: scores[s])
+        self.share = 1.0 if self.fixed else min(scores, key=lambda share: scores[share])
+        self.losses = {
+            "teacher": scores[1.0], "masked predictors": scores[0.0], "mean": scores[self.share]
+        }  # fmt: skip
         targets = self.rows.targets
-        if share < 1:
-            parts = []
-            for _, block in self.rows.blocks():
-                every = torch.ones(len(block), inputs.n_columns, dtype=torch.bool, device=block.device)
-                parts.append(loss.predict(network.predict(inputs.reveal(block.values, every))).mean(dim=0))
-            targets = torch.cat(parts).lerp(targets, share)
-        targets = targets.clone()
+        if self.share < 1.0:
+            parts = [
+                loss.predict(network.predict(inputs.reveal_all(block.values))).mean(dim=0)
+                for _, block in self.rows.blocks()
+            ]
+            targets = torch.cat(parts).lerp(targets, self.share)
         n = len(self.labels)
-        targets[:n] = targets[:n].lerp(self.labels, LABEL_SHARE)
-        return replace(self.rows, targets=targets), share, scores[0.0], scores[share]
+        targets = torch.cat([targets[:n].lerp(self.labels, LABEL_SHARE), targets[n:]])
+        return replace(self.rows, targets=targets)
 
 
-def fit_stack(
+def fit_teacher(
     rows: Rows,
     inputs: MaskedInputs,
     loss: Loss,
     n_copies: int,
     seed: int,
-    members: dict[str, Any] | None = None,
+    given: tuple[Any, Callable[[NDArray[np.intp]], TeacherRows]] | None = None,
 ) -> Lesson:
-    """Cross-fit a stack to the training rows, and predict them and their recombinations.
+    """Cross-fit a teacher to the training rows, and predict them and recombinations of them.
 
     Parameters
     ----------
@@ -176,145 +266,126 @@ def fit_stack(
     n_copies : int
         Recombinations of each row.
     seed : int
-    members : dict of str to estimator, optional
-        By default those of `stack_members`.
+    given : estimator and callable, optional
+        A teacher of the user, and a function from the sources of `recombine` to its rows. By
+        default, the teacher is a stack of `stack_members` on the encoded rows.
     """
     rng = np.random.RandomState(seed)
-    plain = np.ones(rows.values.shape[1], dtype=bool)
-    if inputs.pieces is not None:
-        # Positions in bins follow from the other values.
-        plain = ~inputs.pieces.cpu().numpy()
     values = rows.values.cpu().numpy()
-    drawn = recombined(values, plain, value_units(inputs), n_copies, rng)
-    every = np.nan_to_num(np.concatenate([values, drawn])[:, plain].astype(np.float64))
-    targets, weight = rows.targets.cpu().numpy(), rows.weight.cpu().numpy()
-    n_classes = targets.shape[1] if targets.shape[1] > 1 else None
-    members = stack_members(n_classes, every.shape[1], seed) if members is None else members
-    classes = None if n_classes is None else targets.argmax(axis=1)
-    folds = _folds(classes, len(targets), rng)
+    # Positions in bins follow from the other values.
+    plain = slice(None) if inputs.pieces is None else ~inputs.pieces.cpu().numpy()
+    known = np.nan_to_num(values[:, plain].astype(np.float64))
+    n, targets = len(values), rows.targets.cpu().numpy()
+    unit_of = column_units(inputs.membership.cpu().numpy())
+    sources = recombine(known, unit_of, n_copies * n, rng)
+    of_value = sources[:, inputs.column_of.cpu().numpy()]
+    drawn = np.take_along_axis(values, of_value, axis=0)
+    weight = rows.weight.cpu().numpy()
+    folds = _folds(targets, rng)
+    if given is None:
+        every = np.concatenate([known, np.nan_to_num(drawn[:, plain].astype(np.float64))])
+        n_classes = targets.shape[1] if targets.shape[1] > 1 else None
+        members = stack_members(n_classes, n, every.shape[1], seed)
+        y = targets[:, 0].astype(np.float64) if n_classes is None else targets.argmax(axis=1)
+
+        def to_targets(model: Any, predicted: FloatArray) -> FloatArray:
+            if n_classes is None:
+                return predicted.reshape(-1, 1)
+            full = np.zeros((len(predicted), n_classes))
+            full[:, model.classes_] = predicted
+            return full
+
+        asked = TeacherRows(every[:n], every[n:], y, to_targets)
+    else:
+        asked = given[1](sources)
+        members = {type(given[0]).__name__: given[0]}
     found = {
-        name: _cross_fit(member, every, targets, classes, weight, folds)
-        for name, member in members.items()
+        name: _cross_fit(member, asked, targets, weight, folds) for name, member in members.items()
     }
-    constant = np.average(targets, axis=0, weights=weight)
-    found["constant"] = tuple(
-        np.broadcast_to(constant, (n, targets.shape[1])) for n in (len(targets), len(every))
-    )
+    if given is None:
+        constant = np.average(targets, axis=0, weights=weight)
+        shapes = ((n, len(constant)), (len(sources) + n, len(constant)))
+        found["constant"] = tuple(np.broadcast_to(constant, shape) for shape in shapes)  # type: ignore[assignment]
     device = rows.device
 
     def tensor(array: FloatArray) -> Tensor:
         return torch.as_tensor(np.asarray(array), dtype=torch.float32, device=device)
 
     def score(prediction: FloatArray) -> float:
-        losses = loss.of_prediction(tensor(prediction), rows.targets)
-        return float((losses * rows.weight).mean())
+        return float((loss.of_prediction(tensor(prediction), rows.targets) * rows.weight).mean())
 
-    weights = _greedy_weights([own for own, _ in found.values()], score)
-    named = {name: w for name, w in zip(found, weights, strict=True) if w > 0}
-    held_out = tensor(sum(w * found[name][0] for name, w in named.items()))
-    taught = tensor(sum(w * found[name][1] for name, w in named.items()))
+    weights = _greedy_weights({name: own for name, (own, _) in found.items()}, score)
     repeat = n_copies + 1
     extended = Rows(
-        torch.cat([rows.values, torch.as_tensor(drawn, device=device)]),
-        taught,
+        torch.cat([rows.values, torch.as_tensor(drawn, device=rows.values.device)]),
+        tensor(sum((w * found[name][1] for name, w in weights.items()), np.zeros(()))),
         rows.weight.repeat(repeat),
         None if rows.costs is None else rows.costs.repeat(repeat, 1),
     )
-    return Lesson(extended, rows.targets, held_out, named)
-
-
-def value_units(inputs: MaskedInputs) -> NDArray[np.intp]:
-    """The first unit of each encoded value; values of no unit have numbers of their own."""
-    member = inputs.membership.cpu().numpy()
-    first = np.where(member.any(axis=0), member.argmax(axis=0), len(member) + np.arange(member.shape[1]))
-    return first[inputs.column_of.cpu().numpy()]
-
-
-def recombined(
-    values: NDArray[np.float32],
-    plain: NDArray[np.bool_],
-    unit_of: NDArray[np.intp],
-    n_copies: int,
-    rng: np.random.RandomState,
-) -> NDArray[np.float32]:
-    """Recombine each row with one of its nearest neighbours, ``n_copies`` times.
-
-    About half of the units are taken from the neighbour. Every cell is therefore a value of its
-    column, the columns of a unit stay together, and other dependences are kept approximately.
-    """
-    n = len(values)
-    known = np.nan_to_num(values[:, plain])
-    candidates = np.arange(n)
-    if n > MAX_CANDIDATES:
-        candidates = rng.choice(n, MAX_CANDIDATES, replace=False)
-    n_found = min(N_NEIGHBOURS + 1, len(candidates))
-    search = NearestNeighbors(n_neighbors=n_found).fit(known[candidates])
-    # A row is usually its own nearest neighbour.
-    near = candidates[search.kneighbors(known, return_distance=False)]
-    near = near[:, 1:] if n_found > 1 else near
-    parts = []
-    for _ in range(n_copies):
-        other = near[np.arange(n), rng.randint(near.shape[1], size=n)]
-        exchanged = rng.random_sample((n, int(unit_of.max()) + 1)) < EXCHANGE
-        parts.append(np.where(exchanged[:, unit_of], values[other], values))
-    return np.concatenate([values[:0], *parts])
+    held_out = tensor(sum((w * found[name][0] for name, w in weights.items()), np.zeros(())))
+    return Lesson(extended, rows.targets, held_out, weights, fixed=given is not None)
 
 
 def _folds(
-    classes: NDArray[np.intp] | None, n: int, rng: np.random.RandomState
+    targets: NDArray[np.float32], rng: np.random.RandomState
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    n_folds, seed = min(N_FOLDS, n), rng.randint(2**31 - 1)
-    if classes is not None and np.bincount(classes).max() >= n_folds:
-        import warnings
+    n, seed = len(targets), int(rng.randint(2**31 - 1))
+    n_folds = min(N_FOLDS, n)
+    classes = targets.argmax(axis=1)
+    if targets.shape[1] > 1 and np.bincount(classes).max() >= n_folds:
         with warnings.catch_warnings():
             # A class of fewer rows than folds is missing in some of them.
             warnings.simplefilter("ignore", UserWarning)
-            return list(
-                StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(classes, classes)
-            )
-    return list(KFold(n_folds, shuffle=True, random_state=seed).split(np.empty(n)))
+            splits = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
+            return list(splits.split(classes, classes))
+    return list(KFold(n_folds, shuffle=True, random_state=seed).split(classes))
 
 
 def _cross_fit(
     member: Any,
-    values: FloatArray,
+    asked: TeacherRows,
     targets: NDArray[np.float32],
-    classes: NDArray[np.intp] | None,
     weight: NDArray[np.float32],
-    folds: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]],
+    folds: Iterable[tuple[NDArray[np.intp], NDArray[np.intp]]],
 ) -> tuple[FloatArray, FloatArray]:
-    """Out-of-fold predictions of the training rows, and mean predictions of all ``values``."""
+    """Out-of-fold predictions of the own rows, and mean predictions of all rows."""
+    folds = list(folds)
     n, n_outputs = targets.shape
-    own, mean = np.zeros((n, n_outputs)), np.zeros((len(values), n_outputs))
-    y = targets[:, 0].astype(np.float64) if classes is None else classes
-    for fitted_to, held_out in folds:
-        model = clone(member)
-        if classes is not None and len(np.unique(y[fitted_to])) < 2:
-            found = np.broadcast_to(targets[fitted_to].mean(axis=0), (len(values), n_outputs))
+    held_out, total = np.zeros((n, n_outputs)), 0.0
+    for fitted_to, left_out in folds:
+        y, options = asked.targets[fitted_to], {}
+        if np.ptp(weight) > 0:
+            # Equal weights are left out, since some models take much longer with weights.
+            step = f"{member.steps[-1][0]}__" if hasattr(member, "steps") else ""
+            options[f"{step}sample_weight"] = weight[fitted_to]
+        if len(np.unique(y)) == 1:
+            constant = targets[fitted_to].mean(axis=0)
+            own = np.tile(constant, (n, 1))
+            drawn = np.tile(constant, (len(asked.drawn), 1))
         else:
-            last = model.steps[-1][0] + "__" if hasattr(model, "steps") else ""
-            model.fit(values[fitted_to], y[fitted_to], **{f"{last}sample_weight": weight[fitted_to]})
-            if classes is None:
-                found = model.predict(values).reshape(-1, 1)
-            else:
-                found = np.zeros((len(values), n_outputs))
-                found[:, model.classes_] = model.predict_proba(values)
-        own[held_out] = found[held_out]
-        mean += found / len(folds)
-    return own, mean
+            model = clone(member)
+            model.fit(take_rows(asked.own, fitted_to), y, **options)
+            ask = model.predict_proba if n_outputs > 1 else model.predict
+            own, drawn = (asked.to_targets(model, ask(part)) for part in (asked.own, asked.drawn))
+        if not (np.isfinite(own).all() and np.isfinite(drawn).all()):
+            raise ModelOutputError(f"The predictions of {type(member).__name__} are not finite.")
+        held_out[left_out] = own[left_out]
+        total = total + np.concatenate([own, drawn]) / len(folds)
+    return held_out, np.asarray(total)
 
 
 def _greedy_weights(
-    predictions: Sequence[FloatArray], score: Callable[[FloatArray], float]
-) -> FloatArray:
+    predictions: Mapping[str, FloatArray], score: Callable[[FloatArray], float]
+) -> dict[str, float]:
     """Weights of a mean of predictions, by greedy selection with replacement."""
-    counts, total = np.zeros(len(predictions)), np.zeros_like(predictions[0])
-    best = (np.inf, counts)
+    chosen: list[str] = []
+    best: tuple[float, list[str]] = (np.inf, [])
+    total: FloatArray = np.zeros(())
     for step in range(1, SELECTION_STEPS + 1):
-        scores = [score((total + p) / step) for p in predictions]
-        chosen = int(np.argmin(scores))
-        counts[chosen] += 1
-        total = total + predictions[chosen]
-        if scores[chosen] < best[0]:
-            best = (scores[chosen], counts.copy())
-    return best[1] / best[1].sum()
+        scores = {name: score((total + p) / step) for name, p in predictions.items()}
+        name = min(scores, key=lambda name: scores[name])
+        chosen.append(name)
+        total = total + predictions[name]
+        if scores[name] < best[0]:
+            best = (scores[name], list(chosen))
+    return {name: best[1].count(name) / len(best[1]) for name in dict.fromkeys(best[1])}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-import json
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -14,11 +14,9 @@ import torch
 from torch import Tensor
 
 from suwr.nn.distributed import ProcessGroup
-from suwr.nn.inputs import MaskedInputs
-from suwr.nn.losses import Loss
 from suwr.nn.networks import Architecture, Network, SeparateNetwork
 from suwr.training.config import Settings, SparsityWeights, TrainingConfig
-from suwr.training.data import Folds, Rows
+from suwr.training.data import Folds
 from suwr.training.loop import (
     Checkpoint,
     History,
@@ -38,38 +36,21 @@ from suwr.training.predictor import (
     FineTuning,
     Pretraining,
     extended,
-    final_masks,
     ignore_pieces,
     joint_rate,
     pretraining_state,
     restore_pretraining,
 )
-from suwr.training.teacher import Lesson
-from suwr.training.validation import BestState, ValidationObjective
+from suwr.training.validation import BestState, Task
 
 __all__ = ["PolicyPhase", "PolicyTrainer", "Task", "Trainer", "relaxation_temperature"]
 
 
-@dataclass(frozen=True)
-class Task:
-    """The learning problem.
-
-    Attributes
-    ----------
-    inputs : MaskedInputs
-    loss : Loss
-    rows, validation : Rows
-        Training and validation rows; the latter choose the best epoch. Those of several models are
-        concatenated, equally many of each.
-    settings : Settings
-    """
-
-    inputs: MaskedInputs
-    loss: Loss
-    rows: Rows
-    validation: Rows
-    settings: Settings
-    lesson: Lesson | None = None
+# Settings where a teacher provides the targets: they are free of label noise, so predictors need
+# less regularisation.
+NOISE_FREE = {
+    "label_weight": 1.0, "dropout": 0.1, "finetune_dropout": 0.05, "weight_decay": 0.05
+}  # fmt: skip
 
 
 class Trainer(ABC):
@@ -87,6 +68,8 @@ class Trainer(ABC):
         Whether one model can be trained for a range of λ.
     screens : bool
         Whether the units of wide tables are screened before training.
+    teaches : bool
+        Whether it can learn from a teacher.
     """
 
     name: ClassVar[str]
@@ -94,12 +77,17 @@ class Trainer(ABC):
     informed: ClassVar[bool] = False
     supports_range: ClassVar[bool] = True
     screens: ClassVar[bool] = False
+    teaches: ClassVar[bool] = False
 
-    def configure(self, config: TrainingConfig, **fit: Any) -> Settings:
-        """Settings of a fit: ``config``, where None is the default of this trainer, and ``fit``."""
+    def configure(self, config: TrainingConfig, taught: bool = False, **fit: Any) -> Settings:
+        """Settings of a fit: ``config``, where None is the default of this trainer, and ``fit``.
+
+        ``taught`` is whether a teacher provides the targets, which are then free of label noise.
+        """
         given = {field.name: getattr(config, field.name) for field in fields(TrainingConfig)}
         given = {name: value for name, value in given.items() if value is not None}
         defaults = self.defaults(fit["max_steps"] * fit["units_per_step"])
+        defaults |= NOISE_FREE if taught else {}
         return Settings(**{**defaults, **given, **fit})
 
     def defaults(self, max_units: int) -> dict[str, Any]:
@@ -110,32 +98,24 @@ class Trainer(ABC):
         return {}
 
     @abstractmethod
-    def n_epochs(self, settings: Settings) -> int:
+    def n_epochs(self, task: Task) -> int:
         """Number of epochs of all phases, for progress bars."""
 
     @abstractmethod
-    def build(self, architecture: Architecture, settings: Settings, n_models: int) -> Network:
+    def build(self, architecture: Architecture, settings: Settings) -> Network:
         """Build the untrained network."""
 
     @abstractmethod
-    def phases(
-        self, network: Any, task: Task, folds: Folds, weights: SparsityWeights
-    ) -> list[Callable[[], Phase]]:
+    def phases(self, network: Any, task: Task, folds: Folds) -> list[Callable[[], Phase]]:
         """Builders of the phases, in order; see `run_phases`."""
 
     def train(
         self,
         architecture: Architecture,
-        inputs: MaskedInputs,
-        loss: Loss,
-        rows: Rows,
-        validation: Rows,
-        settings: Settings,
+        task: Task,
         generator: torch.Generator,
         progress: Progress,
         *,
-        n_models: int = 1,
-        lesson: Lesson | None = None,
         checkpoint: Checkpoint | None = None,
         process_group: ProcessGroup | None = None,
     ) -> tuple[Network, History]:
@@ -144,14 +124,11 @@ class Trainer(ABC):
         Parameters
         ----------
         architecture : Architecture
-        inputs, loss, rows, validation, settings
-            See `Task`.
+        task : Task
         generator : torch.Generator
             On the device of the rows.
         progress : callable
             Called with an `Epoch` after every epoch.
-        n_models : int, default=1
-            Models of one architecture that are trained together.
         checkpoint : Checkpoint, optional
         process_group : ProcessGroup, optional
             The processes that train this model together.
@@ -162,14 +139,12 @@ class Trainer(ABC):
         history : list of dict
             See `run_phases`.
         """
-        network = self.build(architecture, settings, n_models).to(rows.device)
-        if settings.n_bins is None and isinstance(network, SeparateNetwork):
-            ignore_pieces(network, inputs)
+        network = self.build(architecture, task.settings).to(task.rows.device)
+        if task.settings.n_bins is None and isinstance(network, SeparateNetwork):
+            ignore_pieces(network, task.inputs)
         network.set_process_group(process_group)
-        folds = Folds(rows, generator, n_models, settings.n_folds)
-        weights = SparsityWeights.of(settings, n_models, rows.device)
-        task = Task(inputs, loss, rows, validation, settings, lesson)
-        phases = self.phases(network, task, folds, weights)
+        folds = Folds(task.rows, generator, task.settings.n_folds)
+        phases = self.phases(network, task, folds)
         history = run_phases(phases, generator, progress, checkpoint, process_group)
         network.set_process_group(None)
         return network.eval(), history
@@ -198,59 +173,35 @@ class PolicyPhase(Phase):
     Parameters
     ----------
     network : SeparateNetwork
-    inputs : MaskedInputs
-    loss : Loss
+    task : Task
     folds : Folds
-    validation : Rows
-    settings : Settings
-    weights : SparsityWeights
     """
 
     # Predictor updates of one batch.
     updates_per_batch = 1
-    # Whether the settings of the policy's regularisation apply.
-    regularised: ClassVar[bool] = False
+    policy_weight_decay: ClassVar[float] = 0.0
 
-    def __init__(
-        self,
-        network: SeparateNetwork,
-        inputs: MaskedInputs,
-        loss: Loss,
-        folds: Folds,
-        validation: Rows,
-        settings: Settings,
-        weights: SparsityWeights,
-    ) -> None:
+    def __init__(self, network: SeparateNetwork, task: Task, folds: Folds) -> None:
+        settings = task.settings
         super().__init__(extended(settings.max_epochs, network.predictor, settings))
-        self.network, self.inputs, self.loss = network, inputs, loss
-        self.folds, self.settings, self.weights = folds, settings, weights
-        self._set_temperature(0.0)
+        self.network, self.inputs, self.loss = network, task.inputs, task.loss
+        self.folds, self.settings = folds, settings
+        self.weights = SparsityWeights.of(settings, folds.rows.device)
+        self.weights.set_temperature(network, settings, float(task.inputs.costs.mean()))
         self.average = copy.deepcopy(network.policy)
         self.averaged = network.with_modules(policy=self.average)
-        self.validate = ValidationObjective(
-            self.averaged, inputs, loss, validation, settings, weights
-        )
-        self.best = BestState(self.averaged, network.n_models)
-        decay = settings.policy_weight_decay if self.regularised else 0.0
-        self.policy_optimizer = make_optimizer(network.policy, decay)
+        self.validate = task.validate(self.averaged)
+        self.best = BestState(self.averaged)
+        self.policy_optimizer = make_optimizer(network.policy, self.policy_weight_decay)
         self.predictor_optimizer = make_optimizer(network.predictor)
         self.total_loss = torch.zeros((), device=folds.indices.device)
         self.modules = {"network": network, "average": self.average}
         self.optimizers = {"policy": self.policy_optimizer, "predictor": self.predictor_optimizer}
         self.tensors = self.prepare() | self.best.tensors() | pretraining_state(network.predictor)
 
-    def _set_temperature(self, progress: float) -> None:
-        mean_cost = float(self.inputs.costs.mean())
-        self.weights.set_temperature(self.network, self.settings, mean_cost, progress)
-
     def prepare(self) -> State:
         """Tensors computed once before training."""
         return {}
-
-    @property
-    def settled(self) -> Tensor:
-        """Models whose best epoch is final, bool ``(n_models,)``, while others still train."""
-        return torch.zeros_like(self.best.epoch, dtype=torch.bool)
 
     @property
     def batches_at_once(self) -> int:
@@ -263,7 +214,7 @@ class PolicyPhase(Phase):
 
         Parameters
         ----------
-        index : Tensor of int, shape (n_batches, n_folds * n_models, b)
+        index : Tensor of int, shape (n_batches, n_folds, b)
             The rows of at most `batches_at_once` batches.
         progress : float
             The completed fraction of the phase.
@@ -291,7 +242,6 @@ class PolicyPhase(Phase):
         """See `Phase`."""
         settings, folds = self.settings, self.folds
         n_batches, progress = folds.n_batches(settings.batch_size), 0.0
-        self._set_temperature(self.epoch / self.epochs)
         set_rate(self.predictor_optimizer, joint_rate(self.network.predictor, settings))
         self.total_loss.zero_()
         self.network.train()
@@ -305,20 +255,14 @@ class PolicyPhase(Phase):
         objective = self.validate()
         # Epochs with strong exploration are good only by chance.
         if progress >= 0.8 * settings.exploration_fraction:
-            open_models = objective.value.masked_fill(self.settled, torch.inf)
-            self.best.update(open_models, self.epoch)
+            self.best.update(objective.value, self.epoch)
             self.tensors |= self.best.tensors()
-        n_updates = n_batches * self.updates_per_batch * self.network.n_models
-        return Metrics(
-            float(self.total_loss) / n_updates,
-            float(objective.value.mean()),
-            float(objective.mean_cost.mean()),
-            self.validate.policy,
-        )
+        mean_loss = float(self.total_loss) / (n_batches * self.updates_per_batch)
+        return Metrics(mean_loss, *objective, self.validate.policy)
 
     def finish(self) -> None:
         """See `Phase`."""
-        if bool(torch.isfinite(self.best.value).all()):
+        if math.isfinite(self.best.value):
             self.best.load()
         self.network.policy = self.average
         self.network.eval()
@@ -327,63 +271,45 @@ class PolicyPhase(Phase):
 class PolicyTrainer(Trainer):
     """Pretrain predictors on random masks, train the policy, fine-tune the predictors.
 
-    A subclass sets ``policy_phase``.
+    With a teacher, predictors are pretrained on the labels first, since the lesson depends on what
+    they know; everything else follows on the rows of the lesson. A subclass sets ``policy_phase``.
     """
 
     policy_phase: ClassVar[type[PolicyPhase]]
+    policy_dropout: ClassVar[bool] = True
+    teaches = True
 
-    def n_epochs(self, settings: Settings) -> int:
+    def n_epochs(self, task: Task) -> int:
         """See `Trainer`."""
-        later = settings.max_epochs + settings.finetune_epochs
-        return settings.pretrain_epochs + round(settings.extension * later)
-
-    def build(self, architecture: Architecture, settings: Settings, n_models: int) -> Network:
-        """See `Trainer`."""
-        rate = settings.policy_dropout if self.policy_phase.regularised else 0.0
-        return SeparateNetwork(architecture, settings.dropout, n_models, rate, settings.n_folds)
-
-    def phases(
-        self, network: Any, task: Task, folds: Folds, weights: SparsityWeights
-    ) -> list[Callable[[], Phase]]:
-        """See `Trainer`."""
-        inputs, loss, settings = task.inputs, task.loss, task.settings
-        validation = task.validation
-        final = final_masks(network, inputs, loss, task.rows, settings, weights)
-
-        def fine_tuning() -> Phase:
-            validate = ValidationObjective(network, inputs, loss, validation, settings, weights)
-            return FineTuning(network, inputs, loss, folds, final, validate, settings)
-
+        main, first = task.taught or task.settings, 0
         if task.lesson is not None:
-            return self.taught_phases(network, task, folds, weights)
+            first = task.settings.pretrain_epochs
+        later = main.max_epochs + main.finetune_epochs
+        return first + main.pretrain_epochs + round(main.extension * later)
+
+    def build(self, architecture: Architecture, settings: Settings) -> SeparateNetwork:
+        """See `Trainer`."""
+        rate = settings.policy_dropout if self.policy_dropout else 0.0
+        return SeparateNetwork(
+            architecture, settings.dropout, policy_dropout=rate, n_folds=settings.n_folds
+        )
+
+    def phases(self, network: Any, task: Task, folds: Folds) -> list[Callable[[], Phase]]:
+        """See `Trainer`."""
+        if task.lesson is None:
+            return self._main_phases(network, task, lambda: folds)
+        assert task.taught is not None
+        lesson, taught = task.lesson, replace(task, settings=task.taught)
+        later = self._main_phases(
+            network, taught, lambda: lesson.folds(network, task.inputs, task.loss, folds)
+        )
+        return [lambda: Pretraining(network, task, folds), *later]
+
+    def _main_phases(
+        self, network: SeparateNetwork, task: Task, folds: Callable[[], Folds]
+    ) -> list[Callable[[], Phase]]:
         return [
-            lambda: Pretraining(network, inputs, loss, folds, settings),
-            lambda: self.policy_phase(network, inputs, loss, folds, validation, settings, weights),
-            fine_tuning,
+            lambda: Pretraining(network, task, folds()),
+            lambda: self.policy_phase(network, task, folds()),
+            lambda: FineTuning(network, task, folds()),
         ]
-
-    def taught_phases(self, network: Any, task: Task, folds: Folds, weights: SparsityWeights):
-        import os
-        inputs, loss, settings, validation = task.inputs, task.loss, task.settings, task.validation
-        E = json.loads(os.environ.get("TAUGHT", "{}"))
-        n_rows = len(task.lesson.rows)
-        first = replace(settings, max_epochs=E.get("first", 30), pretrain_fraction=1.0)
-        taught = replace(settings, max_epochs=E.get("epochs", 30), pretrain_fraction=E.get("pre", .5),
-            finetune_fraction=E.get("fine", .3), extension=1.0, batch_size=E.get("batch", max(100, min(500, n_rows // 18))),
-            label_weight=1.0, dropout=E.get("dropout", .1), weight_decay=.05, finetune_dropout=.05, rollouts=E.get("rollouts", 2),
-            joint_rate=E.get("joint"))
-        state = {}
-        def second():
-            rows, share, without, mixed = task.lesson.mix(network, inputs, loss, folds)
-            print("lesson", {k: round(v, 2) for k, v in task.lesson.weights.items()}, "share", share, round(without, 4), round(mixed, 4))
-            state["folds"] = folds.extended(rows)
-            network.predictor.dropout = taught.dropout
-            return Pretraining(network, inputs, loss, state["folds"], taught)
-        def policy():
-            return self.policy_phase(network, inputs, loss, state["folds"], validation, taught, weights)
-        def fine():
-            validate = ValidationObjective(network, inputs, loss, validation, settings, weights)
-            final = final_masks(network, inputs, loss, state["folds"].rows, taught, weights)
-            return FineTuning(network, inputs, loss, state["folds"], final, validate, taught)
-        return [lambda: Pretraining(network, inputs, loss, folds, first), second, policy, fine]
-

@@ -18,11 +18,11 @@ from suwr.nn.networks import Network, SeparateNetwork
 from suwr.nn.rollout import BLOCK, Policy
 from suwr.nn.step import reveal_units, training_starts
 from suwr.training.config import Settings, SparsityWeights
-from suwr.training.data import Folds, Rows, to_models
-from suwr.training.rollouts import rollout_together
+from suwr.training.data import Folds, Rows
+from suwr.training.teacher import Lesson
 
 __all__ = [
-    "BestState", "CrossFittedLoss", "HeldOutComparison", "Objective", "ValidationObjective",
+    "BestState", "CrossFittedLoss", "HeldOutComparison", "Objective", "Task", "ValidationObjective",
     "compare_held_out", "row_objectives", "validation_objective",
 ]  # fmt: skip
 
@@ -31,18 +31,18 @@ CROSS_FITTED_MASKS = 1_000
 
 
 class Objective(NamedTuple):
-    """The objective of each model on validation rows, both of shape (n_models,).
+    """The objective on validation rows.
 
     Attributes
     ----------
-    value : Tensor
+    value : float
         Weighted mean of ``L(f(x ⊙ h), y) + λ ‖h‖``.
-    mean_cost : Tensor
+    mean_cost : float
         Weighted mean of ``‖h‖``.
     """
 
-    value: Tensor
-    mean_cost: Tensor
+    value: float
+    mean_cost: float
 
 
 @torch.no_grad()
@@ -53,7 +53,7 @@ def validation_objective(
     sparsity_weight: float | Tensor,
     condition: Tensor | None = None,
 ) -> Objective:
-    """The objective of a single policy under greedy inference.
+    """The objective of a policy under greedy inference.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def validation_objective(
     """
     losses, costs = row_objectives(policy, loss, rows, condition)
     value = ((losses + sparsity_weight * costs) * rows.weight).mean()
-    return Objective(value.cpu().reshape(1), (costs * rows.weight).mean().cpu().reshape(1))
+    return Objective(float(value), float((costs * rows.weight).mean()))
 
 
 @torch.no_grad()
@@ -87,7 +87,7 @@ def row_objectives(
 
 
 class ValidationObjective:
-    """Evaluates the models of a network on validation rows.
+    """Evaluates a network on validation rows.
 
     Parameters
     ----------
@@ -95,54 +95,56 @@ class ValidationObjective:
     inputs : MaskedInputs
     loss : Loss
     rows : Rows
-        Validation rows; those of several models are concatenated.
+        Validation rows.
     settings : Settings
-    weights : SparsityWeights
     """
 
     def __init__(
-        self,
-        network: Network,
-        inputs: MaskedInputs,
-        loss: Loss,
-        rows: Rows,
-        settings: Settings,
-        weights: SparsityWeights,
+        self, network: Network, inputs: MaskedInputs, loss: Loss, rows: Rows, settings: Settings
     ) -> None:
-        self.network, self.inputs, self.loss, self.rows = network, inputs, loss, rows
-        self.settings, self.weights = settings, weights
-        self.n_models = network.n_models
-        middle = None if weights.ratio is None else 0.0
+        self.loss, self.rows = loss, rows
+        weights = SparsityWeights.of(settings, rows.device)
+        self.weight, self.condition = weights.spread(len(rows))
         self.policy = Policy(
             network, inputs, loss, settings.max_steps, settings.units_per_step,
-            min(BLOCK, len(rows)), middle,
+            min(BLOCK, len(rows)), None if weights.ratio is None else 0.0,
         )  # fmt: skip
 
     def __call__(self) -> Objective:
-        """The objective of every model."""
-        if self.n_models == 1:
-            weight, condition = self.weights.spread(len(self.rows))
-            return validation_objective(
-                self.policy, self.loss, self.rows, weight[0],
-                None if condition is None else condition[0],
-            )  # fmt: skip
-        return self._together()
+        """The objective of the present weights."""
+        return validation_objective(self.policy, self.loss, self.rows, self.weight, self.condition)
 
-    @torch.no_grad()
-    def _together(self) -> Objective:
-        m, settings = self.n_models, self.settings
-        values = self.rows.values.unflatten(0, (m, -1))
-        weight, condition = self.weights.spread(values.shape[1])
-        mask, cost = rollout_together(
-            self.network, self.inputs, self.loss, values, settings.max_steps,
-            settings.units_per_step, condition,
-            None if self.rows.costs is None else self.rows.costs.unflatten(0, (m, -1)),
-        )  # fmt: skip
-        prediction = self.network.consensus(self.inputs.reveal(values, mask), self.loss)
-        losses = self.loss.of_prediction(prediction, self.rows.targets.unflatten(0, (m, -1)))
-        of_row = self.rows.weight.unflatten(0, (m, -1))
-        value = ((losses + weight * cost) * of_row).mean(dim=1)
-        return Objective(value.cpu(), (cost * of_row).mean(dim=1).cpu())
+
+@dataclass(frozen=True)
+class Task:
+    """The learning problem.
+
+    Attributes
+    ----------
+    inputs : MaskedInputs
+    loss : Loss
+    rows, validation : Rows
+        Training and validation rows; the latter choose the best epoch.
+    settings : Settings
+    lesson : Lesson or None
+        What a teacher knows of the training rows.
+    taught : Settings or None
+        The settings of what follows the lesson.
+    """
+
+    inputs: MaskedInputs
+    loss: Loss
+    rows: Rows
+    validation: Rows
+    settings: Settings
+    lesson: Lesson | None = None
+    taught: Settings | None = None
+
+    def validate(self, network: Network) -> ValidationObjective:
+        """The objective of a network on the validation rows."""
+        return ValidationObjective(
+            network, self.inputs, self.loss, self.validation, self.settings
+        )
 
 
 class CrossFittedLoss:
@@ -168,7 +170,6 @@ class CrossFittedLoss:
         settings: Settings,
     ) -> None:
         self.network, self.inputs, self.loss = network, inputs, loss
-        self.n_folds = folds.n_folds
         index = folds.indices[:, :CROSS_FITTED_MASKS]
         self.rows = folds.rows[index.repeat(1, max(1, CROSS_FITTED_MASKS // index.shape[1]))]
         self.masks = inputs.random_masks(
@@ -176,54 +177,44 @@ class CrossFittedLoss:
         )
 
     @torch.no_grad()
-    def __call__(self) -> Tensor:
-        """The loss of each model, ``(n_models,)``."""
+    def __call__(self) -> float:
+        """The loss of the present weights."""
         seen = self.inputs.reveal(self.rows.values, self.masks)
-        losses = self.loss.of_prediction(
-            self.network.cross_fitted(seen, self.loss), self.rows.targets
-        )
-        return to_models(losses * self.rows.weight, self.n_folds).mean(dim=1).cpu()
+        prediction = self.network.cross_fitted(seen, self.loss)
+        losses = self.loss.of_prediction(prediction, self.rows.targets)
+        return float((losses * self.rows.weight).mean())
 
 
 class BestState:
-    """The weights of the best epoch of each model.
+    """The weights of the best epoch.
 
     Parameters
     ----------
     network : Module
-    n_models : int, default=1
     """
 
-    def __init__(self, network: nn.Module, n_models: int = 1) -> None:
+    def __init__(self, network: nn.Module) -> None:
         self.network = network
-        self.value = torch.full((n_models,), torch.inf)
-        self.epoch = torch.zeros(n_models, dtype=torch.int64)
+        self.value, self.epoch = math.inf, 0
         self.state = {k: v.clone() for k, v in network.state_dict().items()}
 
-    def update(self, value: Tensor, epoch: int) -> None:
-        """Keep the current weights of the models whose objective ``value`` improved."""
-        better = value < self.value
-        self.value = torch.where(better, value, self.value)
-        self.epoch = torch.where(better, epoch, self.epoch)
-        if not bool(better.any()):
-            return
-        for name, tensor in self.network.state_dict().items():
-            if len(better) == 1:
-                self.state[name] = tensor.clone()
-                continue
-            # The first dimension holds the weights of all models, one model after the other.
-            chosen = better.to(tensor.device).repeat_interleave(len(tensor) // len(better))
-            shape = (-1,) + (1,) * (tensor.dim() - 1)
-            self.state[name] = torch.where(chosen.view(shape), tensor, self.state[name])
+    def update(self, value: float, epoch: int) -> bool:
+        """Keep the current weights if the objective ``value`` improved; return whether it did."""
+        if not value < self.value:
+            return False
+        self.value, self.epoch = value, epoch
+        self.state = {k: v.clone() for k, v in self.network.state_dict().items()}
+        return True
 
     def tensors(self) -> dict[str, Tensor]:
         """The state as named tensors, for a checkpoint."""
         weights = {f"best/{k}": v for k, v in self.state.items()}
-        return {"best": self.value, "best_epoch": self.epoch} | weights
+        value = torch.tensor(self.value, dtype=torch.float64)
+        return {"best": value, "best_epoch": torch.tensor(self.epoch)} | weights
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Inverse of `tensors`."""
-        self.value, self.epoch = tensors["best"].cpu(), tensors["best_epoch"].cpu()
+        self.value, self.epoch = float(tensors["best"]), int(tensors["best_epoch"])
         self.state = {
             k.removeprefix("best/"): v for k, v in tensors.items() if k.startswith("best/")
         }
