@@ -5,8 +5,8 @@
     python benchmarks/images/run.py --table
 
 ``training`` times one batch of look-ahead training on MNIST (1,024 images, 50 pixels, two layers of
-512 units): in float32 and in mixed precision, with single kernel launches and as one CUDA graph,
-for three models in one stack, and with ``torch.compile``, with and without a CUDA graph. ``preset``
+512 units): with single kernel launches and as one CUDA graph, and with ``torch.compile``, with and
+without a CUDA graph. ``preset``
 trains on 8,000 images of Fashion-MNIST with at most ten 3×3 patches, and compares the time of
 `select` on the 10,000 test images with that of the forward passes alone.
 """
@@ -30,7 +30,6 @@ from suwr import Patches, SUWRClassifier
 from suwr.data.frame import read_table
 from suwr.nn.rollout import BLOCK, Policy
 from suwr_experiments.images import load_images
-from suwr_experiments.together import fit_together
 
 HERE = Path(__file__).parent
 RANGE = (0.0005, 0.2)
@@ -42,24 +41,21 @@ class _Timed(Exception):
     """Raised to end a training after the timed batches."""
 
 
-def time_batches(n_models: int, mixed: bool, how: str) -> dict[str, Any]:
+def time_batches(how: str) -> dict[str, Any]:
     """Milliseconds per batch of one way to train."""
     data = load_images("mnist")
-    models = [
-        SUWRClassifier(
-            groups=Patches((28, 28), 1), sparsity_weight=RANGE, max_steps=50, hidden_size=512,
-            n_layers=2, batch_size=1024, max_epochs=4, device="cuda", random_state=seed,
-            training={"mixed_precision": mixed, "pretrain_fraction": 0.0},
-        )
-        for seed in range(n_models)
-    ]  # fmt: skip
+    model = SUWRClassifier(
+        groups=Patches((28, 28), 1), sparsity_weight=RANGE, max_steps=50, hidden_size=512,
+        n_layers=2, batch_size=1024, max_epochs=4, device="cuda", random_state=0,
+        training={"pretrain_fraction": 0.0},
+    )  # fmt: skip
     taken: list[float] = []
-    train_batch, recorded = lookahead.LookaheadPhase.train_batch, lookahead.CapturedFunction
+    train_batches, recorded = lookahead.LookaheadPhase.train_batches, lookahead.CapturedFunction
 
     def timed(self: Any, index: torch.Tensor, progress: float) -> None:
         torch.cuda.synchronize()
         start = time.perf_counter()
-        train_batch(self, index, progress)
+        train_batches(self, index, progress)
         torch.cuda.synchronize()
         taken.append(time.perf_counter() - start)
         if len(taken) == lookahead.WARM_UP_CALLS + 1 + BATCHES:
@@ -72,22 +68,23 @@ def time_batches(n_models: int, mixed: bool, how: str) -> dict[str, Any]:
         return state
 
     prepare_before = lookahead.LookaheadPhase.prepare
-    lookahead.LookaheadPhase.train_batch = timed
+    lookahead.LookaheadPhase.train_batches = timed
     if "recorded" not in how:
         lookahead.CapturedFunction = lambda function, generator: function
     if "compiled" in how:
         lookahead.LookaheadPhase.prepare = prepare
     torch.cuda.reset_peak_memory_stats()
     try:
-        fit_together(models, [(data.X_train, data.y_train)] * n_models)
+        model.fit(data.X_train, data.y_train)
     except _Timed:
         pass
     finally:
-        lookahead.LookaheadPhase.train_batch, lookahead.CapturedFunction = train_batch, recorded
+        lookahead.LookaheadPhase.train_batches = train_batches
+        lookahead.CapturedFunction = recorded
         lookahead.LookaheadPhase.prepare = prepare_before
     return {
-        "models": n_models,
-        "mixed": mixed,
+        "models": 1,
+        "mixed": True,
         "how": how,
         "milliseconds": 1000 * statistics.median(taken[lookahead.WARM_UP_CALLS + 1 :]),
         "first_seconds": sum(taken[: lookahead.WARM_UP_CALLS + 1]),
@@ -109,8 +106,7 @@ def measure_preset() -> dict[str, Any]:
     data = load_images("fashion-mnist")
     model = SUWRClassifier(
         groups=Patches((28, 28), 3), sparsity_weight=RANGE, max_steps=10, hidden_size=256,
-        n_layers=2, batch_size=128, max_epochs=16, training={"updates_per_walk": 4}, device="cpu",
-        random_state=0, verbose=1,
+        n_layers=2, batch_size=128, max_epochs=16, device="cpu", random_state=0, verbose=1,
     )  # fmt: skip
     start = time.perf_counter()
     model.fit(data.X_train[:8000], data.y_train[:8000])
@@ -177,10 +173,7 @@ def table(stored: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-WAYS = (
-    (1, False, "launched"), (1, True, "launched"), (1, False, "recorded"), (1, True, "recorded"),
-    (3, True, "recorded"), (1, True, "compiled"), (1, True, "compiled, recorded"),
-)  # fmt: skip
+WAYS = ("launched", "recorded", "compiled", "compiled, recorded")
 
 
 def main(part: str) -> None:
@@ -189,7 +182,7 @@ def main(part: str) -> None:
     if part == "training":
         stored[part] = {"about": machine(), "cells": []}
         for way in WAYS:
-            stored[part]["cells"].append(time_batches(*way))
+            stored[part]["cells"].append(time_batches(way))
             print(stored[part]["cells"][-1], flush=True)
             write_json(path, stored)
     elif part == "preset":

@@ -131,22 +131,18 @@ def fit_alone(cell: Cell, task: Task, device: str = "cpu") -> tuple[Any, float]:
 
 
 def fit_group(
-    cells: Sequence[Cell], tasks: Sequence[Task], device: str = "cuda"
+    cells: Sequence[Cell], tasks: Sequence[Task], device: str = "cpu"
 ) -> tuple[list[Any], float]:
-    """Fit SUWR models of one shape as one stack.
+    """Fit several cells, one after the other.
 
     Returns
     -------
     models : list of estimator
     seconds : float
-        Duration of the stack divided by the number of models.
+        Mean duration of a fit.
     """
-    models = [make_model(cell, task, device) for cell, task in zip(cells, tasks, strict=True)]
-    from suwr_experiments.together import fit_together
-
-    start = time.perf_counter()
-    fit_together(models, [(task.X, task.y) for task in tasks])
-    return models, (time.perf_counter() - start) / len(models)
+    fits = [fit_alone(cell, task, device) for cell, task in zip(cells, tasks, strict=True)]
+    return [model for model, _ in fits], sum(seconds for _, seconds in fits) / len(fits)
 
 
 def validation_rows(model: Any, task: Task) -> NDArray[np.intp]:

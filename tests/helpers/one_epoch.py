@@ -7,7 +7,7 @@ def train_one_epoch(monkeypatch):
     """Reduce the ``max_epochs`` of every fit to 1."""
     configure = Trainer.configure
 
-    def configure_one_epoch(self, config, **fit):
-        return configure(self, config, **fit | {"max_epochs": 1})
+    def configure_one_epoch(self, config, taught=False, **fit):
+        return configure(self, config, taught, **fit | {"max_epochs": 1})
 
     monkeypatch.setattr(Trainer, "configure", configure_one_epoch)

@@ -8,6 +8,7 @@ from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy
 from suwr.nn.networks import Architecture, build
 from suwr.nn.rollout import Policy
+from suwr.nn.step import Starts
 from suwr.training.config import Settings
 from suwr.training.rollouts import sample_rollouts
 
@@ -59,13 +60,13 @@ def random_values(n=40, seed=0):
 
 
 def explore(policy, values, sparsity_weight, budget=None, **changes):
-    """Sample rollouts of the rows ``(n_models, n)`` at the start of training."""
+    """Sample a rollout of every row at the start of training."""
     settings = Settings(sparsity_weight=sparsity_weight, max_steps=policy.max_steps, **changes)
-    weight = torch.full(values.shape[:2], sparsity_weight)
+    weight = torch.full((len(values),), sparsity_weight)
     generator = torch.Generator().manual_seed(0)
     n_units = policy.inputs.n_units
-    interaction = torch.rand(len(values), n_units, n_units, generator=generator)
+    interaction = torch.rand(n_units, n_units, generator=generator)
     return sample_rollouts(
         policy.network, policy.inputs, values, weight, None, settings, 1.0, generator, interaction,
-        budget=budget,
+        Starts(budget=budget),
     )  # fmt: skip

@@ -164,7 +164,7 @@ def test_a_commit_is_marked_if_sources_have_changes(tmp_path, monkeypatch):
     assert source_commit() == f"{commit}-dirty"
 
 
-def test_models_of_one_shape_train_as_one_stack(tmp_path):
+def test_a_group_of_cells_is_recorded_cell_by_cell(tmp_path):
     cells = [
         Cell("synthetic", data, "SUWR", seed, **SMALL, sparsity_share=0.01,
              params={**BRIEF, "max_steps": 11})
@@ -174,7 +174,7 @@ def test_models_of_one_shape_train_as_one_stack(tmp_path):
     assert len(RecordStore(tmp_path).records()) == 2
 
 
-def test_failed_stack_is_recorded_cell_by_cell(tmp_path):
+def test_failed_group_is_recorded_cell_by_cell(tmp_path):
     cells = [Cell("synthetic", "Syn1", "SUWR", s, **SMALL, params={"nope": 1}) for s in (0, 1)]
     outcomes = list(run_group(cells, tmp_path, "cpu"))
     assert all("nope" in error for _, _, error in outcomes)

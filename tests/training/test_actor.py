@@ -10,6 +10,7 @@ from suwr.nn.ensembles import EnsembleMLP
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy
 from suwr.nn.networks import Architecture, PolicyOutputs, SeparateNetwork
+from suwr.nn.step import Starts
 from suwr.training import actor
 from suwr.training.actor import (
     ActorPhase,
@@ -17,26 +18,25 @@ from suwr.training.actor import (
     _gains,
     _policy_loss,
 )
-from suwr.training.config import Settings, SparsityWeights
+from suwr.training.config import Settings
 from suwr.training.data import Folds, Rows
 from suwr.training.loop import set_rate
 from suwr.training.rollouts import SampledSteps, VisitedStates, sample_rollouts
-from suwr.training.validation import Objective
+from suwr.training.validation import Task
 
 
-def one_step(row, stop, cost, active=None):
+def one_step(row, stop, cost):
     n = len(row)
     return SampledSteps(
-        row=torch.tensor([row]),
-        active=torch.tensor([active or [True] * n]),
-        before=torch.zeros(1, n, 1, dtype=torch.bool),
-        available=torch.ones(1, n, 1, dtype=torch.bool),
-        stop=torch.tensor([stop]),
-        units=torch.zeros(1, n, 1, dtype=torch.long),
-        exploration=torch.ones(1, n, 1),
-        mask=torch.zeros(1, n, 1, dtype=torch.bool),
-        spent=torch.zeros(1, n),
-        cost=torch.full((1, n), cost),
+        row=torch.tensor(row),
+        before=torch.zeros(n, 1, dtype=torch.bool),
+        available=torch.ones(n, 1, dtype=torch.bool),
+        stop=torch.tensor(stop),
+        units=torch.zeros(n, 1, dtype=torch.long),
+        exploration=torch.ones(n, 1),
+        mask=torch.zeros(n, 1, dtype=torch.bool),
+        cost=torch.full((n,), cost),
+        spent=torch.zeros(n),
     )
 
 
@@ -44,71 +44,60 @@ def one_step(row, stop, cost, active=None):
 # Row 0, second step: continuing costs 0.1 + 0.5 = 0.6, gain 0; value of the state 0.6.
 # Row 0, first step: continuing costs 0.1 + 0.6 = 0.7, gain 0.3.
 # Row 1, first step: continuing costs 0.1 + 0.2 = 0.3, gain 0.7.
-LOSSES = torch.tensor([[[1.0, 1.0]], [[0.6, 0.2]], [[0.5, 9.0]]])
+FIRST = torch.tensor([1.0, 1.0])
+LATER = (torch.tensor([0.6, 0.2]), torch.tensor([0.5]))
 GAINS = torch.tensor([0.3, 0.7, 0.0])
 
 
-@pytest.mark.parametrize("removed", [True, False])
-def test_gains_by_hand(removed):
-    """Removing stopped rows from the batch does not change the gains."""
-    first = one_step([0, 1], [0.25, 0.5], 0.1)
-    if removed:
-        steps = [first, one_step([0], [0.5], 0.1)]
-    else:
-        steps = [first, one_step([0, 1], [0.5, 0.9], 0.1, active=[True, False])]
-    gains = _gains(steps, LOSSES, 2.0)
-    np.testing.assert_allclose(gains[0, :3].numpy(), 2 * GAINS.numpy(), atol=1e-6)
+def test_gains_by_hand():
+    steps = [one_step([0, 1], [0.25, 0.5], 0.1), one_step([0], [0.5], 0.1)]
+    gains = _gains(steps, FIRST, LATER, 2.0)
+    np.testing.assert_allclose(gains.numpy(), 2 * GAINS.numpy(), atol=1e-6)
 
 
 @pytest.mark.parametrize("factor", [1.0, 4.0])
 def test_policy_loss_by_hand(factor):
-    """Inactive states do not count; advantages are not differentiated.
+    """Advantages are not differentiated.
 
     The network outputs the gain times a factor, which is not part of the loss.
     """
-    gain = torch.tensor([[0.1, 0.2, 0.0, 5.0]], requires_grad=True)
-    logits = torch.zeros(1, 4, 2, requires_grad=True)
+    gain = torch.tensor([0.1, 0.2, 0.0], requires_grad=True)
+    logits = torch.zeros(3, 2, requires_grad=True)
 
     class Network:
         def decide(self, seen, condition):
-            # Rows 0, 1, 0, 1 under their masks; hidden values are 0.
-            assert seen[0].tolist() == [[0, 0, 0, 0], [3, 0, 1, 0], [0, 2, 0, 1], [0, 0, 0, 0]]
+            # Rows 0, 1, 0 under their masks; hidden values are 0.
+            assert seen.tolist() == [[0, 0, 0, 0], [3, 0, 1, 0], [0, 2, 0, 1]]
             return None, PolicyOutputs(factor * gain, logits)
 
     steps = SampledSteps(
-        row=torch.tensor([[0, 1, 0, 1]]),
-        active=torch.tensor([[True, True, True, False]]),
-        before=torch.tensor([[[False, False], [True, False], [False, True], [False, False]]]),
-        available=torch.ones(1, 4, 2, dtype=torch.bool),
-        stop=torch.zeros(1, 4),
-        units=torch.tensor([[[0], [1], [0], [-1]]]),
-        exploration=torch.full((1, 4, 1), 0.5),
-        mask=torch.zeros(1, 4, 2, dtype=torch.bool),
-        spent=torch.zeros(1, 4),
-        cost=torch.zeros(1, 4),
+        row=torch.tensor([0, 1, 0]),
+        before=torch.tensor([[False, False], [True, False], [False, True]]),
+        available=torch.ones(3, 2, dtype=torch.bool),
+        stop=torch.zeros(3),
+        units=torch.tensor([[0], [1], [0]]),
+        exploration=torch.full((3, 1), 0.5),
+        mask=torch.zeros(3, 2, dtype=torch.bool),
+        cost=torch.zeros(3),
+        spent=torch.zeros(3),
     )
-    found = torch.cat([GAINS, torch.zeros(1)]).unsqueeze(0)
-    # One row in each of the two folds.
-    values = torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]]])
-    rows = Rows(values, torch.zeros(2, 1, 1), torch.tensor([[1.0], [2.0]]))
+    values = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     inputs = MaskedInputs.build(
         Units(("a", "b"), np.eye(2, dtype=bool), np.ones(2)), np.arange(2), "cpu"
     )
-    importance = torch.full((1, 2), factor)
     value = _policy_loss(
-        Network(), inputs, rows, steps, found, importance, None, epsilon=0.5, bonus=0.0
-    )
-    advantage = found - gain.detach()
+        Network(), inputs, values, torch.tensor([1.0, 2.0]), steps, GAINS,
+        torch.full((2,), factor), None, epsilon=0.5, bonus=0.0,
+    )  # fmt: skip
+    advantage = GAINS - gain.detach()
     w = torch.tensor([1.0, 2.0, 1.0])
-    terms = 0.5 * advantage[0, :3].square() - advantage[0, :3] * np.log(0.5)
+    terms = 0.5 * advantage.square() - advantage * np.log(0.5)
     assert value.item() == pytest.approx((w * terms).sum().item() / 3)
     value.backward()
-    expected = torch.cat([-w * advantage[0, :3] / 3, torch.zeros(1)])
-    np.testing.assert_allclose(gain.grad[0].numpy(), expected.numpy(), atol=1e-6)
+    np.testing.assert_allclose(gain.grad.numpy(), (-w * advantage / 3).numpy(), atol=1e-6)
     # d log((1 - ε) p + ε / 2) / d logit is (1 - ε) p (1 - p) / 0.5 = 0.25 for p = 0.5.
-    slope = -w * advantage[0, :3] / 3 * 0.25
-    np.testing.assert_allclose(logits.grad[0, [0, 1, 2], [0, 1, 0]].numpy(), slope.numpy(), 1e-5)
-    assert (logits.grad[0, 3] == 0).all()
+    slope = -w * advantage / 3 * 0.25
+    np.testing.assert_allclose(logits.grad[[0, 1, 2], [0, 1, 0]].numpy(), slope.numpy(), 1e-5)
 
 
 @pytest.mark.parametrize("n_rows", [6, 400])
@@ -122,8 +111,7 @@ def test_small_batches_are_rolled_out_together(n_rows):
     rows = Rows(values, targets, torch.ones(n_rows))
     settings = Settings(sparsity_weight=0.01, max_steps=3, max_epochs=2, batch_size=20)
     folds = Folds(rows, generator)
-    weights = SparsityWeights.of(settings, 1, torch.device("cpu"))
-    phase = ActorPhase(network, policy.inputs, loss, folds, rows, settings, weights)
+    phase = ActorPhase(network, Task(policy.inputs, loss, rows, rows, settings), folds)
     calls = []
     for name in ("update_policy", "update_predictors"):
         update = getattr(phase, name)
@@ -131,7 +119,7 @@ def test_small_batches_are_rolled_out_together(n_rows):
     before = [p.clone() for p in network.policy.parameters()]
     phase.train_epoch()
     n_batches = folds.n_batches(20)
-    assert phase.batches_at_once == n_batches
+    assert phase.batches_at_once >= n_batches
     assert calls == ["update_policy", "update_predictors"] * n_batches
     assert any(
         not torch.equal(a, b) for a, b in zip(before, network.policy.parameters(), strict=True)
@@ -153,21 +141,27 @@ def test_rows_are_evaluated_by_the_predictors_that_hold_out_their_fold(
     values = random_values(8).reshape(n_folds, size, 6)
     targets = loss.targets(torch.tensor([0, 1, 0, 1, 1, 1, 0, 0])).reshape(n_folds, size, 2)
     flat = values.flatten(0, 1)
-    steps = explore(policy, flat.unsqueeze(0), 0.0)
-    states = VisitedStates.of(steps, size, n_folds)
-    losses = _cross_fitted_losses(
-        policy.network, policy.inputs, loss, values, targets, states, len(steps)
+    steps = explore(policy, flat, 0.0)
+    visited = SampledSteps.join(steps)
+    states, place = VisitedStates.of(visited, size, n_folds)
+    first, later = _cross_fitted_losses(
+        policy.network, policy.inputs, loss, values, targets, states, None
     )
     policy.network.eval()
-    for number, s in enumerate(steps, start=1):
-        for place, row in enumerate(s.row[0].tolist()):
-            outputs = policy.network.predict(
-                policy.inputs.reveal(flat[row : row + 1], s.mask[0, place : place + 1])
-            )
-            held_out = outputs.unflatten(0, (n_folds, -1))[row // size - 1]
-            prediction = loss.predict(held_out).mean(dim=0)
-            expected = loss.of_prediction(prediction, targets.flatten(0, 1)[row : row + 1])
-            assert losses[number, 0, row].item() == pytest.approx(expected.item(), abs=1e-5)
+
+    def expected(row, mask):
+        outputs = policy.network.predict(policy.inputs.reveal(flat[row : row + 1], mask))
+        held_out = outputs.unflatten(0, (n_folds, -1))[row // size - 1]
+        prediction = loss.predict(held_out).mean(dim=0)
+        found = loss.of_prediction(prediction, targets.flatten(0, 1)[row : row + 1])
+        return pytest.approx(found.item(), abs=1e-5)
+
+    for row in range(8):
+        assert first[row].item() == expected(row, torch.zeros(1, 6, dtype=torch.bool))
+    found = later.flatten()[place]
+    assert len(found) == len(visited) > 8
+    for number, row in enumerate(visited.row.tolist()):
+        assert found[number].item() == expected(row, visited.mask[number : number + 1])
 
 
 @pytest.mark.parametrize(("n_members", "n_folds"), [(4, 2), (4, 4), (8, 4)])
@@ -184,36 +178,29 @@ def test_targets_come_from_predictors_trained_on_the_row_and_losses_from_the_oth
         assert torch.allclose(held_out[fold], groups[fold - 1], atol=1e-6)
 
 
-def actor_phase(n_rows, n_models=1, max_epochs=2, **changes):
+def actor_phase(n_rows, max_epochs=2, **changes):
     """An actor on rows whose label is the sign of the first of six columns."""
     policy, loss = make_policy(0), CrossEntropy(2)
-    network = SeparateNetwork(policy.network.architecture, n_models=n_models)
+    network = SeparateNetwork(policy.network.architecture)
     generator = torch.Generator().manual_seed(0)
     values = torch.randn(n_rows, 6, generator=generator)
     rows = Rows(values, loss.targets((values[:, 0] > 0).long()), torch.ones(n_rows))
     settings = Settings(
         sparsity_weight=0.01, max_steps=3, max_epochs=max_epochs, batch_size=n_rows, **changes
     )
-    weights = SparsityWeights.of(settings, n_models, torch.device("cpu"))
-    folds = Folds(rows, generator, n_models)
-    return ActorPhase(network, policy.inputs, loss, folds, rows, settings, weights)
+    task = Task(policy.inputs, loss, rows, rows, settings)
+    return ActorPhase(network, task, Folds(rows, generator))
 
 
-def test_a_model_that_has_settled_is_kept_while_another_is_trained(monkeypatch):
-    """Its best epoch does not depend on how long the other models of the stack need."""
-    phase = actor_phase(40, n_models=2, max_epochs=100)
-    phase.best.value, phase.best.epoch = torch.ones(2), torch.tensor([30, 70])
-    phase.tensors["informative"].fill_(True)
-    phase.epoch = 76  # after 60 epochs of exploration and 15 of patience
-    assert phase.settled.tolist() == [True, False]
+@pytest.mark.parametrize(("best", "last"), [(30, 75), (70, 85)])
+def test_training_ends_when_the_objective_has_settled(best, last):
+    """After 60 epochs of exploration at the earliest, and 15 of patience."""
+    phase = actor_phase(40, max_epochs=100)
+    phase.best.value, phase.best.epoch = 1.0, best
+    phase.tensors["informative"] = torch.tensor(True)
+    phase.epoch = last
     assert not phase.done
-    zero = Objective(torch.zeros(2), torch.zeros(2))
-    monkeypatch.setattr(phase, "validate", lambda: zero)
-    phase.validate.policy = None
-    phase.train_epoch()
-    assert phase.best.value.tolist() == [1.0, 0.0]
-    assert phase.best.epoch.tolist() == [30, 76]
-    phase.epoch = 92
+    phase.epoch = last + 1
     assert phase.done
 
 
@@ -223,12 +210,10 @@ def lookahead_loss(phase, mask, progress):
     shape = rows.weight.shape
     position = torch.arange(shape[1]).expand(shape)
     ones = torch.ones(shape, dtype=torch.bool)
-    states = VisitedStates(
-        position, torch.ones(shape), mask.expand(*shape, -1), ones, torch.zeros(shape)
-    )
+    states = VisitedStates(position, mask.expand(*shape, -1), torch.zeros(shape), ones)
     weight, condition = phase.weights.draw(2 * shape[1], phase.folds.generator)
     return phase._lookahead_loss(
-        rows, rows.targets, states, shape[1], weight, condition, None, None, progress
+        rows, rows.targets, states, shape[1], Starts(), weight, condition, progress
     )
 
 
@@ -246,8 +231,7 @@ def test_the_sparsity_weight_grows_to_its_value(monkeypatch, epochs, progress, s
     monkeypatch.setattr(actor, "sample_rollouts", record)
     phase = actor_phase(40)
     phase.epochs = epochs
-    phase.tensors |= phase.prepare()
-    phase.soft_targets = phase.folds.rows.targets
+    phase.targets = phase.folds.rows.targets
     phase.train_batches(phase.folds.indices.unsqueeze(0), progress)
     np.testing.assert_allclose(found[0], 0.01 * share, rtol=1e-5)
 

@@ -57,7 +57,7 @@ def test_noise_warns_and_costs_nothing():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), rng.integers(0, 2, 200)
     with pytest.warns(UninformativeModelWarning, match="few"):
-        model = SUWRClassifier(max_epochs=60, random_state=0).fit(X, y)
+        model = SUWRClassifier(max_epochs=60, teacher=None, random_state=0).fit(X, y)
     assert model.select(X).sum() == 0
     assert model.validation_["objective"] == pytest.approx(model.validation_["constant"], abs=0.1)
     assert "actor" not in {record["phase"] for record in model.history_}
@@ -68,8 +68,9 @@ def test_effective_rows_of_rare_classes_with_balanced_weights():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 3)), np.arange(600) % 20 == 0
     X[:, 0] += 5 * y
-    model = SUWRClassifier(class_weight="balanced", max_epochs=10, hidden_size=16, random_state=0)
-    model.fit(X, y)
+    model = SUWRClassifier(
+        class_weight="balanced", max_epochs=10, hidden_size=16, teacher=None, random_state=0
+    ).fit(X, y)
     # Of 60 held-out rows, 3 have 19 times the weight of the others.
     assert model.validation_["n_rows"] == 60
     assert model.validation_["effective_rows"] == pytest.approx((2 * 57) ** 2 / (57 + 3 * 19**2))
@@ -79,6 +80,7 @@ def test_the_constant_is_that_of_the_training_rows():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(400, 3))
     y = X[:, 0] > 0
-    model = SUWRClassifier(max_epochs=20, hidden_size=16, random_state=0).fit(X, y)
+    model = SUWRClassifier(max_epochs=20, hidden_size=16, teacher=None, random_state=0)
+    model.fit(X, y)
     assert model.validation_["constant"] == pytest.approx(np.log(2), abs=0.01)
     assert model.validation_["objective"] < 0.5

@@ -32,16 +32,6 @@ def test_unknown_keys_are_refused():
         TrainingConfig.from_mapping({"magic": 1}, "Model")
 
 
-def test_names_of_version_0_1_are_accepted_with_a_warning():
-    old = {"least_continuation": 0.2, "states_per_row": 2, "early_states": 2.0}
-    with pytest.warns(FutureWarning) as caught:
-        config = TrainingConfig.from_mapping(old, "Model")
-    assert config == TrainingConfig(min_continuation=0.2)
-    messages = " ".join(str(w.message) for w in caught)
-    assert len(caught) == 3
-    assert all(name in messages for name in old)
-
-
 def test_to_dict_holds_what_differs_from_the_defaults():
     config = TrainingConfig(rollouts=4, pretrain_masks=3)
     assert config.to_dict() == {"rollouts": 4, "pretrain_masks": 3}
@@ -58,11 +48,22 @@ def test_trainers_fill_in_their_defaults():
     assert (actor.joint_rate, lookahead.joint_rate) == (None, 0.3)
 
 
+def test_targets_of_a_teacher_need_less_regularisation():
+    config, trainer = TrainingConfig(dropout=0.3), TRAINERS["actor"]
+    plain, taught = (trainer.configure(config, taught=taught, **FIT) for taught in (False, True))
+    assert plain.dropout == taught.dropout == 0.3
+    assert taught.weight_decay < plain.weight_decay
+    assert taught.finetune_dropout < plain.finetune_dropout
+    assert taught.target_weight(100) == 1.0
+
+
 @pytest.mark.parametrize("training", [{"rollouts": 3}, TrainingConfig(rollouts=3)])
 def test_estimators_take_a_configuration_or_a_mapping(training):
     X = np.random.RandomState(0).randn(60, 4)
-    clf = SUWRClassifier(max_epochs=1, hidden_size=4, random_state=0, training=training)
-    plan = clf._plan(clf._prepare(X, X[:, 0] > 0, None), torch.Generator())
+    clf = SUWRClassifier(
+        max_epochs=1, hidden_size=4, teacher=None, random_state=0, training=training
+    )
+    plan = clf._plan(clf._prepare(X, X[:, 0] > 0, None), torch.Generator(), X)
     settings = plan.task.settings
     assert settings.rollouts == 3
-    assert settings.dropout == TrainingConfig().dropout
+    assert settings.dropout == 0.2

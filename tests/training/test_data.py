@@ -1,7 +1,8 @@
 import pytest
 import torch
 
-from suwr.training.data import Folds, Rows, group_by_fold, to_folds, to_models
+from suwr.training.data import Folds, Rows
+from suwr.training.rollouts import group_by_fold
 
 
 def test_group_by_fold_groups_and_pads():
@@ -26,46 +27,29 @@ def test_folds_are_disjoint_and_batches_cover_them(n, n_folds):
         assert {len(rows) for rows in seen} == {n // n_folds} or n == 500
 
 
-@pytest.mark.parametrize("n_tables", [1, 3])
 @pytest.mark.parametrize("n_folds", [2, 4])
-def test_predictors_are_trained_on_all_folds_but_one(n_folds, n_tables):
-    n = 10 * n_tables
-    rows = Rows(torch.zeros(n, 1), torch.zeros(n, 1), torch.ones(n))
-    folds = Folds(rows, torch.Generator().manual_seed(0), n_tables, n_folds)
+def test_predictors_are_trained_on_all_folds_but_one(n_folds):
+    rows = Rows(torch.zeros(10, 1), torch.zeros(10, 1), torch.ones(10))
+    folds = Folds(rows, torch.Generator().manual_seed(0), n_folds)
     drawn = torch.stack([folds.training_folds() for _ in range(50)])
     # Every draw uses each fold once.
-    assert drawn.sort(dim=1).values.equal(torch.arange(n_folds * n_tables).expand(50, -1))
-    for group in range(n_folds * n_tables):
-        table, own = divmod(group, n_folds)
-        held_out = table * n_folds + (own + 1) % n_folds
-        others = set(range(table * n_folds, (table + 1) * n_folds)) - {held_out}
-        assert set(drawn[:, group].tolist()) == others
-
-
-def test_folds_of_models_are_concatenated_and_separated():
-    folds = torch.arange(24).reshape(8, 3)
-    models = to_models(folds, 4)
-    assert models.equal(torch.arange(24).reshape(2, 12))
-    assert to_folds(models, 4).equal(folds)
+    assert drawn.sort(dim=1).values.equal(torch.arange(n_folds).expand(50, -1))
+    for group in range(n_folds):
+        assert set(drawn[:, group].tolist()) == set(range(n_folds)) - {(group + 1) % n_folds}
 
 
 @pytest.mark.parametrize("n_folds", [2, 4])
-@pytest.mark.parametrize("n_tables", [1, 2])
 @pytest.mark.parametrize("n", [4, 41, 400])
-def test_folds_of_a_classifier_are_stratified(n, n_tables, n_folds):
-    generator = torch.Generator().manual_seed(0)
-    # A rare class of every tenth row, and a class that only the first table has.
-    classes = torch.where(torch.arange(n * n_tables) % 10 == 3, 1, 0)
+def test_folds_of_a_classifier_are_stratified(n, n_folds):
+    # A rare class of every tenth row.
+    classes = torch.where(torch.arange(n) % 10 == 3, 1, 0)
     classes[: n // 4] = 2
     targets = torch.nn.functional.one_hot(classes, 3).float()
-    rows = Rows(torch.zeros(len(classes), 1), targets, torch.ones(len(classes)))
-    folds = Folds(rows, generator, n_tables, n_folds)
-    for table in range(n_tables):
-        own = folds.indices[n_folds * table : n_folds * (table + 1)]
-        assert len(own.unique()) == own.numel() == n_folds * (n // n_folds)
-        assert set(own.flatten().tolist()) <= set(range(table * n, (table + 1) * n))
-        counts = torch.stack([torch.bincount(classes[fold], minlength=3) for fold in own])
-        assert (counts.max(dim=0).values - counts.min(dim=0).values).max() <= 1
+    rows = Rows(torch.zeros(n, 1), targets, torch.ones(n))
+    own = Folds(rows, torch.Generator().manual_seed(0), n_folds).indices
+    assert len(own.unique()) == own.numel() == n_folds * (n // n_folds)
+    counts = torch.stack([torch.bincount(classes[fold], minlength=3) for fold in own])
+    assert (counts.max(dim=0).values - counts.min(dim=0).values).max() <= 1
 
 
 def test_first_rows_of_stratified_folds_are_a_random_sample():

@@ -10,9 +10,10 @@ import suwr.estimators.container as checkpoint
 from suwr import Patches, SUWRClassifier
 from suwr.nn.losses import CrossEntropy
 from suwr.training import lookahead
-from suwr.training.config import Settings, SparsityWeights
-from suwr.training.data import Folds, Rows, to_models
+from suwr.training.config import Settings
+from suwr.training.data import Folds, Rows
 from suwr.training.lookahead import LookaheadPhase
+from suwr.training.validation import Task
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA")
 
@@ -21,9 +22,8 @@ def make_phase(**changes):
     policy, loss = make_policy(3), CrossEntropy(2)
     rows = Rows(random_values(40), loss.targets(torch.arange(40) % 2), torch.ones(40))
     settings = Settings(sparsity_weight=0.1, max_steps=4, batch_size=20, max_epochs=1, **changes)
-    weights = SparsityWeights.of(settings, 1, torch.device("cpu"))
-    folds = Folds(rows, torch.Generator().manual_seed(0))
-    return LookaheadPhase(policy.network, policy.inputs, loss, folds, rows, settings, weights)
+    task = Task(policy.inputs, loss, rows, rows, settings)
+    return LookaheadPhase(policy.network, task, Folds(rows, torch.Generator().manual_seed(0)))
 
 
 def test_rollout_reveals_one_unit_per_step_and_its_gains_add_up():
@@ -37,10 +37,10 @@ def test_rollout_reveals_one_unit_per_step_and_its_gains_add_up():
     # The last gain: loss before the last step, minus its cost and the loss after it.
     losses = []
     for state in (3, 4):
-        seen = phase.inputs.reveal(to_models(rows.values, 2), rollout.revealed_at < state)
-        prediction = phase.network.eval().cross_fitted(seen.unflatten(1, (2, -1))[0], phase.loss)
+        seen = phase.inputs.reveal(rows.values.flatten(0, 1), rollout.revealed_at < state)
+        prediction = phase.network.eval().cross_fitted(seen.unflatten(0, (2, -1)), phase.loss)
         losses.append(phase.loss.of_prediction(prediction, rows.targets).flatten())
-    torch.testing.assert_close(rollout.gain[0, :, 3], losses[0] - 0.1 - losses[1])
+    torch.testing.assert_close(rollout.gain[:, 3], losses[0] - 0.1 - losses[1])
 
 
 def test_stop_probability_depends_on_the_predictors():

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from suwr import SUWRClassifier
-from suwr.training.config import SparsityWeights
 from suwr.training.data import Folds
 from suwr.training.loop import run_phases
 from suwr.training.predictor import STRONG_WEIGHT_DECAY, Pretraining
@@ -16,19 +15,19 @@ from suwr.training.validation import CrossFittedLoss
 
 def pretrain(y, X, max_epochs=40):
     """Run the pretraining of a fit; return the finished phase and the losses of its epochs."""
-    model = SUWRClassifier(max_epochs=max_epochs, hidden_size=32, random_state=0)
+    model = SUWRClassifier(max_epochs=max_epochs, hidden_size=32, teacher=None, random_state=0)
     data = model._prepare(X, y, None)
     generator = torch.Generator().manual_seed(0)
     torch.manual_seed(0)
-    plan = model._plan(data, generator)
-    network = plan.trainer.build(plan.architecture, plan.task.settings, 1)
-    folds = Folds(plan.task.rows, generator, n_folds=plan.task.settings.n_folds)
-    phase = Pretraining(network, plan.task.inputs, plan.task.loss, folds, plan.task.settings)
+    plan = model._plan(data, generator, X)
+    network = plan.trainer.build(plan.architecture, plan.task.settings)
+    folds = Folds(plan.task.rows, generator, plan.task.settings.n_folds)
+    phase = Pretraining(network, plan.task, folds)
     losses = []
     judge = phase._judge
 
     def recorded(found):
-        losses.append(float(found[0]))
+        losses.append(found)
         judge(found)
 
     phase._judge = recorded
@@ -38,17 +37,15 @@ def pretrain(y, X, max_epochs=40):
 
 def phases_of(X, **parameters):
     """The builders of the phases of a fit, as a function of whether the predictors have settled."""
-    model = SUWRClassifier(hidden_size=8, random_state=0, **parameters)
+    model = SUWRClassifier(hidden_size=8, teacher=None, random_state=0, **parameters)
     generator = torch.Generator().manual_seed(0)
-    plan = model._plan(model._prepare(X, X[:, 0] > 0, None), generator)
+    plan = model._plan(model._prepare(X, X[:, 0] > 0, None), generator, X)
     task, trainer = plan.task, plan.trainer
-    weights = SparsityWeights.of(task.settings, 1, task.rows.device)
 
     def build(settled):
-        network = trainer.build(plan.architecture, task.settings, 1)
+        network = trainer.build(plan.architecture, task.settings)
         network.predictor.settled = settled
-        folds = Folds(task.rows, generator, n_folds=plan.task.settings.n_folds)
-        return trainer.phases(network, task, folds, weights)
+        return trainer.phases(network, task, Folds(task.rows, generator, task.settings.n_folds))
 
     return build
 
@@ -71,24 +68,6 @@ def test_predictors_that_do_not_overfit_keep_the_weak_weight_decay(rows):
     phase, losses = pretrain(rows[:, 0] > 0, rows[:, :3])
     assert phase.network.predictor.weight_decay.tolist() == pytest.approx([0.1] * 4)
     assert len(losses) > 30
-
-
-@pytest.mark.parametrize(("rise", "overfit"), [((0.12, 0.0), True), ((0.08, 0.0), False)])
-def test_models_trained_together_are_judged_by_their_mean(rows, rise, overfit):
-    """One of many that overfits by chance does not change the training of all others."""
-    model = SUWRClassifier(hidden_size=8, random_state=0)
-    generator = torch.Generator().manual_seed(0)
-    plan = model._plan(model._prepare(rows, rows[:, 0] > 0, None), generator)
-    task = plan.task
-    network = plan.trainer.build(plan.architecture, task.settings, 2)
-    folds = Folds(task.rows, generator, 2, task.settings.n_folds)
-    phase = Pretraining(network, task.inputs, task.loss, folds, task.settings)
-    phase.epoch = 50
-    phase._judge(torch.tensor([0.5, 0.5]))
-    phase.epoch = 51
-    phase._judge(torch.tensor([0.5, 0.5]) + torch.tensor(rise))
-    assert bool(phase.tensors["strong_since"]) is overfit
-    assert int(phase.tensors["improved"]) == 51
 
 
 def test_predictors_settle_when_their_loss_no_longer_falls(rows):
@@ -139,8 +118,8 @@ def test_the_epoch_with_the_lowest_loss_is_kept(rows):
     phase, losses = pretrain(rows[:, 0] > 0, rows[:, :3])
     validate = phase.validate
     validate.network = phase.network
-    assert float(validate()[0]) == pytest.approx(losses[24:].min(), rel=1e-6)
-    assert int(phase.best.epoch[0]) == 25 + losses[24:].argmin()
+    assert validate() == pytest.approx(losses[24:].min(), rel=1e-6)
+    assert phase.best.epoch == 25 + losses[24:].argmin()
 
 
 def test_the_loss_of_a_fold_is_that_of_the_predictor_that_holds_it_out(rows):
@@ -154,28 +133,28 @@ def test_the_loss_of_a_fold_is_that_of_the_predictor_that_holds_it_out(rows):
             outputs = network.predict(seen)
         prediction = loss.predict(outputs[fold - 1])
         by_hand.append(loss.of_prediction(prediction, validate.rows.targets[fold]).mean())
-    assert float(validate()[0]) == pytest.approx(float(sum(by_hand)) / 4, rel=1e-5)
+    assert validate() == pytest.approx(float(sum(by_hand)) / 4, rel=1e-5)
 
 
 def test_predictors_never_learn_from_their_held_out_fold():
     """Other targets of a fold change all predictors but those that evaluate it."""
     X = np.random.default_rng(0).normal(size=(80, 3))
     y = (X[:, 0] > 0).astype(int)
-    model = SUWRClassifier(max_epochs=1, hidden_size=8, random_state=0)
+    model = SUWRClassifier(max_epochs=1, hidden_size=8, teacher=None, random_state=0)
     generator = torch.Generator().manual_seed(0)
-    plan = model._plan(model._prepare(X, y, None), generator)
+    plan = model._plan(model._prepare(X, y, None), generator, X)
     n_folds = plan.task.settings.n_folds
     assert n_folds == 4
 
     def weights(changed):
         torch.manual_seed(0)
         generator = torch.Generator().manual_seed(0)
-        network = plan.trainer.build(plan.architecture, plan.task.settings, 1)
+        network = plan.trainer.build(plan.architecture, plan.task.settings)
         folds = Folds(plan.task.rows, generator, n_folds=n_folds)
         targets = folds.rows.targets.clone()
         targets[folds.indices[changed]] = targets[folds.indices[changed]].flip(-1)
         folds.rows = replace(folds.rows, targets=targets)
-        phase = Pretraining(network, plan.task.inputs, plan.task.loss, folds, plan.task.settings)
+        phase = Pretraining(network, plan.task, folds)
         phase.train_epoch()
         return torch.cat([weight.flatten(1) for weight in network.predictor.weights], dim=1)
 

@@ -1,4 +1,4 @@
-"""REINFORCE as published: the schedule, the gradient and stacks of models."""
+"""REINFORCE as published: the schedule and the gradient."""
 
 from itertools import permutations
 
@@ -32,18 +32,18 @@ def test_schedule_of_a_thousand_epochs_is_the_published_one():
         assert found.sparsity_factor == pytest.approx(min(1.0, max(0.0, (epoch - 50) / 50)))
 
 
-def inputs_and_rows(n_models, repeats):
+def inputs_and_rows(repeats):
     generator = torch.Generator().manual_seed(0)
-    values = torch.randn(n_models, 2, N_UNITS, generator=generator).repeat(1, repeats, 1)
-    targets = F.one_hot(torch.tensor([0, 1]).repeat(repeats), 2).float().expand(n_models, -1, -1)
-    rows = Rows(values, targets, torch.tensor([0.5, 1.5]).repeat(repeats).expand(n_models, -1))
+    values = torch.randn(2, N_UNITS, generator=generator).repeat(repeats, 1)
+    targets = F.one_hot(torch.tensor([0, 1]).repeat(repeats), 2).float()
+    rows = Rows(values, targets, torch.tensor([0.5, 1.5]).repeat(repeats))
     units = Units(("a", "b", "c"), np.eye(N_UNITS, dtype=bool), np.ones(N_UNITS), single=True)
     return MaskedInputs.build(units, np.arange(N_UNITS), "cpu"), rows
 
 
-def network_of(n_models):
+def make_network():
     torch.manual_seed(1)
-    return SharedNetwork(ARCHITECTURE, n_models=n_models)
+    return SharedNetwork(ARCHITECTURE)
 
 
 def exact_objective(network, inputs, rows, weight, schedule):
@@ -72,12 +72,11 @@ def exact_objective(network, inputs, rows, weight, schedule):
 
 def test_gradient_is_unbiased():
     schedule = Schedule(exploration=0.4, stop_exploration=0.3, sparsity_factor=0.5)
-    weight = torch.tensor([0.2])
-    network = network_of(1)
-    inputs, rows = inputs_and_rows(1, 1)
+    weight, network = 0.2, make_network()
+    inputs, rows = inputs_and_rows(1)
     exact = exact_objective(network, inputs, rows, weight, schedule)
     gradient = torch.autograd.grad(exact, list(network.parameters()))
-    inputs, rows = inputs_and_rows(1, 100_000)
+    inputs, rows = inputs_and_rows(100_000)
     surrogate, expected = _sampled_loss(
         network, inputs, LOSS, rows, SETTINGS, weight, schedule, torch.Generator().manual_seed(0)
     )
@@ -86,39 +85,6 @@ def test_gradient_is_unbiased():
     for one, other in zip(sampled, gradient, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=0.012)
     assert max(float(g.abs().max()) for g in gradient) > 0.1
-
-
-def best_sample(decision, units_per_step, epsilon, generator):
-    return Sample(decision.best(units_per_step), uniform(decision.available).amax(-1, True))
-
-
-def test_stack_trains_each_model_as_if_alone(monkeypatch):
-    monkeypatch.setattr(Decision, "sample", best_sample)
-    schedule = Schedule(exploration=0.4, stop_exploration=0.3, sparsity_factor=1.0)
-    inputs, rows = inputs_and_rows(2, 8)
-    weight = torch.tensor([0.0, 0.3])
-    stack = network_of(2)
-    alone = stack.split()
-
-    def train(network, own, weight):
-        optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
-        for _ in range(5):
-            optimizer.zero_grad()
-            surrogate, expected = _sampled_loss(
-                network, inputs, LOSS, own, SETTINGS, weight, schedule, torch.Generator()
-            )
-            surrogate.backward()
-            optimizer.step()
-        return float(expected.detach())
-
-    together = train(stack, rows, weight)
-    separate = [
-        train(network, rows[slice(k, k + 1)], weight[k : k + 1]) for k, network in enumerate(alone)
-    ]
-    assert together == pytest.approx(sum(separate), rel=1e-5)
-    for network, part in zip(alone, stack.split(), strict=True):
-        for name, tensor in network.state_dict().items():
-            torch.testing.assert_close(part.state_dict()[name], tensor, rtol=1e-4, atol=1e-5)
 
 
 def test_values_that_were_not_revealed_have_no_influence(monkeypatch):
@@ -130,8 +96,8 @@ def test_values_that_were_not_revealed_have_no_influence(monkeypatch):
 
     monkeypatch.setattr(Decision, "sample", first_units)
     schedule = Schedule(exploration=0.4, stop_exploration=0.3, sparsity_factor=1.0)
-    inputs, rows = inputs_and_rows(2, 8)
-    network = network_of(2)
+    inputs, rows = inputs_and_rows(8)
+    network = make_network()
     found = []
     for poison in (None, float("nan"), 1e30):
         values = rows.values.clone()
@@ -139,7 +105,7 @@ def test_values_that_were_not_revealed_have_no_influence(monkeypatch):
             values[..., 2] = poison
         surrogate, expected = _sampled_loss(
             network, inputs, LOSS, Rows(values, rows.targets, rows.weight), SETTINGS,
-            torch.tensor([0.0, 0.3]), schedule, torch.Generator(),
+            0.3, schedule, torch.Generator(),
         )  # fmt: skip
         found.append([*torch.autograd.grad(surrogate, list(network.parameters())), expected])
     for other in found[1:]:
@@ -149,7 +115,7 @@ def test_values_that_were_not_revealed_have_no_influence(monkeypatch):
     values[..., 0] += 1.0
     _, changed = _sampled_loss(
         network, inputs, LOSS, Rows(values, rows.targets, rows.weight), SETTINGS,
-        torch.tensor([0.0, 0.3]), schedule, torch.Generator(),
+        0.3, schedule, torch.Generator(),
     )  # fmt: skip
     assert not torch.equal(changed, found[0][-1])
 

@@ -5,62 +5,47 @@ import pytest
 import torch
 from random_policies import explore, make_policy, random_values
 
-from suwr.nn.networks import SeparateNetwork
-from suwr.training.rollouts import VisitedStates, _guided
+from suwr.training.rollouts import SampledSteps, VisitedStates, _guided
 
 
 @pytest.mark.parametrize("width", [1, 2])
 def test_exploration_reveals_and_pays(width):
     policy = make_policy(0, {"g": [1, 2]}, units_per_step=width)
-    steps = explore(policy, random_values(30).unsqueeze(0), 0.5, units_per_step=width)
+    steps = explore(policy, random_values(30), 0.5, units_per_step=width)
     seen = torch.zeros(30, 6, dtype=torch.bool)
     for s in steps:
-        row, mask = s.row[0], s.mask[0]
-        before = seen.clone()
-        assert (before[row] & ~mask).sum() == 0
+        before = seen[s.row]
+        assert torch.equal(s.before, before)
+        assert not (before & ~s.mask).any()
         new_units = (s.cost / 0.5).round()
         assert (new_units >= 1).all()
         assert (new_units <= width).all()
-        seen[row] = mask
-        assert torch.equal(s.before[0], before[row])
-        chosen = s.available[0].gather(1, s.units[0].clamp_min(0))
-        assert (chosen | (s.units[0] < 0)).all()
+        seen[s.row] = s.mask
+        chosen = s.available.gather(1, s.units.clamp_min(0))
+        assert (chosen | (s.units < 0)).all()
         assert ((s.exploration > 0) & (s.exploration <= 1) | (s.units < 0)).all()
     # At the start of training, few rollouts stop, whatever the policy.
-    assert steps[0].row.shape[1] >= 20
+    assert len(steps[0]) >= 20
 
 
-def test_several_models_explore_together():
-    """Stopped rows stay in the batch: nothing more is revealed or paid for them."""
-    policy = make_policy(0)
-    policy.network = SeparateNetwork(policy.network.architecture, n_models=3)
-    policy.network.stop_temperature = torch.full((3, 1), 0.5)
-    values = random_values(60).reshape(3, 20, 6)
-    before = torch.zeros(3, 20, 6, dtype=torch.bool)
-    for s in explore(policy, values, 0.5):
-        assert s.row.shape == s.active.shape == (3, 20)
-        assert torch.equal(s.mask.sum(-1) - before.sum(-1), s.active.long())
-        np.testing.assert_allclose(s.cost.numpy(), 0.5 * s.active.numpy())
-        before = s.mask
-    assert not s.active.all()
+def test_rows_that_have_stopped_do_not_continue():
+    steps = explore(make_policy(0), random_values(60), 0.5)
+    going = set(range(60))
+    for s in steps:
+        assert len(set(s.row.tolist())) == len(s)
+        assert set(s.row.tolist()) <= going
+        going = set(s.row.tolist())
+    assert len(going) < 60
 
 
-@pytest.mark.parametrize("n_models", [1, 3])
-def test_rollouts_stay_within_their_budgets(n_models):
-    policy = make_policy(0)
-    if n_models > 1:
-        policy.network = SeparateNetwork(policy.network.architecture, n_models=n_models)
-        policy.network.stop_temperature = torch.full((n_models, 1), 0.5)
-    values = random_values(20 * n_models).reshape(n_models, 20, 6)
-    budget = (torch.arange(20).expand(n_models, 20) % 4).double()
-    steps = explore(policy, values, 0.5, budget)
-    for number, s in enumerate(steps):
-        own = budget.gather(1, s.row)
-        assert (s.spent <= own)[s.active].all()
-        assert (s.spent == number + 1)[s.active].all()
-        assert not s.active[own <= number].any()
+def test_rollouts_stay_within_their_budgets():
+    budget = (torch.arange(20) % 4).double()
+    steps = explore(make_policy(0), random_values(20), 0.5, budget)
+    for number, s in enumerate(steps, start=1):
+        assert (s.spent == number).all()
+        assert (number <= budget[s.row]).all()
     # Some use up the largest budget, which not all units fit into.
-    assert sum(bool(s.active.any()) for s in steps) == 3
+    assert len(steps) == 3
 
 
 def test_guided_exploration_prefers_interacting_units():
@@ -77,12 +62,16 @@ def test_guided_exploration_prefers_interacting_units():
 
 @pytest.mark.parametrize("known", [True, False])
 def test_states_are_sampled_within_folds_and_some_have_not_begun(known):
-    policy = make_policy(0)
-    steps = explore(policy, random_values(40).unsqueeze(0), 0.5)
-    states = VisitedStates.of(steps, 20, 2)
+    visited = SampledSteps.join(explore(make_policy(0), random_values(40), 0.5))
+    states, place = VisitedStates.of(visited, 20, 2)
+    fold = place // states.mask.shape[1]
+    assert torch.equal(fold, visited.row // 20)
+    assert torch.equal(states.position.flatten()[place], visited.row % 20)
+    assert torch.equal(states.mask.flatten(0, 1)[place], visited.mask)
+    assert states.valid.flatten()[place].all()
+    assert states.valid.sum() == len(visited)
     first = torch.rand(2, 20, 6) < 0.5 if known else None
-    generator = torch.Generator().manual_seed(0)
-    found = states.sample(50, 10, first, generator)
+    found = states.sample(50, 10, first, torch.Generator().manual_seed(0))
     assert found.mask.shape == (2, 50, 6)
     for fold in (0, 1):
         for place in range(50):
@@ -90,10 +79,10 @@ def test_states_are_sampled_within_folds_and_some_have_not_begun(known):
             if place < 10:
                 start = torch.zeros(6, dtype=torch.bool)
                 assert torch.equal(mask, start if first is None else first[fold, position])
-                assert found.step[fold, place] == 0
-                assert found.active[fold, place]
+                assert found.spent[fold, place] == 0
+                assert found.valid[fold, place]
             else:
                 same = (states.position[fold] == position) & (
-                    states.step[fold] == found.step[fold, place]
+                    states.spent[fold] == found.spent[fold, place]
                 )
                 assert (states.mask[fold][same] == mask).all(dim=1).any()
