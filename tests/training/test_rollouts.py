@@ -1,6 +1,5 @@
 """Sampled rollouts: what they reveal and pay, and the states that they visit."""
 
-import numpy as np
 import pytest
 import torch
 from random_policies import explore, make_policy, random_values
