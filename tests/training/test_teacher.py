@@ -509,76 +509,75 @@ def test_losses_that_have_no_expected_target_have_no_stack(taught, params):
     assert taught == []
 
 
-def state_of(model):
-    network = model.policy_.network
-    return {name: tensor.clone() for name, tensor in network.state_dict().items()}
+@pytest.fixture
+def resumed_everywhere(tmp_path, monkeypatch):
+    """Check that a fit that is interrupted after any epoch continues as if it were not."""
+    write, written, stop = FileCheckpoint.write, [], []
+
+    def writing(self, phase, state):
+        write(self, phase, state)
+        written.append((phase, {name: tensor.clone() for name, tensor in state.items()}))
+        if [len(written)] == stop:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(FileCheckpoint, "write", writing)
+
+    def check(fit, epochs):
+        model = fit(checkpoint=tmp_path / "whole")
+        states = list(written)
+        assert [phase for phase, _ in states] == epochs
+        for last in range(1, len(states)):
+            written.clear()
+            stop[:] = [last]
+            with pytest.raises(KeyboardInterrupt):
+                fit(checkpoint=tmp_path / "interrupted")
+            written.clear()
+            stop.clear()
+            resumed = fit(checkpoint=tmp_path / "interrupted")
+            assert resumed.history_ == model.history_, last
+            for (_, expected), (_, found) in zip(states[last:], written, strict=True):
+                assert found.keys() == expected.keys()
+                for name, tensor in expected.items():
+                    assert torch.equal(found[name], tensor), (last, name)
+            final = model.policy_.network.state_dict()
+            for name, tensor in resumed.policy_.network.state_dict().items():
+                assert torch.equal(tensor, final[name]), (last, name)
+
+    return check
 
 
 @pytest.mark.parametrize("trained", ["classes", "values"])
 def test_an_interrupted_fit_with_a_teacher_resumes_to_the_same_model(
-    tmp_path, monkeypatch, trained
+    resumed_everywhere, monkeypatch, trained
 ):
     """In each of the four phases, and between them."""
+    monkeypatch.setattr("suwr.training.predictor.MIN_UPDATES", 0)
     X, y = table()
     kind, estimator = SUWRClassifier, LogisticRegression()
     if trained == "values":
         kind, estimator, y = SUWRRegressor, LinearRegression(), X[:, 0] + X[:, 1] ** 2
-    write = FileCheckpoint.write
+    training = {"pretrain_fraction": 1.0, "finetune_fraction": 1.0}
 
     def fit(**more):
-        return kind(teacher=estimator, **BRIEF, **more).fit(X, y)
+        return kind(teacher=estimator, training=training, **BRIEF, **more).fit(X, y)
 
-    whole = fit()
-    assert len(whole.history_) == 6
-    for last in range(1, 6):
-        written = []
-
-        def writing(self, phase, state, written=written, last=last):
-            write(self, phase, state)
-            written.append(phase)
-            if len(written) == last:
-                raise KeyboardInterrupt
-
-        path = tmp_path / f"{last}.checkpoint"
-        with monkeypatch.context() as patch:
-            patch.setattr(FileCheckpoint, "write", writing)
-            with pytest.raises(KeyboardInterrupt):
-                fit(checkpoint=path)
-        resumed = fit(checkpoint=path)
-        assert resumed.history_ == whole.history_, last
-        for name, tensor in state_of(whole).items():
-            assert torch.equal(tensor, state_of(resumed)[name]), (last, name)
+    resumed_everywhere(fit, [0, 0, 1, 1, 2, 2, 3, 3])
 
 
-def test_the_mean_with_the_masked_predictors_survives_an_interruption(
-    tmp_path, monkeypatch, taught
+def test_targets_of_masked_predictors_survive_an_interruption(
+    resumed_everywhere, monkeypatch, taught
 ):
-    """The targets of the lesson follow from predictors that later phases change."""
+    """They follow from predictors that later phases change."""
+
+    def misled(*args):
+        lesson = fit_teacher(*args)
+        taught.append(replace(lesson, held_out=1 - lesson.labels))
+        return taught[-1]
+
+    monkeypatch.setattr(base, "fit_teacher", misled)
     X, y = table()
-    monkeypatch.setattr(teacher, "SHARES", (0.5,))
-    write = FileCheckpoint.write
-
-    def fit(**more):
-        return SUWRClassifier(**BRIEF, **more).fit(X, y)
-
-    whole = fit()
-    for last in (2, 3, 4, 5):
-        written = []
-
-        def writing(self, phase, state, written=written, last=last):
-            write(self, phase, state)
-            written.append(phase)
-            if len(written) == last:
-                raise KeyboardInterrupt
-
-        path = tmp_path / f"{last}.checkpoint"
-        with monkeypatch.context() as patch:
-            patch.setattr(FileCheckpoint, "write", writing)
-            with pytest.raises(KeyboardInterrupt):
-                fit(checkpoint=path)
-        resumed = fit(checkpoint=path)
-        for name, tensor in state_of(whole).items():
-            assert torch.equal(tensor, state_of(resumed)[name]), (last, name)
+    resumed_everywhere(lambda **more: SUWRClassifier(**BRIEF, **more).fit(X, y), [0, 0, 1, 2, 2, 3])
+    assert taught[0].share == 0.0
 
 
 @pytest.mark.parametrize("kind", [SUWRClassifier, SUWRRegressor])
@@ -586,7 +585,7 @@ def test_noise_selects_nothing(kind):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 6)), rng.integers(0, 2, 100)
     with pytest.warns(UninformativeModelWarning):
-        model = kind(hidden_size=32, random_state=0).fit(X, y)
+        model = kind(hidden_size=16, random_state=0).fit(X, y)
     assert model.select(X).sum() == 0
 
 
