@@ -93,14 +93,9 @@ class RunConfig:
     max_seconds: float | None = field(
         default=None, metadata={"help": "Start no further fit after this time; those that run end."}
     )
-    device: str = field(
-        default="cpu",
-        metadata={
-            "help": "'cpu', 'cuda' or 'auto'. On CUDA, SUWR models of one shape train as one stack."
-        },
-    )
+    device: str = field(default="cpu", metadata={"help": "'cpu', 'cuda' or 'auto'."})
     together: int = field(
-        default=60, metadata={"help": "Maximum number of models in one stack on CUDA."}
+        default=60, metadata={"help": "Maximum number of SUWR cells in one job on CUDA."}
     )
     scheduler: str | None = field(
         default=None, metadata={"help": "Address of a Dask scheduler that runs the fits."}
@@ -244,7 +239,7 @@ class Cell:
         return shlex.join([*PROGRAM, "cell", json.dumps(self.to_dict())])
 
     def shape(self) -> str:
-        """Key of the cells that can train as one stack: equal but for data, seed and a single λ."""
+        """Key of the cells of one job on CUDA: equal but for data, seed and a single λ."""
         content = self.to_dict()
         weight = content["params"].get("sparsity_weight")
         params = {k: v for k, v in content["params"].items() if k != "sparsity_weight"}

@@ -67,7 +67,7 @@ class Experiment(ABC):
         """The grid: every fit of the preset."""
 
     def shape(self, cell: Cell) -> str:
-        """Key of the cells that can train as one stack."""
+        """Key of the cells of one job on CUDA."""
         return cell.shape()
 
     def run(self, cell: Cell, device: str) -> tuple[dict[str, Any], float]:

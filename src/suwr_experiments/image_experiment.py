@@ -95,7 +95,7 @@ _SCALES = {
     "quick": _Scale(
         ("fashion-mnist",), 1, 8000, 10, 1,
         (("max_epochs", 16), ("hidden_size", 256), ("batch_size", 128)),
-        (("n_predictors", 2), ("training", {"updates_per_walk": 4})),
+        (("n_predictors", 2),),
     ),
     "full": _Scale(tuple(PATCH)),
 }  # fmt: skip
@@ -128,7 +128,7 @@ class ImageExperiment(Experiment):
         return found
 
     def shape(self, cell: Cell) -> str:
-        """Key of the cells that can train as one stack, including the data set and its units."""
+        """Key of the cells of one job on CUDA, including the data set and its units."""
         return f"{cell.data} {cell.shape()}"
 
     def load(self, cell: Cell) -> Task:

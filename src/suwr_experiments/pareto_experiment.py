@@ -46,17 +46,14 @@ class _Scale:
 
 
 # All rows are known and labels are noise-free, so overfitting is impossible: wide networks without
-# regularisation, more rollouts, and decision temperatures that end close to zero.
+# regularisation, more rollouts, and a low decision temperature.
 _NOISE_FREE: dict[str, Any] = {
     "max_epochs": 500,
     "hidden_size": 256,
     "batch_size": 500,
     "training": {
         "rollouts": 4,
-        "exploration_end": 0.02,
         "stop_softness": 0.1,
-        "stop_softness_end": 0.03,
-        "harden_from": 0.7,
         "dropout": 0.0,
         "finetune_dropout": 0.0,
         "weight_decay": 0.0,

@@ -98,7 +98,7 @@ def run_cell(cell: Cell, folder: Path | None, device: str = "cpu") -> Outcome:
 
 
 def run_group(cells: Sequence[Cell], folder: Path, device: str) -> list[Outcome]:
-    """Fit SUWR cells of one shape as one stack, then evaluate and record each of them.
+    """Fit the cells of one job, then evaluate and record each of them.
 
     A group of one cell may be of any method.
     """
@@ -110,7 +110,7 @@ def run_group(cells: Sequence[Cell], folder: Path, device: str) -> list[Outcome]
         models, seconds = fit_group(cells, tasks, device)
     except Exception:
         error = traceback.format_exc()
-        failure = _raiser(f"The stack failed:\n{error}")
+        failure = _raiser(f"The fits failed:\n{error}")
         return [_record(cell, folder, device, failure) for cell in cells]
     outcomes = []
     for cell, model, task in zip(cells, models, tasks, strict=True):
@@ -153,8 +153,8 @@ def _record(
     return cell.title, record["seconds"], error
 
 
-def _can_stack(cell: Cell) -> bool:
-    """Whether a cell can train in a stack with others."""
+def _can_join(cell: Cell) -> bool:
+    """Whether a cell can be in one job with others."""
     return cell.method == "SUWR" and cell.params.get("network") != "conv"
 
 
@@ -166,7 +166,7 @@ def _groups(cells: Sequence[Cell], experiment: Experiment, config: RunConfig) ->
     found: list[list[Cell]] = []
     current: dict[str, list[Cell]] = {}
     for cell in cells:
-        if not (config.device.startswith("cuda") and _can_stack(cell)):
+        if not (config.device.startswith("cuda") and _can_join(cell)):
             found.append([cell])
             continue
         shape = experiment.shape(cell)

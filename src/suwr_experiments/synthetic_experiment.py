@@ -86,7 +86,7 @@ class SyntheticExperiment(Experiment):
         return list(grid.values())
 
     def shape(self, cell: Cell) -> str:
-        """Key of the cells that can train as one stack, including the number of columns."""
+        """Key of the cells of one job on CUDA, including the number of columns."""
         return f"{_columns(cell.data)} {cell.shape()}"
 
     def load(self, cell: Cell) -> Task:

@@ -116,7 +116,7 @@ class TablesExperiment(Experiment):
         return found
 
     def shape(self, cell: Cell) -> str:
-        """Key of the cells that can train as one stack: the λ of one split of a table.
+        """Key of the cells of one job on CUDA: the λ of one split of a table.
 
         Splits may differ in the categories of their training rows.
         """
