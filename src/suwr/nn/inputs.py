@@ -13,12 +13,6 @@ from torch import Tensor, nn
 from suwr.data.costs import CostFunction
 from suwr.data.units import Units
 
-__all__ = [
-    "N_UNCERTAINTY_FEATURES", "POSITION_KNOTS", "Budgets", "MaskCosts", "MaskedInputs",
-    "SetupCosts", "UncertaintyStopPolicy", "encode_position", "gumbel", "soft_columns",
-    "soft_reveal", "uncertainty_features",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Budgets:
@@ -79,12 +73,9 @@ class SetupCosts:
         assert units.setups is not None
         n = len(units.setups.costs)
         of_unit = np.where(units.setups.of_unit < 0, n, units.setups.of_unit)
-        columns = np.stack(
-            [units.membership[of_unit == i].any(axis=0) for i in range(n + 1)], axis=1
-        )
-        costs = torch.tensor([*units.setups.costs, 0.0], dtype=torch.float32, device=device)
+        columns = np.array([units.membership[of_unit == i].any(axis=0) for i in range(n + 1)]).T
         return cls(
-            costs,
+            torch.tensor([*units.setups.costs, 0.0], dtype=torch.float32, device=device),
             torch.tensor(of_unit, dtype=torch.long, device=device),
             torch.tensor(columns, dtype=torch.float32, device=device),
         )
@@ -279,48 +270,38 @@ class MaskedInputs:
         pieces: NDArray[np.bool_] | None = None,
     ) -> MaskedInputs:
         """Put units and encoding on a device."""
-        allowed = None if selectable is None else torch.tensor(selectable, device=device)
         groups = None
         if not units.single:
             # The matrix may be large: share its memory.
             groups = torch.from_numpy(np.require(units.membership, requirements="W")).to(device)
-        inputs = cls._of(
-            groups,
-            torch.tensor(units.costs, dtype=torch.float32, device=device),
-            torch.tensor(column_of, dtype=torch.long, device=device),
-            allowed,
-        )
-        setups = None if units.setups is None else SetupCosts.build(units, device)
-        function = None if units.function is None else MaskCosts(units.function)
-        inputs = replace(
-            inputs, unrecorded=unrecorded, setups=setups, function=function,
-            visit_cost=units.visit_cost, budgets=budgets,
+        costs = torch.tensor(units.costs, dtype=torch.float32, device=device)
+        encoded = torch.tensor(column_of, dtype=torch.long, device=device)
+        chance = known_masks = None
+        if known is not None:
+            chance = torch.tensor(known, dtype=torch.float32, device=device)
+            if chance.dim() == 2:
+                chance, known_masks = chance.mean(dim=0), chance > 0
+        return replace(
+            cls._of(groups, costs, encoded),
+            selectable=None if selectable is None else torch.tensor(selectable, device=device),
+            known=chance,
+            known_masks=known_masks,
+            unrecorded=unrecorded,
+            setups=None if units.setups is None else SetupCosts.build(units, device),
+            function=None if units.function is None else MaskCosts(units.function),
+            visit_cost=units.visit_cost,
+            budgets=budgets,
             pieces=None if pieces is None else torch.tensor(pieces, device=device),
-        )  # fmt: skip
-        if known is None:
-            return inputs
-        chance = torch.tensor(known, dtype=torch.float32, device=device)
-        if chance.dim() == 1:
-            return replace(inputs, known=chance)
-        return replace(inputs, known=chance.mean(dim=0), known_masks=chance > 0)
+        )
 
     @classmethod
-    def _of(
-        cls,
-        groups: Tensor | None,
-        costs: Tensor,
-        column_of: Tensor,
-        selectable: Tensor | None = None,
-    ) -> MaskedInputs:
+    def _of(cls, groups: Tensor | None, costs: Tensor, column_of: Tensor) -> MaskedInputs:
         n_columns = len(costs) if groups is None else groups.shape[1]
-        return cls(
-            costs,
-            column_of,
-            torch.equal(column_of, torch.arange(n_columns, device=costs.device)),
-            groups,
-            _members(groups) if groups is not None and groups.device.type == "cpu" else None,
-            selectable,
-        )
+        plain = torch.equal(column_of, torch.arange(n_columns, device=costs.device))
+        members = None
+        if groups is not None and groups.device.type == "cpu":
+            members = _members(groups)
+        return cls(costs, column_of, plain, groups, members)
 
     def subset(self, units: Tensor, columns: Tensor, values: Tensor) -> MaskedInputs:
         """The inputs of some units, of their ``columns`` and of the encoded ``values`` of these.
@@ -455,11 +436,7 @@ class MaskedInputs:
         return costs + self.setups.unpaid(acquired)
 
     def cost_of(
-        self,
-        units: Tensor,
-        mask: Tensor,
-        known: Tensor | None = None,
-        costs: Tensor | None = None,
+        self, units: Tensor, mask: Tensor, known: Tensor | None = None, costs: Tensor | None = None
     ) -> Tensor:
         """Cost of acquiring one unit per row, ``(...)``; see `unit_costs`."""
         if self.setups is None and self.function is None and costs is None:
@@ -509,6 +486,20 @@ def gumbel(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     noise = torch.empty(shape, device=generator.device).exponential_(generator=generator)
     # In place, since memory traffic dominates a step on a GPU.
     return noise.clamp_(min=1e-20).log_().neg_()
+
+
+def gumbel_softmax(
+    logits: Tensor,
+    temperature: float | Tensor,
+    generator: torch.Generator,
+    shape: tuple[int, ...] | None = None,
+) -> Tensor:
+    """Differentiable relaxations of draws from the softmax of ``logits``.
+
+    Their ``shape`` is that of the logits by default; the logits are broadcast to any other.
+    """
+    noise = gumbel(tuple(logits.shape) if shape is None else shape, generator)
+    return ((logits.log_softmax(dim=-1) + noise) / temperature).softmax(dim=-1)
 
 
 def soft_columns(inputs: MaskedInputs, weight: Tensor) -> Tensor:

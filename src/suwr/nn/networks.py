@@ -25,11 +25,6 @@ from suwr.nn.inputs import (
 )
 from suwr.nn.losses import Loss
 
-__all__ = [
-    "HELD_OUT", "Architecture", "Network", "PolicyOutputs", "SeparateNetwork", "SharedNetwork",
-    "build",
-]  # fmt: skip
-
 #: The k-th group of predictors is not trained on the fold k + HELD_OUT, counted cyclically.
 HELD_OUT = 1
 # Width of the stop network that reads the `uncertainty_features`.
@@ -340,17 +335,22 @@ class SeparateNetwork(Network):
         twin._modules = {**self._modules, **modules}
         return twin
 
+    @property
+    def gain_layers(self) -> EnsembleMLP:
+        """The layers whose first output is the expected gain of continuing."""
+        policy = self.policy.stop if isinstance(self.policy, UncertaintyStopPolicy) else self.policy
+        layers = policy.dense if isinstance(policy, EnsembleConv) else policy
+        assert isinstance(layers, EnsembleMLP)
+        return layers
+
     @torch.no_grad()
     def stop_at_once(self, models: Tensor) -> None:
         """Set the policies of some models, a boolean mask, to stop before the first step."""
         if not bool(models.any()):
             return
-        policy = self.policy.stop if isinstance(self.policy, UncertaintyStopPolicy) else self.policy
-        last = policy.dense if isinstance(policy, EnsembleConv) else policy
-        assert isinstance(last, EnsembleMLP)
-        # The first output is the gain of continuing; ζ_stop = sigmoid(-gain / temperature).
-        last.weights[-1][models, :, 0] = 0.0
-        last.biases[-1][models, :, 0] = -_CERTAIN * float(self.stop_temperature.max())
+        # ζ_stop = sigmoid(-gain / temperature).
+        self.gain_layers.weights[-1][models, :, 0] = 0.0
+        self.gain_layers.biases[-1][models, :, 0] = -_CERTAIN * float(self.stop_temperature.max())
 
 
 class SharedNetwork(Network):
@@ -370,26 +370,30 @@ class SharedNetwork(Network):
         n_out = 1 + a.n_units + a.n_outputs
         self.encoder = EnsembleMLP(n_models, a.n_inputs, a.hidden_size, a.n_layers, n_out, dropout)
 
+    @property
+    def gain_layers(self) -> EnsembleMLP:
+        """See `SeparateNetwork`."""
+        return self.encoder
+
     def policy_outputs(
         self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
     ) -> PolicyOutputs:
         """See `Network`; one pass of the encoder computes all three heads."""
+        gain, logits, outputs = self._heads(inputs)
+        return PolicyOutputs(gain[..., 0], logits, outputs)
+
+    def _heads(self, inputs: Tensor) -> tuple[Tensor, ...]:
         a = self.architecture
         found = self.encoder(inputs) if inputs.dim() == 3 else self.encoder(inputs.unsqueeze(0))[0]
-        gain, logits, outputs = found.split([1, a.n_units, a.n_outputs], dim=-1)
-        return PolicyOutputs(gain[..., 0], logits, outputs)
+        return found.split([1, a.n_units, a.n_outputs], dim=-1)
 
     def consensus(self, inputs: Tensor, loss: Loss) -> Tensor:
         """See `Network`."""
-        outputs = self.policy_outputs(inputs).outputs
-        assert outputs is not None
-        return loss.predict(outputs)
+        return loss.predict(self._heads(inputs)[2])
 
     def predict(self, inputs: Tensor) -> Tensor:
         """See `Network`."""
-        outputs = self.policy_outputs(inputs).outputs
-        assert outputs is not None
-        return outputs.unsqueeze(0)
+        return self._heads(inputs)[2].unsqueeze(0)
 
 
 def build(architecture: Architecture, dropout: float = 0.0) -> Network:
