@@ -6,27 +6,24 @@ prediction. No global selection has a lower objective on that table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import combinations
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from suwr._utils.deprecation import renamed_parameter
 from suwr._utils.validation import Interval, Options
-from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, same_units
+from suwr.baselines.base import FixedSelector, PhaseBuilders, parameter
 from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.exceptions import ProblemTooLargeError
-from suwr.training.data import Rows
+from suwr.training.data import Folds, Rows
 from suwr.training.loop import Metrics, Phase
-
-__all__ = ["GlobalOptimumClassifier", "GlobalOptimumRegressor"]
 
 # Largest number of units whose subsets are enumerated.
 MAX_UNITS = 16
@@ -78,22 +75,12 @@ class SubsetSearch(Phase):
         return self.search()
 
 
-@renamed_parameter("n_units", "max_steps", removal="0.3.0")
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseGlobalOptimum(BaseSelector):
+class BaseGlobalOptimum(FixedSelector):
     """The best subset for classes and values."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SELECTOR_CONSTRAINTS,
-        "max_steps": [None, Interval(Integral, 0)],
-        "sparsity_weight": [Options("auto"), Interval(Real, 0)],
-    }
-    leak_free_by_construction: ClassVar[bool] = True
-
-    max_steps: int | None = None
-    sparsity_weight: float | Literal["auto"] = "auto"
-
-    selected_units_: NDArray[np.intp] = field(init=False)
+    max_steps: int | None = parameter(None, None, Interval(Integral, 0))
+    sparsity_weight: float | Literal["auto"] = parameter("auto", Options("auto"), Interval(Real, 0))
 
     def _split_rows(
         self, target: NDArray[Any], rng: np.random.RandomState
@@ -105,9 +92,7 @@ class BaseGlobalOptimum(BaseSelector):
     def _n_epochs(self) -> int:
         return 1
 
-    def _phases(
-        self, data: TrainingData, generator: torch.Generator
-    ) -> Sequence[Callable[[], Phase]]:
+    def _phases(self, data: TrainingData, folds: Folds) -> PhaseBuilders:
         return [lambda: SubsetSearch(lambda: self._search(data))]
 
     def _search(self, data: TrainingData) -> Metrics:
@@ -133,9 +118,6 @@ class BaseGlobalOptimum(BaseSelector):
                 self.selected_units_ = np.array(subset, dtype=np.intp)
         mean_cost = float(self.units_.costs[self.selected_units_].sum())
         return Metrics(training_loss=best, mean_cost=mean_cost)
-
-    def _choose(self, values: Tensor) -> Tensor:
-        return same_units(values, self.selected_units_, len(self.units_))
 
     def _final_predictions(self, values: Tensor) -> Tensor:
         return self.network_(values)

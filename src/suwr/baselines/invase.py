@@ -20,10 +20,10 @@ selector and predictor are trained jointly.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -31,24 +31,20 @@ from torch.nn import functional as F
 
 from suwr._utils.validation import Interval, Options
 from suwr.baselines.base import (
-    SELECTOR_CONSTRAINTS,
     BaseSelector,
+    PhaseBuilders,
     Schedule,
     SelectorNetwork,
     SelectorPhase,
     make_adamw,
+    parameter,
     predictor_phase,
 )
 from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs, soft_columns
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Metrics, Phase, optimizer_step
-
-__all__ = [
-    "BasePenalised", "INVASEClassifier", "INVASERegressor", "coin_flip_masks", "coin_flip_phase",
-    "log_probability",
-]  # fmt: skip
+from suwr.training.loop import Metrics, optimizer_step
 
 # Epochs of the predictor's pretraining, as a fraction of the epochs of joint training.
 PRETRAINING_FRACTION = 0.25
@@ -64,12 +60,8 @@ def coin_flip_phase(
     network: SelectorNetwork, data: TrainingData, folds: Folds, schedule: Schedule
 ) -> SelectorPhase:
     """Return a phase that trains the predictor on coin-flip masks, validated on fixed ones."""
-    inputs, generator = data.inputs, folds.generator
-    validation_mask = coin_flip_masks(inputs, len(data.validation), generator)
-    return predictor_phase(
-        network, data, folds, lambda index: coin_flip_masks(inputs, len(index), generator),
-        validation_mask, schedule, "EVAL-X",
-    )  # fmt: skip
+    masks = partial(coin_flip_masks, data.inputs, generator=folds.generator)
+    return predictor_phase(network, data, folds, masks, schedule, "EVAL-X")
 
 
 def log_probability(scores: Tensor, selected: Tensor) -> Tensor:
@@ -89,15 +81,11 @@ def log_probability(scores: Tensor, selected: Tensor) -> Tensor:
 class BasePenalised(BaseSelector):
     """A selection probability for each unit, and a penalty λ ‖h‖ on the selection."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SELECTOR_CONSTRAINTS,
-        "sparsity_weight": [Options("auto"), Interval(Real, 0)],
-    }
     _predicts_any_mask: ClassVar[bool] = True
     # Whether the method uses a network that predicts from the whole row.
     _with_baseline: ClassVar[bool]
 
-    sparsity_weight: float | Literal["auto"] = "auto"
+    sparsity_weight: float | Literal["auto"] = parameter("auto", Options("auto"), Interval(Real, 0))
 
     @abstractmethod
     def _selector_loss(
@@ -112,16 +100,13 @@ class BasePenalised(BaseSelector):
     def _n_epochs(self) -> int:
         return self.max_epochs + max(1, round(PRETRAINING_FRACTION * self.max_epochs))
 
-    def _phases(
-        self, data: TrainingData, generator: torch.Generator
-    ) -> Sequence[Callable[[], Phase]]:
+    def _phases(self, data: TrainingData, folds: Folds) -> PhaseBuilders:
         self.sparsity_weight_ = self._resolve_weight(self.sparsity_weight)
-        network = self._build_network(data, baseline=self._with_baseline, dropout=0.2)
-        self.network_ = network
-        schedule, folds = self._schedule(data), Folds(data.rows, generator)
+        self.network_ = self._build_network(data, 0.2, baseline=self._with_baseline)
+        schedule = self._schedule(data)
         short = schedule.scaled(PRETRAINING_FRACTION)
         return [
-            lambda: coin_flip_phase(network, data, folds, short),
+            lambda: coin_flip_phase(self.network_, data, folds, short),
             lambda: self._joint_phase(data, folds, schedule),
         ]
 
@@ -144,10 +129,10 @@ class BasePenalised(BaseSelector):
             optimizer_step(predictors, loss)
             return loss
 
+        name, validate = self._method_name(), partial(self._validate, data, unit_costs)
         return SelectorPhase(
-            self._method_name(), network, folds, schedule, [selector, predictors], update,
-            lambda: self._validate(data, unit_costs),
-        )  # fmt: skip
+            name, network, folds, schedule, [selector, predictors], update, validate
+        )
 
     def _validate(self, data: TrainingData, unit_costs: Tensor) -> Metrics:
         """``L(f(x ⊙ h), y) + λ ‖h‖`` of the validation rows under the deterministic selection."""

@@ -10,23 +10,20 @@ loop are those of the other baselines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from suwr._utils.validation import Interval, Options, require
-from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, SelectorPhase
+from suwr.baselines.base import BaseSelector, PhaseBuilders, SelectorPhase, make_adamw, parameter
 from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Metrics, Phase, optimizer_step
-
-__all__ = ["TabNetClassifier", "TabNetRegressor", "attention_matrix"]
+from suwr.training.loop import Metrics, optimizer_step
 
 # Rows per virtual batch of the ghost batch normalisation; the default of the package.
 VIRTUAL_BATCH_SIZE = 128
@@ -42,32 +39,24 @@ def attention_matrix(inputs: MaskedInputs) -> Tensor:
 class BaseTabNet(BaseSelector):
     """TabNet for classes and values."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SELECTOR_CONSTRAINTS,
-        "n_steps": [Interval(Integral, 1)],
-        "mask_sparsity_weight": [Interval(Real, 0)],
-        "relaxation": [Interval(Real, 1)],
-        "mask_type": [Options("sparsemax", "entmax")],
-    }
-
     hidden_size: int = 8
     n_layers: int = 2
-    learning_rate: float = 0.02
-    n_steps: int = 3
-    mask_sparsity_weight: float = 1e-3
-    relaxation: float = 1.3
-    mask_type: Literal["sparsemax", "entmax"] = "sparsemax"
+    learning_rate: float = parameter(0.02, Interval(Real, 0, closed="neither"))
+    n_steps: int = parameter(3, Interval(Integral, 1))
+    mask_sparsity_weight: float = parameter(1e-3, Interval(Real, 0))
+    relaxation: float = parameter(1.3, Interval(Real, 1))
+    mask_type: Literal["sparsemax", "entmax"] = parameter(
+        "sparsemax", Options("sparsemax", "entmax")
+    )
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         require("pytorch_tabnet", "baselines", "TabNet")
 
-    def _phases(
-        self, data: TrainingData, generator: torch.Generator
-    ) -> Sequence[Callable[[], Phase]]:
+    def _phases(self, data: TrainingData, folds: Folds) -> PhaseBuilders:
         network = self.network_ = self._build_tabnet(data)
-        schedule, folds = self._schedule(data), Folds(data.rows, generator)
-        optimizer = torch.optim.AdamW(network.parameters(), weight_decay=0.0)
+        schedule, name = self._schedule(data), self._method_name()
+        optimizer = make_adamw(network, schedule, weight_decay=0.0)
         # The losses are in units of the loss of the best constant prediction.
         penalty = self.mask_sparsity_weight / self.constant_loss_
 
@@ -86,9 +75,7 @@ class BaseTabNet(BaseSelector):
             return Metrics(validation_objective=float(loss_and_entropy(data.validation)[0]))
 
         return [
-            lambda: SelectorPhase(
-                self._method_name(), network, folds, schedule, [optimizer], update, validate
-            )
+            lambda: SelectorPhase(name, network, folds, schedule, [optimizer], update, validate)
         ]
 
     def _build_tabnet(self, data: TrainingData) -> nn.Module:
