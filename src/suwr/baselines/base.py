@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from suwr._utils.progress import training_progress
 from suwr._utils.validation import Interval, check_parameters
+from suwr.data.frame import Table
 from suwr.data.units import Patches
 from suwr.estimators.table import TABLE_CONSTRAINTS, TableModel, TrainingData, read_masks, seeded
 from suwr.nn.ensembles import Ensemble, EnsembleConv, EnsembleMLP
@@ -114,10 +115,6 @@ class Schedule:
     learning_rate: float
     patience: int | None = None
 
-    def scaled(self, fraction: float) -> Schedule:
-        """The same schedule with a fraction of the epochs."""
-        return replace(self, max_epochs=max(1, round(fraction * self.max_epochs)))
-
 
 def make_adamw(
     module: nn.Module, schedule: Schedule, weight_decay: float = WEIGHT_DECAY
@@ -138,11 +135,10 @@ class SelectorPhase(Phase):
     folds : Folds
         The training rows.
     schedule : Schedule
-    optimizers : list of AdamW
-        Optimizers whose learning rate follows the schedule.
-    update : callable of (row indices, progress)
-        Makes one update and returns the training loss. ``progress`` is the completed fraction of
-        the phase.
+    steps : list of (AdamW, callable of (row indices, progress))
+        The steps of an update: an optimizer, whose learning rate follows the schedule, and the loss
+        that it minimises, of which the last one is recorded. ``progress`` is the completed fraction
+        of the phase.
     validate : callable
         Returns the validation objective of the network, and the mean cost if it selects.
     keep_last : bool, default=False
@@ -155,17 +151,16 @@ class SelectorPhase(Phase):
         network: nn.Module,
         folds: Folds,
         schedule: Schedule,
-        optimizers: list[torch.optim.AdamW],
-        update: Callable[[Tensor, float], Tensor],
-        validate: Callable[[], Metrics],
+        steps: Sequence[tuple[torch.optim.AdamW, Callable[[Tensor, float], Tensor]]],
+        validate: Callable[[], tuple[Tensor, Tensor | None]],
         *,
         keep_last: bool = False,
     ) -> None:
         super().__init__(schedule.max_epochs)
         self.name, self.network, self.folds, self.schedule = name, network, folds, schedule
-        self.update, self.validate, self.keep_last = update, validate, keep_last
+        self.steps, self.validate, self.keep_last = steps, validate, keep_last
         self.modules = {"network": network}
-        self.optimizers = {str(i): optimizer for i, optimizer in enumerate(optimizers)}
+        self.optimizers = {str(i): optimizer for i, (optimizer, _) in enumerate(steps)}
         self.best = BestState(network)
         self.epochs_without_improvement = 0
 
@@ -177,18 +172,21 @@ class SelectorPhase(Phase):
         total = torch.zeros((), device=self.folds.indices.device)
         for number, index in enumerate(self.folds.batches(schedule.batch_size)):
             progress = (self.epoch + number / n_batches) / schedule.max_epochs
-            for optimizer in self.optimizers.values():
+            for optimizer, loss in self.steps:
                 set_rate(optimizer, schedule.learning_rate * cosine_decay(progress, floor=0.1))
-            total = total + self.update(index.flatten(), progress).detach()
+                value = loss(index.flatten(), progress)
+                optimizer_step(optimizer, value)
+            total = total + value.detach()
         network.eval()
         with torch.no_grad():
-            metrics = self.validate()
+            objective, cost = self.validate()
         if not self.keep_last or self.epoch + 1 == schedule.max_epochs:
             best = float(self.best.value)
-            self.best.update(torch.tensor([metrics.validation_objective]), self.epoch)
+            self.best.update(torch.tensor([float(objective)]), self.epoch)
             improved = float(self.best.value) < best
             self.epochs_without_improvement = 0 if improved else self.epochs_without_improvement + 1
-        return replace(metrics, training_loss=float(total) / n_batches)
+        mean_cost = None if cost is None else float(cost)
+        return Metrics(float(total) / n_batches, float(objective), mean_cost)
 
     @property
     def done(self) -> bool:
@@ -235,17 +233,14 @@ def predictor_phase(
     inputs, loss, held_out = data.inputs, data.loss, data.validation
     held_out_mask = masks(len(held_out)) if callable(masks) else masks[1]
 
-    def update(index: Tensor, progress: float) -> Tensor:
+    def of_rows(index: Tensor, progress: float) -> Tensor:
         mask = masks(len(index)) if callable(masks) else masks[0][index]
-        value = masked_loss(network, inputs, loss, folds.rows[index], mask)
-        optimizer_step(optimizer, value)
-        return value
+        return masked_loss(network, inputs, loss, folds.rows[index], mask)
 
-    def validate() -> Metrics:
-        value = masked_loss(network, inputs, loss, held_out, held_out_mask)
-        return Metrics(validation_objective=float(value))
+    def validate() -> tuple[Tensor, None]:
+        return masked_loss(network, inputs, loss, held_out, held_out_mask), None
 
-    return SelectorPhase(name, network, folds, schedule, [optimizer], update, validate)
+    return SelectorPhase(name, network, folds, schedule, [(optimizer, of_rows)], validate)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -370,11 +365,7 @@ class BaseSelector(BaseBaseline):
 
     def _column_masks(self, selected: Tensor) -> Tensor:
         """Masks over columns: the union of the selected units, bool ``(n, n_columns)``."""
-        if self.units_.single:
-            # The identity matrix is a view with negative strides, which torch refuses.
-            return selected
-        membership = torch.as_tensor(self.units_.membership, device=selected.device)
-        return selected.to(torch.float32) @ membership.to(torch.float32) > 0
+        return self._parts()[0].union(selected)
 
     def _masked_predictions(self, values: Tensor, mask: Tensor) -> Tensor:
         """*f(x ⊙ h)* on the scale of the network, ``(n, n_outputs)``."""
@@ -400,8 +391,10 @@ class BaseSelector(BaseBaseline):
         return np.ones((len(values), self.n_features_in_), dtype=bool)
 
     @torch.inference_mode()
-    def _predict_with(self, values: Tensor, mask: Tensor) -> NDArray[np.float64]:
+    def _predict_with(self, table: Table, masks: NDArray[np.bool_]) -> NDArray[np.float64]:
         """*f(x ⊙ h)* for given masks on the scale of ``y``, ``(n, n_outputs)``."""
+        table.check_revealed(masks)
+        values, mask = self._encode(table), torch.as_tensor(masks, device=self.device_)
         predictions = in_blocks(self._masked_predictions, BLOCK, values, mask)
         return self._in_user_units(predictions.cpu().numpy())
 
@@ -457,9 +450,7 @@ class BaseSelector(BaseBaseline):
         """
         table = self._read(X)
         given = read_masks(masks, table.n_rows, self.n_features_in_, (2,))
-        table.check_revealed(given)
-        values = self._encode(table)
-        result = self._predict_with(values, torch.as_tensor(given, device=values.device))
+        result = self._predict_with(table, given)
         return result if self._class_labels() is not None else result[:, 0]
 
 

@@ -33,7 +33,6 @@ from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs, gumbel_softmax, soft_columns, soft_reveal
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Metrics, optimizer_step
 
 # Learning rate of the selection logits, as a multiple of the predictor's: the logits have to
 # become large while the temperature is annealed.
@@ -99,6 +98,9 @@ class BaseCAE(FixedSelector):
         selectors = torch.optim.AdamW(
             [model.logits], lr=SELECTOR_RATE * schedule.learning_rate, weight_decay=0.0
         )
+        # A second optimizer, whose rate is constant, steps with the first one.
+        predictor.register_step_post_hook(lambda *_: selectors.step())
+        predictor.register_step_post_hook(lambda *_: selectors.zero_grad())
 
         def temperature(progress: float) -> float:
             ratio = self.end_temperature / self.start_temperature
@@ -110,19 +112,14 @@ class BaseCAE(FixedSelector):
             outputs = model.network.outputs(soft_reveal(inputs, rows.values, weight))
             return (data.loss.per_row(outputs, rows.targets) * rows.weight).mean()
 
-        def update(index: Tensor, progress: float) -> Tensor:
-            value = mean_loss(data.rows[index], progress)
-            selectors.zero_grad(set_to_none=True)
-            optimizer_step(predictor, value)
-            selectors.step()
-            return value
+        def loss(index: Tensor, progress: float) -> Tensor:
+            return mean_loss(data.rows[index], progress)
 
-        def validate() -> Metrics:
-            return Metrics(validation_objective=float(mean_loss(data.validation, 1.0)))
+        def validate() -> tuple[Tensor, None]:
+            return mean_loss(data.validation, 1.0), None
 
-        return SelectorPhase(
-            name, model, folds, schedule, [predictor], update, validate, keep_last=True
-        )
+        steps = [(predictor, loss)]
+        return SelectorPhase(name, model, folds, schedule, steps, validate, keep_last=True)
 
     def _prediction_phase(
         self, data: TrainingData, folds: Folds, model: ConcreteNetwork
@@ -130,10 +127,8 @@ class BaseCAE(FixedSelector):
         """Train a new predictor on the selected units."""
         self.selected_units_ = np.array(distinct_units(model.logits.detach()), dtype=np.intp)
         self.network_ = self._build_network(data, dropout=0.2)
-        mask, schedule = (
-            self._column_masks(self._choose(data.rows.values[:1])),
-            self._schedule(data),
-        )
+        mask = self._column_masks(self._choose(data.rows.values[:1]))
+        schedule = self._schedule(data)
         return predictor_phase(self.network_, data, folds, lambda n: mask.expand(n, -1), schedule)
 
     def _selection_inputs(self, inputs: MaskedInputs) -> MaskedInputs:

@@ -30,12 +30,12 @@ from suwr.estimators.base import (
 )
 from suwr.estimators.sequential import SequentialModel
 from suwr.estimators.table import TrainingData, image_shape
-from suwr.nn.inputs import MaskedInputs, soft_columns
+from suwr.nn.inputs import MaskedInputs
 from suwr.nn.networks import Architecture, SeparateNetwork
 from suwr.nn.rollout import BLOCK, Policy
 from suwr.nn.step import reveal_units
 from suwr.training.config import Settings, linear_decay
-from suwr.training.data import MIN_BATCHES, Folds, Rows
+from suwr.training.data import MIN_BATCHES, Folds, Rows, shuffled
 from suwr.training.loop import (
     Metrics,
     Phase,
@@ -75,35 +75,27 @@ class Stopping:
     confidence: float | None = None
     max_cost: float | None = None
 
-    def applies(
-        self, scores: Tensor, available: Tensor, costs: Tensor, prediction: Tensor
+    def logit(
+        self, units: MaskedInputs, inputs: Tensor, scores: Tensor, prediction: Tensor
     ) -> Tensor:
-        """Return which rows stop.
+        """Logit of ζ_stop: infinite in the rows that stop, minus infinity in the others.
 
         Parameters
         ----------
+        units : MaskedInputs
+        inputs : Tensor of shape (n, n_inputs)
+            Masked inputs.
         scores : Tensor of shape (n, n_units)
             The next unit is the available one of largest score, a gain per cost if
             ``sparsity_weight`` is given.
-        available : Tensor of bool, shape (n, n_units)
-        costs : Tensor of shape (n_units,)
         prediction : Tensor of shape (n, n_outputs)
             Class probabilities if ``confidence`` is given.
 
         Returns
         -------
-        Tensor of bool, shape (n,)
-
-        Examples
-        --------
-        >>> scores, available = torch.tensor([[0.3, 0.1]]), torch.tensor([[True, True]])
-        >>> costs, prediction = torch.tensor([2.0, 1.0]), torch.tensor([[0.9, 0.1]])
-        >>> for rule in (Stopping(max_cost=1.0), Stopping(max_cost=2.0), Stopping(confidence=0.9)):
-        ...     rule.applies(scores, available, costs, prediction).tolist()
-        [True]
-        [False]
-        [True]
+        Tensor of shape (n,)
         """
+        available = units.available(inputs[:, -units.n_columns :] > 0.5)
         best = scores.masked_fill(~available, -torch.inf).max(dim=1)
         stop = torch.zeros_like(best.values, dtype=torch.bool)
         if self.sparsity_weight is not None:
@@ -111,16 +103,8 @@ class Stopping:
         if self.confidence is not None:
             stop |= prediction.amax(dim=1) >= self.confidence
         if self.max_cost is not None:
-            spent = torch.where(available, 0.0, costs).sum(dim=1)
-            stop |= spent + costs[best.indices] > self.max_cost
-        return stop
-
-    def logit(
-        self, units: MaskedInputs, inputs: Tensor, scores: Tensor, prediction: Tensor
-    ) -> Tensor:
-        """Logit of ζ_stop, ±∞, given masked inputs ``(n, n_inputs)``; see `applies`."""
-        available = units.available(inputs[:, -units.n_columns :] > 0.5)
-        stop = self.applies(scores, available, units.costs, prediction)
+            spent = torch.where(available, 0.0, units.costs).sum(dim=1)
+            stop |= spent + units.costs[best.indices] > self.max_cost
         return torch.where(stop, torch.inf, -torch.inf)
 
 
@@ -163,8 +147,7 @@ def prefix_masks(inputs: MaskedInputs, order: Tensor, length: Tensor) -> Tensor:
     position = torch.arange(order.shape[-1], device=order.device)
     revealed = (position < length.unsqueeze(-1)) & (order >= 0)
     units = torch.zeros((*order.shape[:-1], inputs.n_units), device=order.device)
-    units = units.scatter_add(-1, order.clamp_min(0), revealed.to(units.dtype))
-    return soft_columns(inputs, units) > 0.5
+    return inputs.union(units.scatter_add(-1, order.clamp_min(0), revealed.to(units.dtype)) > 0)
 
 
 class GreedyPhase(Phase):
@@ -343,14 +326,14 @@ class PrefixFineTuning(Phase):
         device, members = rows.values.device, self.network.architecture.n_members
         n_steps, batch = self.order.shape[1], min(settings.batch_size, len(rows))
         n_batches = max(MIN_BATCHES, len(rows) // batch)
-        noise = torch.rand((members, len(rows)), generator=generator, device=device)
-        shuffled, total = noise.argsort(dim=1), torch.zeros((), device=device)
+        every_row = torch.arange(len(rows), device=device).expand(members, -1)
+        order, total = shuffled(every_row, generator), torch.zeros((), device=device)
         self.network.train()
         for number in range(n_batches):
             progress = (self.epoch + number / n_batches) / self.epochs
             set_rate(self.optimizer, settings.finetune_rate * cosine_decay(progress))
             place = torch.arange(number * batch, (number + 1) * batch, device=device) % len(rows)
-            index = shuffled[:, place].repeat(1, 2)
+            index = order[:, place].repeat(1, 2)
             length = torch.full_like(index, n_steps)
             length[:, :batch] = torch.randint(
                 0, n_steps + 1, (members, batch), generator=generator, device=device

@@ -28,7 +28,6 @@ from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import gumbel_softmax, soft_columns, soft_reveal
 from suwr.training.data import Folds
-from suwr.training.loop import Metrics, optimizer_step
 
 
 def relaxed_subset(
@@ -75,28 +74,24 @@ class BaseL2X(BaseSelector):
         inputs, loss, schedule = data.inputs, data.loss, self._schedule(data)
         optimizer, name = make_adamw(network, schedule), self._method_name()
 
-        def update(index: Tensor, progress: float) -> Tensor:
-            rows = data.rows[index]
+        def of_rows(index: Tensor, progress: float) -> Tensor:
+            rows = folds.rows[index]
             weight = relaxed_subset(
                 network.scores(rows.values), self.max_steps_, self.temperature, folds.generator
             )
             relaxed_inputs = soft_reveal(inputs, rows.values, soft_columns(inputs, weight))
             losses = loss.per_row(network.outputs(relaxed_inputs), rows.targets)
-            value = (losses * rows.weight).mean()
-            optimizer_step(optimizer, value)
-            return value
+            return (losses * rows.weight).mean()
 
-        def validate() -> Metrics:
+        def validate() -> tuple[Tensor, Tensor]:
             rows = data.validation
-            selected = top_units(network.scores(rows.values), self.max_steps_).to(torch.float32)
-            mask = soft_columns(inputs, selected) > 0.5
-            return Metrics(
-                validation_objective=float(masked_loss(network, inputs, loss, rows, mask)),
-                mean_cost=float((selected @ inputs.costs * rows.weight).mean()),
-            )
+            selected = top_units(network.scores(rows.values), self.max_steps_)
+            costs = selected.to(torch.float32) @ inputs.costs
+            value = masked_loss(network, inputs, loss, rows, inputs.union(selected))
+            return value, (costs * rows.weight).mean()
 
         return [
-            lambda: SelectorPhase(name, network, folds, schedule, [optimizer], update, validate)
+            lambda: SelectorPhase(name, network, folds, schedule, [(optimizer, of_rows)], validate)
         ]
 
     def _choose(self, values: Tensor) -> Tensor:

@@ -169,10 +169,7 @@ class BaseOracle(BaseSelector):
         return n_hidden == 0
 
     def _predict_final(self, X: Any) -> NDArray[np.float64]:
-        table, masks = self._read(X), self._relevant_masks(X)
-        table.check_revealed(masks)
-        values = self._encode(table)
-        return self._predict_with(values, torch.as_tensor(masks, device=values.device))
+        return self._predict_with(self._read(X), self._relevant_masks(X))
 
 
 class OracleClassifier(ClassificationTarget, BaseOracle):

@@ -18,6 +18,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Literal
 
@@ -35,8 +36,7 @@ from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy, Loss
 from suwr.nn.networks import Architecture, Network, PolicyOutputs
 from suwr.nn.rollout import Policy, block_size
-from suwr.training.data import Folds, Rows
-from suwr.training.loop import Metrics, optimizer_step
+from suwr.training.data import Folds
 
 # Latent samples in the validation of an epoch, which would otherwise take longer than its training.
 VALIDATION_SAMPLES = 32
@@ -273,40 +273,23 @@ class BaseSEFA(RuleStopping):
         block = min(block_size(twin.architecture, inputs.device), len(data.validation))
         policy = Policy(twin, inputs, data.loss, self.max_steps_, block=block)
 
-        def update(index: Tensor, progress: float) -> Tensor:
-            mask = inputs.random_masks(tuple(index.shape), folds.generator)
-            loss = self._loss(network, data, folds.rows[index], mask, folds.generator)
-            optimizer_step(optimizer, loss)
-            return loss
-
-        def validate() -> Metrics:
-            found = mean_step_loss(policy, data)
-            value, cost = float(found.value), float(found.mean_cost)
-            return Metrics(validation_objective=value, mean_cost=cost)
-
-        name = self._method_name()
-        return [
-            lambda: SelectorPhase(name, network, folds, schedule, [optimizer], update, validate)
-        ]
-
-    def _loss(
-        self,
-        network: SEFANetwork,
-        data: TrainingData,
-        rows: Rows,
-        mask: Tensor,
-        generator: torch.Generator,
-    ) -> Tensor:
-        """Loss of the mean prediction over new latent samples, and the information bottleneck."""
-        mean, std = network.encode(data.inputs.reveal(rows.values, mask))
-        shape = (self.n_training_samples, *mean.shape)
-        noise = torch.randn(shape, generator=generator, device=generator.device)
-        samples = data.loss.predict(network.outputs(mean + std * noise))
-        losses = data.loss.of_prediction(samples.mean(dim=0), rows.targets)
         # β is published for a cross-entropy in nats; losses are relative to the best constant's.
         unit = data.loss.unit if isinstance(data.loss, CrossEntropy) else 1.0
-        losses = losses + self.bottleneck_weight / unit * bottleneck(mean, std)
-        return (losses * rows.weight).mean()
+        weight, generator = self.bottleneck_weight / unit, folds.generator
+
+        def of_rows(index: Tensor, progress: float) -> Tensor:
+            """Loss of the mean prediction over new latent samples, and the bottleneck."""
+            rows, mask = folds.rows[index], inputs.random_masks(tuple(index.shape), generator)
+            mean, std = network.encode(inputs.reveal(rows.values, mask))
+            shape = (self.n_training_samples, *mean.shape)
+            noise = torch.randn(shape, generator=generator, device=generator.device)
+            samples = data.loss.predict(network.outputs(mean + std * noise))
+            losses = data.loss.of_prediction(samples.mean(dim=0), rows.targets)
+            return ((losses + weight * bottleneck(mean, std)) * rows.weight).mean()
+
+        steps, validate = [(optimizer, of_rows)], partial(mean_step_loss, policy, data)
+        name = self._method_name()
+        return [lambda: SelectorPhase(name, network, folds, schedule, steps, validate)]
 
 
 class SEFAClassifier(ClassificationTarget, BaseSEFA):

@@ -23,7 +23,6 @@ from suwr.estimators.table import TrainingData
 from suwr.estimators.targets import ClassificationTarget, RegressionTarget
 from suwr.nn.inputs import MaskedInputs
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Metrics, optimizer_step
 
 # Rows per virtual batch of the ghost batch normalisation; the default of the package.
 VIRTUAL_BATCH_SIZE = 128
@@ -65,17 +64,15 @@ class BaseTabNet(BaseSelector):
             losses = data.loss.per_row(outputs, rows.targets)
             return (losses * rows.weight).mean(), negative_entropy
 
-        def update(index: Tensor, progress: float) -> Tensor:
+        def of_rows(index: Tensor, progress: float) -> Tensor:
             loss, negative_entropy = loss_and_entropy(data.rows[index])
-            objective = loss - penalty * negative_entropy
-            optimizer_step(optimizer, objective)
-            return objective
+            return loss - penalty * negative_entropy
 
-        def validate() -> Metrics:
-            return Metrics(validation_objective=float(loss_and_entropy(data.validation)[0]))
+        def validate() -> tuple[Tensor, None]:
+            return loss_and_entropy(data.validation)[0], None
 
         return [
-            lambda: SelectorPhase(name, network, folds, schedule, [optimizer], update, validate)
+            lambda: SelectorPhase(name, network, folds, schedule, [(optimizer, of_rows)], validate)
         ]
 
     def _build_tabnet(self, data: TrainingData) -> nn.Module:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -216,13 +217,8 @@ class MaskedInputs:
     costs : Tensor of float, shape (n_units,)
     column_of : Tensor of int, shape (n_values,)
         The column of each encoded value.
-    plain : bool
-        Whether every column is encoded by one value, in order.
     groups : Tensor of bool, shape (n_units, n_columns), or None
         The columns of each unit; None if every unit is one column, in order.
-    members : Tensor of int, shape (size of the largest unit, n_units), or None
-        The columns of each unit, repeated to equal length; None unless units are small and the
-        device is a CPU.
     selectable : Tensor of bool, shape (n_units,), or None
         Units that may be revealed; None is all of them.
     known : Tensor of float, shape (n_columns,), or None
@@ -244,9 +240,7 @@ class MaskedInputs:
 
     costs: Tensor
     column_of: Tensor
-    plain: bool
-    groups: Tensor | None
-    members: Tensor | None
+    groups: Tensor | None = None
     selectable: Tensor | None = None
     known: Tensor | None = None
     known_masks: Tensor | None = None
@@ -281,8 +275,10 @@ class MaskedInputs:
             chance = torch.tensor(known, dtype=torch.float32, device=device)
             if chance.dim() == 2:
                 chance, known_masks = chance.mean(dim=0), chance > 0
-        return replace(
-            cls._of(groups, costs, encoded),
+        return cls(
+            costs,
+            encoded,
+            groups,
             selectable=None if selectable is None else torch.tensor(selectable, device=device),
             known=chance,
             known_masks=known_masks,
@@ -294,15 +290,6 @@ class MaskedInputs:
             pieces=None if pieces is None else torch.tensor(pieces, device=device),
         )
 
-    @classmethod
-    def _of(cls, groups: Tensor | None, costs: Tensor, column_of: Tensor) -> MaskedInputs:
-        n_columns = len(costs) if groups is None else groups.shape[1]
-        plain = torch.equal(column_of, torch.arange(n_columns, device=costs.device))
-        members = None
-        if groups is not None and groups.device.type == "cpu":
-            members = _members(groups)
-        return cls(costs, column_of, plain, groups, members)
-
     def subset(self, units: Tensor, columns: Tensor, values: Tensor) -> MaskedInputs:
         """The inputs of some units, of their ``columns`` and of the encoded ``values`` of these.
 
@@ -312,20 +299,39 @@ class MaskedInputs:
         columns, values : Tensor of int
             In increasing order.
         """
-        position = torch.searchsorted(columns, self.column_of[values])
-        groups = None if self.groups is None else self.groups[units][:, columns]
-        inputs = MaskedInputs._of(groups, self.costs[units], position)
         return replace(
-            inputs,
+            self,
+            costs=self.costs[units],
+            column_of=torch.searchsorted(columns, self.column_of[values]),
+            groups=None if self.groups is None else self.groups[units][:, columns],
+            selectable=None,
             known=None if self.known is None else self.known[columns],
             known_masks=None if self.known_masks is None else self.known_masks[:, columns],
-            unrecorded=self.unrecorded,
             setups=None if self.setups is None else self.setups.subset(units, columns),
             function=None if self.function is None else self.function.subset(units, columns),
-            visit_cost=self.visit_cost,
-            budgets=self.budgets,
             pieces=None if self.pieces is None else self.pieces[values],
         )
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether every column is encoded by one value, in order."""
+        return torch.equal(self.column_of, torch.arange(self.n_columns, device=self.device))
+
+    @cached_property
+    def members(self) -> Tensor | None:
+        """The columns of each unit, repeated to equal length, ``(length, n_units)``.
+
+        None unless units are small and the device is a CPU.
+        """
+        if self.groups is None or self.device.type != "cpu":
+            return None
+        # The sum of torch would convert the whole matrix to integers.
+        groups = self.groups.numpy()
+        largest = int(groups.sum(axis=1).max())
+        if largest > SMALL_UNIT_FRACTION * self.n_columns:
+            return None
+        columns = [np.resize(np.flatnonzero(row), largest) for row in groups]
+        return torch.from_numpy(np.stack(columns, axis=1))
 
     @property
     def single(self) -> bool:
@@ -466,19 +472,14 @@ class MaskedInputs:
             ordered = noise.sort(dim=-1).values
             ordered = torch.cat([ordered, torch.ones_like(noise[..., :1])], dim=-1)
             chosen = noise < ordered.gather(-1, size)
-        if not self.single:
-            chosen = chosen.to(torch.float32) @ self.membership.to(torch.float32) > 0
-        return chosen if self.known is None else chosen | (self.known == 1)
+        mask = self.union(chosen)
+        return mask if self.known is None else mask | (self.known == 1)
 
-
-def _members(membership: Tensor) -> Tensor | None:
-    """The columns of each unit, if all units are small."""
-    # The sum of torch would convert the whole matrix to integers.
-    largest = int(membership.numpy().sum(axis=1).max())
-    if largest > SMALL_UNIT_FRACTION * membership.shape[1]:
-        return None
-    columns = [np.resize(np.flatnonzero(row), largest) for row in membership.numpy()]
-    return torch.from_numpy(np.stack(columns, axis=1))
+    def union(self, units: Tensor) -> Tensor:
+        """Masks of the columns of sets of units, bool ``(..., n_units)``."""
+        if self.single:
+            return units
+        return units.to(torch.float32) @ self.membership.to(torch.float32) > 0
 
 
 def gumbel(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:

@@ -569,8 +569,6 @@ def _merge(
 def _look_up(
     queried: NDArray[np.bytes_], keys: NDArray[np.bytes_], weight: FloatArray
 ) -> FloatArray:
-    """Weights of the queried keys; 0 for keys that are absent. ``keys`` are distinct."""
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
+    """Weights of the queried keys; 0 for keys that are absent. ``keys`` are distinct and sorted."""
     position = np.minimum(np.searchsorted(keys, queried), len(keys) - 1)
-    return np.where(keys[position] == queried, weight[order][position], 0.0)
+    return np.where(keys[position] == queried, weight[position], 0.0)
