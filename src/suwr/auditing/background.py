@@ -1,0 +1,498 @@
+"""Background rows: the data of an audit, from which counterfactual probes are sampled.
+
+A probe keeps the revealed values of one row and takes the hidden values from background rows. It
+is represented by its *source rows*: entry (i, j) of an integer array is the row of ``X`` that
+supplies column j of probe i. Values are looked up only when the selector is queried, in the
+container of ``X``, so that data frames, categories and strings reach the selector unchanged.
+
+Every sampling scheme keeps the revealed values of a row and draws each hidden unit as a whole from
+the background rows, so that a one-hot group remains a valid one-hot code. Unless all combinations
+of values are possible, values that the revealed ones determine in all background rows are kept,
+and units that determine each other are drawn together (`suwr.auditing.dependence`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from numbers import Number
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from suwr.auditing.dependence import Dependence, group_rows
+from suwr.data.frame import as_rows, column_names, column_values, gather_rows, take_rows
+from suwr.data.parse import is_missing
+from suwr.data.units import Patches, resolve_units
+from suwr.exceptions import TableError
+from suwr.selector import BoolArray
+
+IntArray = NDArray[np.intp]
+Groups = Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]]
+
+
+def _column_names(X: Any, feature_names: Sequence[str] | None) -> list[str]:
+    """Column names: ``feature_names``, those of the data frame, or x0, x1, ..."""
+    if feature_names is not None:
+        if len(feature_names) != X.shape[1]:
+            raise ValueError(
+                "The 'feature_names' parameter of audit must have one name per column "
+                f"({X.shape[1]}). Got {len(feature_names)} names instead."
+            )
+        return [str(name) for name in feature_names]
+    names = column_names(X)
+    return [f"x{j}" for j in range(X.shape[1])] if names is None else [str(n) for n in names]
+
+
+def encode(values: NDArray[Any]) -> IntArray:
+    """Encode values as integers: sorted if they can be sorted, missing values last.
+
+    Two codes are equal if and only if the values are; all missing values share one code.
+
+    Examples
+    --------
+    >>> encode(np.array([2.5, np.nan, 1.0, np.nan])).tolist()
+    [1, 2, 0, 2]
+    >>> encode(np.array(["b", None, "a"], dtype=object)).tolist()
+    [1, 2, 0]
+    """
+    if values.dtype.kind in "biufmM":
+        return np.unique(values, return_inverse=True)[1].astype(np.intp)
+    keys = [None if is_missing(v) else (type(v).__name__, v) for v in values]
+    try:
+        distinct = dict.fromkeys(k for k in keys if k is not None)
+    except TypeError:
+        raise TableError(
+            "An audit needs columns of numbers, strings or dates. Got a column that holds "
+            f"{next(type(v).__name__ for v in values if not is_missing(v))} objects."
+        ) from None
+    try:
+        levels = sorted(distinct)
+    except TypeError:  # values of a type without an order
+        levels = list(distinct)
+    code: dict[Any, int] = {level: i for i, level in enumerate(levels)}
+    code[None] = len(levels)
+    return np.array([code[k] for k in keys], dtype=np.intp)
+
+
+def _is_numeric(values: NDArray[Any]) -> bool:
+    if values.dtype.kind != "O":
+        return values.dtype.kind in "iufmMb"
+    # pandas' nullable numbers are converted to object arrays.
+    return all(is_missing(value) or isinstance(value, Number) for value in values)
+
+
+def unit_layout(
+    names: Sequence[str], groups: Groups | None
+) -> tuple[IntArray, list[str], BoolArray | None]:
+    """Assign each column to the unit with which it is resampled.
+
+    Columns outside all groups are units of their own. A pixel of overlapping patches is assigned
+    to the patch with the nearest centre, while revealing a patch reveals all of its pixels.
+
+    Returns
+    -------
+    unit_of : int array of shape (n_columns,)
+    unit_names : list of str
+    membership : bool array of shape (n_units, n_columns) or None
+        Columns that each unit reveals; None without groups.
+
+    Examples
+    --------
+    >>> unit_of, names, _ = unit_layout(["age", "de", "fr"], {"country": ["de", "fr"]})
+    >>> unit_of.tolist(), names
+    ([0, 1, 1], ['age', 'country'])
+    """
+    if groups is None:
+        return np.arange(len(names)), list(names), None
+    units = resolve_units(groups, None, names, owner="audit")
+    unit = groups.tiles() if isinstance(groups, Patches) else units.membership.argmax(axis=0)
+    return unit.astype(np.intp), list(units.names), units.membership
+
+
+def reveals_whole_units(masks: BoolArray, membership: BoolArray | None) -> bool:
+    """Whether every mask is a union of units.
+
+    Parameters
+    ----------
+    masks : bool array of shape (n_rows, n_columns)
+    membership : bool array of shape (n_units, n_columns) or None
+        Columns that each unit reveals; None if every column is a unit.
+
+    Examples
+    --------
+    >>> membership = np.array([[True, True, False], [False, True, True]])
+    >>> reveals_whole_units(np.array([[True, True, False]]), membership)
+    True
+    >>> reveals_whole_units(np.array([[True, False, True]]), membership)
+    False
+    """
+    if membership is None:
+        return True
+    distinct = np.unique(masks, axis=0)
+    members = membership.astype(np.float32)
+    contained = (~distinct).astype(np.float32) @ members.T == 0
+    return bool(((contained.astype(np.float32) @ members > 0) == distinct).all())
+
+
+class BackgroundData:
+    """Background rows with their names, units and integer codes.
+
+    Parameters
+    ----------
+    X : array, pandas or polars data frame of shape (n_rows, n_columns)
+    feature_names : sequence of str, optional
+    groups : dict, list of lists or Patches, optional
+        Columns that are revealed together and, while hidden, resampled together.
+    rows : int array, optional
+        Positions of the rows to keep; all by default.
+    full_support : bool, default=False
+        Whether all combinations of values are possible. If not, units that determine each other
+        in all observed rows are resampled together.
+
+    Examples
+    --------
+    >>> background = BackgroundData(np.array([[1, 10], [2, 20]]))
+    >>> background.build(np.array([[0, 1]])).tolist()
+    [[1, 20]]
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        feature_names: Sequence[str] | None = None,
+        groups: Groups | None = None,
+        rows: IntArray | None = None,
+        full_support: bool = False,
+    ) -> None:
+        self.full_support = full_support
+        self.X = as_rows(X)
+        self.positions = np.arange(len(self.X)) if rows is None else rows
+        if rows is not None:
+            self.X = take_rows(self.X, rows)
+        self.n_rows, self.n_columns = self.X.shape
+        if self.n_rows < 2 or self.n_columns < 1:
+            raise TableError(
+                f"An audit needs at least 2 rows and 1 column. Got X of shape {self.X.shape}."
+            )
+        self.names = _column_names(self.X, feature_names)
+        self.unit_of, self.unit_names, self.membership = unit_layout(self.names, groups)
+
+    @property
+    def n_units(self) -> int:
+        """Number of units."""
+        return len(self.unit_names)
+
+    @cached_property
+    def codes(self) -> IntArray:
+        """Integer codes of the values, of shape (n_rows, n_columns); see `encode`."""
+        columns = [encode(column_values(self.X, j)) for j in range(self.n_columns)]
+        return np.stack(columns, axis=1)
+
+    @cached_property
+    def numeric(self) -> NDArray[np.bool_]:
+        """Which columns are numeric, so that the order of their codes is meaningful."""
+        return np.array([_is_numeric(column_values(self.X, j)) for j in range(self.n_columns)])
+
+    @cached_property
+    def dependence(self) -> Dependence | None:
+        """Dependence that holds in all rows; None if all combinations of values are possible."""
+        if self.full_support:
+            return None
+        numbers = np.full(self.codes.shape, np.nan)
+        for j in range(self.n_columns):
+            if not self.numeric[j]:
+                continue
+            values = column_values(self.X, j)
+            if values.dtype.kind in "biuf":
+                numbers[:, j] = values
+            elif values.dtype.kind == "O":
+                numbers[:, j] = [np.nan if is_missing(value) else value for value in values]
+        return Dependence(self.codes, self.unit_codes, self.unit_of, numbers)
+
+    @property
+    def blocks(self) -> IntArray:
+        """Block of each unit; units of a block are resampled together."""
+        return np.arange(self.n_units) if self.dependence is None else self.dependence.blocks
+
+    @cached_property
+    def unit_codes(self) -> IntArray:
+        """Integer codes of the joint values of units, of shape (n_rows, n_units)."""
+        columns = []
+        for u in range(self.n_units):
+            members = np.flatnonzero(self.unit_of == u)
+            if len(members) == 1:
+                columns.append(self.codes[:, members[0]])
+            else:
+                joint = np.unique(self.codes[:, members], axis=0, return_inverse=True)[1]
+                columns.append(joint.reshape(-1).astype(np.intp))
+        return np.stack(columns, axis=1)
+
+    def position_of(self, source: IntArray) -> int | None:
+        """Position of a probe in the audited data; None if it is not one of the observed rows."""
+        code = self.codes_of(source[None])[0]
+        rows = np.flatnonzero((self.codes == code).all(axis=1))
+        if not len(rows):
+            return None
+        row = source[0] if source[0] in rows else rows[0]
+        return int(self.positions[row])
+
+    def unchanged(self, rows: IntArray) -> IntArray:
+        """Source rows of probes that equal the given rows."""
+        return np.repeat(np.asarray(rows, dtype=np.intp)[:, None], self.n_columns, axis=1)
+
+    def codes_of(self, sources: IntArray) -> IntArray:
+        """Integer codes of the probes with the given source rows."""
+        return np.take_along_axis(self.codes, sources, axis=0)
+
+    def build(self, sources: IntArray) -> Any:
+        """Probes with the given source rows, in the container of ``X``."""
+        return gather_rows(self.X, sources)
+
+
+class RowSampler:
+    """Samples the hidden units of rows from background rows.
+
+    Sampling schemes take the positions of the rows, their masks and a random generator, and return
+    the source rows of one probe per row (see `suwr.auditing.background`).
+
+    Parameters
+    ----------
+    background : BackgroundData
+    masks : bool array of shape (n_rows, n_columns)
+        Mask that the selector gives to each background row.
+    labels : int array of shape (n_rows,), optional
+    """
+
+    def __init__(
+        self, background: BackgroundData, masks: BoolArray, labels: IntArray | None = None
+    ) -> None:
+        self.dependence = background.dependence
+        self.unit_codes = background.unit_codes
+        self.unit_of = background.unit_of
+        self.masks = masks
+        self.labels = labels
+        self.n_rows, self.n_units = self.unit_codes.shape
+        self.order = np.argsort(self.unit_codes, axis=0, kind="stable")
+        self.mask_id = np.unique(masks, axis=0, return_inverse=True)[1].reshape(-1)
+
+    def joint(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
+        """Take all hidden units from one background row, which preserves their dependence."""
+        return self._from_one_row(rows, masks, rng.integers(self.n_rows, size=len(rows)), rng)
+
+    def marginal(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
+        """Take every hidden unit from its own background row: the product of the marginals."""
+        return self._replace(rows, masks, self._background_rows(rows, rng), rng)
+
+    def single(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
+        """Resample one random hidden unit only."""
+        background_rows = self._background_rows(rows, rng)
+        hidden = hidden_units(masks, self.unit_of, self.n_units)
+        score = np.where(hidden, rng.random(hidden.shape), -1.0)
+        chosen = np.arange(self.n_units) == score.argmax(axis=1)[:, None]
+        return self._replace(rows, masks, background_rows, rng, chosen)
+
+    def subset(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
+        """Resample each hidden unit with probability one half."""
+        chosen = rng.random((len(rows), self.n_units)) < 0.5
+        return self._replace(rows, masks, self._background_rows(rows, rng), rng, chosen)
+
+    def extreme(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
+        """Set some hidden units to values among the lowest or highest 1 %."""
+        tail = max(1, self.n_rows // 100)
+        place = rng.integers(tail, size=(len(rows), self.n_units))
+        place = np.where(rng.random(place.shape) < 0.5, place, self.n_rows - 1 - place)
+        background_rows = np.take_along_axis(self.order, place, axis=0)
+        chosen = rng.random(background_rows.shape) < rng.choice([0.1, 0.3, 1.0], (len(rows), 1))
+        return self._replace(rows, masks, background_rows, rng, chosen)
+
+    def other_mask(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
+        """Take the hidden units from a row with a different mask; rare masks are preferred."""
+        weight = 1.0 / np.bincount(self.mask_id)[self.mask_id]
+        candidates = rng.choice(self.n_rows, size=(len(rows), 8), p=weight / weight.sum())
+        differs = self.mask_id[candidates] != self.mask_id[rows][:, None]
+        best = candidates[np.arange(len(rows)), differs.argmax(axis=1)]
+        return self._from_one_row(rows, masks, best, rng)
+
+    def other_label(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
+        """Take the hidden units from a row with a different label."""
+        if self.labels is None:
+            return self.joint(rows, masks, rng)
+        candidates = rng.integers(self.n_rows, size=(len(rows), 8))
+        differs = self.labels[candidates] != self.labels[rows][:, None]
+        best = candidates[np.arange(len(rows)), differs.argmax(axis=1)]
+        return self._from_one_row(rows, masks, best, rng)
+
+    def _background_rows(self, rows: IntArray, rng: np.random.Generator) -> IntArray:
+        return rng.integers(self.n_rows, size=(len(rows), self.n_units)).astype(np.intp)
+
+    @cached_property
+    def _determined(self) -> BoolArray:
+        """Hidden units that the revealed ones determine, of shape (n_rows, n_units)."""
+        assert self.dependence is not None
+        return self.dependence.determined(np.arange(self.n_rows), self.masks)
+
+    @property
+    def share_determined(self) -> float:
+        """Share of the hidden units of all rows that the revealed ones determine."""
+        if self.dependence is None:
+            return 0.0
+        hidden = hidden_units(self.masks, self.unit_of, self.n_units)
+        return float(self._determined.sum() / max(hidden.sum(), 1))
+
+    def _from_one_row(
+        self, rows: IntArray, masks: BoolArray, background_row: IntArray, rng: np.random.Generator
+    ) -> IntArray:
+        background_rows = np.repeat(background_row[:, None], self.n_units, axis=1)
+        return self._replace(rows, masks, background_rows, rng)
+
+    def _replace(
+        self,
+        rows: IntArray,
+        masks: BoolArray,
+        background_rows: IntArray,
+        rng: np.random.Generator,
+        chosen: BoolArray | None = None,
+    ) -> IntArray:
+        """Replace the hidden values of the chosen units (by default all) by background values."""
+        replaced = ~masks
+        if chosen is not None:
+            replaced &= chosen[:, self.unit_of]
+        sources = np.where(replaced, background_rows[:, self.unit_of], rows[:, None])
+        if self.dependence is None:
+            return sources
+        if np.array_equal(masks, self.masks[rows]):
+            determined = self._determined[rows]
+        else:
+            determined = self.dependence.determined(rows, masks)
+        return self.dependence.complete(rows, masks, sources, determined, rng)
+
+
+SamplingScheme = Callable[[RowSampler, IntArray, BoolArray, np.random.Generator], IntArray]
+#: Schemes of the uniform probes. They do not depend on previous answers of the selector, so that
+#: the share of changed masks is an unbiased estimate.
+UNIFORM_SCHEMES: tuple[SamplingScheme, ...] = (RowSampler.joint, RowSampler.marginal)
+#: Schemes from which the adaptive search draws its proposals.
+PROPOSAL_SCHEMES: tuple[SamplingScheme, ...] = (
+    RowSampler.joint,
+    RowSampler.marginal,
+    RowSampler.single,
+    RowSampler.subset,
+    RowSampler.extreme,
+    RowSampler.other_mask,
+    RowSampler.other_label,
+)
+
+
+def hidden_units(masks: BoolArray, unit_of: IntArray, n_units: int) -> BoolArray:
+    """Units of which at least one column is hidden, for each mask.
+
+    Examples
+    --------
+    >>> hidden_units(np.array([[True, True, False]]), np.array([0, 1, 1]), 2).tolist()
+    [[False, True]]
+    """
+    return revealed_units(~masks, unit_of, n_units)
+
+
+def revealed_units(masks: BoolArray, unit_of: IntArray, n_units: int) -> BoolArray:
+    """Units of which at least one column is revealed, for each mask.
+
+    Examples
+    --------
+    >>> revealed_units(np.array([[True, True, False]]), np.array([0, 1, 1]), 2).tolist()
+    [[True, True]]
+    """
+    revealed = np.zeros((len(masks), n_units), dtype=bool)
+    for j, u in enumerate(unit_of):
+        revealed[:, u] |= masks[:, j]
+    return revealed
+
+
+def disagreements(codes: IntArray, masks: BoolArray, limit: int = 1000) -> IntArray:
+    """Find pairs of rows (i, j) that agree on everything that i reveals but have different masks.
+
+    Parameters
+    ----------
+    codes : int array of shape (n_rows, n_columns)
+        Integer codes of the values.
+    masks : bool array of shape (n_rows, n_columns)
+    limit : int
+        Maximum number of pairs; each row i is in at most one.
+
+    Returns
+    -------
+    int array of shape (n_pairs, 2)
+
+    Examples
+    --------
+    The second row reveals only x0 = 1; the first row has the same x0 but a different mask.
+
+    >>> codes = np.array([[1, 1], [1, 0]])
+    >>> disagreements(codes, np.array([[True, True], [True, False]])).tolist()
+    [[1, 0]]
+    """
+    mask_id = group_rows(masks.astype(np.intp))
+    found: list[tuple[int, int]] = []
+    for m in np.unique(mask_id):
+        rows = np.flatnonzero(mask_id == m)
+        mask = masks[rows[0]]
+        if mask.all():
+            continue
+        if len(found) >= limit:
+            break
+        group = group_rows(codes[:, mask])
+        other = np.flatnonzero(mask_id != m)
+        partner = dict(zip(group[other].tolist(), other.tolist(), strict=True))
+        found += [(int(i), partner[int(group[i])]) for i in rows if int(group[i]) in partner]
+    return np.array(found[:limit], dtype=np.intp).reshape(-1, 2)
+
+
+def n_agreeing_rows(codes: IntArray, masks: BoolArray) -> int:
+    """Count the rows that agree with a different row of the data on everything they reveal.
+
+    Only these can be tested on the empirical support.
+
+    Examples
+    --------
+    >>> n_agreeing_rows(np.array([[1, 1], [1, 0], [0, 0]]), np.array([[1, 0]] * 3, dtype=bool))
+    2
+    """
+    mask_id = group_rows(masks.astype(np.intp))
+    row_id = group_rows(codes)
+    count = 0
+    for m in np.unique(mask_id):
+        rows = np.flatnonzero(mask_id == m)
+        group = group_rows(codes[:, masks[rows[0]]])
+        distinct = np.unique(np.stack([group, row_id], axis=1), axis=0)[:, 0]
+        n_distinct = np.bincount(distinct, minlength=int(group.max()) + 1)
+        count += int((n_distinct[group[rows]] > 1).sum())
+    return count
+
+
+def observed_partners(
+    codes: IntArray, rows: IntArray, masks: BoolArray, rng: np.random.Generator
+) -> tuple[IntArray, IntArray]:
+    """Pair rows with different rows of the data that agree on everything their masks reveal.
+
+    Returns
+    -------
+    positions : int array
+        Positions in ``rows`` of those that have such a partner.
+    partners : int array
+        A random partner of each.
+
+    Examples
+    --------
+    >>> codes = np.array([[1, 1], [1, 0], [0, 0]])
+    >>> masks = np.array([[True, False], [True, False]])
+    >>> observed_partners(codes, np.array([0, 2]), masks, np.random.default_rng(0))
+    (array([0]), array([1]))
+    """
+    row_id = group_rows(codes)
+    found = []
+    for k, (row, mask) in enumerate(zip(rows, masks, strict=True)):
+        agree = (codes[:, mask] == codes[row, mask]).all(axis=1) & (row_id != row_id[row])
+        if agree.any():
+            found.append((k, rng.choice(np.flatnonzero(agree))))
+    positions, partners = np.array(found, dtype=np.intp).reshape(-1, 2).T
+    return positions, partners
