@@ -267,6 +267,7 @@ def test_unobserved_combinations_of_few_values_are_conditional(duplicated):
     assert report.exact
     assert report.exact_bits == {}
     assert "All combinations of observed values were queried." in report.summary()
+    assert "bits" not in report.summary()
     assert quick(select, few, support="empirical").verdict == "no leak found"
 
 

@@ -115,8 +115,8 @@ def test_probes_are_possible_rows(scheme, n_revealed):
     X = np.column_stack([ONE_HOT, A, np.exp(A), KIND, CITY, total, NOISE])
     background = BackgroundData(X)
     masks = RNG.random(X.shape).argsort(axis=1) < n_revealed
-    sampler = RowSampler(background, masks, KIND)
-    probes = background.build(scheme(sampler, np.arange(N), masks, np.random.default_rng(1)))
+    sampler = RowSampler(background, masks, np.random.default_rng(1), KIND)
+    probes = background.build(scheme(sampler, np.arange(N), masks))
     np.testing.assert_array_equal(probes[masks], X[masks])
     np.testing.assert_array_equal(probes[:, :4].argmax(axis=1), probes[:, 6])
     np.testing.assert_array_equal(probes[:, :4].sum(axis=1), 1)
@@ -129,8 +129,8 @@ def test_hidden_columns_still_vary():
     background = BackgroundData(X)
     masks = np.zeros(X.shape, dtype=bool)
     masks[:, 2] = True
-    sampler = RowSampler(background, masks)
-    probes = background.build(sampler.joint(np.arange(N), masks, np.random.default_rng(0)))
+    sampler = RowSampler(background, masks, np.random.default_rng(0))
+    probes = background.build(sampler.joint(np.arange(N), masks))
     assert (probes[:, 0] != X[:, 0]).mean() > 0.9
     assert (probes[:, 3] != X[:, 3]).mean() > 0.9
     assert sampler.share_determined == 0.0

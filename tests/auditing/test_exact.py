@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from suwr.auditing import audit
 from suwr.auditing.background import BackgroundData
-from suwr.auditing.exact import product_rows
+from suwr.auditing.proofs import product_rows
 from suwr.exact import FiniteProblem, cube, five_blocks, leakage, leaky_pair, solve, toy_problem
 
 

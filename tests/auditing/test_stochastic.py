@@ -5,7 +5,7 @@ import numpy as np
 from suwr.auditing import audit
 from suwr.auditing.background import BackgroundData
 from suwr.auditing.queries import SelectorQueries
-from suwr.auditing.stochastic import Pair, _select_mask, mid_ranks
+from suwr.auditing.stochastic import Pair, mid_ranks, select_mask
 from suwr.selector import as_selector
 
 
@@ -26,7 +26,7 @@ def test_ties_between_masks_do_not_depend_on_the_hash_seed():
     background = BackgroundData(np.array([[0, 1, 1, 1, 1], [1, 1, 1, 1, 1]]))
     queries = SelectorQueries(as_selector(select), background, np.random.default_rng(0))
     pair = Pair(*background.unchanged(np.array([0, 1])))
-    selected = _select_mask(queries, pair, n_draws=8)
+    selected = select_mask(queries, pair, n_draws=8)
     assert selected.mask.tolist() == [False] * 5
     assert selected.sign == 1
 

@@ -75,7 +75,7 @@ def test_leaks_on_one_row_in_200_are_found(name):
 
 
 def test_directed_probes_find_rare_leaks(monkeypatch):
-    monkeypatch.setattr("suwr.auditing.deterministic._N_SWEEPS", 0)
+    monkeypatch.setattr("suwr.auditing.proofs._N_SWEEPS", 0)
     for seed in range(5):
         selector, X, y = SPECIMENS["leak on four hidden values"].make(seed)
         report = audit(selector, X, y, random_state=seed, gaps=False)

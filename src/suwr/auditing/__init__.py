@@ -9,8 +9,7 @@ other libraries.
 from suwr.auditing.adapters import top_k
 from suwr.auditing.entry import audit, audit_files, audit_masks
 from suwr.auditing.gaps import PredictiveGap, PredictiveGaps
-from suwr.auditing.report import AuditReport
-from suwr.auditing.witness import Witness
+from suwr.auditing.report import AuditReport, Witness
 
 __all__ = [
     "AuditReport",

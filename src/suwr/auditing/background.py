@@ -217,15 +217,9 @@ class BackgroundData:
     @cached_property
     def unit_codes(self) -> IntArray:
         """Integer codes of the joint values of units, of shape (n_rows, n_units)."""
-        columns = []
-        for u in range(self.n_units):
-            members = np.flatnonzero(self.unit_of == u)
-            if len(members) == 1:
-                columns.append(self.codes[:, members[0]])
-            else:
-                joint = np.unique(self.codes[:, members], axis=0, return_inverse=True)[1]
-                columns.append(joint.reshape(-1).astype(np.intp))
-        return np.stack(columns, axis=1)
+        columns = [self.codes[:, self.unit_of == u] for u in range(self.n_units)]
+        joint = [np.unique(column, axis=0, return_inverse=True)[1] for column in columns]
+        return np.stack([code.reshape(-1) for code in joint], axis=1).astype(np.intp)
 
     def position_of(self, source: IntArray) -> int | None:
         """Position of a probe in the audited data; None if it is not one of the observed rows."""
@@ -240,6 +234,12 @@ class BackgroundData:
         """Source rows of probes that equal the given rows."""
         return np.repeat(np.asarray(rows, dtype=np.intp)[:, None], self.n_columns, axis=1)
 
+    @cached_property
+    def distinct(self) -> tuple[IntArray, IntArray]:
+        """Position of the first copy of each distinct row, and the distinct row of every row."""
+        _, first, inverse = np.unique(self.codes, axis=0, return_index=True, return_inverse=True)
+        return first.astype(np.intp), inverse.reshape(-1).astype(np.intp)
+
     def codes_of(self, sources: IntArray) -> IntArray:
         """Integer codes of the probes with the given source rows."""
         return np.take_along_axis(self.codes, sources, axis=0)
@@ -252,19 +252,24 @@ class BackgroundData:
 class RowSampler:
     """Samples the hidden units of rows from background rows.
 
-    Sampling schemes take the positions of the rows, their masks and a random generator, and return
-    the source rows of one probe per row (see `suwr.auditing.background`).
+    Sampling schemes take the positions of the rows and their masks, and return the source rows of
+    one probe per row (see `suwr.auditing.background`).
 
     Parameters
     ----------
     background : BackgroundData
     masks : bool array of shape (n_rows, n_columns)
         Mask that the selector gives to each background row.
+    rng : numpy.random.Generator
     labels : int array of shape (n_rows,), optional
     """
 
     def __init__(
-        self, background: BackgroundData, masks: BoolArray, labels: IntArray | None = None
+        self,
+        background: BackgroundData,
+        masks: BoolArray,
+        rng: np.random.Generator,
+        labels: IntArray | None = None,
     ) -> None:
         self.dependence = background.dependence
         self.unit_codes = background.unit_codes
@@ -274,56 +279,54 @@ class RowSampler:
         self.n_rows, self.n_units = self.unit_codes.shape
         self.order = np.argsort(self.unit_codes, axis=0, kind="stable")
         self.mask_id = np.unique(masks, axis=0, return_inverse=True)[1].reshape(-1)
+        self._rng = rng
 
-    def joint(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
+    def joint(self, rows: IntArray, masks: BoolArray) -> IntArray:
         """Take all hidden units from one background row, which preserves their dependence."""
-        return self._from_one_row(rows, masks, rng.integers(self.n_rows, size=len(rows)), rng)
+        return self._replace(rows, masks, self._rng.integers(self.n_rows, size=(len(rows), 1)))
 
-    def marginal(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
+    def marginal(self, rows: IntArray, masks: BoolArray) -> IntArray:
         """Take every hidden unit from its own background row: the product of the marginals."""
-        return self._replace(rows, masks, self._background_rows(rows, rng), rng)
+        return self._replace(rows, masks, self._background_rows(rows))
 
-    def single(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
+    def single(self, rows: IntArray, masks: BoolArray) -> IntArray:
         """Resample one random hidden unit only."""
-        background_rows = self._background_rows(rows, rng)
-        hidden = hidden_units(masks, self.unit_of, self.n_units)
-        score = np.where(hidden, rng.random(hidden.shape), -1.0)
+        background_rows = self._background_rows(rows)
+        hidden = in_units(~masks, self.unit_of, self.n_units)
+        score = np.where(hidden, self._rng.random(hidden.shape), -1.0)
         chosen = np.arange(self.n_units) == score.argmax(axis=1)[:, None]
-        return self._replace(rows, masks, background_rows, rng, chosen)
+        return self._replace(rows, masks, background_rows, chosen)
 
-    def subset(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
+    def subset(self, rows: IntArray, masks: BoolArray) -> IntArray:
         """Resample each hidden unit with probability one half."""
-        chosen = rng.random((len(rows), self.n_units)) < 0.5
-        return self._replace(rows, masks, self._background_rows(rows, rng), rng, chosen)
+        chosen = self._rng.random((len(rows), self.n_units)) < 0.5
+        return self._replace(rows, masks, self._background_rows(rows), chosen)
 
-    def extreme(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
+    def extreme(self, rows: IntArray, masks: BoolArray) -> IntArray:
         """Set some hidden units to values among the lowest or highest 1 %."""
         tail = max(1, self.n_rows // 100)
-        place = rng.integers(tail, size=(len(rows), self.n_units))
-        place = np.where(rng.random(place.shape) < 0.5, place, self.n_rows - 1 - place)
-        background_rows = np.take_along_axis(self.order, place, axis=0)
-        chosen = rng.random(background_rows.shape) < rng.choice([0.1, 0.3, 1.0], (len(rows), 1))
-        return self._replace(rows, masks, background_rows, rng, chosen)
+        place = self._rng.integers(tail, size=(len(rows), self.n_units))
+        place = np.where(self._rng.random(place.shape) < 0.5, place, self.n_rows - 1 - place)
+        share = self._rng.random(place.shape)
+        chosen = share < self._rng.choice([0.1, 0.3, 1.0], (len(rows), 1))
+        return self._replace(rows, masks, np.take_along_axis(self.order, place, axis=0), chosen)
 
-    def other_mask(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
+    def other_mask(self, rows: IntArray, masks: BoolArray) -> IntArray:
         """Take the hidden units from a row with a different mask; rare masks are preferred."""
         weight = 1.0 / np.bincount(self.mask_id)[self.mask_id]
-        candidates = rng.choice(self.n_rows, size=(len(rows), 8), p=weight / weight.sum())
-        differs = self.mask_id[candidates] != self.mask_id[rows][:, None]
-        best = candidates[np.arange(len(rows)), differs.argmax(axis=1)]
-        return self._from_one_row(rows, masks, best, rng)
+        shape = (len(rows), 8)
+        candidates = self._rng.choice(self.n_rows, size=shape, p=weight / weight.sum())
+        return self._replace(rows, masks, _first_different(self.mask_id, rows, candidates))
 
-    def other_label(self, rows: IntArray, masks: BoolArray, rng: np.random.Generator) -> IntArray:
+    def other_label(self, rows: IntArray, masks: BoolArray) -> IntArray:
         """Take the hidden units from a row with a different label."""
         if self.labels is None:
-            return self.joint(rows, masks, rng)
-        candidates = rng.integers(self.n_rows, size=(len(rows), 8))
-        differs = self.labels[candidates] != self.labels[rows][:, None]
-        best = candidates[np.arange(len(rows)), differs.argmax(axis=1)]
-        return self._from_one_row(rows, masks, best, rng)
+            return self.joint(rows, masks)
+        candidates = self._rng.integers(self.n_rows, size=(len(rows), 8))
+        return self._replace(rows, masks, _first_different(self.labels, rows, candidates))
 
-    def _background_rows(self, rows: IntArray, rng: np.random.Generator) -> IntArray:
-        return rng.integers(self.n_rows, size=(len(rows), self.n_units)).astype(np.intp)
+    def _background_rows(self, rows: IntArray) -> IntArray:
+        return self._rng.integers(self.n_rows, size=(len(rows), self.n_units)).astype(np.intp)
 
     @cached_property
     def _determined(self) -> BoolArray:
@@ -336,27 +339,24 @@ class RowSampler:
         """Share of the hidden units of all rows that the revealed ones determine."""
         if self.dependence is None:
             return 0.0
-        hidden = hidden_units(self.masks, self.unit_of, self.n_units)
+        hidden = in_units(~self.masks, self.unit_of, self.n_units)
         return float(self._determined.sum() / max(hidden.sum(), 1))
-
-    def _from_one_row(
-        self, rows: IntArray, masks: BoolArray, background_row: IntArray, rng: np.random.Generator
-    ) -> IntArray:
-        background_rows = np.repeat(background_row[:, None], self.n_units, axis=1)
-        return self._replace(rows, masks, background_rows, rng)
 
     def _replace(
         self,
         rows: IntArray,
         masks: BoolArray,
         background_rows: IntArray,
-        rng: np.random.Generator,
         chosen: BoolArray | None = None,
     ) -> IntArray:
-        """Replace the hidden values of the chosen units (by default all) by background values."""
+        """Replace the hidden values of the chosen units (by default all) by background values.
+
+        ``background_rows`` has one column per unit, or a single one for all units.
+        """
         replaced = ~masks
         if chosen is not None:
             replaced &= chosen[:, self.unit_of]
+        background_rows = np.broadcast_to(background_rows, (len(rows), self.n_units))
         sources = np.where(replaced, background_rows[:, self.unit_of], rows[:, None])
         if self.dependence is None:
             return sources
@@ -364,10 +364,16 @@ class RowSampler:
             determined = self._determined[rows]
         else:
             determined = self.dependence.determined(rows, masks)
-        return self.dependence.complete(rows, masks, sources, determined, rng)
+        return self.dependence.complete(rows, masks, sources, determined, self._rng)
 
 
-SamplingScheme = Callable[[RowSampler, IntArray, BoolArray, np.random.Generator], IntArray]
+def _first_different(group: IntArray, rows: IntArray, candidates: IntArray) -> IntArray:
+    """The first candidate of each row that is in another group, as a column."""
+    differs = group[candidates] != group[rows][:, None]
+    return np.take_along_axis(candidates, differs.argmax(axis=1)[:, None], axis=1)
+
+
+SamplingScheme = Callable[[RowSampler, IntArray, BoolArray], IntArray]
 #: Schemes of the uniform probes. They do not depend on previous answers of the selector, so that
 #: the share of changed masks is an unbiased estimate.
 UNIFORM_SCHEMES: tuple[SamplingScheme, ...] = (RowSampler.joint, RowSampler.marginal)
@@ -383,29 +389,18 @@ PROPOSAL_SCHEMES: tuple[SamplingScheme, ...] = (
 )
 
 
-def hidden_units(masks: BoolArray, unit_of: IntArray, n_units: int) -> BoolArray:
-    """Units of which at least one column is hidden, for each mask.
+def in_units(columns: BoolArray, unit_of: IntArray, n_units: int) -> BoolArray:
+    """Units of which at least one column is marked, for each row of ``columns``.
 
     Examples
     --------
-    >>> hidden_units(np.array([[True, True, False]]), np.array([0, 1, 1]), 2).tolist()
-    [[False, True]]
-    """
-    return revealed_units(~masks, unit_of, n_units)
-
-
-def revealed_units(masks: BoolArray, unit_of: IntArray, n_units: int) -> BoolArray:
-    """Units of which at least one column is revealed, for each mask.
-
-    Examples
-    --------
-    >>> revealed_units(np.array([[True, True, False]]), np.array([0, 1, 1]), 2).tolist()
+    >>> in_units(np.array([[True, True, False]]), np.array([0, 1, 1]), 2).tolist()
     [[True, True]]
     """
-    revealed = np.zeros((len(masks), n_units), dtype=bool)
+    marked = np.zeros((len(columns), n_units), dtype=bool)
     for j, u in enumerate(unit_of):
-        revealed[:, u] |= masks[:, j]
-    return revealed
+        marked[:, u] |= columns[:, j]
+    return marked
 
 
 def disagreements(codes: IntArray, masks: BoolArray, limit: int = 1000) -> IntArray:

@@ -9,7 +9,7 @@ the log losses is the amount of leakage; for the label, the ENCODE-METER estimat
 quantity. All losses are cross-fitted: no row is evaluated by a model that was trained on it.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -93,10 +93,6 @@ class PredictiveGap:
     def stripe_x(self, weight: float = 20.0) -> float:
         """STRIPE-X score: ``revealed - weight * encode_meter``."""
         return self.revealed - weight * self.encode_meter
-
-    def to_dict(self) -> dict[str, Any]:
-        """The gap as a JSON-serializable dict."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
