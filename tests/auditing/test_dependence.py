@@ -6,8 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suwr.auditing.background import PROPOSAL_SCHEMES, BackgroundData, RowSampler
-from suwr.auditing.dependence import linear_relations
+from suwr.auditing.background import (
+    PROPOSAL_SCHEMES,
+    BackgroundData,
+    RowSampler,
+    linear_relations,
+)
 
 N = 600
 RNG = np.random.default_rng(0)

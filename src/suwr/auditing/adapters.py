@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from suwr._utils.validation import Interval, check_parameters, require
 from suwr.selector import BoolArray
 
-__all__ = ["Attended", "TopK", "from_captum", "from_lime", "from_shap", "from_tabnet", "top_k"]
+__all__ = ["TopK", "from_captum", "from_lime", "from_shap", "from_tabnet", "top_k"]
 
 Scores = Callable[[Any], ArrayLike]
 
@@ -56,7 +56,8 @@ class TopK:
     ----------
     scores : callable
         ``X -> scores`` of shape (n_rows, n_columns).
-    k : int
+    k : int or None
+        None selects all features whose score is not zero.
     absolute : bool
         Whether to rank by absolute value.
 
@@ -66,7 +67,7 @@ class TopK:
     [[False, True]]
     """
 
-    def __init__(self, scores: Scores, k: int, absolute: bool = True) -> None:
+    def __init__(self, scores: Scores, k: int | None, absolute: bool = True) -> None:
         self.scores = scores
         self.k = k
         self.absolute = absolute
@@ -74,6 +75,8 @@ class TopK:
     def select(self, X: Any) -> BoolArray:
         """Return one boolean mask per row of ``X``."""
         scores = np.asarray(self.scores(X), dtype=float)
+        if self.k is None:
+            return scores != 0
         return top_k(abs(scores) if self.absolute else scores, self.k)
 
 
@@ -239,7 +242,7 @@ def from_captum(
     return TopK(scores, k)
 
 
-def from_tabnet(model: Any, k: int | None = None) -> "TopK | Attended":
+def from_tabnet(model: Any, k: int | None = None) -> TopK:
     """Select features by the attention masks of pytorch-tabnet.
 
     Parameters
@@ -251,7 +254,7 @@ def from_tabnet(model: Any, k: int | None = None) -> "TopK | Attended":
 
     Returns
     -------
-    TopK or Attended
+    TopK
 
     Examples
     --------
@@ -268,26 +271,4 @@ def from_tabnet(model: Any, k: int | None = None) -> "TopK | Attended":
     def attention(X: Any) -> NDArray[np.float64]:
         return np.asarray(model.explain(np.asarray(X, dtype=np.float32))[0], dtype=float)
 
-    return Attended(attention) if k is None else TopK(attention, k)
-
-
-class Attended:
-    """Selects all features with a positive score.
-
-    Parameters
-    ----------
-    scores : callable
-        ``X -> scores`` of shape (n_rows, n_columns).
-
-    Examples
-    --------
-    >>> Attended(lambda X: X).select(np.array([[0.0, 0.2]])).tolist()
-    [[False, True]]
-    """
-
-    def __init__(self, scores: Scores) -> None:
-        self.scores = scores
-
-    def select(self, X: Any) -> BoolArray:
-        """Return one boolean mask per row of ``X``."""
-        return np.asarray(self.scores(X), dtype=float) > 0
+    return TopK(attention, k)

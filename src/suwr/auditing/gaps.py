@@ -18,10 +18,8 @@ from scipy.stats import norm
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from suwr._utils.progress import ProgressCounter
-from suwr.auditing.background import BackgroundData, IntArray, encode
+from suwr.auditing.background import BackgroundData, FloatArray, IntArray, encode
 from suwr.selector import BoolArray
-
-FloatArray = NDArray[np.float64]
 
 _N_PERMUTATIONS = 4
 _MIN_ROWS = 100

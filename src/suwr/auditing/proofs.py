@@ -22,13 +22,15 @@ from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.neighbors import NearestNeighbors
 
 from suwr.auditing.background import (
+    MIN_EXPECTED,
     PROPOSAL_SCHEMES,
     UNIFORM_SCHEMES,
     BackgroundData,
+    FloatArray,
     IntArray,
     RowSampler,
     disagreements,
@@ -36,13 +38,10 @@ from suwr.auditing.background import (
     n_agreeing_rows,
     observed_partners,
 )
-from suwr.auditing.dependence import MIN_EXPECTED
 from suwr.auditing.queries import SelectorQueries
 from suwr.auditing.report import Witness
 from suwr.exact import FiniteProblem, PolicyTable, leakage
 from suwr.selector import BoolArray, all_masks
-
-FloatArray = NDArray[np.float64]
 
 _N_SWEEPS = 6
 _N_INDIVIDUAL = 128
@@ -316,7 +315,9 @@ def row_weights(sampler: RowSampler) -> FloatArray:
     hidden = in_units(~sampler.masks, sampler.unit_of, sampler.n_units).mean(axis=1)
     rarity = 1.0 / np.sqrt(np.bincount(sampler.mask_id)[sampler.mask_id])
     points = sampler.unit_codes / (sampler.unit_codes.max(axis=0) + 1.0)
-    neighbors = _nearest_neighbors(points, points[:_MAX_POOL], _N_NEIGHBORS)
+    pool = points[:_MAX_POOL]
+    search = NearestNeighbors(n_neighbors=min(_N_NEIGHBORS, len(pool) - 1)).fit(pool)
+    neighbors = search.kneighbors(points, return_distance=False)
     boundary = (sampler.mask_id[neighbors] != sampler.mask_id[:, None]).mean(axis=1)
     interest = 0.25 + rarity + boundary
     if sampler.labels is not None:
@@ -324,16 +325,6 @@ def row_weights(sampler: RowSampler) -> FloatArray:
     weights = hidden * interest
     total = weights.sum()
     return weights / total if total > 0 else np.full(sampler.n_rows, 1.0 / sampler.n_rows)
-
-
-def _nearest_neighbors(points: NDArray[np.float64], pool: NDArray[np.float64], k: int) -> IntArray:
-    square = (pool**2).sum(axis=1)
-    k = min(k, len(pool) - 1)
-    parts = []
-    for start in range(0, len(points), 1000):
-        distance = square - 2.0 * points[start : start + 1000] @ pool.T
-        parts.append(np.argpartition(distance, k, axis=1)[:, :k])
-    return np.concatenate(parts)
 
 
 def unit_influence(

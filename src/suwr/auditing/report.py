@@ -23,6 +23,18 @@ NO_LEAK_FOUND = "no leak found"
 LEAK_FREE = "leak-free by construction"
 _MAX_NAMES = 6
 _MAX_LISTED = 8
+# What the report contains as JSON, besides what is nested or computed.
+_FIELDS = (
+    *("verdict", "leaks", "leaks_if_independent", "assumed_independent", "evidence", "exact"),
+    *("support", "dependent", "share_determined", "selector", "stochastic", "n_rows", "n_columns"),
+    *("mean_features", "influence", "exact_bits", "cautions", "assumptions"),
+)
+_COUNTS = ("uniform", "uniform_changed", "draws", "batches", "training_rows")
+_POWER = (
+    *("detectable_rate", "detectable_shift", "detectable_shift_individually"),
+    *("detectable_difference", "reproducible", "independent_draws", "batch_dependent"),
+    *("p_value", "finding", "false_alarm_rate"),
+)
 
 
 def detectable_rate(n_probes: int, confidence: float = 0.95) -> float:
@@ -155,18 +167,10 @@ class Witness:
 
     def to_dict(self) -> dict[str, Any]:
         """The witness as a JSON-serializable dict."""
-        return {
-            "columns": self.columns,
-            "x": [_json_value(value) for value in self.x],
-            "x_other": [_json_value(value) for value in self.x_other],
-            "mask": self.mask.tolist(),
-            "mask_other": self.mask_other.tolist(),
-            "row": self.row,
-            "row_other": self.row_other,
-            "support": self.support,
-            "probability": self.probability,
-            "probability_other": self.probability_other,
-        }
+        rows = {name: [_json_value(v) for v in getattr(self, name)] for name in ("x", "x_other")}
+        masks = {"mask": self.mask.tolist(), "mask_other": self.mask_other.tolist()}
+        names = ("columns", "row", "row_other", "support", "probability", "probability_other")
+        return rows | masks | {name: getattr(self, name) for name in names}
 
 
 def _cell(value: Any) -> str:
@@ -400,50 +404,21 @@ class AuditReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as a JSON-serializable dict."""
+        probes = {
+            "n": self.n_probes,
+            "rate": self.rate if self.n_uniform else None,
+            "rate_interval": list(rate_interval(self.n_uniform_changed, self.n_uniform)),
+            "untested_units": self.n_untested,
+            **{name: getattr(self, f"n_{name}") for name in _COUNTS},
+            **{name: getattr(self, name) for name in _POWER},
+        }
         return {
             "format": "suwr-audit",
             "version": 1,
-            "verdict": self.verdict,
-            "leaks": self.leaks,
-            "leaks_if_independent": self.leaks_if_independent,
-            "assumed_independent": self.assumed_independent,
-            "evidence": self.evidence,
-            "exact": self.exact,
-            "support": self.support,
-            "dependent": self.dependent,
-            "share_determined": self.share_determined,
-            "selector": self.selector,
-            "stochastic": self.stochastic,
-            "n_rows": self.n_rows,
-            "n_columns": self.n_columns,
-            "mean_features": self.mean_features,
+            **{name: getattr(self, name) for name in _FIELDS},
             "witness": None if self.witness is None else self.witness.to_dict(),
-            "probes": {
-                "n": self.n_probes,
-                "uniform": self.n_uniform,
-                "uniform_changed": self.n_uniform_changed,
-                "rate": self.rate if self.n_uniform else None,
-                "rate_interval": list(rate_interval(self.n_uniform_changed, self.n_uniform)),
-                "detectable_rate": self.detectable_rate,
-                "detectable_shift": self.detectable_shift,
-                "detectable_shift_individually": self.detectable_shift_individually,
-                "detectable_difference": self.detectable_difference,
-                "draws": self.n_draws,
-                "untested_units": self.n_untested,
-                "batches": self.n_batches,
-                "training_rows": self.n_training_rows,
-                "reproducible": self.reproducible,
-                "independent_draws": self.independent_draws,
-                "batch_dependent": self.batch_dependent,
-                "p_value": self.p_value,
-                "finding": self.finding,
-                "false_alarm_rate": self.false_alarm_rate,
-            },
-            "influence": self.influence,
-            "exact_bits": self.exact_bits,
+            "probes": probes,
             "gaps": None if self.gaps is None else asdict(self.gaps),
-            "cautions": self.cautions,
-            "assumptions": self.assumptions,
             "cost": {"calls": self.n_calls, "rows": self.n_queries, "seconds": self.seconds},
         }
 
