@@ -23,6 +23,7 @@ _EXPORTS = {
     "SUWRRegressor": "suwr.estimators.regressor",
     "TextUnits": "suwr.texts.units",
     "TrainingConfig": "suwr.training.config",
+    "audit": "suwr.auditing.entry",
     "engine": "suwr.scale.scoring",
     "fit_partitions": "suwr.scale.training",
     "load": "suwr.estimators.files",
@@ -33,8 +34,7 @@ _EXPORTS = {
     "verify": "suwr.estimators.verify",
 }
 
-# `suwr.audit` is a package that can be called: suwr.audit(selector, X).
-_MODULES = ("audit", "baselines", "exact", "exceptions", "plots")
+_MODULES = ("auditing", "baselines", "exact", "exceptions", "plots")
 
 _DEPRECATED = {
     "reveal": DeprecatedName(
@@ -58,6 +58,7 @@ __all__ = [
     "TextUnits",
     "TrainingConfig",
     "audit",
+    "auditing",
     "baselines",
     "engine",
     "exact",
@@ -73,7 +74,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from suwr import audit, baselines, exact, exceptions, plots
+    from suwr import auditing, baselines, exact, exceptions, plots
+    from suwr.auditing.entry import audit
     from suwr.data.dates import DateParts
     from suwr.data.descriptions import Column
     from suwr.data.units import Patches

@@ -19,7 +19,7 @@ from suwr._utils.files import atomic_file, write_atomic
 from suwr._utils.progress import progress_bars
 from suwr._utils.text import counted, printable
 from suwr._utils.validation import require
-from suwr.audit import audit_files
+from suwr.auditing import audit_files
 from suwr.cli.options import CsvFormat, Terminal, missing_column
 from suwr.cli.tables import model_columns, read_frame, warn_training_file, write_frame
 from suwr.data.stored import source_columns

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from suwr.audit.background import (
+from suwr.auditing.background import (
     PROPOSAL_SCHEMES,
     BackgroundData,
     RowSampler,
     disagreements,
     group_rows,
-    hidden_units,
+    in_units,
     n_agreeing_rows,
 )
 
@@ -30,10 +30,10 @@ def test_all_schemes_keep_the_revealed_values(codes, seed):
     rng = np.random.default_rng(seed)
     masks = random_masks(codes, seed)
     background = BackgroundData(codes)
-    sampler = RowSampler(background, masks, rng.integers(2, size=len(codes)))
+    sampler = RowSampler(background, masks, rng, rng.integers(2, size=len(codes)))
     rows = rng.integers(len(codes), size=20)
     for scheme in PROPOSAL_SCHEMES:
-        probes = background.build(scheme(sampler, rows, masks[rows], rng))
+        probes = background.build(scheme(sampler, rows, masks[rows]))
         np.testing.assert_array_equal(probes[masks[rows]], codes[rows][masks[rows]])
 
 
@@ -44,10 +44,10 @@ def test_groups_are_resampled_together(seed):
     X = np.column_stack([rng.normal(size=30), np.eye(3)[kind]])
     background = BackgroundData(X, groups={"kind": [1, 2, 3]})
     masks = np.zeros(X.shape, dtype=bool)
-    sampler = RowSampler(background, masks)
+    sampler = RowSampler(background, masks, rng)
     rows = np.arange(30)
     for scheme in PROPOSAL_SCHEMES:
-        probes = background.build(scheme(sampler, rows, masks, rng))
+        probes = background.build(scheme(sampler, rows, masks))
         np.testing.assert_array_equal(probes[:, 1:].sum(axis=1), 1)
 
 
@@ -89,6 +89,6 @@ def test_rows_share_a_group_if_and_only_if_they_are_equal(codes):
     np.testing.assert_array_equal(group[:, None] == group[None], same)
 
 
-def test_hidden_units_of_groups():
+def test_units_of_which_a_column_is_hidden():
     masks = np.array([[True, True, False], [True, True, True]])
-    assert hidden_units(masks, np.array([0, 0, 1]), 2).tolist() == [[False, True], [False, False]]
+    assert in_units(~masks, np.array([0, 0, 1]), 2).tolist() == [[False, True], [False, False]]

@@ -9,7 +9,7 @@ the log losses is the amount of leakage; for the label, the ENCODE-METER estimat
 quantity. All losses are cross-fitted: no row is evaluated by a model that was trained on it.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,8 @@ from scipy.stats import norm
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from suwr._utils.progress import ProgressCounter
-from suwr.audit.background import BackgroundData, IntArray, encode
+from suwr.auditing.background import BackgroundData, FloatArray, IntArray, encode
 from suwr.selector import BoolArray
-
-FloatArray = NDArray[np.float64]
 
 _N_PERMUTATIONS = 4
 _MIN_ROWS = 100
@@ -66,7 +64,7 @@ class PredictiveGap:
     Examples
     --------
     >>> import numpy as np
-    >>> from suwr.audit import audit_masks
+    >>> from suwr.auditing import audit_masks
     >>> X = np.random.default_rng(0).normal(size=(400, 2))
     >>> masks = np.column_stack([X[:, 1] > 0, np.zeros(400, dtype=bool)])
     >>> gap = audit_masks(X, masks, X[:, 1] > 0, random_state=0).gaps.label
@@ -94,10 +92,6 @@ class PredictiveGap:
         """STRIPE-X score: ``revealed - weight * encode_meter``."""
         return self.revealed - weight * self.encode_meter
 
-    def to_dict(self) -> dict[str, Any]:
-        """The gap as a JSON-serializable dict."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class PredictiveGaps:
@@ -117,7 +111,7 @@ class PredictiveGaps:
     Examples
     --------
     >>> import numpy as np
-    >>> from suwr.audit import audit_masks
+    >>> from suwr.auditing import audit_masks
     >>> X = np.random.default_rng(0).normal(size=(400, 2))
     >>> masks = np.column_stack([X[:, 1] > 0, np.zeros(400, dtype=bool)])
     >>> gaps = audit_masks(X, masks, random_state=0).gaps

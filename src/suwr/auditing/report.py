@@ -1,26 +1,40 @@
-"""The report of an audit, and its summary in words.
+"""The report of an audit with its witness, and its summary in words.
 
 A sentence about the leaks that would have been detected is written only where this power is known:
 for uniform probes of reproducible masks, and for independent draws.
 """
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.stats import beta
+from numpy.typing import NDArray
+from scipy.stats import binomtest
 
-from suwr._utils.deprecation import warn_deprecated
 from suwr._utils.text import printable
-from suwr.audit.gaps import PredictiveGap, PredictiveGaps
-from suwr.audit.witness import Witness
+from suwr.auditing.gaps import PredictiveGap, PredictiveGaps
+from suwr.selector import BoolArray
 
 LEAKS = "leaks"
 LEAKS_IF_INDEPENDENT = "leaks if columns vary independently"
 NO_LEAK_FOUND = "no leak found"
 LEAK_FREE = "leak-free by construction"
 _MAX_NAMES = 6
+_MAX_LISTED = 8
+# What the report contains as JSON, besides what is nested or computed.
+_FIELDS = (
+    *("verdict", "leaks", "leaks_if_independent", "assumed_independent", "evidence", "exact"),
+    *("support", "dependent", "share_determined", "selector", "stochastic", "n_rows", "n_columns"),
+    *("mean_features", "influence", "exact_bits", "cautions", "assumptions"),
+)
+_COUNTS = ("uniform", "uniform_changed", "draws", "batches", "training_rows")
+_POWER = (
+    *("detectable_rate", "detectable_shift", "detectable_shift_individually"),
+    *("detectable_difference", "reproducible", "independent_draws", "batch_dependent"),
+    *("p_value", "finding", "false_alarm_rate"),
+)
 
 
 def detectable_rate(n_probes: int, confidence: float = 0.95) -> float:
@@ -38,8 +52,8 @@ def detectable_rate(n_probes: int, confidence: float = 0.95) -> float:
     return 1.0 if n_probes == 0 else float(1.0 - (1.0 - confidence) ** (1.0 / n_probes))
 
 
-def rate_interval(hits: int, n_probes: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Exact (Clopper–Pearson) confidence interval of a rate.
+def rate_interval(hits: int, n_probes: int) -> tuple[float, float]:
+    """Exact (Clopper–Pearson) 95 % confidence interval of a rate.
 
     Examples
     --------
@@ -48,15 +62,133 @@ def rate_interval(hits: int, n_probes: int, confidence: float = 0.95) -> tuple[f
     """
     if n_probes == 0:
         return 0.0, 1.0
-    tail = (1.0 - confidence) / 2
-    low = 0.0 if hits == 0 else float(beta.ppf(tail, hits, n_probes - hits + 1))
-    high = 1.0 if hits == n_probes else float(beta.ppf(1 - tail, hits + 1, n_probes - hits))
-    return low, high
+    interval = binomtest(hits, n_probes).proportion_ci()
+    return float(interval.low), float(interval.high)
+
+
+def _listed(names: Sequence[str], most: int = _MAX_NAMES, quote: str = "`") -> str:
+    shown = [f"{quote}{printable(name)}{quote}" for name in names[:most]]
+    return ", ".join(shown) + (", …" if len(names) > most else "")
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
 @dataclass(frozen=True)
+class Witness:
+    """Two rows that agree on all revealed values but are treated differently.
+
+    Attributes
+    ----------
+    x, x_other : array of shape (n_columns,)
+        The rows; ``x[mask]`` and ``x_other[mask]`` are equal.
+    mask, mask_other : bool array of shape (n_columns,)
+        Masks that the selector returns for them. For a stochastic selector, both are the mask
+        whose probability differs.
+    row, row_other : int or None
+        Positions of ``x`` and ``x_other`` in the audited data; None for a row that is not among
+        them but combines values of several.
+    columns : list of str
+    rows : array or data frame of shape (2, n_columns)
+        Both rows in the container of the audited data, as the selector accepts them.
+    probability, probability_other : float or None
+        ζ(mask | x) and ζ(mask | x_other) of a stochastic selector.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import suwr
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> witness = suwr.audit(lambda X: X > X[:, ::-1], X, gaps=False, random_state=0).witness
+    >>> bool((witness.x[witness.mask] == witness.x_other[witness.mask]).all())
+    True
+    >>> witness.mask.tolist() == witness.mask_other.tolist()
+    False
+    """
+
+    x: NDArray[Any]
+    x_other: NDArray[Any]
+    mask: BoolArray
+    mask_other: BoolArray
+    row: int | None
+    row_other: int | None
+    columns: list[str]
+    rows: Any
+    probability: float | None = None
+    probability_other: float | None = None
+
+    @property
+    def support(self) -> str:
+        """Either "empirical" if both rows were observed, or "product"."""
+        return "product" if self.row is None or self.row_other is None else "empirical"
+
+    @property
+    def revealed(self) -> list[str]:
+        """Names of the columns that ``mask`` reveals."""
+        return [name for name, shown in zip(self.columns, self.mask, strict=True) if shown]
+
+    @property
+    def changed(self) -> list[str]:
+        """Names of the hidden columns in which the two rows differ."""
+        same = [_equal(a, b) for a, b in zip(self.x, self.x_other, strict=True)]
+        return [name for name, equal in zip(self.columns, same, strict=True) if not equal]
+
+    def table(self, max_columns: int = 8) -> str:
+        """Format both rows as a text table, with hidden values in brackets.
+
+        Parameters
+        ----------
+        max_columns : int
+            Maximum number of columns; those that differ, or are revealed in one row only, take
+            precedence.
+        """
+        changed = np.isin(self.columns, self.changed)
+        priority = 4 * changed + 2 * (self.mask ^ self.mask_other) + self.mask
+        order = np.argsort(-priority, kind="stable")
+        chosen = sorted([int(j) for j in order if priority[j]][:max_columns])
+        rows = [["", *(printable(self.columns[j]) for j in chosen), "reveals"]]
+        for name, x, mask in (("x", self.x, self.mask), ("x'", self.x_other, self.mask_other)):
+            shown = [column for column, m in zip(self.columns, mask, strict=True) if m]
+            number = f" ({len(shown)})" if len(shown) > _MAX_NAMES else ""
+            cells = [_cell(x[j]) if mask[j] else f"[{_cell(x[j])}]" for j in chosen]
+            rows.append([name, *cells, _listed(shown, quote="") + number or "nothing"])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(v.rjust(w) for v, w in zip(row, widths, strict=True)) for row in rows]
+        n_more = len(self.columns) - len(chosen)
+        if n_more:
+            all_shown = set(self.changed) <= {self.columns[j] for j in chosen}
+            lines.append(f"({n_more} more columns{', equal in both rows' if all_shown else ''})")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The witness as a JSON-serializable dict."""
+        rows = {name: [_json_value(v) for v in getattr(self, name)] for name in ("x", "x_other")}
+        masks = {"mask": self.mask.tolist(), "mask_other": self.mask_other.tolist()}
+        names = ("columns", "row", "row_other", "support", "probability", "probability_other")
+        return rows | masks | {name: getattr(self, name) for name in names}
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else printable(value)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    try:
+        return bool(a == b) or bool(a != a and b != b)
+    except TypeError:  # pandas.NA has no truth value
+        return False
+
+
+@dataclass
 class AuditReport:
-    """Result of `suwr.audit.audit` and `suwr.audit.audit_masks`.
+    """Result of `suwr.auditing.audit` and `suwr.auditing.audit_masks`.
 
     Attributes
     ----------
@@ -160,15 +292,16 @@ class AuditReport:
     ('no leak found', False)
     """
 
-    verdict: str
-    witness: Witness | None
-    evidence: str
-    exact: bool
-    support: str
     selector: str
     stochastic: bool
     n_rows: int
     n_columns: int
+    mean_features: float
+    verdict: str = NO_LEAK_FOUND
+    witness: Witness | None = None
+    evidence: str = "none"
+    exact: bool = False
+    support: str = "product"
     n_probes: int = 0
     n_uniform: int = 0
     n_uniform_changed: int = 0
@@ -184,7 +317,6 @@ class AuditReport:
     reproducible: bool = True
     independent_draws: bool = True
     batch_dependent: bool = False
-    mean_features: float = float("nan")
     p_value: float | None = None
     finding: str = ""
     influence: dict[str, float] = field(default_factory=dict)
@@ -253,9 +385,7 @@ class AuditReport:
     def _assumption_of_independence(self) -> str:
         if not self.assumed_independent:
             return "The hidden columns can vary independently of the others."
-        shown = [f"`{printable(name)}`" for name in self.assumed_independent[:_MAX_NAMES]]
-        n_more = len(self.assumed_independent) - len(shown)
-        names = ", ".join(shown) + (f" and {n_more} more" if n_more else "")
+        names = _listed(self.assumed_independent)
         rows = "Rows that combine observed values, such as x'," if self.evidence == "test" else "x'"
         verb = "are" if self.evidence == "test" else "is"
         return (
@@ -263,73 +393,32 @@ class AuditReport:
             "of the data shows this; support='product' states it for all columns."
         )
 
-    @property
-    def n_asked(self) -> int:
-        """Deprecated name of ``n_queries``."""
-        warn_deprecated("AuditReport.n_asked", "Use AuditReport.n_queries", removal="0.3")
-        return self.n_queries
-
     def summary(self) -> str:
         """The report as text."""
-
-        return summarize(self)
+        parts = [_headline(self), *_describe_witness(self), *_describe_probes(self)]
+        parts += [*_describe_influence(self), *_describe_gaps(self), _cost(self)]
+        for title, items in (("Assumptions", self.assumptions), ("Caveats", self.cautions)):
+            if items:
+                parts.append("\n- ".join([f"{title}:", *items]))
+        return "\n\n".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as a JSON-serializable dict."""
-        gaps = None
-        if self.gaps is not None:
-            label = self.gaps.label
-            gaps = {
-                "confidence": self.gaps.confidence,
-                "label": None if label is None else label.to_dict(),
-                "features": [gap.to_dict() for gap in self.gaps.features],
-                "n_untested": self.gaps.n_untested,
-            }
-        low, high = rate_interval(self.n_uniform_changed, self.n_uniform)
+        probes = {
+            "n": self.n_probes,
+            "rate": self.rate if self.n_uniform else None,
+            "rate_interval": list(rate_interval(self.n_uniform_changed, self.n_uniform)),
+            "untested_units": self.n_untested,
+            **{name: getattr(self, f"n_{name}") for name in _COUNTS},
+            **{name: getattr(self, name) for name in _POWER},
+        }
         return {
             "format": "suwr-audit",
             "version": 1,
-            "verdict": self.verdict,
-            "leaks": self.leaks,
-            "leaks_if_independent": self.leaks_if_independent,
-            "assumed_independent": self.assumed_independent,
-            "evidence": self.evidence,
-            "exact": self.exact,
-            "support": self.support,
-            "dependent": self.dependent,
-            "share_determined": self.share_determined,
-            "selector": self.selector,
-            "stochastic": self.stochastic,
-            "n_rows": self.n_rows,
-            "n_columns": self.n_columns,
-            "mean_features": _finite(self.mean_features),
+            **{name: getattr(self, name) for name in _FIELDS},
             "witness": None if self.witness is None else self.witness.to_dict(),
-            "probes": {
-                "n": self.n_probes,
-                "uniform": self.n_uniform,
-                "uniform_changed": self.n_uniform_changed,
-                "rate": _finite(self.rate),
-                "rate_interval": [low, high],
-                "detectable_rate": self.detectable_rate,
-                "detectable_shift": _finite(self.detectable_shift),
-                "detectable_shift_individually": _finite(self.detectable_shift_individually),
-                "detectable_difference": _finite(self.detectable_difference),
-                "draws": self.n_draws,
-                "untested_units": self.n_untested,
-                "batches": self.n_batches,
-                "training_rows": self.n_training_rows,
-                "reproducible": self.reproducible,
-                "independent_draws": self.independent_draws,
-                "batch_dependent": self.batch_dependent,
-                "p_value": _finite(self.p_value),
-                "finding": self.finding,
-                "false_alarm_rate": self.false_alarm_rate,
-            },
-            "influence": self.influence,
-            "exact_bits": self.exact_bits,
-            "gaps": gaps,
-            "cautions": self.cautions,
-            "assumptions": self.assumptions,
+            "probes": probes,
+            "gaps": None if self.gaps is None else asdict(self.gaps),
             "cost": {"calls": self.n_calls, "rows": self.n_queries, "seconds": self.seconds},
         }
 
@@ -347,34 +436,14 @@ class AuditReport:
         return self.summary()
 
 
-def _finite(value: float | None) -> float | None:
-    return None if value is None or not np.isfinite(value) else float(value)
-
-
-_MAX_LISTED = 8
-
-
-def summarize(report: AuditReport) -> str:
-    """The text of `AuditReport.summary`."""
-    parts = [_headline(report), *_describe_witness(report), *_describe_probes(report)]
-    parts += [*_describe_influence(report), *_describe_gaps(report), _cost(report)]
-    if report.assumptions:
-        parts.append("Assumptions:\n" + "\n".join(f"- {text}" for text in report.assumptions))
-    if report.cautions:
-        parts.append("Caveats:\n" + "\n".join(f"- {caution}" for caution in report.cautions))
-    return "\n\n".join(parts)
-
-
 def _headline(report: AuditReport) -> str:
     kind = "stochastic selector" if report.stochastic else "deterministic selector"
     if report.support == "masks only":
         kind = "masks only"
-    columns = [f"`{printable(name)}`" for name in report.assumed_independent]
-    if len(columns) > _MAX_LISTED:
-        columns = [*columns[: _MAX_LISTED - 1], "…"]
-    which = f" ({', '.join(columns)})" if columns else ""
+    columns = _listed(report.assumed_independent, _MAX_LISTED)
     return (
-        f"Audit of {printable(report.selector)}: {report.verdict.upper()}{which}\n"
+        f"Audit of {printable(report.selector)}: {report.verdict.upper()}"
+        f"{f' ({columns})' if columns else ''}\n"
         f"{report.n_rows:,} rows, {report.n_columns} columns, {report.mean_features:.1f} columns "
         f"revealed on average; {kind}."
     )
@@ -384,10 +453,7 @@ def _describe_witness(report: AuditReport) -> list[str]:
     w = report.witness
     if w is None:
         return []
-    revealed = (
-        ", ".join(map(printable, w.revealed[:6])) + (", …" if len(w.revealed) > 6 else "")
-        or "nothing"
-    )
+    revealed = _listed(w.revealed, quote="") or "nothing"
     if w.probability is not None and w.probability_other is not None:
         about = "about " if report.evidence == "test" else ""
         text = (
@@ -401,16 +467,14 @@ def _describe_witness(report: AuditReport) -> list[str]:
             f"values that are revealed for x ({revealed}), but their masks differ. Hidden values "
             "are in brackets."
         )
-    return [f"{text}\n\n{w.table()}\n\n{_describe_support(report, w)}"]
-
-
-def _describe_support(report: AuditReport, w: Witness) -> str:
-    if w.support == "empirical":
-        return "Both rows are in the data (empirical support)."
-    combined = "The hidden values of x' come from other rows of the data (product support)."
-    if report.leaks:
-        return f"{combined} By support='product', such rows are possible."
-    return f"{combined} Such a row is not among the data. This is a leak if it is possible."
+    support = "Both rows are in the data (empirical support)."
+    if w.support == "product":
+        support = "The hidden values of x' come from other rows of the data (product support). " + (
+            "By support='product', such rows are possible."
+            if report.leaks
+            else "Such a row is not among the data. This is a leak if it is possible."
+        )
+    return [f"{text}\n\n{w.table()}\n\n{support}"]
 
 
 def _describe_probes(report: AuditReport) -> list[str]:
@@ -419,47 +483,50 @@ def _describe_probes(report: AuditReport) -> list[str]:
             "The selector could not be queried, because only rows and masks were given. The "
             "verdict is based on predictive gaps alone."
         ]
-    parts = []
-    if report.exact:
-        found = report.leaks or report.leaks_if_independent
-        conclusive = "" if found else "; the verdict is conclusive on this support"
-        if report.n_draws:
-            conclusive = "; the stated probabilities do not leak"
-        rows = "combinations of observed values" if report.support == "product" else "possible rows"
-        parts.append(f"All {rows} were queried{conclusive}.")
-        amounts = " and ".join(
-            f"{value:.3f} bits about the {'label' if name == 'label' else 'hidden features'}"
-            for name, value in report.exact_bits.items()
-        )
-        parts.append(f"Given the revealed values, the selection contains exactly {amounts}.")
-    parts += _describe_dependence(report)
-    if report.n_uniform and (report.leaks or report.leaks_if_independent):
+    parts = [*_describe_exact(report), *_describe_dependence(report)]
+    found = report.leaks or report.leaks_if_independent
+    if report.n_uniform and found:
         parts.append(
             f"Resampling the hidden values changed the selection in {100 * report.rate:.2g} % of "
             f"{report.n_uniform:,} uniform probes."
         )
-    if report.finding:
-        parts.append(_describe_finding(report))
-    elif report.leaks or report.leaks_if_independent:
-        pass
-    elif report.stochastic:
+    if report.finding and report.evidence == "test":
+        finding = printable(report.finding)
+        parts.append(f"Significant on new draws: {finding} (p = {report.p_value:.2g}).")
+    elif report.finding:
+        parts.append(f"Finding: {report.finding}.")
+    elif not found and report.stochastic:
         parts += [*_describe_stated_probabilities(report), *_describe_draws(report)]
-    else:
+    elif not found:
         parts += [*_describe_uniform_probes(report), *_describe_draws(report)]
     return ["\n".join(parts)] if parts else []
+
+
+def _describe_exact(report: AuditReport) -> list[str]:
+    if not report.exact:
+        return []
+    conclusive = "; the verdict is conclusive on this support"
+    if report.n_draws:
+        conclusive = "; the stated probabilities do not leak"
+    elif report.leaks or report.leaks_if_independent:
+        conclusive = ""
+    rows = "combinations of observed values" if report.support == "product" else "possible rows"
+    amounts = " and ".join(
+        f"{value:.3f} bits about the {'label' if name == 'label' else 'hidden features'}"
+        for name, value in report.exact_bits.items()
+    )
+    bits = f"Given the revealed values, the selection contains exactly {amounts}."
+    return [f"All {rows} were queried{conclusive}.", *([bits] if amounts else [])]
 
 
 def _describe_dependence(report: AuditReport) -> list[str]:
     parts = []
     if report.dependent:
-        groups = [", ".join(f"`{printable(n)}`" for n in names[:6]) for names in report.dependent]
-        groups = [
-            f"{text}, …" if len(names) > 6 else text
-            for text, names in zip(groups, report.dependent, strict=True)
-        ]
-        listed = "; ".join(groups[:_MAX_LISTED]) + ("; …" if len(groups) > _MAX_LISTED else "")
+        groups = "; ".join(_listed(names) for names in report.dependent[:_MAX_LISTED])
+        more = "; …" if len(report.dependent) > _MAX_LISTED else ""
         parts.append(
-            f"Columns that determine each other in the data were resampled together: {listed}."
+            "Columns that determine each other in the data were resampled together: "
+            f"{groups}{more}."
         )
     if report.share_determined and not report.exact:
         parts.append(
@@ -467,12 +534,6 @@ def _describe_dependence(report: AuditReport) -> list[str]:
             "the revealed values determine them in the data."
         )
     return parts
-
-
-def _describe_finding(report: AuditReport) -> str:
-    if report.evidence == "test":
-        return f"Significant on new draws: {printable(report.finding)} (p = {report.p_value:.2g})."
-    return f"Finding: {report.finding}."
 
 
 def _describe_uniform_probes(report: AuditReport) -> list[str]:
@@ -548,8 +609,10 @@ def _describe_influence(report: AuditReport) -> list[str]:
         return []
     scale, unit = (1, "") if report.stochastic else (100, " %")
     effect = "shift of a mask probability" if report.stochastic else "changed masks"
-    top = list(report.influence.items())[:5]
-    listed = ", ".join(f"`{printable(name)}` {scale * value:.2g}{unit}" for name, value in top)
+    listed = ", ".join(
+        f"`{printable(name)}` {scale * value:.2g}{unit}"
+        for name, value in list(report.influence.items())[:5]
+    )
     return [f"Effect of resampling a single hidden unit ({effect}): {listed}."]
 
 

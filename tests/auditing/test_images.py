@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suwr import Patches
-from suwr.audit import audit
-from suwr.audit.background import unit_layout
+from suwr.auditing import audit
+from suwr.auditing.background import unit_layout
 
 RNG = np.random.default_rng(0)
 SHAPE = (6, 6)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from suwr.audit.entry import audit_files
+from suwr.auditing.entry import audit_files
 from suwr.exceptions import TableError
 
 RNG = np.random.default_rng(0)

@@ -8,30 +8,48 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from suwr._utils.progress import progress_bars
 from suwr._utils.validation import Interval, Options, check_parameters, parameter_error
-from suwr.audit.background import BackgroundData, Groups, IntArray, RowSampler, reveals_whole_units
-from suwr.audit.deterministic import SearchResult, search, search_batches, unit_influence
-from suwr.audit.exact import are_observed, compare_probabilities, exact_verdict, finite_rows
-from suwr.audit.gaps import PredictiveGaps, as_classes, predictive_gaps
-from suwr.audit.queries import (
+from suwr.auditing.background import (
+    BackgroundData,
+    Groups,
+    IntArray,
+    RowSampler,
+    reveals_whole_units,
+)
+from suwr.auditing.gaps import PredictiveGaps, as_classes, predictive_gaps
+from suwr.auditing.proofs import (
+    Search,
+    are_observed,
+    exact_verdict,
+    finite_rows,
+    search_batches,
+    unit_influence,
+)
+from suwr.auditing.queries import (
     Reproducibility,
     SelectorQueries,
-    affordable_rows,
+    changed_rows,
     check_reproducibility,
-    drifted,
 )
-from suwr.audit.report import LEAK_FREE, LEAKS, LEAKS_IF_INDEPENDENT, NO_LEAK_FOUND, AuditReport
-from suwr.audit.stochastic import compare_samples, run_tests
-from suwr.audit.witness import Witness
+from suwr.auditing.report import (
+    LEAK_FREE,
+    LEAKS,
+    LEAKS_IF_INDEPENDENT,
+    NO_LEAK_FOUND,
+    AuditReport,
+    Witness,
+)
+from suwr.auditing.stochastic import DrawnMasks, compare_samples
 from suwr.data.encode import TableEncoder
 from suwr.data.files import DelimitedFile
 from suwr.data.frame import as_rows, raw_columns
 from suwr.data.units import Patches
 from suwr.exact import FiniteProblem
 from suwr.exceptions import TableError
-from suwr.selector import BoolArray, WrappedSelector, as_masks, as_selector
+from suwr.selector import BoolArray, as_masks, as_selector
 
 __all__ = ["AuditProcedure", "audit", "audit_files", "audit_masks", "selector_groups"]
 
@@ -41,7 +59,7 @@ _MISMATCH = "The sampled masks do not follow the probabilities that the selector
 
 
 class AuditProcedure:
-    """Runs the tests that apply to a selector and collects their results.
+    """Runs the tests that apply to a selector and enters their results into a report.
 
     Parameters
     ----------
@@ -49,8 +67,8 @@ class AuditProcedure:
     sampler : RowSampler
     reproducibility : Reproducibility
     support : {"auto", "empirical", "product"}
-    false_alarm_rate : float
-    rng : numpy.random.Generator
+    level : float
+        False-alarm rate.
     """
 
     def __init__(
@@ -59,55 +77,48 @@ class AuditProcedure:
         sampler: RowSampler,
         reproducibility: Reproducibility,
         support: str,
-        false_alarm_rate: float,
-        rng: np.random.Generator,
+        level: float,
     ) -> None:
         self.queries = queries
         self.sampler = sampler
         self.reproducibility = reproducibility
         self.support = support
-        self.false_alarm_rate = false_alarm_rate
-        self.rng = rng
-        self.cautions = list(reproducibility.cautions)
-        self.results: dict[str, Any] = {
-            "support": "empirical" if support == "empirical" else "product",
-            "reproducible": True,
-            "independent_draws": reproducibility.independent,
-            "batch_dependent": reproducibility.batch_dependent,
-            "dependent": self._dependent_units(),
-            "share_determined": sampler.share_determined,
-        }
-        self.verdict = NO_LEAK_FOUND
-        self.evidence = "none"
-        self.is_exact = False
+        self.level = level
+        self.report = AuditReport(
+            selector=queries.selector.name,
+            stochastic=reproducibility.stochastic,
+            n_rows=queries.background.n_rows,
+            n_columns=queries.background.n_columns,
+            mean_features=float(reproducibility.masks.sum(axis=1).mean()),
+            support="empirical" if support == "empirical" else "product",
+            independent_draws=reproducibility.independent,
+            batch_dependent=reproducibility.batch_dependent,
+            dependent=[] if support == "empirical" else _dependent_units(queries.background),
+            share_determined=sampler.share_determined,
+            cautions=list(reproducibility.cautions),
+        )
 
     @property
     def found_leak(self) -> bool:
         """Whether a leak was found, be it conditional on the support."""
-        return self.verdict != NO_LEAK_FOUND
-
-    def _dependent_units(self) -> list[list[str]]:
-        background = self.queries.background
-        members: dict[int, list[str]] = {}
-        if self.support != "empirical":
-            for name, block in zip(background.unit_names, background.blocks, strict=True):
-                members.setdefault(int(block), []).append(name)
-        return [names for names in members.values() if len(names) > 1]
+        return self.report.verdict != NO_LEAK_FOUND
 
     def _record_leak(
-        self, witness: Witness | None, evidence: str, on_observed_rows: bool, **results: Any
+        self,
+        witness: Witness | None,
+        evidence: str = "proof",
+        on_observed_rows: bool | None = None,
+        finding: str = "",
     ) -> None:
         """Record a leak; it is conditional if it concerns rows that were not observed."""
+        if on_observed_rows is None:
+            on_observed_rows = witness is not None and witness.support == "empirical"
         proven = on_observed_rows or self.support == "product"
-        self.verdict = LEAKS if proven else LEAKS_IF_INDEPENDENT
-        self.evidence = evidence if proven or evidence == "test" else "combined rows"
-        support = "empirical" if on_observed_rows else "product"
-        self.results |= {"witness": witness, "support": support, **results}
-
-    @property
-    def is_function_of_row(self) -> bool:
-        """Whether every row received the same mask in all calls so far."""
-        return bool(self.results["reproducible"]) and not self.reproducibility.cautions
+        self.report.verdict = LEAKS if proven else LEAKS_IF_INDEPENDENT
+        self.report.evidence = evidence if proven or evidence == "test" else "combined rows"
+        self.report.support = "empirical" if on_observed_rows else "product"
+        self.report.witness = witness
+        self.report.finding = finding
 
     def run_exact(self, problem: FiniteProblem | None, n_probes: int, n_draws: int) -> bool:
         """Query all possible rows, if the budget suffices, and return whether this was conclusive.
@@ -121,43 +132,43 @@ class AuditProcedure:
         n_draws : int
             Budget of drawn masks, for a stochastic selector that states probabilities.
         """
-        background = self.queries.background
-        if self.reproducibility.batch_dependent:  # ζ(h | x) is undefined
+        queries, report, background = self.queries, self.report, self.queries.background
+        if report.batch_dependent:  # ζ(h | x) is undefined
             return False
-        sources: IntArray | None
-        if problem is not None:
-            sources = background.unchanged(np.arange(background.n_rows))
-        else:
+        sources: IntArray | None = background.unchanged(np.arange(background.n_rows))
+        if problem is None:
             sources = finite_rows(background, self.support, n_probes)
         if sources is None:
             return False
-        stochastic, labels = self.reproducibility.stochastic, self.sampler.labels
+        stochastic, labels = report.stochastic, self.sampler.labels
         observed = are_observed(sources)
         if self.support == "auto" and not observed.all():
-            result = exact_verdict(self.queries, sources[observed], stochastic, labels)
-            if result is not None and result.leaks:
-                self._record_leak(result.witness, "proof", True, n_probes=result.n_rows)
+            result = exact_verdict(queries, sources[observed], stochastic, labels)
+            if result is not None and result[0] is not None:
+                self._record_leak(result[0])
+                report.n_probes = int(observed.sum())
                 return True
-        result = exact_verdict(self.queries, sources, stochastic, labels, problem)
-        if result is None or (stochastic and not result.leaks and not self._samples_match()):
+        result = exact_verdict(queries, sources, stochastic, labels, problem)
+        if result is None:
             return False
-        if stochastic and not result.leaks and self.queries.selector.samples_itself:
-            # The probabilities of all rows are known, but only as stated by the selector.
-            self._test_by_drawing(n_draws)
-            if self.found_leak:
-                return True
-        self.is_exact = True
-        self.results |= {
-            "support": "empirical" if result.is_observed else "product",
-            "n_probes": result.n_rows + self.results.get("n_draws", 0),
-        }
-        if result.witness is not None:
-            observed_pair = result.witness.support == "empirical"
-            self._record_leak(result.witness, "proof", observed_pair)
-        if self.verdict != LEAKS_IF_INDEPENDENT:
-            self.results["exact_bits"] = result.bits
-        if not stochastic and result.leaks and not result.is_observed:
-            self.results["influence"] = unit_influence(self.queries, self.sampler, self.rng)
+        witness, bits = result
+        if stochastic and witness is None:
+            if not self._samples_match():
+                return False
+            if queries.selector.samples_itself:
+                # The probabilities of all rows are known, but only as stated by the selector.
+                self._test_by_drawing(n_draws)
+                if self.found_leak:
+                    return True
+        report.exact = True
+        report.support = "empirical" if observed.all() else "product"
+        report.n_probes = len(sources) + report.n_draws
+        if witness is not None:
+            self._record_leak(witness)
+            if not stochastic and not observed.all():
+                report.influence = unit_influence(queries, self.sampler)
+        if report.verdict != LEAKS_IF_INDEPENDENT:
+            report.exact_bits = bits
         return True
 
     def run_probes(self, n_probes: int, n_draws: int) -> None:
@@ -170,55 +181,63 @@ class AuditProcedure:
         n_draws : int
             Budget of drawn masks, for a stochastic selector.
         """
-        if not self.reproducibility.stochastic:
+        if not self.report.stochastic:
             n_unconfirmed = self._search(n_probes)
             if not self.found_leak:
                 self._check_drift()
-            self.results["reproducible"] &= not n_unconfirmed
-            if not self.found_leak and (n_unconfirmed or not self.is_function_of_row):
+            self.report.reproducible &= not n_unconfirmed
+            is_function = self.report.reproducible and not self.reproducibility.cautions
+            if not self.found_leak and not is_function:
                 self._search_other_batches(n_probes)
-            if self.found_leak or not n_unconfirmed or self.reproducibility.batch_dependent:
+            if self.found_leak or not n_unconfirmed or self.report.batch_dependent:
                 return
             # Changes that cannot be reproduced may be rare random events: test for those as well.
-            self.cautions.append(
+            self.report.cautions.append(
                 "Some masks changed when the same rows were queried again; the selector was "
                 "therefore also tested as a stochastic one."
             )
-        elif self._has_reliable_probabilities() and self.support != "empirical":
+        elif (
+            self.queries.selector.has_probability
+            and not self._is_misstated
+            and self.support != "empirical"
+        ):
             # A smaller budget: the probability of a mask is a sum over selection orders.
             self._compare_probabilities(max(n_probes // 8, 1))
             if self.found_leak:
                 return
-            matches = self._samples_match()
-            if matches and not self.queries.selector.samples_itself:
+            if self._samples_match() and not self.queries.selector.samples_itself:
                 return
         self._test_by_drawing(n_draws)
 
     def _search(self, n_probes: int) -> int:
-        found = search(self.queries, self.sampler, self.support, n_probes, self.rng)
-        self.results |= {
-            "n_probes": found.n_uniform + found.n_adaptive,
-            "n_uniform": found.n_uniform,
-            "n_uniform_changed": found.n_uniform_changed,
-            "influence": found.influence,
-        }
-        if found.witness is not None:
-            self._record_leak(found.witness, "proof", found.witness.support == "empirical")
-        elif self.support == "empirical":
+        found = Search(self.queries, self.sampler, self.support).compare_masks(n_probes)
+        self._record_probes(found)
+        self.report.influence = found.influence
+        if found.witness is None and self.support == "empirical":
             n, n_rows = found.n_agreeing_rows, self.sampler.n_rows
-            self.results["n_probes"] = n
+            self.report.n_probes = n
             if n < n_rows / 2:
-                self.cautions.append(
+                self.report.cautions.append(
                     f"Only {n:,} of {n_rows:,} rows agree with another row on all revealed "
                     "values, so the test on the empirical support has little power."
                 )
         return found.n_unconfirmed
 
+    def _record_probes(self, found: Search) -> None:
+        self.report.n_probes = found.n_uniform + found.n_adaptive
+        self.report.n_uniform = found.n_uniform
+        self.report.n_uniform_changed = found.n_uniform_changed
+        if found.witness is not None:
+            self._record_leak(found.witness)
+
     def _check_drift(self) -> None:
         """Query the background rows again, since the queries may have changed the selector."""
-        if drifted(self.queries, self.reproducibility.masks):
-            self.results["reproducible"] = False
-            self.cautions.append(
+        masks = self.reproducibility.masks
+        if self.queries.out_of_time:
+            return
+        if changed_rows(self.queries, masks, np.arange(len(masks))).any():
+            self.report.reproducible = False
+            self.report.cautions.append(
                 "The same rows received other masks at the end of the audit than at its beginning: "
                 "the masks depend on earlier queries."
             )
@@ -227,117 +246,92 @@ class AuditProcedure:
         """Test the selector one row at a time, unless this has been done, and in fixed batches."""
         if self.support == "empirical":  # the other batches would contain combinations
             return
-        with self.queries.stop_at_limit():
-            if self.queries.batch_size > 1:
-                found = self._search_individually(min(n_probes, _N_INDIVIDUAL_PROBES))
-                if found.witness is not None:
-                    self._record_leak(
-                        found.witness,
-                        "proof",
-                        found.witness.support == "empirical",
-                        finding="the masks of the witness hold in calls of one row",
-                    )
+        queries, background = self.queries, self.queries.background
+        with queries.stop_at_limit():
+            if queries.batch_size > 1:
+                with queries.one_row_per_call():
+                    masks = queries.select(background.unchanged(np.arange(background.n_rows)))
+                    sampler = RowSampler(background, masks, queries.rng, self.sampler.labels)
+                    search = Search(queries, sampler, self.support)
+                    witness = search.compare_masks(min(n_probes, _N_INDIVIDUAL_PROBES)).witness
+                if witness is not None:
+                    finding = "the masks of the witness hold in calls of one row"
+                    self._record_leak(witness, finding=finding)
                     return
-            batches = search_batches(self.queries, self.sampler, _N_BATCHES, self.rng)
-            self.results["n_batches"] = batches.n_batches
-            if batches.leaks:
-                w = batches.witness
-                observed_pair = w is not None and w.support == "empirical"
-                self._record_leak(w, "proof", observed_pair, finding=batches.finding)
-
-    def _search_individually(self, n_probes: int) -> SearchResult:
-        background = self.queries.background
-        with self.queries.one_row_per_call():
-            masks = self.queries.select(background.unchanged(np.arange(background.n_rows)))
-            sampler = RowSampler(background, masks, self.sampler.labels)
-            return search(self.queries, sampler, self.support, n_probes, self.rng)
+            batches = search_batches(queries, self.sampler, _N_BATCHES)
+            self.report.n_batches = batches.n_batches
+            if batches.finding:
+                self._record_leak(batches.witness, finding=batches.finding)
 
     def _compare_probabilities(self, n_probes: int) -> None:
-        found = compare_probabilities(self.queries, self.sampler, n_probes, self.rng)
-        self.results |= {
-            "n_probes": found.n_uniform + found.n_adaptive,
-            "n_uniform": found.n_uniform,
-            "n_uniform_changed": found.n_uniform_changed,
-        }
-        if found.witness is not None:
-            self._record_leak(found.witness, "proof", found.witness.support == "empirical")
-        elif found.n_impossible:
-            self.cautions.append(_MISMATCH)
+        found = Search(self.queries, self.sampler, self.support).compare_probabilities(n_probes)
+        self._record_probes(found)
+        if found.witness is None and found.n_impossible:
+            self.report.cautions.append(_MISMATCH)
 
     def _samples_match(self) -> bool:
         """Test the goodness of fit of the samples; stated probabilities are no evidence alone."""
-        fit = None
+        p_value = 1.0
         with self.queries.stop_at_limit():
-            fit = compare_samples(self.queries, self.false_alarm_rate, self.rng)
-        if fit is not None:
-            self.results["detectable_difference"] = fit.detectable_difference
-        matches = fit is None or fit.p_value > self.false_alarm_rate
-        if not matches and _MISMATCH not in self.cautions:
-            self.cautions.append(_MISMATCH)
-        return matches and _MISMATCH not in self.cautions
+            p_value, difference = compare_samples(self.queries, self.level)
+            self.report.detectable_difference = difference
+        if p_value <= self.level and not self._is_misstated:
+            self.report.cautions.append(_MISMATCH)
+        return not self._is_misstated
 
-    def _has_reliable_probabilities(self) -> bool:
-        return self.queries.selector.has_probability and _MISMATCH not in self.cautions
+    @property
+    def _is_misstated(self) -> bool:
+        return _MISMATCH in self.report.cautions
 
     def _test_by_drawing(self, n_draws: int) -> None:
-        found = None
+        report = self.report
         with self.queries.stop_at_limit():  # an incomplete test has no result
-            found = run_tests(
-                self.queries, self.sampler, self.support, n_draws, self.false_alarm_rate, self.rng
-            )
-        if found is None:
-            return
-        self.results["p_value"] = found.p_value
-        self.results["detectable_shift"] = found.detectable_shift
-        self.results["detectable_shift_individually"] = found.detectable_shift_individually
-        self.results["n_draws"] = found.n_draws
-        self.results["n_untested"] = found.n_untested
-        self.results["n_probes"] = self.results.get("n_probes", 0) + found.n_draws
-        if found.leaks:
-            self._record_leak(
-                found.witness,
-                "test",
-                found.on_observed_rows,
-                finding=found.finding,
-                influence=found.influence,
-            )
+            found = DrawnMasks(self.queries, self.sampler, self.level).test(self.support, n_draws)
+            report.p_value = found.p_value
+            report.detectable_shift = found.detectable_shift
+            report.detectable_shift_individually = found.detectable_shift_individually
+            report.n_untested = found.n_untested
+            report.n_draws = found.n_draws
+            report.n_probes += found.n_draws
+            if found.leaks:
+                report.influence = found.influence
+                self._record_leak(found.witness, "test", found.on_observed_rows, found.finding)
 
-    def run_training_rows(self, n_probes: int, n_draws: int) -> None:
-        """Repeat the search on rows that the selector was fitted on, the background of `queries`.
+    def run_training_rows(self, background: BackgroundData, n_probes: int, n_draws: int) -> None:
+        """Repeat the search on rows that the selector was fitted on.
 
         Parameters
         ----------
+        background : BackgroundData
+            These rows.
         n_probes, n_draws : int
             Query budgets, as in `run_probes`.
         """
-        background = self.queries.background
+        self.queries.background = background
         self.queries.batch_size = self.queries.max_batch_size
-        reproducibility = check_reproducibility(self.queries, self.rng)
-        sampler = RowSampler(background, reproducibility.masks)
-        other = AuditProcedure(
-            self.queries, sampler, reproducibility, self.support, self.false_alarm_rate, self.rng
-        )
+        reproducibility = check_reproducibility(self.queries)
+        sampler = RowSampler(background, reproducibility.masks, self.queries.rng)
+        other = AuditProcedure(self.queries, sampler, reproducibility, self.support, self.level)
         other.run_probes(n_probes, n_draws)
-        self.cautions += [f"Training rows: {caution}" for caution in other.cautions]
-        self.results["n_training_rows"] = background.n_rows
-        if other.found_leak and (other.verdict == LEAKS or not self.found_leak):
-            self.verdict, self.evidence, self.is_exact = other.verdict, other.evidence, False
-            finding = [other.results.get("finding", ""), "found on the training rows"]
-            self.results |= {
-                key: other.results[key]
-                for key in ("witness", "support", "p_value", "influence")
-                if key in other.results
-            }
-            self.results["finding"] = "; ".join(part for part in finding if part)
+        report, found = self.report, other.report
+        report.cautions += [f"Training rows: {caution}" for caution in found.cautions]
+        report.n_training_rows = background.n_rows
+        if other.found_leak and (found.verdict == LEAKS or not self.found_leak):
+            report.verdict, report.evidence, report.exact = found.verdict, found.evidence, False
+            report.witness, report.support = found.witness, found.support
+            report.influence = found.influence or report.influence
+            if found.p_value is not None:
+                report.p_value = found.p_value
+            report.finding = "; ".join(filter(None, [found.finding, "found on the training rows"]))
 
-    def report(
+    def finish(
         self,
         gaps: PredictiveGaps | None,
         seconds: float,
         false_alarm_rate: float,
         subsampled: bool,
     ) -> AuditReport:
-        """Derive the verdict and assemble the report.
+        """Derive the verdict from all results, and return the report.
 
         Parameters
         ----------
@@ -349,47 +343,40 @@ class AuditProcedure:
         subsampled : bool
             Whether a random subset of the rows was used.
         """
-        background, selector = self.queries.background, self.queries.selector
-        verdict = self.verdict
-        if selector.claims_leak_free and not self.found_leak:
-            verdict = LEAK_FREE
-        elif selector.claims_leak_free:
-            self.cautions.append(
+        report, found_leak = self.report, self.found_leak
+        if self.queries.selector.claims_leak_free and not found_leak:
+            report.verdict = LEAK_FREE
+        elif self.queries.selector.claims_leak_free:
+            report.cautions.append(
                 "The selector claims to be leak-free by construction, whatever rows are possible; "
                 "the probes refute this."
             )
+        report.gaps = gaps
         if gaps is not None:
-            self.cautions += gaps.cautions
-        if gaps is not None and gaps.significant and not self.found_leak:
-            targets = ", ".join(f"`{gap.target}`" for gap in gaps.significant[:4])
-            self.cautions.append(
-                f"The masks help to predict {targets}, although no probe found a leak. Either the "
-                "leak is confined to rows that the probes missed, or the models of the predictive "
-                "gaps are biased."
-            )
+            report.cautions += gaps.cautions
+            if gaps.significant and not found_leak:
+                targets = ", ".join(f"`{gap.target}`" for gap in gaps.significant[:4])
+                report.cautions.append(
+                    f"The masks help to predict {targets}, although no probe found a leak. Either "
+                    "the leak is confined to rows that the probes missed, or the models of the "
+                    "predictive gaps are biased."
+                )
         if self.queries.out_of_time:
-            self.cautions.append("The time limit was reached before all probes were made.")
+            report.cautions.append("The time limit was reached before all probes were made.")
         if subsampled:
-            self.cautions.append(
-                f"A random subset of the data was audited: {background.n_rows:,} rows."
+            report.cautions.append(
+                f"A random subset of the data was audited: {report.n_rows:,} rows."
             )
-        return AuditReport(
-            verdict=verdict,
-            evidence=self.evidence,
-            exact=self.is_exact,
-            selector=selector.name,
-            stochastic=self.reproducibility.stochastic,
-            n_rows=background.n_rows,
-            n_columns=background.n_columns,
-            mean_features=float(self.reproducibility.masks.sum(axis=1).mean()),
-            gaps=gaps,
-            cautions=self.cautions,
-            n_calls=self.queries.n_calls,
-            n_queries=self.queries.n_rows,
-            seconds=seconds,
-            false_alarm_rate=false_alarm_rate,
-            **{"witness": None, **self.results},
-        )
+        report.n_calls, report.n_queries = self.queries.n_calls, self.queries.n_rows
+        report.seconds, report.false_alarm_rate = seconds, false_alarm_rate
+        return report
+
+
+def _dependent_units(background: BackgroundData) -> list[list[str]]:
+    members: dict[int, list[str]] = {}
+    for name, block in zip(background.unit_names, background.blocks, strict=True):
+        members.setdefault(int(block), []).append(name)
+    return [names for names in members.values() if len(names) > 1]
 
 
 _OPEN_UNIT_INTERVAL = Interval(Real, 0, 1, closed="neither")
@@ -436,7 +423,7 @@ def audit(
     selector : object
         An object with ``select(X)`` that returns one boolean mask per row; a callable
         ``X -> masks``, which may be stochastic and may accept ``rng`` or ``random_state``; or, for
-        few columns, an object with only ``mask_probability(X, masks)``. `suwr.audit.adapters`
+        few columns, an object with only ``mask_probability(X, masks)``. `suwr.auditing.adapters`
         makes selectors of the attributions of other libraries.
     X : array or data frame of shape (n_rows, n_columns), or FiniteProblem
         Background rows, from the distribution that the selector is used on. Hidden values are
@@ -493,7 +480,7 @@ def audit(
     A selector that reveals ``x0``, and ``x1`` if the hidden ``x2`` is positive:
 
     >>> import numpy as np
-    >>> from suwr.audit import audit
+    >>> from suwr.auditing import audit
     >>> X = np.random.default_rng(0).normal(size=(200, 3))
     >>> def leaky(X):
     ...     return np.stack([X[:, 0] < 9, X[:, 2] > 0, X[:, 0] > 9], axis=1)
@@ -517,46 +504,43 @@ def audit(
     full_support = support == "product"
     background = BackgroundData(X, feature_names, groups, rows, full_support)
     wrapped = as_selector(selector, policy, background.membership)
-    _check_fitted(wrapped)
+    if hasattr(wrapped.source, "fit") and hasattr(wrapped.source, "get_params"):
+        check_is_fitted(wrapped.source)
     budget = n_probes or int(np.clip(16 * background.n_rows, 4096, 32_000))
-    gaps = gaps and problem is None
     bars = ["Querying the selector", "Measuring predictive gaps"]
     with progress_bars(bars, verbose=verbose) as (query_progress, gap_progress):
         queries = SelectorQueries(wrapped, background, rng, batch_size, max_seconds, query_progress)
         if max_seconds is not None and problem is None:
-            n_affordable = affordable_rows(queries, max_seconds)
+            n_affordable = queries.affordable_rows(max_seconds)
             if n_affordable < background.n_rows:
                 rows, labels = _subsample(X, y, n_affordable, rng)
                 background = BackgroundData(X, feature_names, groups, rows, full_support)
                 queries.background = background
         classes = None if labels is None else as_classes(labels)
         query_progress.expect(3 * background.n_rows + budget)
-        reproducibility = check_reproducibility(queries, rng)
+        reproducibility = check_reproducibility(queries)
         if not reveals_whole_units(reproducibility.masks, background.membership):
-            if declared:
-                groups = None
-                background = BackgroundData(X, feature_names, None, rows, full_support)
-                queries.background = background
             reproducibility.cautions.append(
                 "Some masks reveal only a part of a group. "
                 + ("The groups of the selector were not used." if declared else "")
             )
+            if declared:
+                groups = None
+                background = BackgroundData(X, feature_names, None, rows, full_support)
+                queries.background = background
         if reproducibility.stochastic:
             query_progress.expect(3 * background.n_rows + n_draws)
-        sampler = RowSampler(background, reproducibility.masks, classes)
+        sampler = RowSampler(background, reproducibility.masks, rng, classes)
         level = false_alarm_rate if training_rows is None else false_alarm_rate / 2
-        procedure = AuditProcedure(queries, sampler, reproducibility, support, level, rng)
+        procedure = AuditProcedure(queries, sampler, reproducibility, support, level)
         if not procedure.run_exact(problem, budget, n_draws):
             procedure.run_probes(budget, n_draws)
-        if training_rows is not None and procedure.verdict != LEAKS:
+        if training_rows is not None and procedure.report.verdict != LEAKS:
             chosen, _ = _subsample(training_rows, None, max_rows, rng)
-            queries.background = BackgroundData(
-                training_rows, feature_names, groups, chosen, full_support
-            )
-            procedure.run_training_rows(budget, n_draws)
-            queries.background = background
+            known = BackgroundData(training_rows, feature_names, groups, chosen, full_support)
+            procedure.run_training_rows(known, budget, n_draws)
         measured = None
-        if gaps:
+        if gaps and problem is None:
             measured = predictive_gaps(
                 background,
                 reproducibility.masks,
@@ -567,7 +551,7 @@ def audit(
                 progress=gap_progress,
             )
     seconds = time.monotonic() - started
-    return procedure.report(measured, seconds, false_alarm_rate, subsampled=rows is not None)
+    return procedure.finish(measured, seconds, false_alarm_rate, subsampled=rows is not None)
 
 
 def audit_masks(
@@ -603,7 +587,7 @@ def audit_masks(
     Examples
     --------
     >>> import numpy as np
-    >>> from suwr.audit import audit_masks
+    >>> from suwr.auditing import audit_masks
     >>> X = np.random.default_rng(0).normal(size=(600, 2))
     >>> masks = np.stack([X[:, 1] > 0, np.zeros(600, dtype=bool)], axis=1)
     >>> report = audit_masks(X, masks, random_state=0)
@@ -629,16 +613,14 @@ def audit_masks(
         )
     leaks = bool(gaps.significant)
     return AuditReport(
-        verdict=LEAKS if leaks else NO_LEAK_FOUND,
-        witness=None,
-        evidence="gaps" if leaks else "none",
-        exact=False,
-        support="masks only",
         selector="the given masks",
         stochastic=False,
         n_rows=background.n_rows,
         n_columns=background.n_columns,
         mean_features=float(selected.sum(axis=1).mean()),
+        verdict=LEAKS if leaks else NO_LEAK_FOUND,
+        evidence="gaps" if leaks else "none",
+        support="masks only",
         gaps=gaps,
         cautions=gaps.cautions,
         seconds=time.monotonic() - started,
@@ -657,14 +639,6 @@ def selector_groups(selector: Any) -> Groups | None:
     """
     groups = getattr(selector, "groups", None)
     return groups if isinstance(groups, Mapping | list | tuple | Patches) else None
-
-
-def _check_fitted(selector: WrappedSelector) -> None:
-    source = selector.source
-    if hasattr(source, "fit") and hasattr(source, "get_params"):
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(source)
 
 
 def _subsample(
@@ -726,7 +700,7 @@ def audit_files(
     >>> from pathlib import Path
     >>> import numpy as np
     >>> import pandas as pd
-    >>> from suwr.audit import audit_files
+    >>> from suwr.auditing import audit_files
     >>> X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=list("abc"))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     table = Path(folder) / "rows.csv"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from suwr.audit import audit, top_k
-from suwr.audit.adapters import TopK, from_captum, from_lime, from_shap, from_tabnet
+from suwr.auditing import audit, top_k
+from suwr.auditing.adapters import TopK, from_captum, from_lime, from_shap, from_tabnet
 
 X = np.random.default_rng(0).normal(size=(200, 4))
 W = np.array([1.0, -2.0, 0.5, 0.1])

@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from suwr import SUWRClassifier, baselines
-from suwr.audit import audit
+from suwr.auditing import audit
 from suwr_experiments.synthetic import synthetic
 
 QUICK = {"max_epochs": 3, "random_state": 0}

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from suwr.audit import audit, audit_masks
-from suwr.audit.background import BackgroundData, encode
+from suwr.auditing import audit, audit_masks
+from suwr.auditing.background import BackgroundData, encode
 from suwr.exceptions import TableError
 
 RNG = np.random.default_rng(0)
@@ -42,7 +42,7 @@ def first(X):
         (lambda X: np.ones(len(X)), "one mask per row, of shape"),
         (lambda X: np.ones((len(X), 3)), "one mask per row, of shape"),
         (lambda X: np.ones((1, X.shape[1])), "one mask per row, of shape"),
-        (lambda X: X, "suwr.audit.top_k"),
+        (lambda X: X, "suwr.auditing.top_k"),
         (lambda X: np.full(X.shape, "yes"), "Masks must be booleans"),
         (lambda X: np.full(X.shape, np.nan), "Got other numbers"),
     ],

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suwr.audit import audit
-from suwr.audit.report import detectable_rate, rate_interval
+from suwr.auditing import audit
+from suwr.auditing.report import detectable_rate, rate_interval
 from suwr_experiments.zoo import SPECIMENS
 
 

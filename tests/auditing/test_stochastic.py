@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from suwr.audit import audit
-from suwr.audit.background import BackgroundData
-from suwr.audit.queries import SelectorQueries
-from suwr.audit.stochastic import Pair, _select_mask, mid_ranks
+from suwr.auditing import audit
+from suwr.auditing.background import BackgroundData
+from suwr.auditing.queries import SelectorQueries
+from suwr.auditing.stochastic import Pair, mid_ranks, select_mask
 from suwr.selector import as_selector
 
 
@@ -26,7 +26,7 @@ def test_ties_between_masks_do_not_depend_on_the_hash_seed():
     background = BackgroundData(np.array([[0, 1, 1, 1, 1], [1, 1, 1, 1, 1]]))
     queries = SelectorQueries(as_selector(select), background, np.random.default_rng(0))
     pair = Pair(*background.unchanged(np.array([0, 1])))
-    selected = _select_mask(queries, pair, n_draws=8)
+    selected = select_mask(queries, pair, n_draws=8)
     assert selected.mask.tolist() == [False] * 5
     assert selected.sign == 1
 
@@ -52,7 +52,7 @@ def test_the_stated_power_holds_for_many_columns():
 
 
 def test_units_that_were_not_tested_are_stated(monkeypatch):
-    monkeypatch.setattr("suwr.audit.stochastic._MAX_UNITS", 4)
+    monkeypatch.setattr("suwr.auditing.stochastic._MAX_UNITS", 4)
     X = np.random.default_rng(0).normal(size=(100, 6))
     report = audit(
         lambda X, rng: rng.random(X.shape) < 0.5, X, random_state=0, gaps=False, n_draws=2000

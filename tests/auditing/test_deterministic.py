@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from suwr.audit.background import BackgroundData, RowSampler
-from suwr.audit.deterministic import row_weights
+from suwr.auditing.background import BackgroundData, RowSampler
+from suwr.auditing.proofs import row_weights
 
 
 @given(
@@ -14,8 +14,9 @@ from suwr.audit.deterministic import row_weights
     st.integers(0, 9),
 )
 def test_row_weights_are_a_distribution(codes, seed):
-    masks = np.random.default_rng(seed).random(codes.shape) < 0.5
-    weights = row_weights(RowSampler(BackgroundData(codes), masks))
+    rng = np.random.default_rng(seed)
+    masks = rng.random(codes.shape) < 0.5
+    weights = row_weights(RowSampler(BackgroundData(codes), masks, rng))
     assert abs(weights.sum() - 1) < 1e-9
     assert (weights >= 0).all()
 
@@ -25,5 +26,5 @@ def test_row_weights_favour_hidden_units_and_rare_masks():
     background = BackgroundData(rng.normal(size=(200, 4)))
     masks = np.ones((200, 4), dtype=bool)
     masks[7] = False
-    weights = row_weights(RowSampler(background, masks))
+    weights = row_weights(RowSampler(background, masks, rng))
     assert weights.argmax() == 7

@@ -6,8 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suwr.audit.background import PROPOSAL_SCHEMES, BackgroundData, RowSampler
-from suwr.audit.dependence import linear_relations
+from suwr.auditing.background import (
+    PROPOSAL_SCHEMES,
+    BackgroundData,
+    RowSampler,
+    linear_relations,
+)
 
 N = 600
 RNG = np.random.default_rng(0)
@@ -115,8 +119,8 @@ def test_probes_are_possible_rows(scheme, n_revealed):
     X = np.column_stack([ONE_HOT, A, np.exp(A), KIND, CITY, total, NOISE])
     background = BackgroundData(X)
     masks = RNG.random(X.shape).argsort(axis=1) < n_revealed
-    sampler = RowSampler(background, masks, KIND)
-    probes = background.build(scheme(sampler, np.arange(N), masks, np.random.default_rng(1)))
+    sampler = RowSampler(background, masks, np.random.default_rng(1), KIND)
+    probes = background.build(scheme(sampler, np.arange(N), masks))
     np.testing.assert_array_equal(probes[masks], X[masks])
     np.testing.assert_array_equal(probes[:, :4].argmax(axis=1), probes[:, 6])
     np.testing.assert_array_equal(probes[:, :4].sum(axis=1), 1)
@@ -129,8 +133,8 @@ def test_hidden_columns_still_vary():
     background = BackgroundData(X)
     masks = np.zeros(X.shape, dtype=bool)
     masks[:, 2] = True
-    sampler = RowSampler(background, masks)
-    probes = background.build(sampler.joint(np.arange(N), masks, np.random.default_rng(0)))
+    sampler = RowSampler(background, masks, np.random.default_rng(0))
+    probes = background.build(sampler.joint(np.arange(N), masks))
     assert (probes[:, 0] != X[:, 0]).mean() > 0.9
     assert (probes[:, 3] != X[:, 3]).mean() > 0.9
     assert sampler.share_determined == 0.0

@@ -3,7 +3,7 @@
 An attribution becomes a selection by keeping the k features with the largest scores, as is common
 when explanations are displayed. Such a selection can leak, because the score of a feature may
 depend on all other features. Each function returns an object with ``select(X)`` that
-`suwr.audit.audit` accepts.
+`suwr.auditing.audit` accepts.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from suwr._utils.validation import Interval, check_parameters, require
 from suwr.selector import BoolArray
 
-__all__ = ["Attended", "TopK", "from_captum", "from_lime", "from_shap", "from_tabnet", "top_k"]
+__all__ = ["TopK", "from_captum", "from_lime", "from_shap", "from_tabnet", "top_k"]
 
 Scores = Callable[[Any], ArrayLike]
 
@@ -56,7 +56,8 @@ class TopK:
     ----------
     scores : callable
         ``X -> scores`` of shape (n_rows, n_columns).
-    k : int
+    k : int or None
+        None selects all features whose score is not zero.
     absolute : bool
         Whether to rank by absolute value.
 
@@ -66,7 +67,7 @@ class TopK:
     [[False, True]]
     """
 
-    def __init__(self, scores: Scores, k: int, absolute: bool = True) -> None:
+    def __init__(self, scores: Scores, k: int | None, absolute: bool = True) -> None:
         self.scores = scores
         self.k = k
         self.absolute = absolute
@@ -74,6 +75,8 @@ class TopK:
     def select(self, X: Any) -> BoolArray:
         """Return one boolean mask per row of ``X``."""
         scores = np.asarray(self.scores(X), dtype=float)
+        if self.k is None:
+            return scores != 0
         return top_k(abs(scores) if self.absolute else scores, self.k)
 
 
@@ -99,7 +102,7 @@ def from_shap(model: Any, k: int, background: Any | None = None, output: int | N
     --------
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from suwr.audit.adapters import from_shap
+    >>> from suwr.auditing.adapters import from_shap
     >>> X, y = load_iris(return_X_y=True)
     >>> model = LogisticRegression(max_iter=500).fit(X, y)
     >>> from_shap(model, k=2, background=X).select(X[:3]).sum(axis=1).tolist()
@@ -152,7 +155,7 @@ def from_lime(
     --------
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from suwr.audit.adapters import from_lime
+    >>> from suwr.auditing.adapters import from_lime
     >>> X, y = load_iris(return_X_y=True)
     >>> model = LogisticRegression(max_iter=500).fit(X, y)
     >>> from_lime(model.predict_proba, k=2, background=X).select(X[:3]).sum(axis=1).tolist()
@@ -217,7 +220,7 @@ def from_captum(
     --------
     >>> import numpy as np
     >>> import torch
-    >>> from suwr.audit.adapters import from_captum
+    >>> from suwr.auditing.adapters import from_captum
     >>> net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Softmax(dim=1))
     >>> from_captum("Saliency", k=2, model=net).select(np.ones((2, 4))).sum(axis=1).tolist()
     [2, 2]
@@ -239,7 +242,7 @@ def from_captum(
     return TopK(scores, k)
 
 
-def from_tabnet(model: Any, k: int | None = None) -> "TopK | Attended":
+def from_tabnet(model: Any, k: int | None = None) -> TopK:
     """Select features by the attention masks of pytorch-tabnet.
 
     Parameters
@@ -251,13 +254,13 @@ def from_tabnet(model: Any, k: int | None = None) -> "TopK | Attended":
 
     Returns
     -------
-    TopK or Attended
+    TopK
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from pytorch_tabnet.tab_model import TabNetClassifier
-    >>> from suwr.audit.adapters import from_tabnet
+    >>> from suwr.auditing.adapters import from_tabnet
     >>> X, y = load_iris(return_X_y=True)
     >>> tabnet = TabNetClassifier(verbose=0)
     >>> tabnet.fit(X, y, max_epochs=1)
@@ -268,26 +271,4 @@ def from_tabnet(model: Any, k: int | None = None) -> "TopK | Attended":
     def attention(X: Any) -> NDArray[np.float64]:
         return np.asarray(model.explain(np.asarray(X, dtype=np.float32))[0], dtype=float)
 
-    return Attended(attention) if k is None else TopK(attention, k)
-
-
-class Attended:
-    """Selects all features with a positive score.
-
-    Parameters
-    ----------
-    scores : callable
-        ``X -> scores`` of shape (n_rows, n_columns).
-
-    Examples
-    --------
-    >>> Attended(lambda X: X).select(np.array([[0.0, 0.2]])).tolist()
-    [[False, True]]
-    """
-
-    def __init__(self, scores: Scores) -> None:
-        self.scores = scores
-
-    def select(self, X: Any) -> BoolArray:
-        """Return one boolean mask per row of ``X``."""
-        return np.asarray(self.scores(X), dtype=float) > 0
+    return TopK(attention, k)

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suwr.audit import audit
-from suwr.audit.background import BackgroundData
-from suwr.audit.exact import product_rows
+from suwr.auditing import audit
+from suwr.auditing.background import BackgroundData
+from suwr.auditing.proofs import product_rows
 from suwr.exact import FiniteProblem, cube, five_blocks, leakage, leaky_pair, solve, toy_problem
 
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from suwr.audit import audit, audit_masks
-from suwr.audit.gaps import as_classes, fit_predict
+from suwr.auditing import audit, audit_masks
+from suwr.auditing.gaps import as_classes, fit_predict
 from suwr_experiments.zoo import SPECIMENS
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from suwr.audit import audit
-from suwr.audit.background import BackgroundData
-from suwr.audit.deterministic import confirm_batches
-from suwr.audit.queries import SelectorQueries
+from suwr.auditing import audit
+from suwr.auditing.background import BackgroundData
+from suwr.auditing.proofs import confirm_batches
+from suwr.auditing.queries import SelectorQueries
 from suwr.selector import as_selector
 
 X = np.random.default_rng(0).normal(size=(200, 5))
@@ -106,8 +106,7 @@ def test_a_selector_that_changes_from_call_to_call_is_not_confirmed():
         return masks_of(X, len(calls) % 2 == 0)
 
     background = BackgroundData(X)
-    rng = np.random.default_rng(0)
-    queries = SelectorQueries(as_selector(alternating), background, rng)
+    queries = SelectorQueries(as_selector(alternating), background, np.random.default_rng(0))
     batch = background.unchanged(np.arange(5))
     other = np.where(np.arange(5) == HIDDEN, batch + 7, batch)
-    assert confirm_batches(queries, batch, other, rng) is None
+    assert confirm_batches(queries, batch, other) is None

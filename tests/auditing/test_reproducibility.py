@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from suwr.audit import audit
+from suwr.auditing import audit
 
 X = np.random.default_rng(0).normal(size=(200, 5))
 

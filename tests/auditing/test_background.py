@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from suwr.audit.background import BackgroundData, encode, unit_layout
+from suwr.auditing.background import BackgroundData, encode, unit_layout
 from suwr.exceptions import TableError
 
 
