@@ -33,8 +33,16 @@ test: lint types  ## ruff, mypy, pip check, then all tests
 	$(BIN)/python -m pip check
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
-docs: $(DEV)  ## build the documentation site into build/site in strict mode
+docs: $(DEV) docs/examples/breast_cancer.html docs/examples/docstrings.html  ## build the documentation site into build/site in strict mode
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs/examples/breast_cancer.html: examples/html_page.py | $(DEV)
+	mkdir -p $(@D)
+	$(BIN)/python $<
+
+docs/examples/docstrings.html: examples/texts.py | $(DEV)
+	mkdir -p $(@D)
+	$(BIN)/python $<
 
 lint: $(DEV)  ## ruff: lint and format
 	$(BIN)/ruff check .

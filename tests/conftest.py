@@ -12,6 +12,15 @@ from tests.helpers.raw_cells import fit_random_policy, mixed_table
 
 from suwr import SUWRClassifier, SUWRRegressor
 
+
+def pytest_addoption(parser):
+    """Add the option --seeds."""
+    parser.addoption(
+        "--seeds", type=int, default=1, metavar="N",
+        help="N times as many forged, hostile and hidden values in the tests of seeded cases",
+    )  # fmt: skip
+
+
 # One thread per process, because pytest-xdist already runs one process per core.
 torch.set_num_threads(1)
 # On a busy machine, an example may take any time.
@@ -49,6 +58,12 @@ def regressor(diabetes):
 def mixed_model():
     """A model of columns of every type with a random policy."""
     return fit_random_policy(*mixed_table())
+
+
+@pytest.fixture(scope="session")
+def n_seeds(pytestconfig):
+    """Factor of the number of seeded cases."""
+    return pytestconfig.getoption("seeds")
 
 
 @pytest.fixture
