@@ -21,6 +21,16 @@ def pytest_addoption(parser):
     )  # fmt: skip
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of scikit-learn's checks, variants and those that fit many models are slow."""
+    for item in items:
+        check = getattr(item, "callspec", None) and item.callspec.params.get("check")
+        function = getattr(check, "func", check)
+        if getattr(check, "keywords", None) or "equivalence" in getattr(function, "__name__", ""):
+            item.add_marker(pytest.mark.slow)
+
+
 # One thread per process, because pytest-xdist already runs one process per core.
 torch.set_num_threads(1)
 # On a busy machine, an example may take any time.
