@@ -102,6 +102,7 @@ def test_real_shap():
     assert leaks(selector)
 
 
+@pytest.mark.slow
 def test_real_lime():
     pytest.importorskip("lime.lime_tabular")
     model = LogisticRegression().fit(X, X @ W > 0)
@@ -113,6 +114,7 @@ def test_real_lime():
     assert not report.stochastic
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["Saliency", "IntegratedGradients", "FeatureAblation"])
 def test_real_captum(method):
     pytest.importorskip("captum.attr")

@@ -88,6 +88,7 @@ def test_patches_must_match_the_columns():
         quick(by_hidden_corner(36), Patches((5, 5)))
 
 
+@pytest.mark.slow
 def test_fewer_gaps_are_measured_on_wide_data():
     wide = RNG.normal(size=(120, 700))
 

@@ -20,7 +20,6 @@ LEAKY = {
     "L2X": {**SMALL, "max_steps": 2},
     "INVASE": {**SMALL, "sparsity_weight": 0.01},
     "REALX": {**SMALL, "sparsity_weight": 0.01},
-    "TabNet": QUICK,
 }
 LEAK_FREE = {
     "GDFS": {**SMALL, "max_steps": 2},
@@ -54,11 +53,14 @@ def model_of(method, params, X, y):
     return getattr(baselines, f"{method}Classifier")(**params).fit(X, y)
 
 
-@pytest.mark.parametrize("method", LEAKY)
-@pytest.mark.parametrize("data", ["toy", "Syn4", "Syn5", "Syn6", "breast cancer"])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("Syn4", "Syn5", "Syn6")]
+
+
+@pytest.mark.parametrize("method", [*LEAKY, pytest.param("TabNet", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("data", ["toy", *SLOW, "breast cancer"])
 def test_leaks_of_published_selectors_are_detected(data, method):
     X, y = rows_of(data)
-    model = model_of(method, LEAKY[method], X, y)
+    model = model_of(method, LEAKY.get(method, QUICK), X, y)
     # The columns of Syn4 to Syn6 are drawn independently; those of the tumours are not.
     support = "product" if data.startswith("Syn") else "auto"
     report = audit(model, X, y, random_state=0, gaps=False, support=support)
@@ -79,7 +81,7 @@ def test_leaks_of_published_selectors_are_detected(data, method):
 
 
 @pytest.mark.parametrize("method", LEAK_FREE)
-@pytest.mark.parametrize("data", ["toy", "Syn4"])
+@pytest.mark.parametrize("data", ["toy", *SLOW[:1]])
 def test_sequential_and_global_selectors_do_not_leak(data, method):
     X, y = rows_of(data)
     model = model_of(method, LEAK_FREE[method], X, y)
@@ -105,7 +107,7 @@ def trained():
     return SUWRClassifier(**params).fit(X, y), X, y
 
 
-@pytest.mark.parametrize("policy", ["greedy", "sampled"])
+@pytest.mark.parametrize("policy", ["greedy", pytest.param("sampled", marks=pytest.mark.slow)])
 def test_suwr_does_not_leak(trained, policy):
     model, X, y = trained
     report = audit(model, X, y, random_state=0, gaps=False, policy=policy)

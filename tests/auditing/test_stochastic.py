@@ -1,6 +1,7 @@
 """Tests of stochastic selectors."""
 
 import numpy as np
+import pytest
 
 from suwr.auditing import audit
 from suwr.auditing.background import BackgroundData
@@ -31,6 +32,7 @@ def test_ties_between_masks_do_not_depend_on_the_hash_seed():
     assert selected.sign == 1
 
 
+@pytest.mark.slow
 def test_the_stated_power_holds_for_many_columns():
     options = {"gaps": False, "n_draws": 6000, "support": "product"}
 

@@ -38,6 +38,7 @@ def test_scikit_learn(estimator, check):
     check(with_brief_training(estimator, check))
 
 
+@pytest.mark.slow
 def test_pipeline_cross_validation_and_grid_search():
     X, y = make_classification(120, 5, random_state=0)
     pipeline = make_pipeline(StandardScaler(), SUWRClassifier(**SMALL))

@@ -272,11 +272,11 @@ def test_categories_of_mixed_types_are_refused():
 
 
 @pytest.mark.parametrize("family", list(ACCIDENTS))
-def test_accidental_damage_is_refused_or_harmless(family):
+def test_accidental_damage_is_refused_or_harmless(family, n_seeds):
     data = subject("classifier")[0].read_bytes()
     whole = to_bytes(from_bytes(data))
     with watched() as seen:
-        for number in range(300):
+        for number in range(300 * n_seeds):
             try:
                 model = from_bytes(ACCIDENTS[family](data, Random(number)))
             except ModelFileError:
@@ -287,11 +287,11 @@ def test_accidental_damage_is_refused_or_harmless(family):
 
 @pytest.mark.parametrize("family", list(FORGERIES))
 @pytest.mark.parametrize("kind", ["classifier", "regressor"])
-def test_forged_files_are_refused_or_work(kind, family):
+def test_forged_files_are_refused_or_work(kind, family, n_seeds):
     path, rows, _ = subject(kind)
     data = path.read_bytes()
     with watched() as seen:
-        for number in range(60):
+        for number in range(60 * n_seeds):
             try:
                 model = from_bytes(FORGERIES[family](data, Random(number)))
                 model.predict(rows_for(model, rows))

@@ -38,7 +38,7 @@ def unnamed_model():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_hidden_cells_change_nothing(kind, mixed_model, unnamed_model):
+def test_hidden_cells_change_nothing(kind, mixed_model, unnamed_model, n_seeds):
     cells, build = KINDS[kind]
     named = kind not in ("object array", "nested lists", "array of text")
     model = mixed_model if named else unnamed_model
@@ -48,7 +48,7 @@ def test_hidden_cells_change_nothing(kind, mixed_model, unnamed_model):
     texts = [narrative.text() for narrative in model.explain(clean)]
     assert (~mask).sum() > len(X)
     assert mask.any(axis=0).all()
-    for seed in range(3):
+    for seed in range(3 * n_seeds):
         bad = build(poisoned_cells(X, mask, cells, seed))
         np.testing.assert_array_equal(model.select(bad), mask)
         np.testing.assert_array_equal(model.predict_proba(bad), probability)

@@ -90,19 +90,19 @@ def test_digest_is_that_of_the_model_file(fitted, tmp_path):
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_mutants_are_refused(fitted, kind):
+def test_mutants_are_refused(fitted, kind, n_seeds):
     model, _, receipts = fitted(kind)
     texts = [r.to_json() for r in receipts[:40]]
     mutants = [
         found
         for family in [*FORGERIES, *ALTERATIONS]
-        for number in range(20)
+        for number in range(20 * n_seeds)
         if (found := mutant(family, texts, number, Random(f"{kind} {family} {number}"))) is not None
     ]
     assert len(mutants) > 250
     results = Verifier(model).verify([*mutants, *texts])
     accepted = [m for m, r in zip(mutants, results, strict=False) if r]
-    assert len(accepted) <= 3
+    assert len(accepted) <= 3 * n_seeds
     assert all(issued_by(model, text) for text in accepted)
     assert all(results[len(mutants) :])
 
