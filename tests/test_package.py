@@ -227,7 +227,7 @@ def test_no_private_modules_of_scikit_learn():
 
 def test_modules_are_not_imported_by_computed_names():
     """Otherwise the rules above could not be checked."""
-    allowed = {"suwr", "suwr.baselines", "suwr._utils.deprecation", "suwr._utils.validation"}
+    allowed = {"suwr", "suwr.baselines", "suwr._utils.validation"}
     users = {
         module_name(path)
         for path in MODULES

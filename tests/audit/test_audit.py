@@ -46,16 +46,6 @@ def test_the_package_is_callable():
     assert suwr.audit(leak_free, X[:50], gaps=False).verdict == "no leak found"
 
 
-def test_deprecated_names():
-    with pytest.warns(FutureWarning, match=r"Use suwr\.audit\.PredictiveGap\b"):
-        assert suwr.audit.Gap is suwr.audit.PredictiveGap
-    report = quick(leak_free, X[:50], n_probes=50)
-    with pytest.warns(FutureWarning, match=r"Use AuditReport\.n_queries"):
-        assert report.n_asked == report.n_queries
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        suwr.audit.nothing  # noqa: B018 (the access itself raises)
-
-
 def test_the_witness_changes_a_single_unit():
     witness = quick(leaky, X).witness
     assert witness.changed == ["x5"]

@@ -11,7 +11,6 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from suwr._utils.deprecation import DeprecatedName, deprecated_attribute
 from suwr.audit.adapters import top_k
 from suwr.audit.entry import audit, audit_files, audit_masks
 from suwr.audit.gaps import PredictiveGap, PredictiveGaps
@@ -28,15 +27,6 @@ __all__ = [
     "audit_masks",
     "top_k",
 ]
-
-_DEPRECATED = {
-    old: DeprecatedName(f"suwr.audit.gaps:{new}", f"Use suwr.audit.{new}", removal="0.3")
-    for old, new in (("Gap", "PredictiveGap"), ("Gaps", "PredictiveGaps"))
-}
-
-
-def __getattr__(name: str) -> Any:
-    return deprecated_attribute(__name__, name, _DEPRECATED)
 
 
 class _CallableModule(ModuleType):

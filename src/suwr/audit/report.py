@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from scipy.stats import beta
 
-from suwr._utils.deprecation import warn_deprecated
 from suwr._utils.text import printable
 from suwr.audit.gaps import PredictiveGap, PredictiveGaps
 from suwr.audit.witness import Witness
@@ -262,12 +261,6 @@ class AuditReport:
             f"{rows} {verb} possible: {names} can take the values of x' beside its others. No row "
             "of the data shows this; support='product' states it for all columns."
         )
-
-    @property
-    def n_asked(self) -> int:
-        """Deprecated name of ``n_queries``."""
-        warn_deprecated("AuditReport.n_asked", "Use AuditReport.n_queries", removal="0.3")
-        return self.n_queries
 
     def summary(self) -> str:
         """The report as text."""

@@ -21,7 +21,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from suwr._utils.deprecation import renamed_parameter
 from suwr._utils.validation import Interval
 from suwr.baselines.base import (
     SELECTOR_CONSTRAINTS,
@@ -77,7 +76,6 @@ class ConcreteNetwork(nn.Module):
         return draws.sum(dim=0, keepdim=True).clamp(max=1.0)
 
 
-@renamed_parameter("n_units", "max_steps", removal="0.3.0")
 @dataclass(kw_only=True, eq=False, repr=False)
 class BaseCAE(BaseSelector):
     """CAE for classes and values."""

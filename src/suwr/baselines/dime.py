@@ -19,7 +19,6 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from suwr._utils.deprecation import renamed_parameter
 from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, Step, Stopping, staged_decay
 from suwr.estimators.table import TrainingData
@@ -106,7 +105,6 @@ class DIMENetwork(SeparateNetwork):
         return torch.full_like(found.gain, -torch.inf), PolicyOutputs(found.gain, ratio)
 
 
-@renamed_parameter("budget", "max_cost", removal="0.3.0")
 @dataclass(kw_only=True, eq=False, repr=False)
 class BaseDIME(BaseGreedy):
     """DIME for classes and values."""

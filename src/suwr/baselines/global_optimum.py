@@ -17,7 +17,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from suwr._utils.deprecation import renamed_parameter
 from suwr._utils.validation import Interval, Options
 from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, same_units
 from suwr.estimators.table import TrainingData
@@ -78,7 +77,6 @@ class SubsetSearch(Phase):
         return self.search()
 
 
-@renamed_parameter("n_units", "max_steps", removal="0.3.0")
 @dataclass(kw_only=True, eq=False, repr=False)
 class BaseGlobalOptimum(BaseSelector):
     """The best subset for classes and values."""

@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from suwr._utils.deprecation import renamed_parameter
 from suwr._utils.validation import Interval
 from suwr.baselines.base import (
     SELECTOR_CONSTRAINTS,
@@ -51,7 +50,6 @@ def relaxed_subset(
     return draws.amax(dim=1)
 
 
-@renamed_parameter("n_units", "max_steps", removal="0.3.0")
 @dataclass(kw_only=True, eq=False, repr=False)
 class BaseL2X(BaseSelector):
     """L2X for classes and values."""

@@ -150,6 +150,7 @@ def write_receipts(
                     file.write(text.encode() + b"\n")
                 n_rows += len(rows)
                 bar(0, status=f"{n_rows:,} rows")
+        bar()
     Terminal().print_written(out, f"{n_rows:,} receipts")
 
 

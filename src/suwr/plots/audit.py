@@ -45,7 +45,7 @@ def plot_audit(report: AuditReport, ax: Any = None) -> Any:
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> report = suwr.audit(lambda X: X > X[:, ::-1], X, gaps=False, random_state=0)
     >>> plot_audit(report).figure.get_suptitle()
-    '<lambda>: leaks'
+    '<lambda>: leaks if columns vary independently'
     """
     title = f"{report.selector}: {report.verdict}"
     if ax is not None:
