@@ -26,7 +26,6 @@ from suwr.data.stored import source_columns
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.evaluate import Evaluation
 from suwr.estimators.files import load
-from suwr.estimators.results import receipt_texts
 from suwr.estimators.verify import Verifier
 from suwr.exceptions import TableError
 from suwr.narrative.receipt import MAX_BYTES
@@ -146,8 +145,8 @@ def write_receipts(
             for start in range(0, len(frame), BATCH):
                 rows = frame.iloc[start : start + BATCH]
                 rows = rows.set_axis(range(n_rows, n_rows + len(rows)))
-                for text in receipt_texts(model, rows, mean_features):
-                    file.write(text.encode() + b"\n")
+                for narrative in model.explain(rows, mean_features=mean_features):
+                    file.write(narrative.receipt().to_json().encode() + b"\n")
                 n_rows += len(rows)
                 bar(0, status=f"{n_rows:,} rows")
         bar()
