@@ -710,7 +710,9 @@ def explanation_frame(explanation: Explanation) -> Any:
         "description": explanation.description.restrict(explanation).to_dict(),
     }
     if any(n.given is not None for n in explanation):
-        given = {n.row: n.given.to_dict() for n in explanation if n.given is not None}
+        given: dict[Any, list[Any]] = {}
+        for n in explanation:
+            given.setdefault(n.row, []).append(None if n.given is None else n.given.to_dict())
         frame.attrs["suwr"]["given"] = given
     if first is not None and first.visit_cost:
         frame.attrs["suwr"]["visit_cost"] = first.visit_cost
@@ -725,8 +727,9 @@ def read_explanation_frame(frame: Any) -> list[Narrative]:
     if "description" in facts:
         description = TableDescription.from_dict(facts["description"])
     narratives = []
-    for row, lines in frame.groupby("row", sort=False):
-        given = facts.get("given", {}).get(row)
+    for (row, place), lines in frame.groupby(["row", _occurrences(frame)], sort=False):
+        stated = facts.get("given", {}).get(row)
+        given = None if stated is None else stated[place]
         (_, start), *parts = lines.groupby("step", sort=True)
         predictions = [_prediction(start, classes)]
         steps = []
@@ -755,6 +758,19 @@ def read_explanation_frame(frame: Any) -> list[Narrative]:
             )
         )
     return narratives
+
+
+def _occurrences(frame: Any) -> Any:
+    """Return for each line how many rows of the same label come before its row.
+
+    Each row begins with step 0. Lines may be in any order if labels are unique.
+    """
+    starts = frame["step"] == 0
+    if not frame["row"][starts].duplicated().any():
+        return frame["step"] * 0
+    if not starts.iloc[0] or (frame["row"] != frame["row"].shift())[~starts].any():
+        raise ValueError("The lines of rows with equal labels must be in the order of 'to_frame'.")
+    return starts.groupby(frame["row"]).cumsum() - 1
 
 
 def _prediction_columns(classes: tuple[Any, ...] | None) -> list[str]:
