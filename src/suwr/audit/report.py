@@ -12,6 +12,7 @@ import numpy as np
 from scipy.stats import beta
 
 from suwr._utils.text import printable
+from suwr._utils.views import view
 from suwr.audit.gaps import PredictiveGap, PredictiveGaps
 from suwr.audit.witness import Witness
 
@@ -332,9 +333,7 @@ class AuditReport:
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the report on matplotlib axes; see `suwr.plots.plot_audit`."""
-        from suwr.plots.audit import plot_audit
-
-        return plot_audit(self, ax)
+        return view("plots:plot_audit", self, ax)
 
     def __str__(self) -> str:
         return self.summary()

@@ -4,8 +4,6 @@
 `Explanation` many rows with the usage of units among them. An explanation made by a model has a
 `Source`: its page can list every feature and run the model. An explanation read from JSON or a data
 frame has none, and its page shows the narratives only. The wording of steps is that of format.js.
-
-The imports of `suwr.plots` and `suwr.report` inside methods are the only ones of higher layers.
 """
 
 from __future__ import annotations
@@ -30,6 +28,7 @@ from suwr._utils.text import (
     printable,
 )
 from suwr._utils.validation import require
+from suwr._utils.views import view
 from suwr.data.descriptions import NO_DESCRIPTION, TableDescription
 from suwr.narrative.given import Given
 
@@ -435,21 +434,15 @@ class Narrative:
             The narrative was read from a file, sampled, continued after the policy had stopped, or
             is not finished.
         """
-        from suwr.narrative.receipt import make_receipt
-
-        return make_receipt(self)
+        return view("narrative.receipt:make_receipt", self)
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the narrative; see :func:`suwr.plots.plot_narrative`."""
-        from suwr.plots import plot_narrative
-
-        return plot_narrative(self, ax)
+        return view("plots:plot_narrative", self, ax)
 
     def _repr_html_(self) -> str:
         """Representation in notebooks."""
-        from suwr.report.notebook import narrative_html
-
-        return narrative_html(self)
+        return str(view("report:narrative_html", self))
 
     def __str__(self) -> str:
         return self.text()
@@ -534,9 +527,7 @@ class Explanation(Sequence[Narrative]):
 
     def _repr_html_(self) -> str:
         """Representation in notebooks."""
-        from suwr.report.notebook import explanation_html
-
-        return explanation_html(self)
+        return str(view("report:explanation_html", self))
 
     def text(self, *, context: bool = True) -> str:
         """Return all narratives as plain text, separated by blank lines.
@@ -604,12 +595,9 @@ class Explanation(Sequence[Narrative]):
             quantiles of the training values: of every column with the model, otherwise of the
             revealed ones.
         """
-        from suwr.report import page_html
-
         check_writable(path)
-        page = page_html(
-            self, title=title, y=y, model=model, hidden_values=hidden_values, context=context
-        )
+        options = {"title": title, "y": y, "hidden_values": hidden_values, "context": context}
+        page = view("report:page_html", self, model=model, **options)
         write_atomic(path, page.encode(errors="replace"))
 
     def usage(self) -> Any:
