@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from suwr._utils.deprecation import DeprecatedName, deprecated_attribute
-
 __version__ = "0.2.0"
 
 # Public name → module. Imported on first use: `import suwr` stays fast and does not import torch.
@@ -35,14 +33,6 @@ _EXPORTS = {
 }
 
 _MODULES = ("auditing", "baselines", "exact", "exceptions", "plots")
-
-_DEPRECATED = {
-    "reveal": DeprecatedName(
-        "suwr.data.units:reveal",
-        "Use predict_masked(X, masks) for predictions from masked rows",
-        removal="0.3.0",
-    ),
-}
 
 __all__ = [
     "Acquisition",
@@ -100,8 +90,7 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = importlib.import_module(f"suwr.{name}")
     else:
-        # Not cached in the module's globals: every use warns.
-        return deprecated_attribute("suwr", name, _DEPRECATED)
+        raise AttributeError(f"module 'suwr' has no attribute {name!r}")
     globals()[name] = value
     return value
 

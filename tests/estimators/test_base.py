@@ -260,15 +260,6 @@ def test_training_settings_reach_the_trainer(training):
     assert settings_of(copy, data).rollouts == 2
 
 
-def test_former_names_of_training_settings_warn():
-    X, y = make_classification(60, 4, random_state=0)
-    model = SUWRClassifier(**SMALL, training={"least_continuation": 0.2})
-    with pytest.warns(FutureWarning, match="'least_continuation' .* Use 'min_continuation'"):
-        data = model._prepare(X, y, None)
-    with pytest.warns(FutureWarning, match="'least_continuation'"):
-        assert settings_of(model, data).min_continuation == 0.2
-
-
 def test_equal_training_settings_give_equal_models():
     X, y = make_classification(60, 4, random_state=0)
     settings = {"rollouts": 1, "dropout": 0.0}

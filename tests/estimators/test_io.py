@@ -246,12 +246,12 @@ def test_missing_fields_take_their_defaults(kind):
     assert model.select(rows).astype(int).tolist() == known["mask"]
 
 
-def test_training_settings_of_older_files_are_renamed_or_dropped():
+def test_training_settings_that_were_removed_are_dropped():
     path, rows, known = subject("classifier")
     state, tensors = take_apart(path.read_bytes())
-    state["params"]["training"] = {"states_per_row": 2, "most_units": 5, "rollouts": 3}
+    state["params"]["training"] = {"states_per_row": 2, "rollouts": 3}
     model = from_bytes(forged(state, tensors))
-    assert model.training == {"max_random_units": 5, "rollouts": 3}
+    assert model.training == {"rollouts": 3}
     assert model.select(rows).astype(int).tolist() == known["mask"]
 
 

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from forged_receipts import sign
 from raw_cells import OBJECTS, mixed_table, poisoned_cells
 
 from suwr import Acquisition, Explanation, Receipt, SUWRClassifier, verify
@@ -199,7 +200,6 @@ def test_receipts_are_verified(mixed_model):
     narratives = [*mixed_model.explain(X, **given), *mixed_model.explain(X[:9])]
     narratives += mixed_model.explain(X[:9], exactly=2)
     receipts = [narrative.receipt() for narrative in narratives]
-    assert [json.loads(r.to_json())["format"] for r in receipts] == [2] * 40 + [1] * 9 + [2] * 9
     assert [Receipt.from_json(receipt.to_json()) for receipt in receipts] == receipts
     for found in Verifier(mixed_model).verify(receipts):
         assert found, found
@@ -232,20 +232,8 @@ def test_forged_receipts_are_not_verified(mixed_model):
         text = sign(state)
         assert not verify(text, mixed_model), change
     state = json.loads(receipt.to_json())
-    del state["given"]
-    assert not verify(sign(state), mixed_model)
+    assert not verify(sign(state | {"given": None}), mixed_model)
     assert verify(sign(json.loads(receipt.to_json())), mixed_model)
-
-
-def sign(state):
-    """Return the JSON of a receipt with the digest of its content."""
-    import hashlib
-
-    body = json.dumps(
-        {k: v for k, v in state.items() if k != "sha256"},
-        ensure_ascii=False, separators=(",", ":"),
-    )  # fmt: skip
-    return f'{body[:-1]},"sha256":"{hashlib.sha256(body.encode()).hexdigest()}"}}'
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ from suwr.auditing.report import (
 )
 from suwr.auditing.stochastic import DrawnMasks, compare_samples
 from suwr.data.encode import TableEncoder
-from suwr.data.files import DelimitedFile
+from suwr.data.files import open_table
 from suwr.data.frame import as_rows, raw_columns
 from suwr.data.units import Patches
 from suwr.exact import FiniteProblem
@@ -665,7 +665,7 @@ def audit_files(
     masks: str | Path | None = None,
     label: str | None = None,
     random_state: int | None = 0,
-    sep: str = ",",
+    sep: str | None = None,
     encoding: str | None = None,
     **options: Any,
 ) -> AuditReport:
@@ -683,8 +683,9 @@ def audit_files(
     label : str, optional
         Column of ``table`` that contains the labels.
     random_state : int or None
-    sep : str, default=","
-        Separator, one character, of the columns of both files.
+    sep : str, optional
+        Separator, one character, of the columns of both files; a comma by default, and
+        a tab for .tsv.
     encoding : str, optional
         Encoding of both files; UTF-8 by default.
     **options
@@ -757,7 +758,7 @@ def _parse(rows: Any, encoder: TableEncoder) -> Any:
 
 def _read_csv(
     path: str | Path,
-    sep: str,
+    sep: str | None,
     encoding: str | None,
     *,
     infer_types: bool = True,
@@ -766,7 +767,7 @@ def _read_csv(
     if not Path(path).exists():
         raise TableError(f"There is no file {path}.")
     try:
-        with DelimitedFile(path, sep, encoding, infer_types=infer_types) as file:
+        with open_table(path, sep, encoding, infer_types=infer_types) as file:
             return file.read_frame(columns)
     except UnicodeDecodeError as error:
         raise TableError(f"{str(path)!r} cannot be read: {error}") from error

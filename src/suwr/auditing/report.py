@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from suwr._utils.text import printable
+from suwr._utils.views import view
 from suwr.auditing.gaps import PredictiveGap, PredictiveGaps
 from suwr.selector import BoolArray
 
@@ -428,9 +429,7 @@ class AuditReport:
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the report on matplotlib axes; see `suwr.plots.plot_audit`."""
-        from suwr.plots.audit import plot_audit
-
-        return plot_audit(self, ax)
+        return view("plots:plot_audit", self, ax)
 
     def __str__(self) -> str:
         return self.summary()

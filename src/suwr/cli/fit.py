@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from suwr._utils.text import counted, printable
-from suwr.cli.options import CsvFormat, Terminal, missing_column
+from suwr.cli.options import CsvFormat, Terminal
 from suwr.cli.tables import date_parameters, file_digest, read_frame, write_frame
 from suwr.data.dates import DateParts
 from suwr.data.parse import describe_cell, parse_cell
@@ -255,12 +255,7 @@ def _read_whole(source: FitInput) -> tuple[Any, NDArray[Any], Any]:
     """Return features, target, and the rows that the final message summarises: all of them."""
     path, target = Path(source.data), source.target
     frame = read_frame(path, infer_types=True, form=source.form)
-    options = (("--target", [target]), ("--drop", source.drop), ("--dates", source.dates))
-    for option, names in options:
-        for name in names:
-            if name not in frame.columns:
-                raise missing_column(path, name, option, frame.columns, source.form)
-    for option, names in options[:2]:
+    for option, names in (("--target", [target]), ("--drop", source.drop)):
         if both := set(names) & set(source.dates):
             raise ValueError(f"--dates and {option} must not name the same column: {min(both)!r}.")
     y, X = frame[target], frame.drop(columns=[target, *source.drop])

@@ -22,6 +22,7 @@ from suwr.data.frame import (
     raw_columns,
     read_table,
     select_columns,
+    unmasked,
 )
 from suwr.exceptions import TableError
 
@@ -265,6 +266,7 @@ def _validate(estimator: Any, X: Any, *, reset: bool, min_rows: int) -> Any:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         _check_size(len(X), len(names), min_rows)
         return X
+    X = unmasked(X)
     if not hasattr(X, "dtype") and not hasattr(X, "__array__"):
         # Without a common type, which would depend on all cells.
         X = _as_objects(X)

@@ -139,10 +139,13 @@ class Service:
         cells = []
         for code in self.codes.values():
             column = np.empty(1, dtype=object)
-            column[0] = code.center if code.categories is None else (code.categories or (None,))[0]
+            if code.categories is None:
+                column[0] = float(f"{code.center:.6g}")
+            elif code.categories:
+                column[0] = code.categories[0]
             cells.append(column)
         table = self.model.encoder_.parse(cells)
-        explanation = self._explain_table(table, ["typical values"])
+        explanation = self._explain_table(table, ["of typical values"])
         return page_html(explanation, title="A model, step by step")
 
     def read_next(self, request: Fields) -> Answers:

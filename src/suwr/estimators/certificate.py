@@ -26,6 +26,7 @@ from torch import Tensor
 
 from suwr._utils.text import format_value, printable
 from suwr._utils.validation import Interval, check_choice, check_real, warn_caller
+from suwr._utils.views import view
 from suwr.estimators.risks import SCORES, Conformal, conformal_quantile, scores_of_classes
 from suwr.estimators.sequential import SequentialModel
 from suwr.estimators.targets import RegressionTarget
@@ -751,6 +752,5 @@ class WritableModel(CertifiableModel):
         UnsupportedModelError
             The model has a network that cannot be exported.
         """
-        from suwr.deploy.onnx import export_onnx
-
-        export_onnx(self, path, sparsity_weight=sparsity_weight, mean_features=mean_features)
+        limits = {"sparsity_weight": sparsity_weight, "mean_features": mean_features}
+        view("deploy.onnx:export_onnx", self, path, **limits)

@@ -43,7 +43,7 @@ from suwr.exceptions import ModelFileError
 from suwr.nn.ensembles import ExternalPredictor
 from suwr.nn.networks import Architecture, Network, SeparateNetwork, build
 from suwr.nn.rollout import block_size, row_work
-from suwr.training.config import TrainingConfig, current_names
+from suwr.training.config import TrainingConfig
 
 __all__ = ["decode_parameter", "encode_parameter", "from_bytes", "load", "save", "to_bytes"]
 
@@ -312,8 +312,9 @@ def _make_model(kind: type[BaseSUWR], params: dict[str, Any], version: str) -> B
     # A later fit must not write to, or delete, a path that came from the file.
     decoded.pop("checkpoint", None)
     if isinstance(decoded.get("training"), dict):
-        # Files of earlier versions may have settings that were renamed or removed since.
-        decoded["training"] = current_names(decoded["training"])
+        # Files of earlier versions may have settings that were removed since.
+        known = {field.name for field in fields(TrainingConfig)}
+        decoded["training"] = {k: v for k, v in decoded["training"].items() if k in known}
     model = kind(**decoded)
     model._check_parameters()
     return model

@@ -30,6 +30,7 @@ from suwr._utils.validation import (
     require,
     warn_caller,
 )
+from suwr._utils.views import view
 from suwr.data.frame import Table
 from suwr.estimators.base import BaseSUWR
 from suwr.estimators.limits import charge_rows
@@ -631,9 +632,7 @@ class MinimisationReport:
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the use of the columns; see :func:`suwr.plots.plot_minimisation`."""
-        from suwr.plots import plot_minimisation
-
-        return plot_minimisation(self, ax)
+        return view("plots:plot_minimisation", self, ax)
 
 
 def minimisation_report(model: BaseSUWR, X: Any, y: ArrayLike | None = None) -> MinimisationReport:

@@ -34,7 +34,7 @@ from suwr.estimators.limits import (
 from suwr.exceptions import SessionError
 from suwr.narrative.explanation import Narrative, Step
 from suwr.narrative.given import Given
-from suwr.narrative.reading import check_scalar, parse_receipt, read_given
+from suwr.narrative.reading import check_scalar, is_number, parse_json, read_given
 from suwr.narrative.receipt import Origin
 from suwr.nn.rollout import Policy, Trace
 from suwr.nn.step import acquire_units
@@ -235,7 +235,7 @@ def read_session(text: str | bytes, model: Any) -> StoredSession:
     if len(text) > MAX_BYTES:
         raise SessionError(f"The session has more than {MAX_BYTES:,} bytes.")
     try:
-        state = parse_receipt(text if isinstance(text, str) else text.decode())
+        state = parse_json(text if isinstance(text, str) else text.decode())
         stored = _read_fields(state)
         found = ModelIssuer(model, model.policy_).model
         if stored.model != found:
@@ -275,7 +275,7 @@ def _read_fields(state: Any) -> StoredSession:
         if type(state[name]) is not str:
             _refuse(f"{name!r} must be text.")
     condition, answers, continued = state["condition"], state["answers"], state["continued"]
-    if condition is not None and not (type(condition) is float and -1 <= condition <= 1):
+    if condition is not None and not (is_number(condition) and -1 <= condition <= 1):
         _refuse("'condition' must be a number in [-1, 1] or null.")
     if type(answers) is not list or not all(type(answer) is dict for answer in answers):
         _refuse("'answers' must list objects.")
@@ -290,7 +290,12 @@ def _read_fields(state: Any) -> StoredSession:
         _refuse("'continued' must list numbers of steps.")
     given = Given() if state["given"] is None else read_given(state["given"])
     return StoredSession(
-        state["model"], condition, given, tuple(answers), tuple(continued), state["unused"]
+        state["model"],
+        None if condition is None else float(condition),
+        given,
+        tuple(answers),
+        tuple(continued),
+        state["unused"],
     )
 
 

@@ -13,7 +13,7 @@ import datetime
 import math
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -31,10 +31,10 @@ from suwr.estimators.base import BaseSUWR
 from suwr.estimators.container import ModelIssuer
 from suwr.estimators.files import load
 from suwr.estimators.limits import starts_of, stop_reasons
-from suwr.estimators.results import ReceiptIssuer, join_traces
+from suwr.estimators.results import join_traces
 from suwr.exceptions import ReceiptError
 from suwr.narrative.given import Given
-from suwr.narrative.reading import TOLERANCE
+from suwr.narrative.reading import TOLERANCE, canonical_json
 from suwr.narrative.receipt import Receipt
 from suwr.nn.rollout import Policy, Trace
 from suwr.nn.step import Starts
@@ -87,13 +87,13 @@ class Verification:
         return f"differs {place}: {self.reason}"
 
 
-def verify(receipt: Receipt | str | bytes, model: Any) -> Verification:
+def verify(receipt: Receipt | Mapping[str, Any] | str | bytes, model: Any) -> Verification:
     """Replay every decision of a receipt from the revealed values alone.
 
     Parameters
     ----------
-    receipt : Receipt, str or bytes
-        A receipt or its JSON.
+    receipt : Receipt, str, bytes or dict
+        A receipt, its JSON, or its JSON as a library has parsed it.
     model : SUWRClassifier, SUWRRegressor or path
         The fitted model, or its file.
 
@@ -106,6 +106,7 @@ def verify(receipt: Receipt | str | bytes, model: Any) -> Verification:
 
     Examples
     --------
+    >>> import json
     >>> from sklearn.datasets import load_iris
     >>> from suwr import SUWRClassifier, verify
     >>> X, y = load_iris(return_X_y=True)
@@ -113,7 +114,7 @@ def verify(receipt: Receipt | str | bytes, model: Any) -> Verification:
     >>> receipt = clf.explain(X[:1])[0].receipt()
     >>> bool(verify(receipt, clf))
     True
-    >>> print(verify(receipt.to_json().replace('"row":0', '"row":1'), clf))
+    >>> print(verify({**json.loads(receipt.to_json()), "row": 1}, clf))
     refused: The receipt is invalid: it was altered: its digest does not match its content.
     """
     return Verifier(model).verify([receipt])[0]
@@ -171,26 +172,19 @@ class Verifier:
         }
         self._column_number = {name: i for i, name in enumerate(names)}
         self._classes = model._class_labels()
-        self._types = _types(self._classes)
-        plain = ReceiptIssuer.applies_to(model.policy_)
-        self._reissuer = ReceiptIssuer(model, model.policy_) if plain else None
 
-    def verify(self, receipts: Iterable[Receipt | str | bytes]) -> list[Verification]:
-        """Verify a batch of receipts, which are replayed together.
-
-        A text that the model issues again, byte for byte, is verified; all others are read and
-        replayed, to find the first difference or to compare within the tolerance.
-        """
+    def verify(
+        self, receipts: Iterable[Receipt | Mapping[str, Any] | str | bytes]
+    ) -> list[Verification]:
+        """Verify a batch of receipts, which are replayed together."""
         receipts = list(receipts)
-        results = self._reissued(receipts)
+        results: list[Verification | None] = [None] * len(receipts)
         # The receipts of each λ and each kind of start, with their positions in the batch.
         groups: dict[tuple[float | None, bool | None], list[tuple[int, Receipt]]]
         groups = defaultdict(list)
         for position, given in enumerate(receipts):
-            if results[position] is not None:
-                continue
             try:
-                receipt = given if isinstance(given, Receipt) else Receipt.from_json(given)
+                receipt = _read(given)
                 self._check_model(receipt)
             except ReceiptError as error:
                 results[position] = Verification(False, str(error))
@@ -205,18 +199,6 @@ class Verifier:
                 results[position] = found
         return [result for result in results if result is not None]
 
-    def _reissued(self, receipts: Sequence[Receipt | str | bytes]) -> list[Verification | None]:
-        """Verify texts that the model issues again; None for all others."""
-        results: list[Verification | None] = [None] * len(receipts)
-        places = [i for i, given in enumerate(receipts) if isinstance(given, str | bytes)]
-        if self._reissuer is None or not places:
-            return results
-        texts: list[Any] = [receipts[i] for i in places]
-        for place, ties in zip(places, self._reissuer.reissued(texts), strict=True):
-            if ties is not None:
-                results[place] = Verification(True, "", None, True, ties)
-        return results
-
     def _check_model(self, receipt: Receipt) -> None:
         """Refuse a receipt that is not of this model."""
         model, narrative = self._model, receipt.narrative
@@ -225,17 +207,12 @@ class Verifier:
                 f"it is of the model {receipt.model[:12]}…, not of {self._issuer.model[:12]}…, by "
                 "the digests of their files."
             )
-        classes = narrative.classes
-        if (
-            classes != self._classes
-            or _types(classes) != self._types
-            or narrative.n_units != len(model.units_)
-        ):
+        if not _same(narrative.classes, self._classes) or narrative.n_units != len(model.units_):
             raise ReceiptError("its classes or its number of units are not those of the model.")
         if (receipt.condition is None) != (model.policy_.condition is None):
             raise ReceiptError("its position of λ is not that of the model.")
         expected = self._issuer.certificate if narrative.given is None else None
-        if receipt.certificate != expected:
+        if not _same(receipt.certificate, expected):
             raise ReceiptError("its certificate is not that of the model.")
         if narrative.given is not None:
             unknown = [c for c in narrative.given.known if c not in self._column_number]
@@ -379,13 +356,15 @@ class Verifier:
         return abs(found - expected) / unit if math.isfinite(found) else math.inf
 
 
+def _read(receipt: Receipt | Mapping[str, Any] | str | bytes) -> Receipt:
+    if isinstance(receipt, Mapping):
+        return Receipt.from_dict(receipt)
+    return receipt if isinstance(receipt, Receipt) else Receipt.from_json(receipt)
+
+
 def _same(a: Any, b: Any) -> bool:
-    """Equality of values and types: True is not 1, and 1 is not 1.0."""
-    return type(a) is type(b) and bool(a == b)
-
-
-def _types(classes: tuple[Any, ...] | None) -> list[type]:
-    return [type(label) for label in classes or ()]
+    """Equality in JSON: True is not 1, but 1 is 1.0."""
+    return canonical_json(a) == canonical_json(b)
 
 
 # Values of every type, for columns of every type.

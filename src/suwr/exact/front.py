@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suwr._utils.validation import check_choice
+from suwr._utils.views import view
 from suwr.exact.problem import FiniteProblem
 from suwr.exact.solve import METHODS, StepLimits, front_points_dp, solve_lp, subset_amounts
 from suwr.exact.states import Floats
@@ -85,9 +86,7 @@ class ParetoFront:
         -------
         matplotlib Axes
         """
-        from suwr.plots import plot_fronts
-
-        return plot_fronts([self], ax=ax, **kwargs)
+        return view("plots:plot_fronts", [self], ax=ax, **kwargs)
 
 
 def pareto_front(

@@ -12,14 +12,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from suwr._utils.deprecation import warn_deprecated
 from suwr._utils.validation import Interval, check_parameters, parameter_error
 from suwr.data.encode import MAX_BINS
 from suwr.nn.networks import Network
 from suwr.nn.step import evenly_spread
 
 __all__ = [
-    "Settings", "SparsityWeights", "TrainingConfig", "condition_of", "current_names",
+    "Settings", "SparsityWeights", "TrainingConfig", "condition_of",
     "linear_decay",
 ]  # fmt: skip
 
@@ -29,20 +28,6 @@ _FRACTION = Interval(Real, 0, 1, closed="both")
 _BELOW_ONE = Interval(Real, 0, 1, closed="left")
 _ABOVE_ZERO = Interval(Real, 0, 1, closed="right")
 _COUNT = Interval(Integral, 1)
-
-_OLD_NAMES = {
-    "most_units": "max_random_units",
-    "least_continuation": "min_continuation",
-    "most_continuation": "max_continuation",
-    "states_per_row": None,
-    "soft_until": None,
-    "hard_from": None,
-    "exploration_start": None,
-    "early_states": None,
-    "gain_weight": None,
-    "start_temperature": None,
-    "end_temperature": None,
-}
 
 
 def linear_decay(progress: float, start: float, end: float) -> float:
@@ -54,12 +39,6 @@ def linear_decay(progress: float, start: float, end: float) -> float:
     [1.0, 1.0, 0.0, 0.0]
     """
     return min(1.0, max(0.0, (end - progress) / (end - start)))
-
-
-def current_names(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by their present names: those of version 0.1 are renamed or dropped."""
-    renamed = {_OLD_NAMES.get(name, name): value for name, value in given.items()}
-    return {name: value for name, value in renamed.items() if name is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,11 +219,6 @@ class TrainingConfig:
             Class of the estimator, for the error message.
         """
         names = [field.name for field in fields(TrainingConfig)]
-        for name in given.keys() & _OLD_NAMES.keys():
-            new = _OLD_NAMES[name]
-            instead = "It has no effect" if new is None else f"Use {new!r} instead"
-            warn_deprecated(f"The setting {name!r} of 'training'", instead, "0.3.0", stacklevel=4)
-        given = current_names(given)
         for name, value in given.items():
             if name not in names:
                 expected = f"a mapping with some of the keys {', '.join(names)}"
