@@ -466,14 +466,14 @@ class BaseSelector(BaseBaseline):
     def _predict_with(self, values: Tensor, mask: Tensor) -> NDArray[np.float64]:
         """*f(x ⊙ h)* for given masks on the scale of ``y``, ``(n, n_outputs)``."""
         predictions = evaluate_in_blocks(self._masked_predictions, values, mask)
-        return self._in_user_units(predictions.cpu().numpy())
+        return self.target_.shown(predictions.cpu().numpy())
 
     def _selected_units(self, X: Any) -> NDArray[np.bool_]:
         """Selected units of each row of a table, ``(n, n_units)``."""
         return self._evaluate(self._choose, X)
 
     def _predict_final(self, X: Any) -> NDArray[np.float64]:
-        return self._in_user_units(self._evaluate(self._final_predictions, X))
+        return self.target_.shown(self._evaluate(self._final_predictions, X))
 
     def select(self, X: Any) -> NDArray[np.bool_]:
         """Select the columns from which each row is predicted.
@@ -523,4 +523,4 @@ class BaseSelector(BaseBaseline):
         table.check_revealed(given)
         values = self._encode(table)
         result = self._predict_with(values, torch.as_tensor(given, device=values.device))
-        return result if self._class_labels() is not None else result[:, 0]
+        return self.target_.outputs(result)

@@ -33,8 +33,7 @@ from suwr.baselines.base import (
     same_units,
 )
 from suwr.data.units import Patches, Units
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.nn.inputs import MaskedInputs, gumbel, soft_columns, soft_reveal
 from suwr.training.data import Folds, Rows
 from suwr.training.loop import Metrics, Phase, optimizer_step
@@ -171,7 +170,7 @@ class BaseCAE(BaseSelector):
         return same_units(values, self.selected_units_, len(self.units_))
 
 
-class CAEClassifier(ClassificationTarget, BaseCAE):
+class CAEClassifier(TableClassifier, BaseCAE):
     """Concrete autoencoder layer, supervised: the same *k* features for every row.
 
     Parameters
@@ -205,7 +204,7 @@ device, random_state, verbose
     """
 
 
-class CAERegressor(RegressionTarget, BaseCAE):
+class CAERegressor(TableRegressor, BaseCAE):
     """CAE for squared error; see `CAEClassifier`.
 
     Examples

@@ -20,8 +20,7 @@ from torch import Tensor, nn
 from suwr._utils.deprecation import renamed_parameter
 from suwr._utils.validation import Interval, Options
 from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, same_units
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.exceptions import ProblemTooLargeError
 from suwr.training.data import Rows
 from suwr.training.loop import Metrics, Phase
@@ -141,7 +140,7 @@ class BaseGlobalOptimum(BaseSelector):
         return self.network_(values)
 
 
-class GlobalOptimumClassifier(ClassificationTarget, BaseGlobalOptimum):
+class GlobalOptimumClassifier(TableClassifier, BaseGlobalOptimum):
     """The best subset of columns for all rows, for small tables with few distinct values.
 
     Parameters
@@ -174,7 +173,7 @@ device, random_state, verbose
     """
 
 
-class GlobalOptimumRegressor(RegressionTarget, BaseGlobalOptimum):
+class GlobalOptimumRegressor(TableRegressor, BaseGlobalOptimum):
     """The best subset of columns for squared error; see `GlobalOptimumClassifier`.
 
     Examples

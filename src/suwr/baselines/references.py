@@ -15,8 +15,7 @@ from torch import Tensor
 from suwr._utils.validation import Options, parameter_error
 from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, predictor_phase, same_units
 from suwr.data.stored import name_columns
-from suwr.estimators.table import TrainingData, image_shape
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData, image_shape
 from suwr.training.data import Folds
 from suwr.training.loop import Phase
 
@@ -65,7 +64,7 @@ class BaseAllFeatures(BaseSelector):
         return same_units(values, self.selected_units_, len(self.units_))
 
 
-class AllFeaturesClassifier(ClassificationTarget, BaseAllFeatures):
+class AllFeaturesClassifier(TableClassifier, BaseAllFeatures):
     """No selection: a classifier that reads every column.
 
     Its network is that of the predictors of the other methods.
@@ -114,7 +113,7 @@ class AllFeaturesClassifier(ClassificationTarget, BaseAllFeatures):
     """
 
 
-class AllFeaturesRegressor(RegressionTarget, BaseAllFeatures):
+class AllFeaturesRegressor(TableRegressor, BaseAllFeatures):
     """No selection: a regressor that reads every column; see `AllFeaturesClassifier`.
 
     Examples
@@ -218,7 +217,7 @@ class BaseOracle(BaseSelector):
         return self._predict_with(values, torch.as_tensor(masks, device=values.device))
 
 
-class OracleClassifier(ClassificationTarget, BaseOracle):
+class OracleClassifier(TableClassifier, BaseOracle):
     """A known selection: a classifier that reads the relevant columns of each row.
 
     Whether the selection leaks depends on ``relevant``.
@@ -245,7 +244,7 @@ validation_fraction, device, random_state, verbose
     """
 
 
-class OracleRegressor(RegressionTarget, BaseOracle):
+class OracleRegressor(TableRegressor, BaseOracle):
     """A known selection for squared error; see `OracleClassifier`.
 
     Examples

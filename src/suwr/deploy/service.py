@@ -340,7 +340,7 @@ class Service:
             "model": self.digest,
             "version": suwr.__version__,
             "target": model.target_name_,
-            "classes": model._class_labels(),
+            "classes": model.target_.labels,
             "columns": [question.to_dict() for question in self.questions.values()],
             "units": list(model.units_.names),
             "known_at_start": known_at_start(model),

@@ -13,18 +13,13 @@ from sklearn.metrics import accuracy_score
 
 from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.data.units import Patches
-from suwr.estimators.base import BaseSUWR
-from suwr.estimators.targets import (
-    ClassificationTarget,
-    ClassProbabilities,
-    normalize_probabilities,
-)
+from suwr.estimators.base import SUWRModel
+from suwr.estimators.table import TableClassifier
+from suwr.estimators.targets import ClassProbabilities, ClassTarget
 from suwr.training.config import TrainingConfig
 
-__all__ = ["SUWRClassifier"]
 
-
-class SUWRClassifier(ClassificationTarget, BaseSUWR):
+class SUWRClassifier(TableClassifier, SUWRModel):
     """Leakage-free, instance-wise feature selection for classification.
 
     Each row starts with all features masked. At each step the model stops or reveals one more unit;
@@ -180,7 +175,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaseSUWR._parameter_constraints,
+        **SUWRModel._parameter_constraints,
         "class_weight": [None, Options("balanced"), Mapping],
     }
 
@@ -234,6 +229,14 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
             if item[1] not in positive:
                 expected = "a dict of positive weights"
                 raise parameter_error("class_weight", owner, expected, dict([item]))
+
+    def _fit_target(
+        self, y: Any, weight: NDArray[np.float64]
+    ) -> tuple[ClassTarget, NDArray[Any], NDArray[np.float64]]:
+        return ClassTarget.fit(y, weight, type(self).__name__, self.class_weight)
+
+    def _restore_target(self, state: Mapping[str, Any]) -> None:
+        self.target_ = ClassTarget.from_dict(state)
 
     def fit(
         self,
@@ -306,7 +309,7 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
             X, sparsity_weight, mean_features, known=known, available=available,
             max_cost=max_cost, exactly=exactly, costs=costs,
         )  # fmt: skip
-        return normalize_probabilities(probability)
+        return self.target_.normalized(probability)
 
     def predict_log_proba(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -13,68 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from suwr._utils.validation import Interval, parameter_error, warn_caller
-from suwr.data.costs import Visits, read_row_costs, resolve_costs
+from suwr.data.costs import read_row_costs
 from suwr.data.frame import Table, column_names, is_frame, select_columns
-from suwr.data.units import Units, resolve_units
+from suwr.data.units import Units
 from suwr.exceptions import StartWarning, UnsupportedModelError
 from suwr.narrative.given import Given
-from suwr.nn.inputs import Budgets
 from suwr.nn.rollout import Policy, Trace
 from suwr.nn.step import Starts
 
-__all__ = [
-    "always_known", "charge_rows", "check_plain_costs", "check_resumable_costs", "describe_start",
-    "known_at_start", "largest_budget", "model_budgets", "read_starts", "read_training_costs",
-    "resolve_model_units", "restore_units", "start_distance", "start_probability", "starts_of",
-    "stop_reasons", "store_costs", "warn_distance", "with_mean_costs",
-]  # fmt: skip
-
 FloatArray = NDArray[np.float64]
-
-
-def resolve_model_units(model: Any, names: Sequence[str]) -> Units:
-    """Resolve ``groups`` and the costs of an estimator.
-
-    Parameters
-    ----------
-    model : TableModel
-        Baselines have neither set-up costs, nor visits, nor functions as ``costs``.
-    names : sequence of str
-        Column names.
-    """
-    visits = None
-    if hasattr(model, "visit_cost"):
-        visits = Visits(float(model.visit_cost), int(model.units_per_step))
-    setups = getattr(model, "setup_costs", None)
-    return resolve_units(model.groups, model.costs, names, type(model).__name__, setups, visits)
-
-
-def model_budgets(model: Any) -> Budgets | None:
-    """Read the range of budgets ``max_cost`` of an estimator; None if it has none.
-
-    Parameters
-    ----------
-    model : TableModel
-        The ``max_cost`` of baselines is a number, and no range.
-    """
-    given, owner = getattr(model, "max_cost", None), type(model).__name__
-    if given is None or not hasattr(model, "known_at_start"):
-        return None
-    expected = "None, or a range (low, high) of budgets with 0 < low < high"
-    if not isinstance(given, tuple | list) or len(given) != 2:
-        raise parameter_error("max_cost", owner, expected, given)
-    if not all(isinstance(end, Real) for end in given) or not 0 < given[0] < given[1] < np.inf:
-        raise parameter_error("max_cost", owner, expected, tuple(given))
-    if isinstance(model.sparsity_weight, tuple | list):
-        expected = "None if 'sparsity_weight' is a range"
-        raise parameter_error("max_cost", owner, expected, tuple(given))
-    if model.units_per_step != 1:
-        expected = "None if 'units_per_step' is not 1"
-        raise parameter_error("max_cost", owner, expected, tuple(given))
-    if model.trainer not in ("auto", "actor"):
-        expected = f"None if trainer={model.trainer!r}"
-        raise parameter_error("max_cost", owner, expected, tuple(given))
-    return Budgets(float(given[0]), float(given[1]))
 
 
 def charge_rows(
@@ -97,39 +43,6 @@ def charge_rows(
         parts.append(units.cost_of(order, costs, known))
         first += len(order)
     return np.concatenate(parts)
-
-
-def read_training_costs(model: Any, units: Units, costs: Any, n_rows: int) -> FloatArray | None:
-    """Read the argument ``costs`` of ``fit``, ``(n_rows, n_units)``; None without it."""
-    if costs is None:
-        return None
-    if model.costs is not None:
-        expected = "None if fit is given the costs of each row"
-        raise parameter_error("costs", type(model).__name__, expected, model.costs)
-    return read_row_costs(costs, units.names, n_rows, "fit")
-
-
-def with_mean_costs(units: Units, costs: FloatArray, weight: FloatArray) -> Units:
-    """Return units that cost the weighted mean of rows, for rows whose costs are not given."""
-    return replace(units, costs=np.average(costs, axis=0, weights=weight), per_row=True)
-
-
-def restore_units(model: Any, names: Sequence[str], stored: Any) -> Units:
-    """Return the units of a model file, with the mean costs that it may contain."""
-    units = resolve_model_units(model, names)
-    if stored is None:
-        return units
-    if model.costs is not None:
-        raise ValueError("The model must not have costs per unit and per row.")
-    mean = resolve_costs(stored, units.names, type(model).__name__)
-    return replace(units, costs=mean, per_row=True)
-
-
-def check_resumable_costs(model: Any) -> None:
-    """Raise an error for a checkpoint of a fit whose costs are a function."""
-    if callable(model.costs):
-        expected = "None if 'costs' is a function, which a resumed fit could not recognise"
-        raise parameter_error("checkpoint", type(model).__name__, expected, model.checkpoint)
 
 
 def store_costs(model: Any) -> dict[str, Any]:

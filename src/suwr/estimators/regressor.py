@@ -13,14 +13,13 @@ from sklearn.metrics import r2_score
 
 from suwr._utils.validation import Interval, Options, parameter_error
 from suwr.data.units import Patches
-from suwr.estimators.base import BaseSUWR
-from suwr.estimators.targets import REGRESSION_LOSSES, TARGET_TRANSFORMS, RegressionTarget
+from suwr.estimators.base import SUWRModel
+from suwr.estimators.table import TableRegressor
+from suwr.estimators.targets import REGRESSION_LOSSES, TARGET_TRANSFORMS, ValueTarget
 from suwr.training.config import TrainingConfig
 
-__all__ = ["SUWRRegressor"]
 
-
-class SUWRRegressor(RegressionTarget, BaseSUWR):
+class SUWRRegressor(TableRegressor, SUWRModel):
     """Leakage-free, instance-wise feature selection for regression.
 
     All other parameters are those of `SUWRClassifier`, which has no ``loss``; ``sparsity_weight``
@@ -88,7 +87,7 @@ default='squared_error'
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaseSUWR._parameter_constraints,
+        **SUWRModel._parameter_constraints,
         "loss": [Options(*REGRESSION_LOSSES)],
         "quantile": [None, Interval(Real, 0, 1, closed="neither")],
         "target_transform": [None, Options(*TARGET_TRANSFORMS)],
@@ -155,6 +154,17 @@ default='squared_error'
             if reason:
                 owner, given = type(self).__name__, self.target_transform
                 raise parameter_error("target_transform", owner, f"None if {reason}", given)
+
+    def _unfitted_target(self) -> ValueTarget:
+        return ValueTarget(self.loss, self.quantile, self.target_transform)
+
+    def _fit_target(
+        self, y: Any, weight: NDArray[np.float64]
+    ) -> tuple[ValueTarget, NDArray[Any], NDArray[np.float64]]:
+        return *self._unfitted_target().fit(y, weight, type(self).__name__), weight
+
+    def _restore_target(self, state: Mapping[str, Any]) -> None:
+        self.target_ = self._unfitted_target().restored(state)
 
     def predict(
         self,

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from torch import Tensor
 
 from suwr._utils.draws import RowDraws
-from suwr._utils.text import plain_repr
 from suwr._utils.validation import Interval, check_real
 from suwr.data.dates import DateParts
 from suwr.data.descriptions import warn_unusual
@@ -23,28 +22,27 @@ from suwr.estimators.evaluate import Evaluation, Outcome, evaluate_outcome
 from suwr.estimators.limits import charge_rows, read_starts, start_distance, warn_distance
 from suwr.estimators.session import Acquisition, make_given
 from suwr.estimators.table import TableModel, make_draws, read_masks
-from suwr.estimators.targets import RegressionTarget
 from suwr.narrative.explanation import Explanation
 from suwr.nn.rollout import Policy, Trace, mask_probability
 from suwr.nn.step import Starts, training_starts
 from suwr.training.data import Rows
 
-__all__ = [
-    "PolicyKind", "RolloutModel", "SequentialModel", "evaluate_rows", "held_out_state",
-    "record_held_out", "restore_held_out",
-]  # fmt: skip
-
 PolicyKind = Literal["greedy", "sampled"]
 
 
-class RolloutModel(TableModel):
-    """An estimator with a fitted ``policy_``.
+class SequentialModel(TableModel):
+    """An estimator that selects, predicts, explains and acquires step by step.
 
     Every decision reads only what has been revealed before it; see `suwr.nn.rollout`.
     """
 
     leak_free_by_construction: ClassVar[bool] = True
     _fitted_attribute: ClassVar[str] = "policy_"
+
+    # The columns of dates whose parts the model was fitted on; see `suwr fit --dates`.
+    dates_: DateParts | None = None
+    # SHA-256 of the file that `suwr fit` has read.
+    training_file_: str | None = None
 
     policy_: Policy
     max_steps_: int
@@ -54,12 +52,8 @@ class RolloutModel(TableModel):
     ) -> Policy:
         """Return the policy for a λ within the range that the model was fitted for."""
         check_is_fitted(self, "policy_")
-        for name, value in (("sparsity_weight", sparsity_weight), ("mean_features", mean_features)):
-            if value is not None:
-                raise ValueError(
-                    f"The {name!r} parameter can be chosen after fitting only if the model was "
-                    "fitted for a range, with sparsity_weight=(low, high)."
-                )
+        if sparsity_weight is not None or mean_features is not None:
+            raise ValueError(f"A {type(self).__name__} is fitted for a single trade-off.")
         return self.policy_
 
     def _certificate_sentence(self) -> str:
@@ -129,8 +123,7 @@ class RolloutModel(TableModel):
         table.check_revealed(given)
         values = self._encode(table)
         prediction = policy.predict(values, torch.as_tensor(given, device=values.device))
-        result = self._in_user_units(prediction.cpu().numpy())
-        return result if self._class_labels() is not None else result[:, 0]
+        return self.target_.outputs(self.target_.shown(prediction.cpu().numpy()))
 
     def mask_probability(
         self,
@@ -173,17 +166,6 @@ class RolloutModel(TableModel):
             result = mask_probability(chosen, self._encode(table), flat)
         return result[:, 0] if given.ndim == 2 else result
 
-
-class SequentialModel(RolloutModel):
-    """An estimator that selects, predicts, explains and acquires step by step."""
-
-    # The columns of dates whose parts the model was fitted on; see `suwr fit --dates`.
-    dates_: DateParts | None = None
-    # SHA-256 of the file that `suwr fit` has read.
-    training_file_: str | None = None
-    report_: Evaluation | None
-    feature_importances_: NDArray[np.float64] | None
-
     def _predict_final(
         self,
         X: Any,
@@ -201,7 +183,7 @@ class SequentialModel(RolloutModel):
             masks.append(trace.mask)
         labels = row_labels(X, table.n_rows)
         warn_unusual(self.encoder_, table, np.concatenate(masks), "predict", labels)
-        return self._in_user_units(np.concatenate(parts))
+        return self.target_.shown(np.concatenate(parts))
 
     def select(
         self,
@@ -454,8 +436,7 @@ def evaluate_rows(
     """Evaluate a model on a table; see `SequentialModel.evaluate`."""
     check_real(confidence, "confidence", "evaluate", Interval(Real, 0, 1, closed="neither"))
     table = model._read(X)
-    check_consistent_length(X, y)
-    target = _target(model, y)
+    target = model.target_.read(y, table.n_rows)
     weight = np.ones(len(target))
     if sample_weight is not None:
         weight = column_or_1d(np.asarray(sample_weight, dtype=np.float64))
@@ -487,8 +468,7 @@ def record_held_out(model: SequentialModel, rows: Rows) -> None:
             values.append(policy.predict(part.values, mask).cpu().numpy())
             masked.append(policy.predict(part.values, torch.ones_like(mask)).cpu().numpy())
             costs.append(charge_rows(model.units_, [trace.order], starts))
-    truth = rows.targets.cpu().numpy()
-    target = truth.argmax(axis=1) if _is_classifier(model) else model._in_user_units(truth)[:, 0]
+    target = model.target_.numbers(rows.targets.cpu().numpy())
     own = _outcome(model, np.concatenate(values), np.concatenate(costs))
     total = _total_costs(model, len(rows), Starts(costs=rows.costs))
     everything = _outcome(model, np.concatenate(masked), total)
@@ -517,17 +497,10 @@ def _unit_effects(model: SequentialModel, trace: Trace) -> NDArray[np.float64]:
     return effects
 
 
-def _is_classifier(model: SequentialModel) -> bool:
-    return model._class_labels() is not None
-
-
 def _outcome(
     model: SequentialModel, prediction: NDArray[np.float32], cost: NDArray[np.float64]
 ) -> Outcome:
-    shown = model._in_user_units(prediction)
-    if not _is_classifier(model):
-        return Outcome(shown[:, 0], cost)
-    return Outcome(shown / shown.sum(axis=1, keepdims=True), cost)
+    return Outcome(model.target_.normalized(model.target_.shown(prediction)), cost)
 
 
 def _total_costs(model: SequentialModel, n: int, starts: Starts | None) -> NDArray[np.float64]:
@@ -559,39 +532,14 @@ def _evaluate(
     weight: NDArray[np.float64],
     confidence: float,
 ) -> Evaluation:
-    prior = model._constant_prediction()
+    prior = model.target_.constant
     if prior is None:
         # An older model file: the prediction before anything is revealed.
         values = torch.zeros((1, len(model.encoder_.column_of)), device=model.device_)
         mask = torch.zeros((1, model.n_features_in_), dtype=torch.bool, device=model.device_)
-        prior = model._in_user_units(model.policy_.predict(values, mask).cpu().numpy())
-    repeated = np.repeat(np.atleast_2d(prior), len(target), axis=0)
-    constant = Outcome(repeated if _is_classifier(model) else repeated[:, 0], np.zeros(len(target)))
-    return evaluate_outcome(
-        target, model._class_labels(), own, constant, all_features, weight, confidence,
-        row_losses=getattr(model, "_row_losses", None),
-        quantile=getattr(model, "loss", None) == "quantile",
-    )  # fmt: skip
-
-
-def _target(model: SequentialModel, y: Any) -> NDArray[Any]:
-    """Return the numbers of the classes, or the values of ``y``."""
-    labels = model._class_labels()
-    values = column_or_1d(y, warn=True)
-    if labels is None:
-        numbers = np.asarray(values, dtype=np.float64)
-        if not np.isfinite(numbers).all():
-            raise ValueError("y must be finite for every row.")
-        if isinstance(model, RegressionTarget):
-            model._check_domain(numbers)
-        return numbers
-    index = {label: number for number, label in enumerate(labels)}
-    found = [index.get(v) for v in values.tolist()]
-    if None in found:
-        unknown = plain_repr(values[found.index(None)])
-        known = ", ".join(map(repr, labels[:8]))
-        raise ValueError(f"y must contain the classes of fit: {known}. Got {unknown} instead.")
-    return np.array(found, dtype=np.intp)
+        prior = model.target_.shown(model.policy_.predict(values, mask).cpu().numpy())
+    constant = Outcome(np.repeat(np.atleast_2d(prior), len(target), axis=0), np.zeros(len(target)))
+    return evaluate_outcome(model.target_, target, own, constant, all_features, weight, confidence)
 
 
 def held_out_state(model: Any) -> dict[str, Any]:
@@ -607,9 +555,6 @@ def held_out_state(model: Any) -> dict[str, Any]:
         state["training_file"] = model.training_file_
     if model.dates_ is not None:
         state["dates"] = model.dates_.to_list()
-    if _is_classifier(model):
-        prior = model.class_prior_
-        state["class_prior"] = None if prior is None else prior.tolist()
     return state
 
 
@@ -632,11 +577,3 @@ def restore_held_out(model: Any, state: Mapping[str, Any]) -> None:
             raise ValueError("There must be one importance per column.")
         if not ((model.feature_importances_ >= 0) & np.isfinite(model.feature_importances_)).all():
             raise ValueError("The importances of columns must be finite and not negative.")
-    labels = model._class_labels()
-    if labels is not None:
-        model.class_prior_ = None
-    if labels is not None and state.get("class_prior") is not None:
-        prior = np.array(state["class_prior"], dtype=np.float64)
-        if prior.shape != (len(labels),) or not (prior > 0).all() or abs(prior.sum() - 1) > 1e-6:
-            raise ValueError("The class frequencies must be positive and sum to one.")
-        model.class_prior_ = prior

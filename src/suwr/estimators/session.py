@@ -39,11 +39,6 @@ from suwr.narrative.receipt import Origin
 from suwr.nn.rollout import Policy, Trace
 from suwr.nn.step import acquire_units
 
-__all__ = [
-    "Acquisition", "StoredSession", "check_answer", "check_unit", "make_given", "read_revision",
-    "read_session", "read_value", "session_json",
-]  # fmt: skip
-
 # Incremented when an older suwr would misread a session.
 FORMAT = 1
 MAX_BYTES = 4 * 2**20
@@ -379,7 +374,7 @@ class Acquisition:
     def prediction(self) -> NDArray[np.float64] | float:
         """Class probabilities, or the predicted value, given the observations so far."""
         values = np.array(self._state[1])
-        return values if self._model._class_labels() is not None else float(values[0])
+        return values if self._model.target_.labels is not None else float(values[0])
 
     @property
     def stop_probability(self) -> float:
@@ -522,7 +517,7 @@ class Acquisition:
         return Narrative(
             row, self._start[1], self._start[0], tuple(self._steps),
             self._ending() if self.done else "open",
-            model._class_labels(), len(model.units_), model._certificate_sentence() if free else "",
+            model.target_.labels, len(model.units_), model._certificate_sentence() if free else "",
             Origin(self._issuer, tuple(self._margins)), self.description, given,
             model.units_.visit_cost,
         )  # fmt: skip
@@ -638,7 +633,7 @@ class Acquisition:
         margin = float("inf") if full else float(decision.margin(policy.units_per_step)[0])
         self._margins[n_steps:] = [margin]
         self._exhausted = not bool(decision.available.any())
-        shown = model._in_user_units(prediction)[0]
+        shown = model.target_.shown(prediction)[0]
         self._state = (probability, tuple(float(p) for p in shown))
         self._best = [u for u in best[0].tolist() if u >= 0]
         self._requested_cost = float(revealed.cost[0])

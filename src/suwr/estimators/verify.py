@@ -27,7 +27,7 @@ import suwr
 from suwr._utils.text import printable
 from suwr.data.frame import Table, column_names, is_frame, raw_columns, select_columns
 from suwr.data.parse import EXPECTED, is_missing
-from suwr.estimators.base import BaseSUWR
+from suwr.estimators.base import SUWRModel
 from suwr.estimators.container import ModelIssuer
 from suwr.estimators.files import load
 from suwr.estimators.limits import starts_of, stop_reasons
@@ -38,8 +38,6 @@ from suwr.narrative.reading import TOLERANCE
 from suwr.narrative.receipt import Receipt
 from suwr.nn.rollout import Policy, Trace
 from suwr.nn.step import Starts
-
-__all__ = ["PoisonReport", "Verification", "Verifier", "poison_check", "poisoned", "verify"]
 
 
 @dataclass(frozen=True)
@@ -156,7 +154,7 @@ class Verifier:
 
     def __init__(self, model: Any) -> None:
         model = load(model) if isinstance(model, str | os.PathLike) else model
-        if not isinstance(model, BaseSUWR):
+        if not isinstance(model, SUWRModel):
             raise TypeError(
                 "The 'model' parameter of verify must be a SUWRClassifier, a SUWRRegressor or the "
                 f"path of a model file. Got {type(model).__name__} instead."
@@ -170,7 +168,7 @@ class Verifier:
             name: tuple(names[c] for c in units.columns_of(i)) for i, name in enumerate(units.names)
         }
         self._column_number = {name: i for i, name in enumerate(names)}
-        self._classes = model._class_labels()
+        self._classes = model.target_.labels
         self._types = _types(self._classes)
         plain = ReceiptIssuer.applies_to(model.policy_)
         self._reissuer = ReceiptIssuer(model, model.policy_) if plain else None
@@ -257,7 +255,7 @@ class Verifier:
         assert trace.prediction is not None
         assert trace.margin is not None
         n, states = trace.stop_probability.shape
-        shown = self._model._in_user_units(trace.prediction.reshape(n * states, -1))
+        shown = self._model.target_.shown(trace.prediction.reshape(n * states, -1))
         replays = map(
             Replay,
             problems,
@@ -348,7 +346,9 @@ class Verifier:
                 return replay.problem
             found, expected = replay.stops[number], replay.predictions[number]
             if stop != found or list(prediction) != expected:
-                distance = max(abs(stop - found), self._distance(prediction, expected))
+                distance = max(
+                    abs(stop - found), self._model.target_.distance(prediction, expected)
+                )
                 if exact or not distance <= TOLERANCE:
                     return number, (
                         f"stop probability and prediction are {found!r} and {expected}, not "
@@ -367,16 +367,6 @@ class Verifier:
         if narrative.ended != replay.ended:
             return n_steps, f"the rollout ended by {replay.ended!r}, not {narrative.ended!r}."
         return None
-
-    def _distance(self, a: Sequence[float], b: Sequence[float]) -> float:
-        """Largest difference of probabilities; of values, relative to the target's scale."""
-        if self._classes is not None:
-            return max(abs(x - y) for x, y in zip(a, b, strict=True))
-        center, scale = self._model.target_center_, self._model.target_scale_
-        found, expected = self._model._transform().forward([a[0], b[0]]).tolist()
-        unit = max(abs(scale), abs(expected - center), math.ulp(0.0))
-        # A receipt may state a value that cannot be transformed.
-        return abs(found - expected) / unit if math.isfinite(found) else math.inf
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -464,7 +454,7 @@ def poisoned(X: Any, mask: NDArray[np.bool_], poison: str, rng: np.random.Random
     return nw.from_dict(data, dict.fromkeys(names, nw.String), backend=backend).to_native()
 
 
-def poison_check(model: BaseSUWR, X: Any, random_state: Any = None) -> PoisonReport:
+def poison_check(model: SUWRModel, X: Any, random_state: Any = None) -> PoisonReport:
     """Replace every cell that a row did not reveal, and compare the rollouts bit for bit.
 
     Parameters
@@ -490,7 +480,7 @@ def poison_check(model: BaseSUWR, X: Any, random_state: Any = None) -> PoisonRep
     return PoisonReport(n_rows, n_cells, int(changed.sum()))
 
 
-def _rollout(model: BaseSUWR, X: Any) -> Trace:
+def _rollout(model: SUWRModel, X: Any) -> Trace:
     values = model._encode(model._read(X))
     starts = Starts.usual(model.policy_.inputs, len(values))
     return model.policy_.rollout(values, record=True, starts=starts)
