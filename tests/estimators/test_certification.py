@@ -176,12 +176,18 @@ def test_changes_are_refused(certified, rows):
     assert not hasattr(clone(certified), "certificate_")
 
 
-@pytest.mark.parametrize("change", ["weights", "attribute", "odds", "certificate"])
+@pytest.mark.parametrize(
+    "change", ["weights", "classes", "encoder", "attribute", "odds", "certificate"]
+)
 def test_changed_models_are_detected(change, certified, rows, tmp_path):
     changed = copy.deepcopy(certified)
     changed.predict(rows[0][:3])
     if change == "weights":
         next(changed.policy_.network.parameters()).data.mul_(1.001)
+    elif change == "classes":
+        changed.classes_[:] = changed.classes_[::-1].copy()
+    elif change == "encoder":
+        changed.encoder_.codes.reverse()
     elif change == "attribute":
         changed.max_steps = 2
     elif change == "odds":

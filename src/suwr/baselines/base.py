@@ -18,7 +18,14 @@ from torch.nn import functional as F
 from suwr._utils.progress import training_progress
 from suwr._utils.validation import Interval
 from suwr.data.units import Patches
-from suwr.estimators.table import TABLE_CONSTRAINTS, TableModel, TrainingData, read_masks, seeded
+from suwr.estimators.table import (
+    TABLE_CONSTRAINTS,
+    TableModel,
+    TrainingData,
+    consistent,
+    read_masks,
+    seeded,
+)
 from suwr.nn.ensembles import Ensemble, EnsembleConv, EnsembleMLP
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
@@ -475,6 +482,7 @@ class BaseSelector(BaseBaseline):
     def _predict_final(self, X: Any) -> NDArray[np.float64]:
         return self.target_.shown(self._evaluate(self._final_predictions, X))
 
+    @consistent
     def select(self, X: Any) -> NDArray[np.bool_]:
         """Select the columns from which each row is predicted.
 
@@ -485,11 +493,12 @@ class BaseSelector(BaseBaseline):
         Returns
         -------
         ndarray of bool, shape (n, d)
-            The mask *h* of each row.
+            The mask *h* of each row, in the order of the columns of ``X``.
         """
         selected = self._selected_units(X).astype(np.float32)
-        return selected @ self.units_.membership.astype(np.float32) > 0
+        return self._in_order_of(X, selected @ self.units_.membership.astype(np.float32) > 0)
 
+    @consistent
     def cost(self, X: Any) -> NDArray[np.float64]:
         """Compute the cost ‖h‖ of each row: the total cost of its selected units.
 
@@ -505,6 +514,7 @@ class BaseSelector(BaseBaseline):
         return self._selected_units(X) @ self.units_.costs
 
     @available_if(lambda self: self._predicts_any_mask)
+    @consistent
     def predict_masked(self, X: Any, masks: ArrayLike) -> NDArray[np.float64]:
         """Predict *f(x ⊙ h)* for given masks.
 
@@ -520,6 +530,7 @@ class BaseSelector(BaseBaseline):
         """
         table = self._read(X)
         given = read_masks(masks, table.n_rows, self.n_features_in_, (2,))
+        given = self._in_order_of_fit(X, given)
         table.check_revealed(given)
         values = self._encode(table)
         result = self._predict_with(values, torch.as_tensor(given, device=values.device))

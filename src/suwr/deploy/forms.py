@@ -102,7 +102,7 @@ class ModelPolicy:
     def __init__(self, model: Any, mean_features: float | None = None) -> None:
         self.model = model
         self._policy = model._policy_at(None, mean_features)
-        check_plain_costs(model)
+        check_plain_costs(self._policy, model.units_)
         names, codes = model.encoder_.names, model.encoder_.codes
         if model.encoder_.unrecorded:
             # A value that was asked for may turn out to be missing.
@@ -114,7 +114,7 @@ class ModelPolicy:
             for number, name in enumerate(model.units_.names)
         ]
         self.costs: Sequence[float] = model.units_.costs.tolist()
-        self.start: Sequence[str] = always_known(model)
+        self.start: Sequence[str] = always_known(self._policy.inputs, model.encoder_.names)
         self.classes: tuple[Any, ...] | None = model.target_.labels
         self.max_steps = self._policy.max_steps
         self.resolution = 0.5 * getattr(model, "target_scale_", 1.0)

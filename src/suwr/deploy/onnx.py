@@ -44,7 +44,7 @@ def export_onnx(
     onnx = require("onnx", "onnx", "Exporting to ONNX")
     check_writable(path)
     policy = model._policy_at(sparsity_weight, mean_features)
-    check_plain_costs(model)
+    check_plain_costs(policy, model.units_)
     graph = _step_graph(onnx, model, policy)
     file = onnx.helper.make_model(
         graph,
@@ -74,7 +74,7 @@ def onnx_metadata(model: Any, policy: Any) -> dict[str, Any]:
         # A model that cannot be saved has no file.
         digest = None
     codes = zip(model.encoder_.names, model.encoder_.codes, strict=True)
-    chance = known_at_start(model)
+    chance = known_at_start(policy.inputs, model.encoder_.names)
     columns = []
     for name, code in codes:
         facts = {"name": name, "type": code.type, "width": code.width}

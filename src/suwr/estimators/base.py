@@ -6,7 +6,7 @@ import copy
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -26,6 +26,7 @@ from suwr.data.units import Patches, Units, resolve_units
 from suwr.estimators.certificate import Certificate, policy_digest, training_digests
 from suwr.estimators.container import FileCheckpoint, check_seed, fingerprint
 from suwr.estimators.export import reference_rows
+from suwr.estimators.limits import RowLimits
 from suwr.estimators.risks import (
     SCORES,
     Conformal,
@@ -33,8 +34,8 @@ from suwr.estimators.risks import (
     conformal_quantile,
     scores_of_classes,
 )
-from suwr.estimators.sequential import SequentialModel, record_held_out
-from suwr.estimators.table import TABLE_CONSTRAINTS, TrainingData, image_shape, seeded
+from suwr.estimators.sequential import SequentialModel
+from suwr.estimators.table import TABLE_CONSTRAINTS, TrainingData, consistent, image_shape, seeded
 from suwr.estimators.targets import ValueTarget
 from suwr.exceptions import ModelFileError, ModelOutputError
 from suwr.nn.distributed import ProcessGroup
@@ -433,6 +434,7 @@ class FitPlan(NamedTuple):
     choices: dict[str, str]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SUWRModel(SequentialModel):
     """Sequential unmasking without reversion (SUWR) as a scikit-learn estimator."""
 
@@ -456,70 +458,47 @@ class SUWRModel(SequentialModel):
         "columns": [None, Mapping],
     }
 
-    weight_range_: WeightRange | None
-    history_: list[dict[str, Any]]
-    choices_: dict[str, str]
-    validation_: dict[str, float]
-    selectable_units_: NDArray[np.bool_]
-    certificate_: Certificate
-    conformal_: Conformal
-    # See `suwr.estimators.certificate`; None in copies and in models that were loaded.
-    _training_digests_: NDArray[np.uint64] | None = None
+    # scikit-learn does not read the names of ``**limits`` from the signatures.
+    __metadata_request__predict: ClassVar = dict.fromkeys(RowLimits.__annotations__)
+    __metadata_request__predict_proba: ClassVar = dict.fromkeys(RowLimits.__annotations__)
+    __metadata_request__predict_log_proba: ClassVar = dict.fromkeys(RowLimits.__annotations__)
+    __metadata_request__score: ClassVar = dict.fromkeys(("sparsity_weight", "mean_features"))
 
-    def __init__(
-        self,
-        *,
-        sparsity_weight: float | Literal["auto"] | tuple[float, float] = "auto",
-        max_steps: int | None = None,
-        groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
-        costs: Mapping[str, float] | ArrayLike | Callable[..., Any] | None = None,
-        setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None,
-        units_per_step: int = 1,
-        visit_cost: float = 0.0,
-        max_cost: tuple[float, float] | None = None,
-        known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None,
-        missing: Literal["value", "unrecorded"] = "value",
-        hidden_size: int = 128,
-        n_layers: int = 3,
-        n_predictors: int | Literal["auto"] = "auto",
-        max_epochs: int | Literal["auto"] = "auto",
-        batch_size: int | Literal["auto"] = "auto",
-        validation_fraction: float = 0.1,
-        trainer: str = "auto",
-        network: Literal["mlp", "conv"] = "mlp",
-        predictor: Any = None,
-        training: TrainingConfig | Mapping[str, Any] | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        columns: Mapping[str, Any] | None = None,
-        device: str = "auto",
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.sparsity_weight = sparsity_weight
-        self.max_steps = max_steps
-        self.groups = groups
-        self.costs = costs
-        self.setup_costs = setup_costs
-        self.units_per_step = units_per_step
-        self.visit_cost = visit_cost
-        self.max_cost = max_cost
-        self.known_at_start = known_at_start
-        self.missing = missing
-        self.hidden_size = hidden_size
-        self.n_layers = n_layers
-        self.n_predictors = n_predictors
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.validation_fraction = validation_fraction
-        self.trainer = trainer
-        self.network = network
-        self.predictor = predictor
-        self.training = training
-        self.checkpoint = checkpoint
-        self.columns = columns
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    sparsity_weight: float | Literal["auto"] | tuple[float, float] = "auto"
+    max_steps: int | None = None
+    groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None
+    costs: Mapping[str, float] | ArrayLike | Callable[..., Any] | None = None
+    setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None
+    units_per_step: int = 1
+    visit_cost: float = 0.0
+    max_cost: tuple[float, float] | None = None
+    known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None
+    missing: Literal["value", "unrecorded"] = "value"
+    hidden_size: int = 128
+    n_layers: int = 3
+    n_predictors: int | Literal["auto"] = "auto"
+    max_epochs: int | Literal["auto"] = "auto"
+    batch_size: int | Literal["auto"] = "auto"
+    validation_fraction: float = 0.1
+    trainer: str = "auto"
+    network: Literal["mlp", "conv"] = "mlp"
+    predictor: Any = None
+    training: TrainingConfig | Mapping[str, Any] | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    columns: Mapping[str, Any] | None = None
+    device: str = "auto"
+    random_state: Any = None
+    verbose: int | None = None
+
+    weight_range_: WeightRange | None = field(init=False)
+    history_: list[dict[str, Any]] = field(init=False)
+    choices_: dict[str, str] = field(init=False)
+    validation_: dict[str, float] = field(init=False)
+    selectable_units_: NDArray[np.bool_] = field(init=False)
+    certificate_: Certificate = field(init=False)
+    conformal_: Conformal = field(init=False)
+    # See `suwr.estimators.certificate`; None in copies and in models that were loaded.
+    _training_digests_: NDArray[np.uint64] | None = field(init=False, default=None)
 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, costs: Any = None
@@ -714,7 +693,7 @@ class SUWRModel(SequentialModel):
             self.policy_, data.loss, data.rows, data.validation, weight, unit
         )
         self.validation_ = comparison.to_dict()
-        record_held_out(self, data.validation)
+        self._record_held_out(data.validation)
         self._training_digests_ = training_digests((data.rows, data.validation))
         comparison.warn(type(self).__name__, len(data.rows), weight, plan.task.settings.max_epochs)
         if isinstance(self.sparsity_weight, tuple | list):
@@ -820,6 +799,7 @@ class SUWRModel(SequentialModel):
 
     # Guarantees.
 
+    @consistent
     def certify(
         self,
         X_cal: Any,
@@ -905,6 +885,7 @@ class SUWRModel(SequentialModel):
         certified: Self = certify(self, X_cal, y_cal, groups, request)
         return certified
 
+    @consistent
     def answered(self, X: Any) -> NDArray[np.bool_]:
         """Return which rows are answered; the others abstain.
 
@@ -927,6 +908,7 @@ class SUWRModel(SequentialModel):
                 parts.append((trace.n_steps < policy.max_steps) | policy.complete(trace.mask))
         return np.concatenate(parts)
 
+    @consistent
     def conformalize(
         self,
         X_cal: Any,
@@ -976,6 +958,7 @@ class SUWRModel(SequentialModel):
         )
         return calibrated
 
+    @consistent
     def predict_set(self, X: Any) -> NDArray[Any]:
         """Predict a set of classes, or an interval, that contains the truth with known coverage.
 
@@ -1065,6 +1048,7 @@ class SUWRModel(SequentialModel):
 
     # Files.
 
+    @consistent
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file of tensors and JSON, to be read by `suwr.load`.
 
@@ -1077,6 +1061,7 @@ class SUWRModel(SequentialModel):
         check_is_fitted(self, "policy_")
         save(self, path)
 
+    @consistent
     def to_onnx(
         self,
         path: str | os.PathLike[str],

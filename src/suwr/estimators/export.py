@@ -56,7 +56,7 @@ def export_model(model: SequentialModel, policy: Policy) -> PageModel:
     if policy.inputs.budgets is not None:
         raise UnsupportedModelError("Models with 'max_cost' can be used in Python only.")
     weights: Weights = []
-    start = always_known(model)
+    start = always_known(policy.inputs, model.encoder_.names)
     description = {
         "format": FORMAT,
         "codes": [_code(code) for code in model.encoder_.codes],

@@ -36,7 +36,6 @@ from suwr.estimators.base import (
 from suwr.estimators.certificate import restore_guarantees, store_guarantees
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.container import Tensors, pack, read_file, remember_file, unpack
-from suwr.estimators.limits import store_costs
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.sequential import held_out_state, restore_held_out
 from suwr.estimators.targets import check_scalars
@@ -184,7 +183,15 @@ def to_bytes(model: SUWRModel) -> bytes:
         state["predictor"] = predictor_state(model)
     if model.weight_range_ is not None:
         state["weight_range"] = model.weight_range_.to_dict()
-    state |= store_costs(model) | store_guarantees(model)
+    if model.units_.function is not None:
+        raise ValueError(
+            "The model cannot be saved, because its 'costs' parameter is a function, and model "
+            "files hold data, never code. Describe discounts by 'setup_costs' instead."
+        )
+    if model.units_.per_row:
+        # An older suwr would charge 1 for every unit: it must refuse the file.
+        state |= {"format": 2, "mean_costs": model.units_.costs.tolist()}
+    state |= store_guarantees(model)
     return pack(json.dumps(state, sort_keys=True, ensure_ascii=False), tensors)
 
 

@@ -211,7 +211,7 @@ def explain_rows(
         warn_unusual(model.encoder_, table, trace.mask, "explain", labels)
     sampled = draws is not None
     narratives = narrate(model, table, labels, policy, trace, starts, sampled=sampled)
-    usual = Given(dict.fromkeys(always_known(model)))
+    usual = Given(dict.fromkeys(always_known(policy.inputs, model.encoder_.names)))
     free = all(_same_start(narrative.given or Given(), usual) for narrative in narratives)
     return Explanation(narratives, ModelSource(model, table, policy, sampled, free))
 
@@ -250,7 +250,10 @@ def narrate(
     shown = model.target_.shown(trace.prediction.reshape(n * states, -1)).reshape(n, states, -1)
     names, units, n_steps = model.encoder_.names, model.units_, trace.n_steps
     columns_of = [units.columns_of(u) for u in range(len(units))]
-    classes, endings = model.target_.labels, stop_reasons(model, policy, trace, starts)
+    classes, endings = (
+        model.target_.labels,
+        stop_reasons(policy, trace, starts, last=model._budget_ending()),
+    )
     issuer = ModelIssuer(model, policy)
     # A certificate is for greedy decisions.
     certificate = "" if sampled else model._certificate_sentence()
@@ -279,7 +282,7 @@ def narrate(
                 certificate,
                 Origin(issuer, tuple(trace.margin[row, : n_steps[row] + 1].tolist()), sampled),
                 description,
-                describe_start(model, table, starts, row),
+                describe_start(starts, table, names, units, row),
                 units.visit_cost,
             )
         )
@@ -461,7 +464,7 @@ class ReceiptIssuer:
             trace.stop_probability,
             shown.reshape(n, states, -1),
             trace.margin,
-            stop_reasons(self._model, policy, trace),
+            stop_reasons(policy, trace, last=self._model._budget_ending()),
         )
 
     # Verification.

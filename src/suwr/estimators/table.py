@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, ParamSpec, Self, TypeVar, cast
 
 import numpy as np
 import torch
@@ -31,7 +32,7 @@ from suwr._utils.validation import (
 from suwr.data.costs import read_row_costs
 from suwr.data.descriptions import TableDescription, describe_table, resolve_columns
 from suwr.data.encode import TableEncoder
-from suwr.data.frame import Table
+from suwr.data.frame import Table, column_names, is_frame
 from suwr.data.stored import StoredTable, name_columns, read_fit_table, read_predict_table
 from suwr.data.units import Patches, Units, resolve_units
 from suwr.estimators.limits import start_probability
@@ -40,6 +41,8 @@ from suwr.nn.inputs import Budgets, MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.training.data import Rows
 
+P = ParamSpec("P")
+R = TypeVar("R")
 # Fits in several threads share torch's global generator: one at a time may seed and use it.
 _GENERATOR = threading.Lock()
 if hasattr(os, "register_at_fork"):
@@ -61,6 +64,20 @@ def make_draws(policy: str, random_state: Any, n_rows: int, owner: str) -> RowDr
     if check_choice(policy, "policy", owner, ("greedy", "sampled")) == "greedy":
         return None
     return RowDraws.of(random_state, n_rows, owner)
+
+
+def consistent(method: Callable[P, R]) -> Callable[P, R]:
+    """Let a method use one fitted state, even if another thread fits the estimator meanwhile."""
+
+    @wraps(method)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        estimator: Any = args[0]
+        state = object.__new__(type(estimator))
+        # `TableModel._fit_aside` replaces the dict, whose attributes belong together, as a whole.
+        state.__dict__ = dict(vars(estimator))
+        return cast(Any, method)(state, *args[1:], **options)
+
+    return call
 
 
 # Rows that are encoded and evaluated at a time.
@@ -128,6 +145,7 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
     target_: Target
     device_: str
     n_features_in_: int
+    feature_names_in_: NDArray[Any]
     target_name_: str | None
 
     # Parameters of `SUWRModel`, with the values that they have in all other estimators.
@@ -285,6 +303,23 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self, self._fitted_attribute)
         return read_predict_table(self, X, rows)
 
+    def _column_order(self, X: Any) -> NDArray[np.intp] | None:
+        """Positions in ``X`` of the columns of the model; None if they have the same order."""
+        given = column_names(X) if is_frame(X) and hasattr(self, "feature_names_in_") else None
+        if given is None or given == list(self.feature_names_in_):
+            return None
+        return np.array([given.index(name) for name in self.feature_names_in_])
+
+    def _in_order_of_fit(self, X: Any, masks: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Masks in the order of the columns in ``fit``, from masks in their order in ``X``."""
+        order = self._column_order(X)
+        return masks if order is None else masks[..., order]
+
+    def _in_order_of(self, X: Any, masks: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Masks in the order of the columns of ``X``, from masks in their order in ``fit``."""
+        order = self._column_order(X)
+        return masks if order is None else masks[..., np.argsort(order)]
+
     def _description(self) -> TableDescription:
         """Describe the columns and units, by the parameter ``columns`` if there is one."""
         columns = resolve_columns(self.columns, self.encoder_, type(self).__name__)
@@ -336,6 +371,7 @@ class TableClassifier(ClassifierMixin, TableModel):
         """Frequencies of the classes in the training rows, by weight."""
         return self.target_.prior
 
+    @consistent
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict class probabilities from the selected features.
 
@@ -349,6 +385,7 @@ class TableClassifier(ClassifierMixin, TableModel):
         """
         return self.target_.normalized(self._predict_final(X))
 
+    @consistent
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the most probable class of each row from the selected features.
 
@@ -383,6 +420,7 @@ class TableRegressor(RegressorMixin, TableModel):
         """Scale of ``y``."""
         return self.target_.scale
 
+    @consistent
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict the target of each row from the selected features.
 

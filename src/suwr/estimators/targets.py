@@ -10,7 +10,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -547,7 +546,7 @@ class ClassTarget(Target):
             )
         return cls(y.classes, loss, share), values.astype(np.float32), weight
 
-    @cached_property
+    @property
     def labels(self) -> tuple[Any, ...]:
         """See `Target`."""
         return tuple(self.classes.tolist())

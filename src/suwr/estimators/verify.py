@@ -10,7 +10,6 @@ Cells are replaced in the raw table, before any of them is parsed.
 from __future__ import annotations
 
 import datetime
-import math
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -248,7 +247,11 @@ class Verifier:
         table, problems = self._table(receipts)
         given = [receipt.narrative.given for receipt in receipts]
         found = [g for g in given if g is not None]
-        starts = starts_of(self._model, found) if found else None
+        starts = (
+            starts_of(policy.inputs, self._model.encoder_.names, self._model.units_, found)
+            if found
+            else None
+        )
         rollouts = self._model._rollouts(table, policy, record=True, starts=starts)
         trace = join_traces([trace for _, trace in rollouts])
         assert trace.stop_probability is not None
@@ -263,7 +266,7 @@ class Verifier:
             trace.stop_probability.astype(np.float64).tolist(),
             shown.reshape(n, states, -1).tolist(),
             trace.margin.tolist(),
-            stop_reasons(self._model, policy, trace, starts),
+            stop_reasons(policy, trace, starts, last=self._model._budget_ending()),
         )
         return [self._compare(*pair) for pair in zip(receipts, replays, strict=True)]
 
