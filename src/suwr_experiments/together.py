@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from suwr._utils.progress import training_progress
-from suwr.estimators.base import BaseSUWR, FitPlan
+from suwr.estimators.base import FitPlan, SUWRModel
 from suwr.estimators.table import TrainingData, seeded
 from suwr.nn.losses import CrossEntropy, Loss
 from suwr.training.data import Rows
@@ -21,7 +21,7 @@ __all__ = ["fit_together"]
 
 
 def fit_together(
-    models: Sequence[BaseSUWR], tables: Sequence[tuple[Any, Any]], *, verbose: int = 0
+    models: Sequence[SUWRModel], tables: Sequence[tuple[Any, Any]], *, verbose: int = 0
 ) -> None:
     """Fit several estimators at once, each with its own rows, λ and seed.
 
@@ -61,7 +61,7 @@ def fit_together(
 
 
 def _train_stack(
-    models: Sequence[BaseSUWR], tables: Sequence[tuple[Any, Any]], verbose: int
+    models: Sequence[SUWRModel], tables: Sequence[tuple[Any, Any]], verbose: int
 ) -> None:
     parts = [model._prepare(X, y, None) for model, (X, y) in zip(models, tables, strict=True)]
     first = models[0]
@@ -95,7 +95,7 @@ def _kept(plan: FitPlan) -> tuple[bool, ...] | None:
     return None if plan.screening is None else tuple(plan.screening.kept.tolist())
 
 
-def _check_equal(models: Sequence[BaseSUWR]) -> None:
+def _check_equal(models: Sequence[SUWRModel]) -> None:
     """Raise an error if the models cannot train as one stack."""
     free = ("sparsity_weight", "random_state", "verbose")
     first = models[0]
@@ -120,7 +120,7 @@ def _check_equal(models: Sequence[BaseSUWR]) -> None:
 
 
 def _weights(
-    models: Sequence[BaseSUWR], units: Sequence[float], device: str
+    models: Sequence[SUWRModel], units: Sequence[float], device: str
 ) -> Tensor | tuple[Tensor, Tensor]:
     """λ of every model in units of its loss; for a range of λ, both ends."""
     unit = torch.tensor(units, device=device)
@@ -131,7 +131,7 @@ def _weights(
 
 
 def _common_loss(
-    models: Sequence[BaseSUWR], parts: Sequence[TrainingData]
+    models: Sequence[SUWRModel], parts: Sequence[TrainingData]
 ) -> tuple[Loss, list[float]]:
     """A common loss of all models, and the unit of λ for each of them."""
     own = [model.constant_loss_ for model in models]

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
@@ -85,7 +86,7 @@ def test_parameters_of_unusual_types_survive(tmp_path):
 def test_classes_without_a_json_type_are_refused_by_save(tmp_path):
     X, y = make_classification(60, 4, random_state=0)
     model = SUWRClassifier(**SMALL).fit(X, y)
-    model.classes_ = np.array([b"no", b"yes"])
+    model.target_ = replace(model.target_, classes=np.array([b"no", b"yes"]))
     with pytest.raises(ValueError, match="Class labels must be numbers, strings or booleans"):
         model.save(tmp_path / "model.suwr")
     assert list(tmp_path.iterdir()) == []
@@ -407,7 +408,9 @@ def test_importances_are_finite_and_not_negative(value, image_model):
 
 def test_no_units_are_built_before_their_size_is_checked(monkeypatch):
     data = resized(subject("regressor")[0].read_bytes(), 20_000, groups=[[0, 1]])
-    monkeypatch.setattr(module, "restore_units", lambda *a: pytest.fail("Units were built."))
+    monkeypatch.setattr(
+        SUWRRegressor, "_resolve_units", lambda *a: pytest.fail("Units were built.")
+    )
     with pytest.raises(ModelFileError, match="too many columns"):
         from_bytes(data)
 

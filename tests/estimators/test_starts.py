@@ -266,7 +266,7 @@ def test_frames_of_masks_are_matched_by_name(mixed_model):
     frames = {
         key: pd.DataFrame(given[key], columns=X.columns)[names] for key in ("known", "available")
     }
-    expected = mixed_model.select(X, **given)
+    expected = mixed_model.select(X, **given)[:, ::-1]
     found = mixed_model.select(X[names], max_cost=given["max_cost"], **frames)
     np.testing.assert_array_equal(found, expected)
     with pytest.raises(ValueError, match="one column per column of the model"):
@@ -305,3 +305,25 @@ def test_given_is_empty_without_limits(binary):
     assert plain == same
     assert not Given()
     assert "given" not in plain[0].to_dict()
+
+
+def test_masks_have_the_order_of_the_columns_of_the_table(mixed_model):
+    X = mixed_table()[0][:40]
+    names, turned = list(X.columns), list(X.columns)[::-1]
+    known = np.random.RandomState(0).rand(len(X), len(names)) < 0.3
+    masks = mixed_model.select(X)
+    assert not np.array_equal(masks, masks[:, ::-1])
+    other = X[turned]
+    np.testing.assert_array_equal(mixed_model.select(other), masks[:, ::-1])
+    for method in (mixed_model.select, mixed_model.predict_proba, mixed_model.cost):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StartWarning)
+            expected, found = method(X, known=known), method(other, known=known[:, ::-1])
+            by_name = method(other, known=pd.DataFrame(known, columns=names))
+        expected = expected[:, ::-1] if method == mixed_model.select else expected
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(by_name, expected)
+    np.testing.assert_array_equal(
+        mixed_model.predict_masked(other, known[:, ::-1]), mixed_model.predict_masked(X, known)
+    )
+    assert (mixed_model.mask_probability(other, masks[:, ::-1]) == 1).all()

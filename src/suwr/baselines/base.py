@@ -18,7 +18,14 @@ from suwr._utils.progress import training_progress
 from suwr._utils.validation import Interval, check_parameters
 from suwr.data.frame import Table
 from suwr.data.units import Patches
-from suwr.estimators.table import TABLE_CONSTRAINTS, TableModel, TrainingData, read_masks, seeded
+from suwr.estimators.table import (
+    TABLE_CONSTRAINTS,
+    TableModel,
+    TrainingData,
+    consistent,
+    read_masks,
+    seeded,
+)
 from suwr.nn.ensembles import Ensemble, EnsembleConv, EnsembleMLP
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
@@ -396,15 +403,16 @@ class BaseSelector(BaseBaseline):
         table.check_revealed(masks)
         values, mask = self._encode(table), torch.as_tensor(masks, device=self.device_)
         predictions = in_blocks(self._masked_predictions, BLOCK, values, mask)
-        return self._in_user_units(predictions.cpu().numpy())
+        return self.target_.shown(predictions.cpu().numpy())
 
     def _selected_units(self, X: Any) -> NDArray[np.bool_]:
         """Selected units of each row of a table, ``(n, n_units)``."""
         return self._evaluate(self._choose, X)
 
     def _predict_final(self, X: Any) -> NDArray[np.float64]:
-        return self._in_user_units(self._evaluate(self._final_predictions, X))
+        return self.target_.shown(self._evaluate(self._final_predictions, X))
 
+    @consistent
     def select(self, X: Any) -> NDArray[np.bool_]:
         """Select the columns from which each row is predicted.
 
@@ -415,11 +423,12 @@ class BaseSelector(BaseBaseline):
         Returns
         -------
         ndarray of bool, shape (n, d)
-            The mask *h* of each row.
+            The mask *h* of each row, in the order of the columns of ``X``.
         """
         selected = self._selected_units(X).astype(np.float32)
-        return selected @ self.units_.membership.astype(np.float32) > 0
+        return self._in_order_of(X, selected @ self.units_.membership.astype(np.float32) > 0)
 
+    @consistent
     def cost(self, X: Any) -> NDArray[np.float64]:
         """Compute the cost ‖h‖ of each row: the total cost of its selected units.
 
@@ -435,6 +444,7 @@ class BaseSelector(BaseBaseline):
         return self._selected_units(X) @ self.units_.costs
 
     @available_if(lambda self: self._predicts_any_mask)
+    @consistent
     def predict_masked(self, X: Any, masks: ArrayLike) -> NDArray[np.float64]:
         """Predict *f(x ⊙ h)* for given masks.
 
@@ -450,8 +460,8 @@ class BaseSelector(BaseBaseline):
         """
         table = self._read(X)
         given = read_masks(masks, table.n_rows, self.n_features_in_, (2,))
-        result = self._predict_with(table, given)
-        return result if self._class_labels() is not None else result[:, 0]
+        given = self._in_order_of_fit(X, given)
+        return self.target_.outputs(self._predict_with(table, given))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

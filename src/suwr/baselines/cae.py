@@ -29,8 +29,7 @@ from suwr.baselines.base import (
     predictor_phase,
 )
 from suwr.data.units import Patches, Units
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.nn.inputs import MaskedInputs, gumbel_softmax, soft_columns, soft_reveal
 from suwr.training.data import Folds, Rows
 
@@ -141,7 +140,7 @@ class BaseCAE(FixedSelector):
         return MaskedInputs.build(pixels, self.encoder_.column_of, self.device_)
 
 
-class CAEClassifier(ClassificationTarget, BaseCAE):
+class CAEClassifier(TableClassifier, BaseCAE):
     """Concrete autoencoder layer, supervised: the same *k* features for every row.
 
     Parameters
@@ -175,7 +174,7 @@ device, random_state, verbose
     """
 
 
-class CAERegressor(RegressionTarget, BaseCAE):
+class CAERegressor(TableRegressor, BaseCAE):
     """CAE for squared error; see `CAEClassifier`.
 
     Examples

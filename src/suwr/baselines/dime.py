@@ -29,8 +29,7 @@ from suwr.baselines.greedy import (
     Stopping,
     staged_decay,
 )
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy, Loss
 from suwr.nn.networks import Architecture, PolicyOutputs, SeparateNetwork
@@ -157,7 +156,7 @@ class BaseDIME(RuleStopping, BaseGreedy):
         return (error.square() * rows.weight).mean()
 
 
-class DIMEClassifier(ClassificationTarget, BaseDIME):
+class DIMEClassifier(TableClassifier, BaseDIME):
     """DIME: units in decreasing order of estimated information gain per cost.
 
     Like SUWR it decides from what is revealed, but it looks only one step ahead: features that are
@@ -215,7 +214,7 @@ class DIMEClassifier(ClassificationTarget, BaseDIME):
     """
 
 
-class DIMERegressor(RegressionTarget, BaseDIME):
+class DIMERegressor(TableRegressor, BaseDIME):
     """DIME for squared error; see `DIMEClassifier`. ``stopping='confidence'`` is not available.
 
     Examples

@@ -21,8 +21,7 @@ from torch import Tensor
 from suwr._utils.validation import Interval
 from suwr.baselines.base import parameter
 from suwr.baselines.greedy import BaseGreedy, GreedyPhase, Step, mean_step_loss, staged_decay
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.nn.inputs import soft_columns, soft_reveal
 from suwr.nn.networks import Architecture, PolicyOutputs, SeparateNetwork
 from suwr.nn.rollout import Policy
@@ -76,7 +75,7 @@ class BaseGDFS(BaseGreedy):
         return (loss.of_prediction(found, rows.targets) * rows.weight).mean()
 
 
-class GDFSClassifier(ClassificationTarget, BaseGDFS):
+class GDFSClassifier(TableClassifier, BaseGDFS):
     """Greedy dynamic feature selection: a fixed number of units, each chosen given the previous.
 
     Like SUWR it decides from what is revealed, but it looks only one step ahead: features that are
@@ -122,7 +121,7 @@ class GDFSClassifier(ClassificationTarget, BaseGDFS):
     """
 
 
-class GDFSRegressor(RegressionTarget, BaseGDFS):
+class GDFSRegressor(TableRegressor, BaseGDFS):
     """Greedy dynamic feature selection for squared error; see `GDFSClassifier`.
 
     Examples

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 
 from suwr._utils.validation import Interval, Options
 from suwr.baselines.base import FixedSelector, PhaseBuilders, parameter
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.exceptions import ProblemTooLargeError
 from suwr.training.data import Folds, Rows
 from suwr.training.loop import Metrics, Phase
@@ -119,7 +118,7 @@ class BaseGlobalOptimum(FixedSelector):
         return self.network_(values)
 
 
-class GlobalOptimumClassifier(ClassificationTarget, BaseGlobalOptimum):
+class GlobalOptimumClassifier(TableClassifier, BaseGlobalOptimum):
     """The best subset of columns for all rows, for small tables with few distinct values.
 
     Parameters
@@ -152,7 +151,7 @@ device, random_state, verbose
     """
 
 
-class GlobalOptimumRegressor(RegressionTarget, BaseGlobalOptimum):
+class GlobalOptimumRegressor(TableRegressor, BaseGlobalOptimum):
     """The best subset of columns for squared error; see `GlobalOptimumClassifier`.
 
     Examples

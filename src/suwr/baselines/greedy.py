@@ -420,9 +420,9 @@ class BaseSequentialBaseline(BaseBaseline, SequentialModel):
             steps = np.minimum(np.arange(self.max_steps_ + 1), prediction.shape[1] - 1)
             last = (~np.isnan(prediction[:, :, 0])).sum(axis=1, keepdims=True) - 1
             rows = np.arange(len(prediction))[:, None]
-            parts.append(self._in_user_units(prediction[rows, np.minimum(steps, last)]))
+            parts.append(self.target_.shown(prediction[rows, np.minimum(steps, last)]))
         result = np.concatenate(parts)
-        return result if self._class_labels() is not None else result[:, :, 0]
+        return self.target_.outputs(result)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

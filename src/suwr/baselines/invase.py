@@ -40,8 +40,7 @@ from suwr.baselines.base import (
     parameter,
     predictor_phase,
 )
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.nn.inputs import MaskedInputs
 from suwr.training.data import Folds, Rows
 
@@ -189,7 +188,7 @@ def _sample(scores: Tensor, generator: torch.Generator) -> Tensor:
     return uniform < scores.detach().sigmoid()
 
 
-class INVASEClassifier(ClassificationTarget, BaseINVASE):
+class INVASEClassifier(TableClassifier, BaseINVASE):
     """INVASE: features selected independently by an actor that reads the whole row.
 
     The selection may leak: it can depend on the values of features that are not selected.
@@ -221,7 +220,7 @@ device, random_state, verbose
     """
 
 
-class INVASERegressor(RegressionTarget, BaseINVASE):
+class INVASERegressor(TableRegressor, BaseINVASE):
     """INVASE for squared error; see `INVASEClassifier`.
 
     Examples

@@ -24,8 +24,7 @@ from suwr.baselines.base import (
     masked_loss,
     parameter,
 )
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.nn.inputs import gumbel_softmax, soft_columns, soft_reveal
 from suwr.training.data import Folds
 
@@ -98,7 +97,7 @@ class BaseL2X(BaseSelector):
         return top_units(self.network_.scores(values), self.max_steps_)
 
 
-class L2XClassifier(ClassificationTarget, BaseL2X):
+class L2XClassifier(TableClassifier, BaseL2X):
     """L2X: the *k* highest-scoring features of each row, by a selector that reads the whole row.
 
     The selection may leak: it can depend on the values of features that are not selected.
@@ -131,7 +130,7 @@ device, random_state, verbose
     """
 
 
-class L2XRegressor(RegressionTarget, BaseL2X):
+class L2XRegressor(TableRegressor, BaseL2X):
     """L2X for squared error; see `L2XClassifier`.
 
     Examples

@@ -25,8 +25,7 @@ from suwr._utils.validation import Interval, Options
 from suwr.baselines.base import FixedSelector, PhaseBuilders, parameter, predictor_phase
 from suwr.baselines.invase import BasePenalised, coin_flip_masks, coin_flip_phase, log_probability
 from suwr.data.encode import MAX_BINS
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.nn.inputs import soft_columns, soft_reveal
 from suwr.training.data import Folds, Rows
 
@@ -99,7 +98,7 @@ class BaseREALX(BasePenalised):
         return data.loss.per_row(outputs, rows.targets)
 
 
-class REALXClassifier(ClassificationTarget, BaseREALX):
+class REALXClassifier(TableClassifier, BaseREALX):
     """REAL-X: features selected independently, for a predictor trained on random masks only.
 
     The selection may leak: it can depend on the values of features that are not selected.
@@ -133,7 +132,7 @@ device, random_state, verbose
     """
 
 
-class REALXRegressor(RegressionTarget, BaseREALX):
+class REALXRegressor(TableRegressor, BaseREALX):
     """REAL-X for squared error; see `REALXClassifier`.
 
     Examples
@@ -174,7 +173,7 @@ class BaseEVALX(FixedSelector):
         return [lambda: predictor_phase(network, data, folds, masks, schedule, "EVAL-X")]
 
 
-class EVALXClassifier(ClassificationTarget, BaseEVALX):
+class EVALXClassifier(TableClassifier, BaseEVALX):
     """EVAL-X: a classifier trained on random masks, to evaluate the masks of any selector.
 
     Use `predict_masked`; `predict` and `select` use every column.
@@ -203,7 +202,7 @@ validation_fraction, device, random_state, verbose
     """
 
 
-class EVALXRegressor(RegressionTarget, BaseEVALX):
+class EVALXRegressor(TableRegressor, BaseEVALX):
     """EVAL-X for squared error; see `EVALXClassifier`.
 
     Examples

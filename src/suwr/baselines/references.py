@@ -20,8 +20,7 @@ from suwr.baselines.base import (
     predictor_phase,
 )
 from suwr.data.stored import name_columns
-from suwr.estimators.table import TrainingData, image_shape
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData, image_shape
 from suwr.training.data import Folds
 
 
@@ -41,7 +40,7 @@ class BaseAllFeatures(FixedSelector):
         ]
 
 
-class AllFeaturesClassifier(ClassificationTarget, BaseAllFeatures):
+class AllFeaturesClassifier(TableClassifier, BaseAllFeatures):
     """No selection: a classifier that reads every column.
 
     Its network is that of the predictors of the other methods.
@@ -90,7 +89,7 @@ class AllFeaturesClassifier(ClassificationTarget, BaseAllFeatures):
     """
 
 
-class AllFeaturesRegressor(RegressionTarget, BaseAllFeatures):
+class AllFeaturesRegressor(TableRegressor, BaseAllFeatures):
     """No selection: a regressor that reads every column; see `AllFeaturesClassifier`.
 
     Examples
@@ -172,7 +171,7 @@ class BaseOracle(BaseSelector):
         return self._predict_with(self._read(X), self._relevant_masks(X))
 
 
-class OracleClassifier(ClassificationTarget, BaseOracle):
+class OracleClassifier(TableClassifier, BaseOracle):
     """A known selection: a classifier that reads the relevant columns of each row.
 
     Whether the selection leaks depends on ``relevant``.
@@ -199,7 +198,7 @@ validation_fraction, device, random_state, verbose
     """
 
 
-class OracleRegressor(RegressionTarget, BaseOracle):
+class OracleRegressor(TableRegressor, BaseOracle):
     """A known selection for squared error; see `OracleClassifier`.
 
     Examples

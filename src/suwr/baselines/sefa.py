@@ -29,8 +29,7 @@ from torch.nn import functional as F
 from suwr._utils.validation import Interval, Options
 from suwr.baselines.base import PhaseBuilders, Schedule, SelectorPhase, make_adamw, parameter
 from suwr.baselines.greedy import RuleStopping, Stopping, mean_step_loss
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.nn.ensembles import EnsembleMLP
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy, Loss
@@ -292,7 +291,7 @@ class BaseSEFA(RuleStopping):
         return [lambda: SelectorPhase(name, network, folds, schedule, steps, validate)]
 
 
-class SEFAClassifier(ClassificationTarget, BaseSEFA):
+class SEFAClassifier(TableClassifier, BaseSEFA):
     """SEFA: units in decreasing order of the gradients in a stochastic latent space.
 
     Like SUWR it decides from what is revealed. It does not estimate the gain of the next unit but
@@ -352,7 +351,7 @@ class SEFAClassifier(ClassificationTarget, BaseSEFA):
     """
 
 
-class SEFARegressor(RegressionTarget, BaseSEFA):
+class SEFARegressor(TableRegressor, BaseSEFA):
     """SEFA for squared error; see `SEFAClassifier`. ``stopping='confidence'`` is not available.
 
     The publication is about classes. Here the gradient is that of the predicted value.

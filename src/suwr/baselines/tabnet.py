@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from suwr._utils.validation import Interval, Options, require
 from suwr.baselines.base import BaseSelector, PhaseBuilders, SelectorPhase, make_adamw, parameter
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.nn.inputs import MaskedInputs
 from suwr.training.data import Folds, Rows
 
@@ -79,7 +78,7 @@ class BaseTabNet(BaseSelector):
         package = require("pytorch_tabnet.tab_network", "baselines", "TabNet")
         network: nn.Module = package.TabNet(
             data.rows.values.shape[1],
-            self._n_outputs(),
+            self.target_.n_outputs,
             n_d=self.hidden_size,
             n_a=self.hidden_size,
             n_steps=self.n_steps,
@@ -102,10 +101,10 @@ class BaseTabNet(BaseSelector):
         return (~used).to(torch.float32) @ member.T.to(torch.float32) == 0
 
     def _final_predictions(self, values: Tensor) -> Tensor:
-        return self._make_loss().predict(self.network_(values)[0])
+        return self.target_.make_loss().predict(self.network_(values)[0])
 
 
-class TabNetClassifier(ClassificationTarget, BaseTabNet):
+class TabNetClassifier(TableClassifier, BaseTabNet):
     """TabNet: sequential attention over units; requires ``pip install 'suwr[baselines]'``.
 
     The selection may leak: it can depend on the values of features that are not selected. The
@@ -143,7 +142,7 @@ class TabNetClassifier(ClassificationTarget, BaseTabNet):
     """
 
 
-class TabNetRegressor(RegressionTarget, BaseTabNet):
+class TabNetRegressor(TableRegressor, BaseTabNet):
     """TabNet for squared error; see `TabNetClassifier`.
 
     Examples

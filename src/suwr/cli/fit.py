@@ -17,7 +17,7 @@ from suwr.cli.options import CsvFormat, Terminal
 from suwr.cli.tables import date_parameters, file_digest, read_frame, write_frame
 from suwr.data.dates import DateParts
 from suwr.data.parse import describe_cell, parse_cell
-from suwr.estimators.base import BaseSUWR
+from suwr.estimators.base import SUWRModel
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.exceptions import TableError
@@ -194,7 +194,7 @@ def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) ->
         params = params | date_parameters(dates, params["groups"], params["columns"])
     if task == "auto":
         task = "regression" if _is_regression_target(y) else "classification"
-    kind: type[BaseSUWR] = SUWRRegressor if task == "regression" else SUWRClassifier
+    kind: type[SUWRModel] = SUWRRegressor if task == "regression" else SUWRClassifier
     test = None
     if source.test_size is not None:
         X, y, test = _hold_out(X, y, source.test_size, task, int(params["random_state"]))

@@ -358,9 +358,9 @@ def certify(
         if not present.all():
             print_warning(f"{(~present).sum():,} rows without {name!r} are left out.")
         X, groups = X[present], None if groups is None else groups[present]
-    if fitted._class_labels() is None and per_class:
+    if fitted.target_.labels is None and per_class:
         raise ValueError("--per-class requires a classification model.")
-    if fitted._class_labels() is None and tolerance is None and risk != "loss":
+    if fitted.target_.labels is None and tolerance is None and risk != "loss":
         raise ValueError(
             f"--risk {risk} of a regression model requires --tolerance: the difference of "
             "predicted values that does not count, in the units of the target."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -312,7 +312,7 @@ def membership_bytes(groups: Any, n_columns: int) -> int:
 
 def resolve_units(
     groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None,
-    costs: Mapping[str, float] | ArrayLike | None,
+    costs: Mapping[str, float] | ArrayLike | Callable[..., Any] | None,
     columns: Sequence[str],
     owner: str = "SUWRClassifier",
     setup_costs: Any = None,

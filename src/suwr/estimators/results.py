@@ -17,7 +17,6 @@ from suwr.data.units import Patches
 from suwr.estimators.container import ModelIssuer
 from suwr.estimators.export import export_model
 from suwr.estimators.limits import always_known, describe_start, stop_reasons
-from suwr.estimators.targets import normalize_probabilities
 from suwr.exceptions import UnsupportedModelError
 from suwr.narrative.explanation import Explanation, Layout, Narrative, PageModel, Step
 from suwr.narrative.given import Given
@@ -27,11 +26,6 @@ from suwr.nn.step import Starts
 
 if TYPE_CHECKING:
     from suwr.estimators.sequential import SequentialModel
-
-__all__ = [
-    "Decisions", "ModelSource", "Scores", "decide_masked", "empty_scores",
-    "expected_gain", "explain_rows", "join_traces", "score_rows",
-]  # fmt: skip
 
 
 class Decisions(NamedTuple):
@@ -75,7 +69,7 @@ def decide_masked(model: Any, policy: Policy, table: Table, masks: NDArray[np.bo
     return Decisions(
         decision.stop_probability.cpu().numpy().astype(np.float64),
         decision.best(policy.units_per_step).cpu().numpy(),
-        model._in_user_units(prediction),
+        model.target_.shown(prediction),
     )
 
 
@@ -144,7 +138,7 @@ def score_rows(model: SequentialModel, X: Any, rows: Sequence[Any] | None = None
         outputs.append(policy.predict(values, mask).cpu().numpy())
         masks.append(trace.mask)
         orders.append(trace.order)
-    predictions = model._in_user_units(np.concatenate(outputs))
+    predictions = model.target_.shown(np.concatenate(outputs))
     longest = max(o.shape[1] for o in orders)
     order = np.concatenate([_pad_steps(o, longest, -1) for o in orders])
     return _make_scores(model, predictions, np.concatenate(masks), order)
@@ -154,7 +148,7 @@ def empty_scores(model: SequentialModel) -> Scores:
     """Return the scores of a table without rows."""
     return _make_scores(
         model,
-        np.zeros((0, model._n_outputs())),
+        np.zeros((0, model.target_.n_outputs)),
         np.zeros((0, model.n_features_in_), dtype=bool),
         np.zeros((0, 0, model.policy_.units_per_step), dtype=np.intp),
     )
@@ -163,10 +157,9 @@ def empty_scores(model: SequentialModel) -> Scores:
 def _make_scores(
     model: Any, predictions: NDArray[np.float64], mask: NDArray[np.bool_], order: NDArray[np.intp]
 ) -> Scores:
-    if model._class_labels() is None:
-        return Scores(predictions[:, 0], None, mask, order)
-    labels = model.classes_[predictions.argmax(axis=1)]
-    return Scores(labels, normalize_probabilities(predictions), mask, order)
+    target = model.target_
+    probability = None if target.labels is None else target.normalized(predictions)
+    return Scores(target.answers(predictions), probability, mask, order)
 
 
 def explain_rows(
@@ -204,7 +197,7 @@ def explain_rows(
         warn_unusual(model.encoder_, table, trace.mask, "explain", labels)
     sampled = draws is not None
     narratives = narrate(model, table, labels, policy, trace, starts, sampled=sampled)
-    usual = Given(dict.fromkeys(always_known(model)))
+    usual = Given(dict.fromkeys(always_known(policy.inputs, model.encoder_.names)))
     free = all(_same_start(narrative.given or Given(), usual) for narrative in narratives)
     return Explanation(narratives, ModelSource(model, table, policy, sampled, free))
 
@@ -240,10 +233,13 @@ def narrate(
     assert trace.prediction is not None
     assert trace.margin is not None
     n, states = trace.stop_probability.shape
-    shown = model._in_user_units(trace.prediction.reshape(n * states, -1)).reshape(n, states, -1)
+    shown = model.target_.shown(trace.prediction.reshape(n * states, -1)).reshape(n, states, -1)
     names, units, n_steps = model.encoder_.names, model.units_, trace.n_steps
     columns_of = [units.columns_of(u) for u in range(len(units))]
-    classes, endings = model._class_labels(), stop_reasons(model, policy, trace, starts)
+    classes, endings = (
+        model.target_.labels,
+        stop_reasons(policy, trace, starts, last=model._budget_ending()),
+    )
     issuer = ModelIssuer(model, policy)
     # A certificate is for greedy decisions.
     certificate = "" if sampled else model._certificate_sentence()
@@ -272,7 +268,7 @@ def narrate(
                 certificate,
                 Origin(issuer, tuple(trace.margin[row, : n_steps[row] + 1].tolist()), sampled),
                 description,
-                describe_start(model, table, starts, row),
+                describe_start(starts, table, names, units, row),
                 units.visit_cost,
             )
         )

@@ -10,7 +10,6 @@ Cells are replaced in the raw table, before any of them is parsed.
 from __future__ import annotations
 
 import datetime
-import math
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +26,7 @@ import suwr
 from suwr._utils.text import printable
 from suwr.data.frame import Table, column_names, is_frame, raw_columns, select_columns
 from suwr.data.parse import EXPECTED, is_missing
-from suwr.estimators.base import BaseSUWR
+from suwr.estimators.base import SUWRModel
 from suwr.estimators.container import ModelIssuer
 from suwr.estimators.files import load
 from suwr.estimators.limits import starts_of, stop_reasons
@@ -38,8 +37,6 @@ from suwr.narrative.reading import TOLERANCE, canonical_json
 from suwr.narrative.receipt import Receipt
 from suwr.nn.rollout import Policy, Trace
 from suwr.nn.step import Starts
-
-__all__ = ["PoisonReport", "Verification", "Verifier", "poison_check", "poisoned", "verify"]
 
 
 @dataclass(frozen=True)
@@ -157,7 +154,7 @@ class Verifier:
 
     def __init__(self, model: Any) -> None:
         model = load(model) if isinstance(model, str | os.PathLike) else model
-        if not isinstance(model, BaseSUWR):
+        if not isinstance(model, SUWRModel):
             raise TypeError(
                 "The 'model' parameter of verify must be a SUWRClassifier, a SUWRRegressor or the "
                 f"path of a model file. Got {type(model).__name__} instead."
@@ -171,7 +168,7 @@ class Verifier:
             name: tuple(names[c] for c in units.columns_of(i)) for i, name in enumerate(units.names)
         }
         self._column_number = {name: i for i, name in enumerate(names)}
-        self._classes = model._class_labels()
+        self._classes = model.target_.labels
 
     def verify(
         self, receipts: Iterable[Receipt | Mapping[str, Any] | str | bytes]
@@ -227,14 +224,18 @@ class Verifier:
         table, problems = self._table(receipts)
         given = [receipt.narrative.given for receipt in receipts]
         found = [g for g in given if g is not None]
-        starts = starts_of(self._model, found) if found else None
+        starts = (
+            starts_of(policy.inputs, self._model.encoder_.names, self._model.units_, found)
+            if found
+            else None
+        )
         rollouts = self._model._rollouts(table, policy, record=True, starts=starts)
         trace = join_traces([trace for _, trace in rollouts])
         assert trace.stop_probability is not None
         assert trace.prediction is not None
         assert trace.margin is not None
         n, states = trace.stop_probability.shape
-        shown = self._model._in_user_units(trace.prediction.reshape(n * states, -1))
+        shown = self._model.target_.shown(trace.prediction.reshape(n * states, -1))
         replays = map(
             Replay,
             problems,
@@ -242,7 +243,7 @@ class Verifier:
             trace.stop_probability.astype(np.float64).tolist(),
             shown.reshape(n, states, -1).tolist(),
             trace.margin.tolist(),
-            stop_reasons(self._model, policy, trace, starts),
+            stop_reasons(policy, trace, starts, last=self._model._budget_ending()),
         )
         return [self._compare(*pair) for pair in zip(receipts, replays, strict=True)]
 
@@ -325,7 +326,9 @@ class Verifier:
                 return replay.problem
             found, expected = replay.stops[number], replay.predictions[number]
             if stop != found or list(prediction) != expected:
-                distance = max(abs(stop - found), self._distance(prediction, expected))
+                distance = max(
+                    abs(stop - found), self._model.target_.distance(prediction, expected)
+                )
                 if exact or not distance <= TOLERANCE:
                     return number, (
                         f"stop probability and prediction are {found!r} and {expected}, not "
@@ -344,16 +347,6 @@ class Verifier:
         if narrative.ended != replay.ended:
             return n_steps, f"the rollout ended by {replay.ended!r}, not {narrative.ended!r}."
         return None
-
-    def _distance(self, a: Sequence[float], b: Sequence[float]) -> float:
-        """Largest difference of probabilities; of values, relative to the target's scale."""
-        if self._classes is not None:
-            return max(abs(x - y) for x, y in zip(a, b, strict=True))
-        center, scale = self._model.target_center_, self._model.target_scale_
-        found, expected = self._model._transform().forward([a[0], b[0]]).tolist()
-        unit = max(abs(scale), abs(expected - center), math.ulp(0.0))
-        # A receipt may state a value that cannot be transformed.
-        return abs(found - expected) / unit if math.isfinite(found) else math.inf
 
 
 def _read(receipt: Receipt | Mapping[str, Any] | str | bytes) -> Receipt:
@@ -443,7 +436,7 @@ def poisoned(X: Any, mask: NDArray[np.bool_], poison: str, rng: np.random.Random
     return nw.from_dict(data, dict.fromkeys(names, nw.String), backend=backend).to_native()
 
 
-def poison_check(model: BaseSUWR, X: Any, random_state: Any = None) -> PoisonReport:
+def poison_check(model: SUWRModel, X: Any, random_state: Any = None) -> PoisonReport:
     """Replace every cell that a row did not reveal, and compare the rollouts bit for bit.
 
     Parameters
@@ -469,7 +462,7 @@ def poison_check(model: BaseSUWR, X: Any, random_state: Any = None) -> PoisonRep
     return PoisonReport(n_rows, n_cells, int(changed.sum()))
 
 
-def _rollout(model: BaseSUWR, X: Any) -> Trace:
+def _rollout(model: SUWRModel, X: Any) -> Trace:
     values = model._encode(model._read(X))
     starts = Starts.usual(model.policy_.inputs, len(values))
     return model.policy_.rollout(values, record=True, starts=starts)

@@ -13,13 +13,13 @@ from suwr._utils.validation import require
 from suwr.data.files import ParquetFile
 from suwr.data.frame import Table, read_table
 from suwr.data.stored import StoredTable
-from suwr.estimators.base import BaseSUWR
+from suwr.estimators.base import SUWRModel
 from suwr.exceptions import TableError
 from suwr.scale.partitions import BATCH, find_partitions, read_batches
 
 __all__ = ["ParquetTable", "fit_partitions"]
 
-Model = TypeVar("Model", bound=BaseSUWR)
+Model = TypeVar("Model", bound=SUWRModel)
 Data = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
