@@ -12,6 +12,25 @@ from tests.helpers.raw_cells import fit_random_policy, mixed_table
 
 from suwr import SUWRClassifier, SUWRRegressor
 
+
+def pytest_addoption(parser):
+    """Add the option --seeds."""
+    parser.addoption(
+        "--seeds", type=int, default=1, metavar="N",
+        help="N times as many forged, hostile and hidden values in the tests of seeded cases",
+    )  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of scikit-learn's checks, variants and those that fit many models are slow."""
+    for item in items:
+        check = getattr(item, "callspec", None) and item.callspec.params.get("check")
+        function = getattr(check, "func", check)
+        if getattr(check, "keywords", None) or "equivalence" in getattr(function, "__name__", ""):
+            item.add_marker(pytest.mark.slow)
+
+
 # One thread per process, because pytest-xdist already runs one process per core.
 torch.set_num_threads(1)
 # On a busy machine, an example may take any time.
@@ -49,6 +68,12 @@ def regressor(diabetes):
 def mixed_model():
     """A model of columns of every type with a random policy."""
     return fit_random_policy(*mixed_table())
+
+
+@pytest.fixture(scope="session")
+def n_seeds(pytestconfig):
+    """Factor of the number of seeded cases."""
+    return pytestconfig.getoption("seeds")
 
 
 @pytest.fixture

@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from suwr._utils.deprecation import DeprecatedName, deprecated_attribute
-
 __version__ = "0.2.0"
 
 # Public name → module. Imported on first use: `import suwr` stays fast and does not import torch.
@@ -23,6 +21,7 @@ _EXPORTS = {
     "SUWRRegressor": "suwr.estimators.regressor",
     "TextUnits": "suwr.texts.units",
     "TrainingConfig": "suwr.training.config",
+    "audit": "suwr.auditing.entry",
     "engine": "suwr.scale.scoring",
     "fit_partitions": "suwr.scale.training",
     "load": "suwr.estimators.files",
@@ -33,16 +32,7 @@ _EXPORTS = {
     "verify": "suwr.estimators.verify",
 }
 
-# `suwr.audit` is a package that can be called: suwr.audit(selector, X).
-_MODULES = ("audit", "baselines", "exact", "exceptions", "plots")
-
-_DEPRECATED = {
-    "reveal": DeprecatedName(
-        "suwr.data.units:reveal",
-        "Use predict_masked(X, masks) for predictions from masked rows",
-        removal="0.3.0",
-    ),
-}
+_MODULES = ("auditing", "baselines", "exact", "exceptions", "plots")
 
 __all__ = [
     "Acquisition",
@@ -58,6 +48,7 @@ __all__ = [
     "TextUnits",
     "TrainingConfig",
     "audit",
+    "auditing",
     "baselines",
     "engine",
     "exact",
@@ -73,7 +64,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from suwr import audit, baselines, exact, exceptions, plots
+    from suwr import auditing, baselines, exact, exceptions, plots
+    from suwr.auditing.entry import audit
     from suwr.data.dates import DateParts
     from suwr.data.descriptions import Column
     from suwr.data.units import Patches
@@ -98,8 +90,7 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = importlib.import_module(f"suwr.{name}")
     else:
-        # Not cached in the module's globals: every use warns.
-        return deprecated_attribute("suwr", name, _DEPRECATED)
+        raise AttributeError(f"module 'suwr' has no attribute {name!r}")
     globals()[name] = value
     return value
 

@@ -70,7 +70,7 @@ def as_masks(masks: ArrayLike, n_rows: int, n_columns: int) -> BoolArray:
     if not np.isin(number, (0.0, 1.0)).all():
         raise ValueError(
             "Masks must be booleans, or numbers that are 0 or 1. Got other numbers: convert "
-            "importance scores to masks first, for example with suwr.audit.top_k."
+            "importance scores to masks first, for example with suwr.auditing.top_k."
         )
     return number.astype(bool)
 

@@ -1,7 +1,4 @@
-"""``suwr fit --checkpoint`` killed just before a file is renamed into place, and resumed.
-
-`benchmarks/reliability/kills.py` kills more commands, at random times.
-"""
+"""``suwr fit --checkpoint`` killed just before a file is renamed into place, and resumed."""
 
 import json
 import subprocess

@@ -236,7 +236,7 @@ def test_invalid_options_of_predict_and_explain(folder):
     model, data = folder / "m.suwr", folder / "data.csv"
     pd.read_csv(data).drop(columns="age").to_csv(folder / "short.csv", index=False)
     done = run("predict", model, folder / "short.csv", "--out", folder / "p.csv")
-    assert "lacks 1 column(s) that the model was fitted on: 'age'" in one_line(done)
+    assert "lacks 1 column(s) of the model: 'age'" in one_line(done)
     assert "must end in" in one_line(run("predict", model, data, "--out", folder / "p.xls"))
     assert "between 0 and 149" in one_line(run("explain", model, data, "--row", 150))
     assert "--row" in one_line(run("explain", model, data))

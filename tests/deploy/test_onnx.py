@@ -59,7 +59,7 @@ def check_step(model, path, values, mask):
     stop, logits, prediction = run(path, np.where(hidden, np.nan, values.numpy()), mask.numpy())
     with torch.inference_mode():
         decision = policy.decide(values, mask)
-    expected = model._in_user_units(policy.predict(values, mask).numpy())
+    expected = model.target_.shown(policy.predict(values, mask).numpy())
     np.testing.assert_allclose(stop, decision.stop_probability.numpy(), atol=1e-5)
     np.testing.assert_allclose(logits, decision.logits.numpy(), atol=1e-5)
     np.testing.assert_allclose(prediction, expected, atol=1e-5, rtol=1e-7)

@@ -38,6 +38,7 @@ def test_scikit_learn(estimator, check):
     check(with_brief_training(estimator, check))
 
 
+@pytest.mark.slow
 def test_pipeline_cross_validation_and_grid_search():
     X, y = make_classification(120, 5, random_state=0)
     pipeline = make_pipeline(StandardScaler(), SUWRClassifier(**SMALL))
@@ -257,15 +258,6 @@ def test_training_settings_reach_the_trainer(training):
     assert settings_of(copy, data).rollouts == 3
     copy.set_params(training=None)
     assert settings_of(copy, data).rollouts == 2
-
-
-def test_former_names_of_training_settings_warn():
-    X, y = make_classification(60, 4, random_state=0)
-    model = SUWRClassifier(**SMALL, training={"least_continuation": 0.2})
-    with pytest.warns(FutureWarning, match="'least_continuation' .* Use 'min_continuation'"):
-        data = model._prepare(X, y, None)
-    with pytest.warns(FutureWarning, match="'least_continuation'"):
-        assert settings_of(model, data).min_continuation == 0.2
 
 
 def test_equal_training_settings_give_equal_models():

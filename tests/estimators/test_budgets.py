@@ -61,6 +61,7 @@ def test_the_first_unit_depends_on_the_budget(pair):
             pair.select(X, **{name: 2.5})
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_trained_for_budgets_wastes_a_small_one():
     X, y = pair_or_single(600, 0)
     model = SUWRClassifier(hidden_size=32, n_predictors=2, max_epochs=60, random_state=0)

@@ -7,12 +7,17 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
+from suwr.narrative.reading import canonical_json
+
 
 def sign(state):
     """The text of a receipt with the digest of its content, as anyone can compute it."""
     body = {k: v for k, v in state.items() if k != "sha256"}
-    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-    return f'{text[:-1]},"sha256":"{hashlib.sha256(text.encode()).hexdigest()}"}}'
+    try:
+        digest = hashlib.sha256(canonical_json(body).encode()).hexdigest()
+    except ValueError:  # neither NaN nor lone surrogates have a canonical form
+        digest = "0" * 64
+    return json.dumps(body | {"sha256": digest})
 
 
 def chain(state):
@@ -255,10 +260,7 @@ def change_structure(text, rng):
         part[name] = rng.choice([v for v in other if v is not part[name]])
         if part[name] is None and name in ("condition", "certificate", "classes"):
             part[name] = 7
-    try:
-        return sign(state)
-    except UnicodeEncodeError:
-        return json.dumps(state)
+    return sign(state)
 
 
 def nest(text, rng):
@@ -278,7 +280,7 @@ ALTERATIONS = {
 
 def content(text):
     """What a receipt says, except for the label of its row."""
-    return json.dumps({k: v for k, v in json.loads(text).items() if k not in ("row", "sha256")})
+    return canonical_json({k: v for k, v in json.loads(text).items() if k not in ("row", "sha256")})
 
 
 @cache

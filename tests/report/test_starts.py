@@ -144,8 +144,8 @@ def test_receipts(name, request, open_page, tmp_path):
         forged(unavailable=["size"]): "limits",
         forged(max_cost=1.5): "limits",
         forged(more=1): "unknown fields",
-        sign(without | {"format": 1}): "starts from other known values",
-        sign(without): "newer version",
+        sign(original | {"format": 2}): "another version",
+        sign(without): "missing or unknown fields",
         sign(original | {"given": [1]}): "starts from other known values",
         sign(original | {"given": None}): "starts from other known values",
     }

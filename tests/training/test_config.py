@@ -32,16 +32,6 @@ def test_unknown_keys_are_refused():
         TrainingConfig.from_mapping({"magic": 1}, "Model")
 
 
-def test_names_of_version_0_1_are_accepted_with_a_warning():
-    old = {"least_continuation": 0.2, "states_per_row": 2, "early_states": 2.0}
-    with pytest.warns(FutureWarning) as caught:
-        config = TrainingConfig.from_mapping(old, "Model")
-    assert config == TrainingConfig(min_continuation=0.2)
-    messages = " ".join(str(w.message) for w in caught)
-    assert len(caught) == 3
-    assert all(name in messages for name in old)
-
-
 def test_to_dict_holds_what_differs_from_the_defaults():
     config = TrainingConfig(rollouts=4, pretrain_masks=3)
     assert config.to_dict() == {"rollouts": 4, "pretrain_masks": 3}

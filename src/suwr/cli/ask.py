@@ -280,7 +280,8 @@ def ask_questions(
     interview = Interview(model, Terminal(), context=context)
     began = datetime.now()
     try:
-        values |= interview.ask_known([name for name in always_known(model) if name not in values])
+        start = always_known(model.policy_.inputs, model.encoder_.names)
+        values |= interview.ask_known([name for name in start if name not in values])
         interview.session = session = model.acquire(
             known=values or None, unavailable=unavailable, max_cost=max_cost,
             mean_features=mean_features,

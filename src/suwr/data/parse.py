@@ -87,8 +87,8 @@ def is_missing(value: Any) -> bool:
         return bool(value != value)
     except TypeError:
         return True  # the truth value of pandas.NA is undefined
-    except ValueError:
-        return False  # an array in a cell
+    except Exception:  # an array, a signalling NaN, or any other object
+        return False
 
 
 def describe_cell(value: Any) -> str:

@@ -147,7 +147,7 @@ def read_given(model: Any, questions: Mapping[str, Question], request: Fields) -
         raise RequestError("'max_cost' must be a number of at least 0.", "max_cost")
     # Integers may be too large for a float, and no sum of costs is.
     limit = float(max_cost) if max_cost is not None and max_cost < 1e300 else None
-    largest = largest_budget(model)
+    largest = largest_budget(model.policy_.inputs)
     if largest is not None and max_cost is not None and max_cost > largest:
         raise RequestError(
             f"'max_cost' must be at most {largest:g}, the largest budget that the model was fitted "
@@ -157,7 +157,7 @@ def read_given(model: Any, questions: Mapping[str, Question], request: Fields) -
     given = Given(
         dict(known), tuple(dict.fromkeys(unavailable)), largest if limit is None else limit
     )
-    other = known.keys() - set(always_known(model))
+    other = known.keys() - set(always_known(model.policy_.inputs, model.encoder_.names))
     limited = bool(other or unavailable or limit is not None)
     if limited and model._certificate_sentence():
         field = "known" if other else "unavailable" if unavailable else "max_cost"

@@ -44,7 +44,7 @@ def export_onnx(
     onnx = require("onnx", "onnx", "Exporting to ONNX")
     check_writable(path)
     policy = model._policy_at(sparsity_weight, mean_features)
-    check_plain_costs(model)
+    check_plain_costs(policy, model.units_)
     graph = _step_graph(onnx, model, policy)
     file = onnx.helper.make_model(
         graph,
@@ -74,7 +74,7 @@ def onnx_metadata(model: Any, policy: Any) -> dict[str, Any]:
         # A model that cannot be saved has no file.
         digest = None
     codes = zip(model.encoder_.names, model.encoder_.codes, strict=True)
-    chance = known_at_start(model)
+    chance = known_at_start(policy.inputs, model.encoder_.names)
     columns = []
     for name, code in codes:
         facts = {"name": name, "type": code.type, "width": code.width}
@@ -106,7 +106,7 @@ def onnx_metadata(model: Any, policy: Any) -> dict[str, Any]:
         "setup_costs": dict(zip(names, prices, strict=True)),
         "max_steps": policy.max_steps,
         "units_per_step": policy.units_per_step,
-        "classes": model._class_labels(),
+        "classes": model.target_.labels,
         "target": model.target_name_,
         "certificate": model._certificate_sentence(),
     }
@@ -116,7 +116,7 @@ def _step_graph(onnx: Any, model: Any, policy: Any) -> Any:
     """Return the graph from (values, mask) to (stop_probability, logits, prediction)."""
     weights: list[NDArray[np.float32]] = []
     description = describe_network(policy, weights)
-    output = describe_output(model, policy.loss)
+    output = describe_output(model.target_, policy.loss)
     graph = _Graph(onnx)
     inputs = policy.inputs
     mask = _recorded(graph, inputs) if inputs.unrecorded else "mask"
@@ -138,7 +138,7 @@ def _step_graph(onnx: Any, model: Any, policy: Any) -> Any:
         if description["stop"] is None:
             gain = graph.part(outputs, description["gain"])
         else:
-            features = graph.uncertainty(prediction, numbers, model._n_outputs())
+            features = graph.uncertainty(prediction, numbers, model.target_.n_outputs)
             gain = graph.network(description["stop"]["layers"], features, parameters)
         factor = graph.number(-1.0 / description["stop_temperature"])
         stop = graph.add("Sigmoid", graph.add("Mul", gain, factor))
@@ -155,7 +155,7 @@ def _step_graph(onnx: Any, model: Any, policy: Any) -> Any:
         in_user_units = graph.add("Add", in_user_units, graph.constant(mean))
         in_user_units = graph.inverse_transform(in_user_units, output)
     graph.add("Identity", in_user_units, output="prediction")
-    widths = (len(inputs.column_of), inputs.n_columns, inputs.n_units, model._n_outputs())
+    widths = (len(inputs.column_of), inputs.n_columns, inputs.n_units, model.target_.n_outputs)
     return graph.build(*widths)
 
 

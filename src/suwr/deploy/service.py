@@ -127,7 +127,7 @@ class Service:
         self.max_rows = max_rows
         self.policy = model._policy_at(None, mean_features)
         self.digest = ModelIssuer(model, self.policy).model
-        self.start = tuple(always_known(model))
+        self.start = tuple(always_known(self.policy.inputs, model.encoder_.names))
         names, codes = model.encoder_.names, model.encoder_.codes
         self.codes = dict(zip(names, codes, strict=True))
         self.description = model._description()
@@ -139,10 +139,13 @@ class Service:
         cells = []
         for code in self.codes.values():
             column = np.empty(1, dtype=object)
-            column[0] = code.center if code.categories is None else (code.categories or (None,))[0]
+            if code.categories is None:
+                column[0] = float(f"{code.center:.6g}")
+            elif code.categories:
+                column[0] = code.categories[0]
             cells.append(column)
         table = self.model.encoder_.parse(cells)
-        explanation = self._explain_table(table, ["typical values"])
+        explanation = self._explain_table(table, ["of typical values"])
         return page_html(explanation, title="A model, step by step")
 
     def read_next(self, request: Fields) -> Answers:
@@ -226,8 +229,13 @@ class Service:
         table = parse_rows(model.encoder_, [{**s.values, **s.given.known} for s in sessions])
         values, starts = model._encode(table), None
         distances: list[int | None] = [None] * len(sessions)
-        if any(session.given for session in sessions) or largest_budget(model) is not None:
-            starts = starts_of(model, [session.given for session in sessions])
+        if (
+            any(session.given for session in sessions)
+            or largest_budget(self.policy.inputs) is not None
+        ):
+            starts = starts_of(
+                self.policy.inputs, model.encoder_.names, model.units_, [s.given for s in sessions]
+            )
             assert starts.known is not None
             found_distances = start_distance(self.policy, values, starts.known).tolist()
             known = zip(sessions, found_distances, strict=True)
@@ -340,10 +348,10 @@ class Service:
             "model": self.digest,
             "version": suwr.__version__,
             "target": model.target_name_,
-            "classes": model._class_labels(),
+            "classes": model.target_.labels,
             "columns": [question.to_dict() for question in self.questions.values()],
             "units": list(model.units_.names),
-            "known_at_start": known_at_start(model),
+            "known_at_start": known_at_start(self.policy.inputs, model.encoder_.names),
             "missing": "unrecorded" if model.encoder_.unrecorded else "value",
             "max_steps": model.max_steps_,
             "certificate": model._certificate_sentence() or None,

@@ -1,12 +1,14 @@
-"""`BaseSUWR`: parameters and fitting of `SUWRClassifier` and `SUWRRegressor`."""
+"""`SUWRModel`: parameters and fitting of `SUWRClassifier` and `SUWRRegressor`."""
 
 from __future__ import annotations
 
+import copy
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import narwhals as nw
 import numpy as np
@@ -16,20 +18,29 @@ from sklearn.utils.validation import check_is_fitted
 
 from suwr._utils.files import check_writable
 from suwr._utils.progress import report_choices, training_progress
-from suwr._utils.validation import Interval, Options, parameter_error
+from suwr._utils.validation import Interval, Options, check_choice, check_real, parameter_error
+from suwr.data.costs import Visits
 from suwr.data.encode import TableEncoder
 from suwr.data.frame import as_rows, gather_rows, is_frame, take_rows
-from suwr.data.units import Patches, Units
-from suwr.estimators.certificate import WritableModel, training_digests
+from suwr.data.units import Patches, Units, resolve_units
+from suwr.estimators.certificate import Certificate, policy_digest, training_digests
 from suwr.estimators.container import FileCheckpoint, check_seed, fingerprint
 from suwr.estimators.export import reference_rows
-from suwr.estimators.limits import check_resumable_costs, model_budgets
-from suwr.estimators.sequential import PolicyKind, record_held_out
-from suwr.estimators.table import TABLE_CONSTRAINTS, TrainingData, image_shape, seeded
+from suwr.estimators.limits import RowLimits
+from suwr.estimators.risks import (
+    SCORES,
+    Conformal,
+    RiskFunction,
+    conformal_quantile,
+    scores_of_classes,
+)
+from suwr.estimators.sequential import SequentialModel
+from suwr.estimators.table import TABLE_CONSTRAINTS, TrainingData, consistent, image_shape, seeded
+from suwr.estimators.targets import ValueTarget
 from suwr.exceptions import ModelFileError, ModelOutputError
 from suwr.nn.distributed import ProcessGroup
 from suwr.nn.ensembles import ExternalPredictor
-from suwr.nn.inputs import POSITION_KNOTS
+from suwr.nn.inputs import POSITION_KNOTS, Budgets
 from suwr.nn.networks import Architecture, Network
 from suwr.nn.rollout import Policy
 from suwr.nn.step import training_starts
@@ -40,14 +51,6 @@ from suwr.training.registry import MAX_ACTOR_UNITS, TRAINERS, Trainer, default_t
 from suwr.training.screening import Screening
 from suwr.training.teacher import TeacherRows, fit_teacher
 from suwr.training.validation import Task, compare_held_out
-
-__all__ = [
-    "EXTENSION", "BaseSUWR", "PolicyKind", "WeightRange", "check_predictor", "check_range",
-    "check_reference", "check_sparsity_weight", "choices_by_rows", "default_bins",
-    "default_extension", "default_folds", "default_predictors", "fixed_predictor_trainer",
-    "max_screened_units", "predictor_state", "resolve_bins", "resolve_epochs", "resolve_extension",
-    "resolve_folds", "resolve_predictors", "restore_predictor", "restore_range",
-]  # fmt: skip
 
 # Training rows from which two predictors without bins, two folds and fewer epochs suffice, and from
 # which the number of relevant columns is not limited.
@@ -360,7 +363,7 @@ def fixed_predictor_trainer(model: Any, X: Any) -> FixedPredictorTrainer:
 
 
 def _external_predictor(model: Any, encoder: TableEncoder, backend: Any) -> ExternalPredictor:
-    classes = model._class_labels()
+    classes = model.target_.labels
     order: NDArray[np.intp] | None = None
     known = getattr(model.predictor, "classes_", None)
     if classes is not None and known is not None:
@@ -372,9 +375,9 @@ def _external_predictor(model: Any, encoder: TableEncoder, backend: Any) -> Exte
 
     def to_outputs(prediction: NDArray[np.float64]) -> NDArray[np.float64]:
         if classes is None:
-            scaled = (prediction - model.target_center_) / model.target_scale_
-            log_link = model._make_loss().link == "log"
-            return np.log(np.maximum(scaled, SMALLEST)) if log_link else scaled
+            target = model.target_
+            scaled = (prediction - target.center) / target.scale
+            return np.log(np.maximum(scaled, SMALLEST)) if target.log_link else scaled
         ordered = prediction if order is None else prediction[:, order]
         return np.log(np.maximum(ordered, SMALLEST))
 
@@ -383,7 +386,7 @@ def _external_predictor(model: Any, encoder: TableEncoder, backend: Any) -> Exte
         len(encoder.names),
         RowDecoder(encoder, backend),
         to_outputs,
-        model._n_outputs(),
+        model.target_.n_outputs,
     )
 
 
@@ -451,7 +454,8 @@ class FitPlan(NamedTuple):
     choices: dict[str, str]
 
 
-class BaseSUWR(WritableModel):
+@dataclass(kw_only=True, eq=False, repr=False)
+class SUWRModel(SequentialModel):
     """Sequential unmasking without reversion (SUWR) as a scikit-learn estimator."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -475,67 +479,48 @@ class BaseSUWR(WritableModel):
         "columns": [None, Mapping],
     }
 
-    weight_range_: WeightRange | None
-    history_: list[dict[str, Any]]
-    choices_: dict[str, str]
-    validation_: dict[str, float]
-    selectable_units_: NDArray[np.bool_]
+    # scikit-learn does not read the names of ``**limits`` from the signatures.
+    __metadata_request__predict: ClassVar = dict.fromkeys(RowLimits.__annotations__)
+    __metadata_request__predict_proba: ClassVar = dict.fromkeys(RowLimits.__annotations__)
+    __metadata_request__predict_log_proba: ClassVar = dict.fromkeys(RowLimits.__annotations__)
+    __metadata_request__score: ClassVar = dict.fromkeys(("sparsity_weight", "mean_features"))
 
-    def __init__(
-        self,
-        *,
-        sparsity_weight: float | Literal["auto"] | tuple[float, float] = "auto",
-        max_steps: int | None = None,
-        groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
-        costs: Mapping[str, float] | ArrayLike | Callable[..., Any] | None = None,
-        setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None,
-        units_per_step: int = 1,
-        visit_cost: float = 0.0,
-        max_cost: tuple[float, float] | None = None,
-        known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None,
-        missing: Literal["value", "unrecorded"] = "value",
-        hidden_size: int = 128,
-        n_layers: int = 3,
-        n_predictors: int | Literal["auto"] = "auto",
-        max_epochs: int | Literal["auto"] = "auto",
-        batch_size: int | Literal["auto"] = "auto",
-        validation_fraction: float = 0.1,
-        teacher: Any = "auto",
-        trainer: str = "auto",
-        network: Literal["mlp", "conv"] = "mlp",
-        predictor: Any = None,
-        training: TrainingConfig | Mapping[str, Any] | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        columns: Mapping[str, Any] | None = None,
-        device: str = "auto",
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.sparsity_weight = sparsity_weight
-        self.max_steps = max_steps
-        self.groups = groups
-        self.costs = costs
-        self.setup_costs = setup_costs
-        self.units_per_step = units_per_step
-        self.visit_cost = visit_cost
-        self.max_cost = max_cost
-        self.known_at_start = known_at_start
-        self.missing = missing
-        self.hidden_size = hidden_size
-        self.n_layers = n_layers
-        self.n_predictors = n_predictors
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.validation_fraction = validation_fraction
-        self.teacher, self.trainer = teacher, trainer
-        self.network = network
-        self.predictor = predictor
-        self.training = training
-        self.checkpoint = checkpoint
-        self.columns = columns
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    sparsity_weight: float | Literal["auto"] | tuple[float, float] = "auto"
+    max_steps: int | None = None
+    groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None
+    costs: Mapping[str, float] | ArrayLike | Callable[..., Any] | None = None
+    setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None
+    units_per_step: int = 1
+    visit_cost: float = 0.0
+    max_cost: tuple[float, float] | None = None
+    known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None
+    missing: Literal["value", "unrecorded"] = "value"
+    hidden_size: int = 128
+    n_layers: int = 3
+    n_predictors: int | Literal["auto"] = "auto"
+    max_epochs: int | Literal["auto"] = "auto"
+    batch_size: int | Literal["auto"] = "auto"
+    validation_fraction: float = 0.1
+    teacher: Any = "auto"
+    trainer: str = "auto"
+    network: Literal["mlp", "conv"] = "mlp"
+    predictor: Any = None
+    training: TrainingConfig | Mapping[str, Any] | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    columns: Mapping[str, Any] | None = None
+    device: str = "auto"
+    random_state: Any = None
+    verbose: int | None = None
+
+    weight_range_: WeightRange | None = field(init=False)
+    history_: list[dict[str, Any]] = field(init=False)
+    choices_: dict[str, str] = field(init=False)
+    validation_: dict[str, float] = field(init=False)
+    selectable_units_: NDArray[np.bool_] = field(init=False)
+    certificate_: Certificate = field(init=False)
+    conformal_: Conformal = field(init=False)
+    # See `suwr.estimators.certificate`; None in copies and in models that were loaded.
+    _training_digests_: NDArray[np.uint64] | None = field(init=False, default=None)
 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, costs: Any = None
@@ -648,7 +633,9 @@ class BaseSUWR(WritableModel):
         if self.checkpoint is not None:
             check_writable(self.checkpoint)
             check_seed(self, "The 'checkpoint' parameter", "a resumed fit draws the same numbers")
-            check_resumable_costs(self)
+            if callable(self.costs):
+                expected = "None if 'costs' is a function, which a resumed fit could not recognise"
+                raise parameter_error("checkpoint", type(self).__name__, expected, self.checkpoint)
         data = self._training_data(X, y, sample_weight, costs)
         self.weight_range_ = self.dates_ = self.training_file_ = None
         self._install(self.encoder_, self.units_, torch.device(self.device_), None)
@@ -659,11 +646,37 @@ class BaseSUWR(WritableModel):
         super()._check_parameters()
         check_sparsity_weight(self.sparsity_weight, self.trainer, type(self).__name__)
         check_predictor(self)
-        model_budgets(self)
+        self._budgets()
         self._training_config()
         if (n := self.n_predictors) != "auto" and n % 2:
             raise parameter_error("n_predictors", type(self).__name__, "an even number", n)
         image_shape(self.network, self.groups)
+
+    def _resolve_units(self, names: Sequence[str]) -> Units:
+        visits = Visits(float(self.visit_cost), int(self.units_per_step))
+        owner = type(self).__name__
+        return resolve_units(self.groups, self.costs, names, owner, self.setup_costs, visits)
+
+    def _budgets(self) -> Budgets | None:
+        """Read the range of budgets ``max_cost``; None if it is not given."""
+        given, owner = self.max_cost, type(self).__name__
+        if given is None:
+            return None
+        expected = "None, or a range (low, high) of budgets with 0 < low < high"
+        if not isinstance(given, tuple | list) or len(given) != 2:
+            raise parameter_error("max_cost", owner, expected, given)
+        if not all(isinstance(end, Real) for end in given) or not 0 < given[0] < given[1] < np.inf:
+            raise parameter_error("max_cost", owner, expected, tuple(given))
+        if isinstance(self.sparsity_weight, tuple | list):
+            expected = "None if 'sparsity_weight' is a range"
+            raise parameter_error("max_cost", owner, expected, tuple(given))
+        if self.units_per_step != 1:
+            expected = "None if 'units_per_step' is not 1"
+            raise parameter_error("max_cost", owner, expected, tuple(given))
+        if self.trainer not in ("auto", "actor"):
+            expected = f"None if trainer={self.trainer!r}"
+            raise parameter_error("max_cost", owner, expected, tuple(given))
+        return Budgets(float(given[0]), float(given[1]))
 
     def _training_config(self) -> TrainingConfig:
         """Return the parameter ``training`` as a validated object."""
@@ -702,7 +715,7 @@ class BaseSUWR(WritableModel):
             self.policy_, data.loss, data.rows, data.validation, weight, unit
         )
         self.validation_ = comparison.to_dict()
-        record_held_out(self, data.validation)
+        self._record_held_out(data.validation)
         self._training_digests_ = training_digests((data.rows, data.validation))
         comparison.warn(type(self).__name__, len(data.rows), weight, plan.task.settings.max_epochs)
         if isinstance(self.sparsity_weight, tuple | list):
@@ -736,7 +749,7 @@ class BaseSUWR(WritableModel):
         if teacher == "targets" and trainer.teaches:
             return replace(task, settings=self._taught_settings(trainer, task.settings, n))
         stack = teacher == "auto" and trainer.screens and MIN_TAUGHT <= n <= MAX_TAUGHT
-        if not trainer.teaches or not data.loss.linear_in_targets or self._has_soft_targets():
+        if not trainer.teaches or not data.loss.linear_in_targets or data.soft:
             stack = False
         if not stack and (teacher is None or isinstance(teacher, str)):
             return task
@@ -747,38 +760,33 @@ class BaseSUWR(WritableModel):
         labels = replace(task.settings, max_epochs=n_epochs, pretrain_fraction=1.0)
         return replace(task, settings=labels, lesson=lesson, taught=taught)
 
-    def _teacher_rows(
-        self, data: TrainingData, X: Any, sources: NDArray[np.intp]
-    ) -> TeacherRows:
+    def _teacher_rows(self, data: TrainingData, X: Any, sources: NDArray[np.intp]) -> TeacherRows:
         """What the user's ``teacher`` is fitted to."""
         own = take_rows(as_rows(X), data.row_numbers)
-        targets = data.rows.targets.cpu().numpy()
-        classes = self._class_labels()
-        if classes is None:
-            y = self._in_user_units(targets)[:, 0]
-
-            def to_targets(model: Any, predicted: Any) -> NDArray[np.float64]:
-                return self._to_network_units(np.asarray(predicted, dtype=np.float64).reshape(-1, 1))
-
-            return TeacherRows(own, gather_rows(own, sources), y, to_targets)
-
-        def of_classes(model: Any, predicted: Any) -> NDArray[np.float64]:
-            full = np.zeros((len(predicted), len(self.classes_)))
-            full[:, np.searchsorted(self.classes_, model.classes_)] = predicted
-            return full
-
-        y = self.classes_[targets.argmax(axis=1)]
-        return TeacherRows(own, gather_rows(own, sources), y, of_classes)
+        y = self.target_.answers(self.target_.shown(data.rows.targets.cpu().numpy()))
+        return TeacherRows(own, gather_rows(own, sources), y, self.target_.taught)
 
     def _taught_settings(self, trainer: Trainer, settings: Settings, n_rows: int) -> Settings:
         import json
+
         E = json.loads(os.environ.get("TAUGHT", "{}"))
-        config = TrainingConfig(**{"rollouts": E.get("rollouts", 1), "pretrain_fraction": E.get("pre", .5), "finetune_fraction": E.get("fine", .2), **self._training_config().to_dict()})
+        config = TrainingConfig(
+            **{
+                "rollouts": E.get("rollouts", 1),
+                "pretrain_fraction": E.get("pre", 0.5),
+                "finetune_fraction": E.get("fine", 0.2),
+                **self._training_config().to_dict(),
+            }
+        )
         return trainer.configure(
-            config, taught=True, sparsity_weight=settings.sparsity_weight, max_steps=settings.max_steps,
+            config,
+            taught=True,
+            sparsity_weight=settings.sparsity_weight,
+            max_steps=settings.max_steps,
             units_per_step=settings.units_per_step,
             max_epochs=E.get("epochs", 30) if self.max_epochs == "auto" else self.max_epochs,
-            n_folds=settings.n_folds, batch_size=min(E.get("batch", 500), self._batch_size(n_rows)),
+            n_folds=settings.n_folds,
+            batch_size=min(E.get("batch", 500), self._batch_size(n_rows)),
         )
 
     def _architecture(self, data: TrainingData, trainer: Trainer) -> Architecture:
@@ -790,7 +798,7 @@ class BaseSUWR(WritableModel):
             n_knots=POSITION_KNOTS if self._has_range else 1,
             image_shape=image_shape(self.network, self.groups),
             # The uncertainty features are functions of class probabilities.
-            informed=trainer.informed and self._n_outputs() > 1,
+            informed=trainer.informed and self.target_.n_outputs > 1,
         )
 
     def _checkpoint(self, data: TrainingData, writes: bool) -> FileCheckpoint | None:
@@ -839,6 +847,315 @@ class BaseSUWR(WritableModel):
         self, sparsity_weight: float | None = None, mean_features: float | None = None
     ) -> Policy:
         check_is_fitted(self, "policy_")
-        if self.weight_range_ is None or self._is_certified():
-            return super()._policy_at(sparsity_weight, mean_features)
-        return self.policy_.at(self.weight_range_.condition(sparsity_weight, mean_features))
+        if self._is_certified():
+            self._check_unchanged()
+        elif self.weight_range_ is not None:
+            return self.policy_.at(self.weight_range_.condition(sparsity_weight, mean_features))
+        for name, value in (("sparsity_weight", sparsity_weight), ("mean_features", mean_features)):
+            if value is None:
+                continue
+            if self._is_certified():
+                raise ValueError(
+                    f"The {name!r} parameter cannot be chosen, because the model is certified for "
+                    f"one policy. Got {value!r}. Certify the original model again instead."
+                )
+            raise ValueError(
+                f"The {name!r} parameter can be chosen after fitting only if the model was "
+                "fitted for a range, with sparsity_weight=(low, high)."
+            )
+        return self.policy_
+
+    # Guarantees.
+
+    @consistent
+    def certify(
+        self,
+        X_cal: Any,
+        y_cal: ArrayLike | None = None,
+        *,
+        risk: Literal["disagreement", "error", "loss"] | RiskFunction = "disagreement",
+        level: float = 0.05,
+        confidence: float = 0.95,
+        groups: ArrayLike | None = None,
+        per: Literal["steps", "class"] | None = None,
+        abstain: bool = False,
+        tolerance: float | None = None,
+        rule: Literal["auto", "confidence", "gain"] = "auto",
+    ) -> Self:
+        """Choose the cheapest stopping rule whose risk is provably at most a level.
+
+        With probability at least ``confidence`` over the calibration rows, the expected risk of a
+        new row is at most ``level``. This holds for any distribution and any number of calibration
+        rows, provided that calibration rows and new rows are exchangeable and that the model was
+        not fitted on them. See the `theory <../theory/guarantee.md>`_.
+
+        Parameters
+        ----------
+        X_cal : array-like or data frame of shape (n, d)
+            Complete calibration rows that were used neither by `fit` nor to choose its parameters.
+        y_cal : array-like of shape (n,), optional
+            Their classes or values; required by the risks 'error' and 'loss'. The classes are those
+            of ``per='class'``.
+        risk : {'disagreement', 'error', 'loss'} or callable, default='disagreement'
+            What may go wrong because a row stops before everything is revealed:
+
+            - 'disagreement': the prediction is another class, or differs by more than
+              ``tolerance``.
+            - 'error': the prediction is wrong (by more than ``tolerance``), and with everything
+              revealed it would not be.
+            - 'loss': the increase of the log loss or of the ``loss`` of a regressor, from 0 to 1 in
+              units of the loss of the best constant prediction, or with squared error of
+              ``tolerance`` squared.
+            - A function ``risk(prediction, full, y)`` of class probabilities or values, when the
+              row stops and with everything revealed, that returns a number in [0, 1] per row.
+        level : float, default=0.05
+        confidence : float, default=0.95
+        groups : array-like of shape (n,), optional
+            Labels of the calibration rows: the guarantee then holds in each group.
+        per : {'class', 'steps'}, optional
+            'class' gives the guarantee in each class of the model, whose calibration rows must be
+            enough for it: among the rows of each true class or, without ``y_cal``, among those for
+            which everything revealed would predict the class. In each class of each group, if there
+            are ``groups``. A classifier only.
+
+            'steps' gives the guarantee also among the rows that stop within t steps, for each t
+            from ``certificate_.steps`` on. It sets a fifth of the calibration rows aside.
+        abstain : bool, default=False
+            Whether rows that use up ``max_steps`` abstain; see `answered`. The guarantee is then
+            for the answered rows. It sets a fifth of the calibration rows aside.
+        tolerance : float, optional
+            Difference of predicted values that does not count, in the units of ``y``; regression
+            only.
+        rule : {'auto', 'confidence', 'gain'}, default='auto'
+            What the certified policy stops by: 'confidence' is the probability of the predicted
+            class, 'gain' the stopping policy of the model with another threshold. For a model of a
+            range of λ, the family of 'gain' also contains its λ. 'auto' is 'confidence' for the
+            risks 'disagreement' and 'error' of a classifier that has no range, 'gain' otherwise.
+
+        Returns
+        -------
+        estimator
+            A fitted estimator of the same class with the attribute ``certificate_``. This one is
+            left as it is. If no other policy passes, it reveals every feature, with a
+            `suwr.exceptions.CertificationWarning`. The same warning is issued if the policy that
+            stops at once meets the level too, if calibration rows are training rows, and if most of
+            them are one and the same row.
+        """
+        from suwr.estimators.certify import Request, certify
+
+        check_is_fitted(self, self._fitted_attribute)
+        if self._is_certified():
+            raise ValueError(
+                f"This {type(self).__name__} is certified already. Certify the model that it was "
+                "made from."
+            )
+        request = Request(risk, level, confidence, per, abstain, tolerance, rule)
+        certified: Self = certify(self, X_cal, y_cal, groups, request)
+        return certified
+
+    @consistent
+    def answered(self, X: Any) -> NDArray[np.bool_]:
+        """Return which rows are answered; the others abstain.
+
+        Only models that were certified with ``abstain=True`` abstain: from rows that use up
+        ``max_steps`` before the policy stops.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+        """
+        policy, parts = self._policy_at(), []
+        for values, trace in self._rollouts(self._read(X), policy):
+            if self._budget_ending() == "budget":
+                parts.append(np.ones(len(values), dtype=bool))
+            else:
+                parts.append((trace.n_steps < policy.max_steps) | policy.complete(trace.mask))
+        return np.concatenate(parts)
+
+    @consistent
+    def conformalize(
+        self,
+        X_cal: Any,
+        y_cal: ArrayLike,
+        *,
+        coverage: float = 0.9,
+        score: Literal["auto", "lac", "aps", "absolute"] = "auto",
+    ) -> Self:
+        """Calibrate `predict_set` by split conformal prediction on the stopped policy.
+
+        The set of a new exchangeable row contains its class or value with probability at least
+        ``coverage``, on average over calibration rows and new rows.
+
+        Parameters
+        ----------
+        X_cal : array-like or data frame of shape (n, d)
+            Rows that were used neither by `fit` nor by `certify`.
+        y_cal : array-like of shape (n,)
+        coverage : float, default=0.9
+        score : {'auto', 'lac', 'aps', 'absolute'}, default='auto'
+            'lac' is one minus the probability of the class, and gives the smallest sets; 'aps' is
+            the total probability of all classes that are at least as probable, and adapts the size
+            of the set to the difficulty of the row; 'absolute' is the absolute residual of a
+            regression, after its ``target_transform``. 'auto' is 'lac' or 'absolute'.
+
+        Returns
+        -------
+        estimator
+            A fitted estimator of the same class with the attribute ``conformal_``.
+        """
+        check_real(coverage, "coverage", "conformalize", Interval(Real, 0, 1, closed="neither"))
+        target = self.target_
+        known = SCORES["values" if target.labels is None else "classes"]
+        chosen = check_choice(score, "score", "conformalize", ("auto", *known))
+        chosen = known[0] if chosen == "auto" else chosen
+        predicted = target.normalized(self._predict_final(X_cal))
+        truth = target.read(y_cal, len(predicted))
+        if isinstance(target, ValueTarget):
+            transform = target.transformation.forward
+            scores = np.abs(transform(predicted[:, 0]) - transform(truth))
+        else:
+            scores = scores_of_classes(predicted, chosen)[np.arange(len(truth)), truth]
+        calibrated = copy.copy(self)
+        quantile = conformal_quantile(scores, coverage)
+        calibrated.conformal_ = Conformal(
+            float(coverage), chosen, quantile, len(scores), self._digest()
+        )
+        return calibrated
+
+    @consistent
+    def predict_set(self, X: Any) -> NDArray[Any]:
+        """Predict a set of classes, or an interval, that contains the truth with known coverage.
+
+        Requires `conformalize`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        ndarray of bool, shape (n, n_classes), or of float, shape (n, 2)
+            The classes in each set, or the ends of each interval.
+        """
+        check_is_fitted(self, self._fitted_attribute)
+        if not hasattr(self, "conformal_"):
+            raise ValueError(
+                "predict_set requires a model whose sets are calibrated: call "
+                "conformalize(X_cal, y_cal) first, and use the estimator that it returns."
+            )
+        predicted = self.target_.normalized(self._predict_final(X))
+        if self.conformal_.digest != self._digest():
+            raise ValueError("The model was changed after conformalize.")
+        if isinstance(self.target_, ValueTarget):
+            transform = self.target_.transformation
+            ends = self.conformal_.intervals(transform.forward(predicted[:, 0]))
+            return transform.inverse(ends)
+        return self.conformal_.sets(predicted)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # With the digests, a pickle would tell whether a given row was used for training.
+        return {k: v for k, v in super().__getstate__().items() if k != "_training_digests_"}
+
+    # Protection of guarantees. A guarantee holds for one policy and is bound to the digest of the
+    # model: if the parameters, the weights, the classes or the encoding of a certified model are
+    # changed, its methods raise a ValueError.
+
+    def _is_certified(self) -> bool:
+        return hasattr(self, "certificate_")
+
+    def _certificate_sentence(self) -> str:
+        return self.certificate_.sentence if self._is_certified() else ""
+
+    def _budget_ending(self) -> str:
+        """How a narrative ends after the maximum number of steps; see `Narrative.ended`."""
+        return "abstained" if self._is_certified() and self.certificate_.abstain else "budget"
+
+    def _digest(self) -> str:
+        return policy_digest(self)
+
+    def _check_unchanged(self) -> None:
+        """Raise a ``ValueError`` if the certificate does not belong to the model."""
+        if self._digest() != self.certificate_.digest:
+            raise ValueError(
+                f"This {type(self).__name__} was changed after it was certified, so that its "
+                "certificate does not hold. Certify the changed model again."
+            )
+
+    def set_params(self, **params: Any) -> Self:
+        """Set the parameters of this estimator; a certified one cannot be changed.
+
+        Parameters
+        ----------
+        **params
+
+        Returns
+        -------
+        self
+        """
+        if params:
+            self._refuse("set_params")
+        changed: Self = super().set_params(**params)
+        return changed
+
+    @contextmanager
+    def _fit_aside(self) -> Iterator[Self]:
+        self._refuse("fit")
+        with super()._fit_aside() as fresh:
+            yield fresh
+
+    def _refuse(self, method: str) -> None:
+        if self._is_certified():
+            raise ValueError(
+                f"{method} would change a certified {type(self).__name__}. Use "
+                "sklearn.base.clone(estimator), which has no certificate."
+            )
+
+    # Files.
+
+    @consistent
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file of tensors and JSON, to be read by `suwr.load`.
+
+        Parameters
+        ----------
+        path : path
+        """
+        from suwr.estimators.files import save
+
+        check_is_fitted(self, "policy_")
+        save(self, path)
+
+    @consistent
+    def to_onnx(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        sparsity_weight: float | None = None,
+        mean_features: float | None = None,
+    ) -> None:
+        """Write one step of Algorithm 1 as an ONNX graph, with the encoding as metadata.
+
+        The graph maps ``values`` (encoded rows, float) and ``mask`` (revealed columns, bool) to
+        ``stop_probability``, ``logits`` (-inf for units that cannot be revealed) and
+        ``prediction``. It replaces hidden values itself, so they have no influence. A caller
+        repeats it until ``stop_probability`` is at least one half or ``max_steps`` is reached.
+
+        Parameters
+        ----------
+        path : path
+            The file; an existing file is replaced atomically.
+        sparsity_weight, mean_features : float, optional
+            As in `select`; an ONNX file holds the policy of one λ.
+
+        Raises
+        ------
+        UnsupportedModelError
+            The model has a network that cannot be exported.
+        """
+        from suwr.deploy.onnx import export_onnx
+
+        export_onnx(self, path, sparsity_weight=sparsity_weight, mean_features=mean_features)

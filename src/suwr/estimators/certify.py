@@ -37,7 +37,6 @@ from suwr.estimators.risks import (
     fixed_sequence,
     hoeffding_bentkus_p_value,
     losses_of,
-    read_target,
     smallest_sample,
 )
 from suwr.exceptions import CertificationWarning, UnsupportedModelError
@@ -52,11 +51,8 @@ from suwr.nn.rollout import (
 from suwr.nn.step import Starts
 
 if TYPE_CHECKING:
-    from suwr.estimators.base import BaseSUWR
+    from suwr.estimators.base import SUWRModel
 
-__all__ = [
-    "Calibration", "Candidate", "Request", "calibrate", "certify", "ordered_family", "thresholds",
-]  # fmt: skip
 
 FloatArray = NDArray[np.float64]
 # Values of λ between the ends of a range.
@@ -126,7 +122,7 @@ class Calibration:
 
 
 def calibrate(
-    model: BaseSUWR,
+    model: SUWRModel,
     table: Table,
     loss_of: Callable[[FloatArray, FloatArray], FloatArray],
     rule: str,
@@ -138,7 +134,7 @@ def calibrate(
     table.check_revealed(np.broadcast_to(shown, (table.n_rows, len(shown))))
     values = model._encode(table)
     mask = torch.as_tensor(shown, device=values.device).expand(len(values), -1)
-    full = model._in_user_units(model.policy_.predict(values, mask).cpu().numpy())
+    full = model.target_.shown(model.policy_.predict(values, mask).cpu().numpy())
     weights: list[float | None] = [None]
     if model.weight_range_ is not None:
         found = model.weight_range_
@@ -150,7 +146,7 @@ def calibrate(
         policy = model._policy_at(weight)
         paths = roll_out_paths(policy, values)
         n, states, _ = paths.prediction.shape
-        stopped = model._in_user_units(paths.prediction.reshape(n * states, -1))
+        stopped = model.target_.shown(paths.prediction.reshape(n * states, -1))
         stopped = stopped.reshape(n, states, -1)
         loss = np.stack([loss_of(stopped[:, t], full) for t in range(states)], axis=1)
         signal = paths.gain if rule == "gain" else paths.log_odds
@@ -215,9 +211,9 @@ class Request:
         """The name of the risk."""
         return self.risk if isinstance(self.risk, str) else getattr(self.risk, "__name__", "risk")
 
-    def rule_of(self, model: BaseSUWR) -> str:
+    def rule_of(self, model: SUWRModel) -> str:
         """What the certified policy stops by."""
-        classes = model._class_labels() is not None
+        classes = model.target_.labels is not None
         if self.rule == "confidence" and not classes:
             raise parameter_error("rule", "certify", "'auto' or 'gain' for a regressor", self.rule)
         if self.rule != "auto":
@@ -243,7 +239,7 @@ class Outcome(NamedTuple):
     first_step: int | None
 
 
-def certify(model: BaseSUWR, X: Any, y: Any, groups: ArrayLike | None, request: Request) -> Any:
+def certify(model: SUWRModel, X: Any, y: Any, groups: ArrayLike | None, request: Request) -> Any:
     """Return a certified copy of a fitted model; see `CertifiableModel.certify`."""
     if model.policy_.inputs.budgets is not None:
         raise UnsupportedModelError(
@@ -253,11 +249,11 @@ def certify(model: BaseSUWR, X: Any, y: Any, groups: ArrayLike | None, request: 
     table = model._read(X)
     if table.n_rows == 0:
         raise ValueError("'X_cal' must have at least one row.")
-    names = model._class_labels() or ()
+    names = model.target_.labels or ()
     if request.per == "class" and not names:
         raise parameter_error("per", "certify", "None or 'steps' for a regressor", request.per)
     labels = _read_groups(groups, table.n_rows)
-    loss_of = losses_of(model, request.risk, y, table.n_rows, request.tolerance)
+    loss_of = losses_of(model.target_, request.risk, y, table.n_rows, request.tolerance)
     paths, full, values = calibrate(model, table, loss_of, request.rule_of(model))
     full_loss = loss_of(full, full)
     warn_known_rows(row_digests(values), model._training_digests_)
@@ -267,7 +263,7 @@ def certify(model: BaseSUWR, X: Any, y: Any, groups: ArrayLike | None, request: 
     strata, kind = [Stratum("", tested)], None
     if request.per == "class":
         kind = "predicted" if y is None else "true"
-        classes = full.argmax(axis=1) if y is None else read_target(model, y, table.n_rows)
+        classes = full.argmax(axis=1) if y is None else model.target_.read(y, table.n_rows)
         # A class without calibration rows is an empty stratum, in which no policy passes.
         strata = _divide(strata, classes, "class", list(enumerate(names)))
     if labels is not None:
@@ -401,14 +397,14 @@ def _read_groups(groups: ArrayLike | None, n_rows: int) -> NDArray[Any] | None:
 
 
 def _certificate(
-    model: BaseSUWR,
+    model: SUWRModel,
     request: Request,
     groups: NDArray[Any] | None,
     tests: _Tests,
     kind: str | None,
 ) -> Certificate:
     """Return a certificate without its results."""
-    labels = model._class_labels()
+    labels = model.target_.labels
     return Certificate(
         risk=request.name,
         level=float(request.level),
@@ -430,7 +426,7 @@ def _certificate(
 
 
 def _finish(
-    model: BaseSUWR,
+    model: SUWRModel,
     blank: Certificate,
     tests: _Tests,
     path: Calibration,
@@ -462,7 +458,7 @@ def _finish(
 
 
 def _reveal_everything(
-    model: BaseSUWR,
+    model: SUWRModel,
     blank: Certificate,
     tests: _Tests,
     policy: Policy,
@@ -496,7 +492,7 @@ def _stored(rule: str, threshold: float) -> float:
     return float(np.exp(threshold)) if rule == "confidence" else max(threshold, -NEVER)
 
 
-def _attach(certified: BaseSUWR, certificate: Certificate) -> BaseSUWR:
+def _attach(certified: SUWRModel, certificate: Certificate) -> SUWRModel:
     if hasattr(certified, "conformal_"):
         del certified.conformal_
     certified.certificate_ = replace(certificate, digest=policy_digest(certified))

@@ -34,11 +34,6 @@ from suwr._utils.files import write_atomic
 from suwr.exceptions import ModelFileError
 from suwr.nn.rollout import Policy
 
-__all__ = [
-    "MAX_FILE", "MAX_HEADER", "FileCheckpoint", "ModelIssuer", "Tensors", "digest", "environment",
-    "fingerprint", "model_digest", "pack", "read_file", "remember_file", "unpack",
-]  # fmt: skip
-
 Tensors = dict[str, NDArray[Any]]
 
 # Limits on the length of the header and on the values in it: parsed, a value takes up to 64 bytes.

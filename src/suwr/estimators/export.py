@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from suwr.data.encode import BOUND, ColumnCode
 from suwr.estimators.container import ModelIssuer
 from suwr.estimators.limits import always_known
-from suwr.estimators.targets import MAX_TRANSFORMED, RegressionTarget
+from suwr.estimators.targets import MAX_TRANSFORMED, Target, ValueTarget
 from suwr.exceptions import UnsupportedModelError
 from suwr.narrative.explanation import PageModel
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
@@ -31,12 +31,6 @@ from suwr.nn.rollout import Policy
 if TYPE_CHECKING:
     from suwr.estimators.sequential import SequentialModel
 
-__all__ = [
-    "describe_network",
-    "describe_output",
-    "export_model",
-    "reference_rows",
-]
 
 FORMAT = 2
 # Rows for which a page compares its predictions with those of Python.
@@ -62,7 +56,7 @@ def export_model(model: SequentialModel, policy: Policy) -> PageModel:
     if policy.inputs.budgets is not None:
         raise UnsupportedModelError("Models with 'max_cost' can be used in Python only.")
     weights: Weights = []
-    start = always_known(model)
+    start = always_known(policy.inputs, model.encoder_.names)
     description = {
         "format": FORMAT,
         "codes": [_code(code) for code in model.encoder_.codes],
@@ -73,7 +67,7 @@ def export_model(model: SequentialModel, policy: Policy) -> PageModel:
         "units_per_step": policy.units_per_step,
         "budget_ending": model._budget_ending(),
         "selectable": _selectable(policy),
-        "output": describe_output(model, policy.loss),
+        "output": describe_output(model.target_, policy.loss),
         **describe_network(policy, weights),
         "references": _references(model, policy),
     }
@@ -93,7 +87,7 @@ def _receipt_facts(model: SequentialModel, policy: Policy) -> dict[str, Any] | N
     return {
         "model": digest,
         "condition": issuer.condition,
-        "classes": model._class_labels(),
+        "classes": model.target_.labels,
         "certificate": issuer.certificate,
     }
 
@@ -268,7 +262,7 @@ def _references(model: SequentialModel, policy: Policy) -> list[dict[str, Any]]:
     """
     rows, values = reference_rows(model)
     mask = torch.ones((len(rows), model.n_features_in_), dtype=torch.bool, device=values.device)
-    predictions = model._in_user_units(policy.predict(values, mask).cpu().numpy())
+    predictions = model.target_.shown(policy.predict(values, mask).cpu().numpy())
     return [
         {"cells": row, "prediction": [float(p) for p in prediction]}
         for row, prediction in zip(rows, predictions, strict=True)
@@ -299,17 +293,16 @@ def _reference_cells(code: ColumnCode) -> list[Any]:
     return [float(f"{number:.6g}") for number in numbers if math.isfinite(number)] + [None]
 
 
-def describe_output(model: SequentialModel, loss: Loss) -> dict[str, Any]:
+def describe_output(target: Target, loss: Loss) -> dict[str, Any]:
     """Describe the transformation from predictor outputs to predictions."""
     if isinstance(loss, CrossEntropy):
         return {"kind": "probabilities"}
-    if isinstance(loss, ValueLoss):
-        assert isinstance(model, RegressionTarget)
-        output = {"kind": "value", "scale": model.target_scale_, "mean": model.target_center_}
+    if isinstance(loss, ValueLoss) and isinstance(target, ValueTarget):
+        output = {"kind": "value", "scale": target.scale, "mean": target.center}
         if loss.link == "log":
             output["max_log"] = MAX_LOG
-        if model.target_transform is not None:
+        if target.transform is not None:
             # `mean` and `scale` are of the transformed target.
-            output |= {"transform": model.target_transform, "max_transformed": MAX_TRANSFORMED}
+            output |= {"transform": target.transform, "max_transformed": MAX_TRANSFORMED}
         return output
     raise UnsupportedModelError(f"Models with the loss {type(loss).__name__} cannot be exported.")

@@ -8,10 +8,9 @@ take at most four times the size of the file plus 200 MB.
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -22,12 +21,13 @@ from numpy.typing import NDArray
 import suwr
 from suwr._utils.files import write_atomic
 from suwr._utils.validation import parameter_error
+from suwr.data.costs import resolve_costs
 from suwr.data.descriptions import Column, resolve_columns
 from suwr.data.encode import MAX_CATEGORIES, TableEncoder
 from suwr.data.units import Patches, membership_bytes
 from suwr.estimators.base import (
     DEFAULT_MAX_STEPS,
-    BaseSUWR,
+    SUWRModel,
     check_reference,
     predictor_state,
     restore_predictor,
@@ -36,16 +36,14 @@ from suwr.estimators.base import (
 from suwr.estimators.certificate import restore_guarantees, store_guarantees
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.container import Tensors, pack, read_file, remember_file, unpack
-from suwr.estimators.limits import restore_units, store_costs
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.sequential import held_out_state, restore_held_out
+from suwr.estimators.targets import check_scalars
 from suwr.exceptions import ModelFileError
 from suwr.nn.ensembles import ExternalPredictor
 from suwr.nn.networks import Architecture, Network, SeparateNetwork, build
 from suwr.nn.rollout import block_size, row_work
 from suwr.training.config import TrainingConfig
-
-__all__ = ["decode_parameter", "encode_parameter", "from_bytes", "load", "save", "to_bytes"]
 
 
 def encode_parameter(value: Any) -> Any:
@@ -94,7 +92,7 @@ def decode_parameter(value: Any) -> Any:
 # Incremented when an older suwr would misread a file. Files of all earlier formats must load: a
 # field that they lack needs a default with the meaning it had in the older version.
 FORMAT = 2
-KINDS: dict[str, type[BaseSUWR]] = {k.__name__: k for k in (SUWRClassifier, SUWRRegressor)}
+KINDS: dict[str, type[SUWRModel]] = {k.__name__: k for k in (SUWRClassifier, SUWRRegressor)}
 # Memory that groups of columns may take besides twice the size of the weights.
 _MAX_MEMBERSHIP = 2**26
 # Multiplications to predict one row, steps × rows of a block × weights: about a second, which only
@@ -105,12 +103,9 @@ _MAX_TENSORS = 4096
 # Parameters that a file lacks if they have this value, so that earlier versions can read it.
 _OPTIONAL = {"columns": None, "visit_cost": 0.0, "max_cost": None, "target_transform": None}
 _HISTORY_KEYS = {"epoch", "phase", "training_loss", "validation_objective", "mean_cost"}
-_CLASS_DTYPES: dict[str, Any] = {
-    "b": bool, "i": np.int64, "u": np.uint64, "f": np.float64, "U": str,
-}  # fmt: skip
 
 
-def save(model: BaseSUWR, path: str | os.PathLike[str]) -> None:
+def save(model: SUWRModel, path: str | os.PathLike[str]) -> None:
     """Write a fitted model; an existing file is replaced atomically."""
     write_atomic(path, to_bytes(model))
 
@@ -153,7 +148,7 @@ def load(path: str | os.PathLike[str], *, predictor: Any = None) -> Any:
     return from_bytes(read_file(path), str(path), predictor)
 
 
-def to_bytes(model: BaseSUWR) -> bytes:
+def to_bytes(model: SUWRModel) -> bytes:
     """Return a fitted model as the bytes of a model file."""
     network = model.policy_.network
     tensors = {k: v.detach().cpu().numpy() for k, v in network.state_dict().items()}
@@ -176,11 +171,11 @@ def to_bytes(model: BaseSUWR) -> bytes:
         "n_features": int(model.n_features_in_),
         "encoder": model.encoder_.to_dict(),
         "architecture": network.architecture.to_dict(),
-        "constant_loss": model.constant_loss_,
         "history": model.history_,
         "choices": model.choices_,
         "validation": model.validation_,
         **held_out_state(model),
+        **model.target_.to_dict(),
     }
     if not model.selectable_units_.all():
         state["selectable_units"] = np.flatnonzero(model.selectable_units_).tolist()
@@ -188,11 +183,15 @@ def to_bytes(model: BaseSUWR) -> bytes:
         state["predictor"] = predictor_state(model)
     if model.weight_range_ is not None:
         state["weight_range"] = model.weight_range_.to_dict()
-    if isinstance(model, SUWRClassifier):
-        state["classes"] = _encode_classes(model.classes_)
-    else:
-        state["target"] = [model.target_center_, model.target_scale_]
-    state |= store_costs(model) | store_guarantees(model)
+    if model.units_.function is not None:
+        raise ValueError(
+            "The model cannot be saved, because its 'costs' parameter is a function, and model "
+            "files hold data, never code. Describe discounts by 'setup_costs' instead."
+        )
+    if model.units_.per_row:
+        # An older suwr would charge 1 for every unit: it must refuse the file.
+        state |= {"format": 2, "mean_costs": model.units_.costs.tolist()}
+    state |= store_guarantees(model)
     return pack(json.dumps(state, sort_keys=True, ensure_ascii=False), tensors)
 
 
@@ -223,7 +222,7 @@ def from_bytes(data: bytes, name: str = "the model", predictor: Any = None) -> A
 # The parts of a model.
 
 
-def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> BaseSUWR:
+def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> SUWRModel:
     version = str(state.get("version"))[:20]
     model = _make_model(KINDS[state["kind"]], state["params"], version)
     external = state.get("predictor")
@@ -246,13 +245,13 @@ def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> BaseSUW
     model.history_ = _check_history(state.get("history", []))
     model.validation_ = {str(k): float(v) for k, v in dict(state.get("validation", {})).items()}
     model.choices_ = {str(k): str(v) for k, v in dict(state.get("choices", {})).items()}
-    _restore_target(model, state)
+    model._restore_target(state)
     restore_held_out(model, state)
     model.weight_range_ = restore_range(
         state.get("weight_range"), model.sparsity_weight, type(model).__name__
     )
     a = _make_architecture(state["architecture"], tensors, version)
-    declared = (len(encoder.column_of), len(encoder.names), model._n_outputs())
+    declared = (len(encoder.column_of), len(encoder.names), model.target_.n_outputs)
     if (
         declared != (a.n_values, a.n_columns, a.n_outputs)
         or state["n_features"] != len(encoder.names)
@@ -267,7 +266,12 @@ def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> BaseSUW
     network = _make_network(a, tensors, own)
     if (problem := _too_large(model, a)) is not None:
         raise ModelFileError(problem)
-    units = restore_units(model, encoder.names, state.get("mean_costs"))
+    units = model._resolve_units(encoder.names)
+    if state.get("mean_costs") is not None:
+        if model.costs is not None:
+            raise ModelFileError("Its costs are given per unit and per row.")
+        mean = resolve_costs(state["mean_costs"], units.names, type(model).__name__)
+        units = replace(units, costs=mean, per_row=True)
     if len(units) != a.n_units:
         raise ModelFileError("Its parts are inconsistent.")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -277,22 +281,6 @@ def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> BaseSUW
         check_reference(model, external)
     restore_guarantees(model, state)
     return model
-
-
-def _restore_target(model: BaseSUWR, state: dict[str, Any]) -> None:
-    """Set the classes, or the location and the scale of the target."""
-    model.constant_loss_ = float(state["constant_loss"])
-    statistics = [model.constant_loss_]
-    if isinstance(model, SUWRClassifier):
-        model.classes_ = _decode_classes(state["classes"])
-    else:
-        center, scale = (float(value) for value in state["target"])
-        model.target_center_, model.target_scale_ = center, scale
-        statistics.append(scale)
-        if not math.isfinite(center):
-            raise ModelFileError("The location of its target is not finite.")
-    if not all(math.isfinite(value) and value > 0 for value in statistics):
-        raise ModelFileError("The scale of its target is not a positive number.")
 
 
 def _selectable_units(stored: Any, n_units: int) -> NDArray[np.bool_] | None:
@@ -306,20 +294,21 @@ def _selectable_units(stored: Any, n_units: int) -> NDArray[np.bool_] | None:
     return np.isin(np.arange(n_units), numbers)
 
 
-def _make_model(kind: type[BaseSUWR], params: dict[str, Any], version: str) -> BaseSUWR:
+def _make_model(kind: type[SUWRModel], params: dict[str, Any], version: str) -> SUWRModel:
     _check_known(params, kind._get_param_names(), "parameter", version)
     decoded = {k: decode_parameter(v) for k, v in params.items()}
     # A later fit must not write to, or delete, a path that came from the file.
     decoded.pop("checkpoint", None)
     if isinstance(decoded.get("training"), dict):
-        # Files of earlier versions may have settings that were renamed or removed since.
-        decoded["training"] = decoded["training"]
+        # Files of earlier versions may have settings that were removed since.
+        known = {field.name for field in fields(TrainingConfig)}
+        decoded["training"] = {k: v for k, v in decoded["training"].items() if k in known}
     model = kind(**decoded)
     model._check_parameters()
     return model
 
 
-def _too_large(model: BaseSUWR, a: Architecture) -> str | None:
+def _too_large(model: SUWRModel, a: Architecture) -> str | None:
     """Say why units or steps would take too much memory or time for the size of the model."""
     n_weights = a.n_weights
     if membership_bytes(model.groups, a.n_columns) > 8 * n_weights + _MAX_MEMBERSHIP:
@@ -394,20 +383,10 @@ def _check_encoder(encoder: TableEncoder) -> None:
         if code.categories is not None:
             if len(code.categories) > MAX_CATEGORIES:
                 raise ModelFileError(f"Its column {name[:40]!r} has too many categories.")
-            _check_scalars(code.categories, f"The categories of its column {name[:40]!r}")
+            check_scalars(code.categories, f"The categories of its column {name[:40]!r}")
             # The type of the column is that of its first category.
             if len({(isinstance(c, str), isinstance(c, bool)) for c in code.categories}) > 1:
                 raise ModelFileError(f"Its column {name[:40]!r} has categories of mixed types.")
-
-
-def _check_scalars(values: Any, what: str) -> None:
-    if not all(isinstance(v, bool | int | float | str) for v in values):
-        raise ModelFileError(f"{what} are not scalars.")
-    # Large integers can be chosen to have equal hashes, which takes quadratic time.
-    if any(isinstance(v, int) and not -(2**63) <= v < 2**64 for v in values):
-        raise ModelFileError(f"{what} have more than 64 bits.")
-    if len(set(values)) != len(values):
-        raise ModelFileError(f"{what} are not unique.")
 
 
 def _check_history(stored: Any) -> list[dict[str, Any]]:
@@ -417,32 +396,3 @@ def _check_history(stored: Any) -> list[dict[str, Any]]:
         ):
             raise ModelFileError("Its training history is invalid.")
     return list(stored)
-
-
-def _encode_classes(classes: NDArray[Any]) -> dict[str, Any]:
-    values = classes.tolist()
-    for value in values:
-        if not isinstance(value, bool | int | float | str):
-            raise ValueError(
-                "Class labels must be numbers, strings or booleans to be saved. "
-                f"Got {value!r} instead."
-            )
-        if isinstance(value, int) and not -(2**63) <= value < 2**64:
-            raise ValueError("Integer class labels must have at most 64 bits to be saved.")
-    return {"kind": classes.dtype.kind, "dtype": classes.dtype.name, "values": values}
-
-
-def _decode_classes(stored: dict[str, Any]) -> NDArray[Any]:
-    values, kind = stored["values"], stored["kind"]
-    if not isinstance(values, list) or len(values) < 2:
-        raise ModelFileError("It has fewer than two classes.")
-    _check_scalars(values, "Its classes")
-    dtype = _CLASS_DTYPES.get(kind, object)
-    if kind in ("i", "u", "f") and "dtype" in stored:
-        dtype = np.dtype(stored["dtype"])
-        if dtype.kind != kind:
-            raise ModelFileError("The type of its classes is inconsistent.")
-    classes = np.array(values, dtype=dtype)
-    if classes.tolist() != values:
-        raise ModelFileError("The type of its classes is inconsistent.")
-    return classes

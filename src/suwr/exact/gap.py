@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from suwr._utils.validation import check_real
+from suwr.data.frame import take_rows
 from suwr.exact.policy import as_table
 from suwr.exact.problem import FiniteProblem
 from suwr.exact.solve import SPARSITY_WEIGHT, Solution, solve
@@ -150,8 +151,7 @@ def gap(
 
 
 def _losses(estimator: Any, problem: FiniteProblem, rows: Ints, masks: Any) -> Floats:
-    support = problem.frame()
-    X = support.iloc[rows] if hasattr(support, "iloc") else support[rows]
+    X = take_rows(problem.frame(), rows)
     raw = np.asarray(estimator.predict_masked(X, masks), dtype=float)
     if not problem.is_classification:
         if raw.shape not in ((len(rows),), (len(rows), 1)):

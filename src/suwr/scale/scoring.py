@@ -527,7 +527,7 @@ def _write(
     results: ResultFolder,
     number: int,
 ) -> int:
-    names, units, classes = name_columns(model), model.units_.names, model._class_labels()
+    names, units, classes = name_columns(model), model.units_.names, model.target_.labels
     n_rows = 0
     schema = to_arrow(empty_scores(model), no_rows, source, names, units, classes).schema
     with results.write(number, schema) as writer:

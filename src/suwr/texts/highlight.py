@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.text import counted, format_label, printable
+from suwr._utils.views import view
 from suwr.data.descriptions import ColumnDescription, TableDescription
 from suwr.narrative.explanation import Explanation, Narrative, format_prediction
 from suwr.texts.splitting import Spans, read_texts
@@ -126,9 +127,7 @@ class Highlight:
 
     def _repr_html_(self) -> str:
         """Representation in notebooks."""
-        from suwr.report.notebook import highlight_html
-
-        return highlight_html(self)
+        return str(view("report:highlight_html", self))
 
 
 def _steps_of(narrative: Narrative) -> dict[str, int]:
@@ -348,8 +347,6 @@ class TextDisplay(ABC):
         note : str, default=""
             Shown at the end of the page, for example the source and the licence of the texts.
         """
-        from suwr.report.notebook import texts_page
-
         check_writable(path)
         documents = self._matching(explanation, texts)
         if y is not None and len(y) != len(documents):
@@ -358,7 +355,7 @@ class TextDisplay(ABC):
             self._highlight(narrative, text, unread)
             for narrative, text in zip(explanation, documents, strict=True)
         ]
-        page = texts_page(shown, title=title, y=y, noun=self._noun(), note=note)
+        page = view("report:texts_page", shown, title=title, y=y, noun=self._noun(), note=note)
         write_atomic(path, page.encode(errors="replace"))
 
     def _named_spans(self, text: str) -> Iterable[tuple[str, tuple[int, int]]]:
