@@ -391,7 +391,7 @@ def linear_relations(numbers: FloatArray) -> FloatArray:
     --------
     >>> a, b = np.random.default_rng(0).normal(size=(2, 100))
     >>> abs(linear_relations(np.stack([a, b, a + b], axis=1))).round(1).tolist()
-    [[0.7, 0.8, 1.0]]
+    [[0.7, 0.7, 1.0]]
     """
     none = np.empty((0, numbers.shape[1]))
     usable = np.flatnonzero(np.isfinite(numbers).all(axis=0))
