@@ -18,10 +18,6 @@ from numpy.typing import NDArray
 from suwr._utils.validation import Interval, parameter_error
 from suwr.data.frame import column_names, is_frame, select_columns
 
-__all__ = [
-    "CostFunction", "Setups", "Visits", "read_row_costs", "resolve_costs", "resolve_setups",
-]  # fmt: skip
-
 # Random masks on which a cost function is checked.
 N_CHECKED = 16
 
