@@ -244,5 +244,5 @@ def test_a_function_is_never_in_a_file(discounted, tmp_path):
         discounted.select(CUBE, costs=PRICES[:16])
     with pytest.raises(ValueError, match="'costs' parameter of SUWRExplainer"):
         SUWRExplainer(lambda rows: rows[:, 0], costs=draw_costs).fit(X)
-    with pytest.raises(ValueError, match="must hold numbers"):
+    with pytest.raises(ValueError, match="must be one cost per unit"):
         GDFSClassifier(costs=draw_costs).fit(X, X[:, 0])

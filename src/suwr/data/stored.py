@@ -26,11 +26,6 @@ from suwr.data.frame import (
 )
 from suwr.exceptions import TableError
 
-__all__ = [
-    "StoredTable", "mapped_array", "name_columns", "read_fit_table", "read_predict_table",
-    "read_weight", "source_columns",
-]  # fmt: skip
-
 
 class StoredTable(ABC):
     """A table on disk that ``fit`` accepts in place of a data frame, with the same result.

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from suwr._utils.files import check_writable
 from suwr._utils.progress import report_choices, training_progress
 from suwr._utils.validation import Interval, Options, check_choice, check_real, parameter_error
+from suwr._utils.views import view
 from suwr.data.costs import Visits
 from suwr.data.encode import TableEncoder
 from suwr.data.frame import is_frame
@@ -1088,6 +1089,5 @@ class SUWRModel(SequentialModel):
         UnsupportedModelError
             The model has a network that cannot be exported.
         """
-        from suwr.deploy.onnx import export_onnx
-
-        export_onnx(self, path, sparsity_weight=sparsity_weight, mean_features=mean_features)
+        limits = {"sparsity_weight": sparsity_weight, "mean_features": mean_features}
+        view("deploy.onnx:export_onnx", self, path, **limits)
