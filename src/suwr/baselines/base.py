@@ -52,7 +52,7 @@ PhaseBuilders = Sequence[Callable[[], Phase]]
 
 def parameter(default: Any, *allowed: Any) -> Any:
     """A constructor parameter, its default, and what it may be; see `check_parameters`."""
-    return field(default=default, metadata={"allowed": allowed})
+    return field(default=default, metadata={"allowed": allowed or None})
 
 
 class SelectorNetwork(nn.Module):
@@ -291,9 +291,7 @@ class BaseBaseline(TableModel):
         return 2
 
     def _check_parameters(self) -> None:
-        own = {
-            f.name: f.metadata["allowed"] or None for f in fields(self) if "allowed" in f.metadata
-        }
+        own = {f.name: f.metadata["allowed"] for f in fields(self) if f.metadata}
         values = self.get_params(deep=False)
         check_parameters(type(self).__name__, {**TABLE_CONSTRAINTS, **own}, values)
 
@@ -410,7 +408,8 @@ class BaseSelector(BaseBaseline):
         return self._evaluate(self._choose, X)
 
     def _predict_final(self, X: Any) -> NDArray[np.float64]:
-        return self.target_.shown(self._evaluate(self._final_predictions, X))
+        predictions = self._evaluate(self._final_predictions, X)
+        return self.target_.shown(predictions)
 
     @consistent
     def select(self, X: Any) -> NDArray[np.bool_]:

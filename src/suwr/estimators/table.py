@@ -383,7 +383,8 @@ class TableClassifier(ClassifierMixin, TableModel):
         -------
         ndarray of shape (n, n_classes)
         """
-        return self.target_.normalized(self._predict_final(X))
+        shown = self._predict_final(X)
+        return self.target_.normalized(shown)
 
     @consistent
     def predict(self, X: Any) -> NDArray[Any]:
@@ -397,7 +398,8 @@ class TableClassifier(ClassifierMixin, TableModel):
         -------
         ndarray of shape (n,)
         """
-        return self.target_.answers(self._predict_final(X))
+        shown = self._predict_final(X)
+        return self.target_.answers(shown)
 
 
 class TableRegressor(RegressorMixin, TableModel):
@@ -432,7 +434,8 @@ class TableRegressor(RegressorMixin, TableModel):
         -------
         ndarray of shape (n,)
         """
-        return self.target_.answers(self._predict_final(X))
+        shown = self._predict_final(X)
+        return self.target_.answers(shown)
 
 
 def image_shape(network: str, groups: Any) -> tuple[int, int] | None:
