@@ -101,6 +101,8 @@ class FittedPolicy:
         The parameter ``groups`` of the model.
     columns : mapping or None
         The parameter ``columns`` of the model.
+    owner : str
+        The class of the model, for errors.
     certificate : Certificate or None
     read : callable
         Parses a table of the user, given labels of its rows for errors.
@@ -116,6 +118,7 @@ class FittedPolicy:
     target: Target
     groups: Any
     columns: Mapping[str, Any] | None
+    owner: str
     certificate: Certificate | None
     read: Callable[..., Table]
     file_digest: Callable[[], str]
@@ -133,7 +136,7 @@ class FittedPolicy:
     @cached_property
     def description(self) -> TableDescription:
         """How columns, units and values are worded."""
-        columns = resolve_columns(self.columns, self.encoder, "FittedPolicy")
+        columns = resolve_columns(self.columns, self.encoder, self.owner)
         return describe_table(self.encoder, self.units, self.groups, columns)
 
     @cached_property

@@ -79,9 +79,17 @@ class SequentialModel(TableModel):
 
     def _fitted(self, policy: Policy) -> FittedPolicy:
         return FittedPolicy(
-            policy, self.encoder_, self.units_, self.target_, self.groups, self.columns,
-            self._certificate(), self._read, self._file_digest,
-        )  # fmt: skip
+            policy=policy,
+            encoder=self.encoder_,
+            units=self.units_,
+            target=self.target_,
+            groups=self.groups,
+            columns=self.columns,
+            owner=type(self).__name__,
+            certificate=self._certificate(),
+            read=self._read,
+            file_digest=self._file_digest,
+        )
 
     def _certificate(self) -> Certificate | None:
         """Return the guarantee of the model, if it has one."""
