@@ -72,8 +72,8 @@ def test_certificate_is_part_of_the_answer(grouped, rows):
     client = Client(create_app(certified))
     answer = ask_everything(client, rows[0])[0]["answer"]
     assert answer["certificate"] == json.loads(json.dumps(certified.certificate_.to_dict()))
-    assert certified._certificate_sentence() in answer["narrative"]
-    assert client.get("/model").json()["certificate"] == certified._certificate_sentence()
+    assert certified.certificate_.sentence in answer["narrative"]
+    assert client.get("/model").json()["certificate"] == certified.certificate_.sentence
 
 
 def test_question_describes_its_columns(client, grouped):

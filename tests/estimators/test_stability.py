@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 
 from suwr import SUWRClassifier, SUWRRegressor, stability
-from suwr.estimators.results import Scores
+from suwr.estimators.fitted import Scores
 from suwr.estimators.selection import _agreement, _unit_stability
 from suwr.exceptions import UninformativeModelWarning
 

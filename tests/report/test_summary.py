@@ -33,7 +33,7 @@ def test_summary_of_a_classifier(pages, open_page):
     for usage in measure_usage(explanation):
         columns = model.units_.columns_of(list(model.units_.names).index(usage.unit))
         names = [model.encoder_.names[c] for c in columns]
-        label = model._description().unit_text(usage.unit, names)
+        label = model.fitted_policy().description.unit_text(usage.unit, names)
         assert percent(used[label]) == pytest.approx(usage.share_of_rows, abs=0.0051)
     lengths = np.array([len(n.steps) for n in explanation])
     stops = bars(page, "When rows stop")

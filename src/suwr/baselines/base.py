@@ -18,6 +18,7 @@ from suwr._utils.progress import training_progress
 from suwr._utils.validation import Interval, check_parameters
 from suwr.data.frame import Table
 from suwr.data.units import Patches
+from suwr.estimators.fitted import chunks
 from suwr.estimators.table import (
     TABLE_CONSTRAINTS,
     TableModel,
@@ -385,7 +386,7 @@ class BaseSelector(BaseBaseline):
     def _evaluate(self, function: Callable[[Tensor], Tensor], X: Any) -> NDArray[Any]:
         """Apply a function of encoded rows to a table."""
         parts = []
-        for rows in self._chunks(self._read(X)):
+        for rows in chunks(self._read(X)):
             values = self._encode(rows)
             rows.check_revealed(self._read_cells(values))
             parts.append(in_blocks(function, BLOCK, values).cpu().numpy())

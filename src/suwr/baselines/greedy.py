@@ -409,7 +409,7 @@ class BaseSequentialBaseline(BaseBaseline, SequentialModel):
             Class probabilities, or values. A row that has stopped keeps its last prediction.
         """
         parts = []
-        for _, trace in self._rollouts(self._read(X), self.policy_, record=True):
+        for _, trace in self.fitted_policy().rollouts(self._read(X), record=True):
             prediction = trace.prediction
             assert prediction is not None
             steps = np.minimum(np.arange(self.max_steps_ + 1), prediction.shape[1] - 1)
