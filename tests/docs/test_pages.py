@@ -11,8 +11,8 @@ from pathlib import Path
 
 import matplotlib as mpl
 import pytest
-from one_epoch import train_one_epoch
 
+from helpers.models import train_one_epoch
 from suwr.cli import app
 
 mpl.use("Agg")

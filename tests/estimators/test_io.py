@@ -12,11 +12,11 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 import pytest
-from hostile_files import ACCIDENTS, FORGERIES, forged, resized, rows_for, take_apart, watched
 from sklearn.datasets import make_classification
 
 import suwr
 import suwr.estimators.files as module
+from helpers.model_files import ACCIDENTS, FORGERIES, forged, resized, rows_for, take_apart, watched
 from suwr import Patches, SUWRClassifier, SUWRRegressor, TrainingConfig
 from suwr.estimators.files import from_bytes, to_bytes
 from suwr.exceptions import ModelFileError, TableError
@@ -328,6 +328,7 @@ def equal_hashes(data):
     return forged(state, tensors)
 
 
+@pytest.mark.slow
 def test_memory_is_proportional_to_the_size_of_the_file(tmp_path):
     """Each file is loaded under a limit of four times its size plus 200 MB of address space."""
     small, labels = (subject(kind)[0].read_bytes() for kind in ("regressor", "classifier"))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
-from one_epoch import train_one_epoch
+
+from helpers.models import train_one_epoch
 
 FOLDER = Path(__file__).parents[2] / "examples"
 # Arguments of each script, and a text that its output contains.
