@@ -9,7 +9,7 @@ import pytest
 import torch
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
-from helpers.models import fit_random_policy, fitted_once
+from helpers.models import SCORED, fit_random_policy, fitted_once
 from helpers.pages import chromium, unavailable
 from helpers.tables import mixed_table
 from suwr import SUWRClassifier, SUWRRegressor
@@ -33,11 +33,14 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Of scikit-learn's checks, variants and those that fit many models are slow."""
+    """Of scikit-learn's checks, variants and those that train until a score are slow."""
     for item in items:
         check = getattr(item, "callspec", None) and item.callspec.params.get("check")
-        function = getattr(check, "func", check)
-        if getattr(check, "keywords", None) or "equivalence" in getattr(function, "__name__", ""):
+        name = getattr(getattr(check, "func", check), "__name__", "")
+        scored = name in SCORED and not isinstance(
+            item.callspec.params["estimator"], SUWRClassifier
+        )
+        if getattr(check, "keywords", None) or "equivalence" in name or scored:
             item.add_marker(pytest.mark.slow)
 
 

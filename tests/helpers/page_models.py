@@ -45,7 +45,12 @@ def cancer():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     y = np.array(["malignant", "benign"])[y]
     model = SUWRClassifier(
-        sparsity_weight=0.005, max_steps=8, max_epochs=16, hidden_size=32, random_state=0
+        sparsity_weight=0.005,
+        max_steps=8,
+        max_epochs=16,
+        n_predictors=2,
+        hidden_size=32,
+        random_state=0,
     )
     return model.fit(X, y), X[:250], y[:250]
 
@@ -54,8 +59,8 @@ def cancer():
 def ranged(trainer):
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     model = SUWRClassifier(
-        sparsity_weight=(0.002, 0.05), trainer=trainer, max_steps=8, max_epochs=16, hidden_size=32,
-        random_state=0,
+        sparsity_weight=(0.002, 0.05), trainer=trainer, max_steps=8, max_epochs=16, n_predictors=2,
+        hidden_size=32, random_state=0,
     )  # fmt: skip
     return model.fit(X, y), X[:60], y[:60]
 
@@ -65,7 +70,7 @@ def digits():
     X, y = load_digits(return_X_y=True)
     model = SUWRClassifier(
         groups=Patches((8, 8), size=3), sparsity_weight=0.02, max_steps=8, max_epochs=10,
-        hidden_size=48, random_state=0,
+        n_predictors=2, hidden_size=48, random_state=0,
     )  # fmt: skip
     return model.fit(X[:900], y[:900]), X[1200:1450], y[1200:1450]
 
