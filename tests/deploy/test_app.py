@@ -91,6 +91,7 @@ def test_question_describes_its_columns(client, grouped):
     assert (question["expected_gain"] > 0) == (stop < 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", [0.02, (0.005, 0.08)])
 def test_expected_gain_is_the_reduction_of_the_objective(weight):
     """The loss is ln 2 without x0 and almost 0 with it."""
