@@ -161,7 +161,7 @@ class Observer:
         Parameters
         ----------
         path : Path
-        structure : list of str or None
+        structure : list of str
             `STRUCTURE` of the page of a harmless string.
         expected : str
             Text of the narrative.
@@ -170,7 +170,7 @@ class Observer:
             page.wait_for_selector("html[data-ready=true]", timeout=10_000)
             exercise(page)
             outcome = self.judge(page)
-            if structure is not None and page.evaluate(STRUCTURE) != structure:
+            if page.evaluate(STRUCTURE) != structure:
                 outcome.add("changed the page")
             if page.locator(".words pre").text_content() != expected:
                 outcome.add("changed the text")
