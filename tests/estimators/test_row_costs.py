@@ -6,9 +6,9 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from raw_cells import OBJECTS, mixed_table, poisoned_cells
 
 import suwr
+from helpers.tables import OBJECTS, mixed_table, poisoned_cells
 from suwr import Acquisition, Explanation, SUWRClassifier, SUWRExplainer, SUWRRegressor
 from suwr.baselines import GDFSClassifier
 from suwr.deploy import ModelPolicy

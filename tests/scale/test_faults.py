@@ -29,6 +29,7 @@ suwr.score_partitions(suwr.load(sys.argv[1]), sys.argv[2], sys.argv[3])
 """
 
 
+@pytest.mark.slow
 def test_killed_scoring_resumes(tmp_path):
     for number in range(4):
         (tmp_path / f"{number}.csv").write_text(ROWS)

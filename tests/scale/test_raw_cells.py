@@ -9,9 +9,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.helpers.raw_cells import TEXTS, mixed_table, poisoned_cells
 from typer.testing import CliRunner
 
+from helpers.tables import TEXTS, mixed_table, poisoned_cells
 from suwr import score_partitions
 from suwr.cli import app
 from suwr.exceptions import TableError

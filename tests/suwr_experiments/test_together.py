@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from failed_fits import interrupt_training, unchanged
 from sklearn.datasets import load_diabetes, load_iris
 
+from helpers.models import interrupt_training, unchanged
 from suwr import SUWRClassifier, SUWRRegressor
 from suwr_experiments.together import fit_together
 
@@ -27,6 +27,7 @@ def test_each_model_has_its_own_table_and_sparsity_weight():
     assert costs[0] > costs[1] > 0
 
 
+@pytest.mark.slow
 def test_models_with_one_range_of_sparsity_weights():
     models = [
         SUWRClassifier(
@@ -42,6 +43,7 @@ def test_models_with_one_range_of_sparsity_weights():
     assert not np.array_equal(*(model.predict_proba(X) for model in models))
 
 
+@pytest.mark.slow
 def test_regressors_keep_the_scale_of_their_targets():
     Z, t = load_diabetes(return_X_y=True)
     models = [SUWRRegressor(max_epochs=15, hidden_size=32, random_state=s) for s in (0, 1)]
@@ -73,6 +75,7 @@ def test_wide_tables_are_screened_as_in_a_single_fit():
     assert models[0].cost(wide).mean() > models[1].cost(wide).mean()
 
 
+@pytest.mark.slow
 def test_models_of_reinforce():
     params = {"trainer": "reinforce", "max_steps": 2, "hidden_size": 32, "random_state": 0}
     models = [
