@@ -12,8 +12,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Selector", "WrappedSelector", "as_masks", "as_selector"]
-
 BoolArray = NDArray[np.bool_]
 
 _SEED_NAMES = ("random_state", "rng", "seed", "generator")

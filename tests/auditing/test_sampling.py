@@ -12,7 +12,7 @@ from suwr.auditing.background import (
     disagreements,
     group_rows,
     in_units,
-    n_agreeing_rows,
+    observed_partners,
 )
 
 
@@ -70,16 +70,19 @@ def test_disagreements_match_brute_force(codes, seed):
 
 
 @given(code_arrays(), st.integers(0, 9))
-def test_n_agreeing_rows_matches_brute_force(codes, seed):
+def test_observed_partners_match_brute_force(codes, seed):
     masks = random_masks(codes, seed)
-    expected = sum(
-        any(
-            (codes[i] == codes[j])[masks[i]].all() and (codes[i] != codes[j]).any()
-            for j in range(len(codes))
-        )
-        for i in range(len(codes))
-    )
-    assert n_agreeing_rows(codes, masks) == expected
+    rows = np.arange(len(codes))
+    expected = [
+        i
+        for i in rows
+        if any((codes[i] == x)[masks[i]].all() and (codes[i] != x).any() for x in codes)
+    ]
+    positions, partners = observed_partners(codes, rows, masks, np.random.default_rng(seed))
+    assert positions.tolist() == expected
+    for i, j in zip(positions, partners, strict=True):
+        assert (codes[i] == codes[j])[masks[i]].all()
+        assert (codes[i] != codes[j]).any()
 
 
 @given(code_arrays())

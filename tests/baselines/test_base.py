@@ -6,12 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from easy_problems import one_column
-from estimator_checks import with_brief_training
-from failed_fits import interrupt_training, unchanged
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from helpers.models import interrupt_training, unchanged, with_brief_training
+from helpers.tables import one_column
 from suwr import baselines
 
 SMALL = {"max_epochs": 2, "hidden_size": 8, "n_layers": 1, "random_state": 0}

@@ -5,12 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from easy_problems import fit, one_column, switch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.datasets import load_digits
 
+from helpers.models import fit
+from helpers.tables import one_column, switch
 from suwr import baselines
 from suwr.baselines.greedy import mean_step_loss, prefix_masks
 from suwr.data.units import Patches, Units
@@ -137,6 +138,7 @@ def test_an_update_uses_a_bounded_number_of_steps_of_each_row():
     assert max(sizes) == 4 * min(sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["GDFS", "DIME"])
 def test_predictors_may_equal_those_of_suwr(method, rng):
     X, y = switch(600)

@@ -119,21 +119,21 @@ def test_explain_writes_a_page(folder):
     done = run(*words)
     assert done.exit_code == 0, done.output
     assert "Wrote a page with 150 rows" in " ".join(done.output.split())
-    assert page_data(out)["model"] is not None
-    assert page_data(out)["rows"][3]["truth"] in ("yes", "no")
-    assert not page_data(out)["hidden_values"]
+    assert page_models(out)["model"] is not None
+    assert page_models(out)["rows"][3]["truth"] in ("yes", "no")
+    assert not page_models(out)["hidden_values"]
     assert run(*words, "--row", 5, "--hidden-values").exit_code == 0
-    assert page_data(out)["hidden_values"]
+    assert page_models(out)["hidden_values"]
     done = run(*words, "--row", 5, "--without-model", "--no-hidden-values")
     assert done.exit_code == 0
-    data = page_data(out)
+    data = page_models(out)
     assert [row["label"] for row in data["rows"]] == [5]
     assert "a page with 1 row" in " ".join(done.output.split())
     assert data["model"] is None
     assert "--target must be a column of data.csv" in one_line(run(*words[:-1], "nothing"))
 
 
-def page_data(path):
+def page_models(path):
     """Return the data embedded in a page."""
     return json.loads(re.search(r'id="data">(.*?)</script>', path.read_text(), re.DOTALL)[1])
 

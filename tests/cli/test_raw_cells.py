@@ -8,9 +8,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from raw_cells import TEXTS, mixed_table, poisoned_cells
 from typer.testing import CliRunner
 
+from helpers.tables import TEXTS, mixed_table, poisoned_cells
 from suwr.cli import app
 
 

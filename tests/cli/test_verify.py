@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from forged_receipts import sign
 from typer.testing import CliRunner
 
 import suwr
+from helpers.receipts import sign
 from suwr import Receipt, SUWRClassifier
 from suwr.cli import app
 from suwr.cli import predict as verify

@@ -59,7 +59,7 @@ def test_invalid_groups(groups, message):
         ([1, 1, 1, -1], "-1.0 for 'sex'"),
         ({"age": np.nan}, "nan for 'age'"),
         ({"age": np.inf}, "inf for 'age'"),
-        (["a"] * 4, "must hold numbers"),
+        (["a"] * 4, "must be one cost per unit"),
     ],
 )
 def test_invalid_costs(costs, message):

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from guide_code import functions_of
-from random_policies import NETWORKS, UNITS, make_policy, random_values
-from raw_cells import mixed_table, randomize, unrecorded_table
 
+from helpers.models import NETWORKS, UNITS, make_policy, random_values, randomize
+from helpers.services import functions_of
+from helpers.tables import mixed_table, unrecorded_table
 from suwr import SUWRClassifier, SUWRRegressor
 from suwr.data.frame import read_table
 from suwr.exceptions import MissingExtraError, UnsupportedModelError

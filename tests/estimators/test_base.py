@@ -8,7 +8,6 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
-from estimator_checks import with_brief_training
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -16,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from helpers.models import with_brief_training
 from suwr import SUWRClassifier, SUWRRegressor, TrainingConfig
 
 SMALL = {"max_epochs": 4, "hidden_size": 16, "random_state": 0}
@@ -86,7 +86,7 @@ def frame(n=150):
     return data, y
 
 
-@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+@pytest.mark.parametrize("library", [pd, pytest.param(pl, marks=pytest.mark.slow)])
 def test_frames_with_categories_flags_and_missing_values(library):
     data, y = frame()
     X = library.DataFrame(data)

@@ -15,9 +15,8 @@ from typer.testing import CliRunner
 import suwr
 from suwr import Explanation, SUWRClassifier
 from suwr.cli import app
-from suwr.estimators.certificate import Certificate
 from suwr.estimators.certify import thresholds
-from suwr.estimators.risks import binomial_p_value, hoeffding_bentkus_p_value
+from suwr.estimators.risks import Certificate, binomial_p_value, hoeffding_bentkus_p_value
 from suwr.estimators.verify import poison_check
 from suwr.exceptions import CertificationWarning, ModelFileError
 

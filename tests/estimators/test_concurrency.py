@@ -9,10 +9,10 @@ from threading import Event
 import numpy as np
 import pandas as pd
 import pytest
-from easy_problems import one_column
-from one_fit import fit_and_predict
 
 import suwr
+from helpers.models import fit_and_predict
+from helpers.tables import one_column
 from suwr import SUWRClassifier
 from suwr.baselines import L2XClassifier
 
@@ -46,7 +46,7 @@ def test_fits_in_threads_are_independent():
 
 # Newer Python versions warn about forking a multi-threaded process; it must work regardless.
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_fits_in_other_processes(method):
     X, y, _ = one_column(60)
     expected = fit_and_predict(X, y, 0)  # torch is initialized before the fork

@@ -5,17 +5,17 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from tests.helpers.raw_cells import (
+
+from helpers.models import fit_random_policy
+from helpers.tables import (
     OBJECTS,
     TEXTS,
     as_object_array,
     as_object_frame,
     as_text,
-    fit_random_policy,
     mixed_table,
     poisoned_cells,
 )
-
 from suwr import SUWRClassifier
 from suwr.baselines import AllFeaturesClassifier, CAEClassifier, L2XClassifier
 from suwr.data.frame import arrow_to_pandas

@@ -6,9 +6,9 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from forged_receipts import sign
-from raw_cells import OBJECTS, mixed_table, poisoned_cells
 
+from helpers.receipts import sign
+from helpers.tables import OBJECTS, mixed_table, poisoned_cells
 from suwr import Acquisition, Explanation, Receipt, SUWRClassifier, verify
 from suwr.estimators.verify import Verifier
 from suwr.exact import FiniteProblem, PolicyTable, cube, leakage, solve

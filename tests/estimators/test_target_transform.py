@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from forged_receipts import chain, sign
 from sklearn.compose import TransformedTargetRegressor
 
 import suwr
+from helpers.receipts import chain, sign
 from suwr import SUWRRegressor
 from suwr.deploy import ModelPolicy
 from suwr.estimators.files import from_bytes, to_bytes

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from forged_receipts import ALTERATIONS, FORGERIES, chain, issued_by, mutant, sign
-from raw_cells import OBJECTS, mixed_table, poisoned_cells
-from receipt_models import MODELS, fitted_models
 from sklearn.datasets import load_diabetes
 
 import suwr
+from helpers.models import MODELS, fitted_models
+from helpers.receipts import ALTERATIONS, FORGERIES, chain, issued_by, mutant, sign
+from helpers.tables import OBJECTS, mixed_table, poisoned_cells
 from suwr import Receipt, SUWRClassifier, verify
 from suwr.baselines import GDFSClassifier
 from suwr.estimators.verify import POISONS, Verifier, poisoned

@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass, replace
 
 import pytest
-from forged_receipts import sign
 
+from helpers.receipts import sign
 from suwr import Explanation, Receipt
 from suwr.exceptions import ReceiptError
 from suwr.narrative.explanation import Narrative, Step

@@ -5,8 +5,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_policies import NETWORKS, UNITS, make_policy, random_values
 
+from helpers.models import NETWORKS, UNITS, make_policy, random_values
 from suwr._utils.draws import RowDraws
 from suwr.data.units import Patches
 from suwr.nn import inputs

@@ -1,8 +1,9 @@
 """Hostile strings in a page execute nothing and do not change its structure."""
 
 import pytest
-from hostile_strings import hostile_strings
-from page_attack import EXECUTED, STRUCTURE, Observer, exercise, make_explanation
+
+from helpers.pages import EXECUTED, STRUCTURE, Observer, exercise, make_explanation
+from helpers.strings import hostile_strings
 
 
 def pytest_generate_tests(metafunc):

@@ -5,11 +5,11 @@ import re
 
 import numpy as np
 import pytest
-from forged_receipts import sign
-from page_actions import answer, text_of
-from page_agreement import COMPUTE, TOLERANCE, numbers, python_text
-from raw_cells import mixed_table, randomize, unrecorded_table
 
+from helpers.models import randomize
+from helpers.pages import COMPUTE, TOLERANCE, answer, numbers, python_text, text_of
+from helpers.receipts import sign
+from helpers.tables import mixed_table, unrecorded_table
 from suwr import SUWRClassifier
 from suwr.report import page_html
 

@@ -84,6 +84,7 @@ def test_curves(tmp_path):
     assert "λ = 0.001 … 0.1" in table
 
 
+@pytest.mark.slow
 def test_from_cells_to_figure(tmp_path, monkeypatch):
     # Small digits in the centre of an image: no download, and the same shape.
     digits = load_digits()

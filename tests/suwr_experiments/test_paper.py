@@ -75,6 +75,7 @@ def test_unknown_parameters_are_no_variant():
         variant_of(Cell("paper", "Syn4", "SUWR", params={"hidden_size": 7}))
 
 
+@pytest.mark.slow
 def test_from_the_command_to_the_page(tmp_path, capsys):
     out = tmp_path / "paper"
     command = ["paper", "--preset", "mini", "--methods", "REINFORCE,fine-tuning"]

@@ -72,6 +72,7 @@ def test_failure_is_recorded_and_other_cells_run(tmp_path, monkeypatch):
     assert store.unfinished([bad, good]) == [bad]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_killed_run_continues(tmp_path, jobs):
     command = [sys.executable, "-m", "suwr_experiments", "synthetic", "--preset", "mini"]

@@ -90,6 +90,7 @@ def test_calibration_error_of_an_overconfident_prediction():
     assert calibration_error(y, np.tile([0.9, 0.1], (100, 1))) == pytest.approx(0.4)
 
 
+@pytest.mark.slow
 def test_quick_preset(tmp_path, capsys):
     """All methods on a table of classes and one of values, from the command line to the page."""
     out = tmp_path / "benchmarks" / "tables"

@@ -91,6 +91,7 @@ def test_models_trained_together_are_judged_by_their_mean(rows, rise, overfit):
     assert int(phase.tensors["improved"]) == 51
 
 
+@pytest.mark.slow
 def test_predictors_settle_when_their_loss_no_longer_falls(rows):
     noise = np.random.default_rng(1).normal(size=120)
     assert not pretrain(rows[:, 0] > 0, rows[:, :3], max_epochs=5)[0].network.predictor.settled

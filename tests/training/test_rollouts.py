@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from random_policies import explore, make_policy, random_values
 
+from helpers.models import explore, make_policy, random_values
 from suwr.nn.networks import SeparateNetwork
 from suwr.training.rollouts import VisitedStates, _guided
 

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from random_policies import make_policy, random_values
 
+from helpers.models import make_policy, random_values
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy
 from suwr.nn.networks import Architecture, SeparateNetwork

@@ -19,8 +19,6 @@ from suwr._utils.text import printable
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-__all__ = ["ProgressCounter", "progress_bars", "report_choices", "training_progress"]
-
 # Seconds between two lines where there is no terminal.
 LINE_INTERVAL = 10.0
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["view"]
-
 
 def view(name: str, *args: Any, **options: Any) -> Any:
     """Call a function of a later layer, which is imported on this call.

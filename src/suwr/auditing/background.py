@@ -391,7 +391,7 @@ def linear_relations(numbers: FloatArray) -> FloatArray:
     --------
     >>> a, b = np.random.default_rng(0).normal(size=(2, 100))
     >>> abs(linear_relations(np.stack([a, b, a + b], axis=1))).round(1).tolist()
-    [[0.7, 0.8, 1.0]]
+    [[0.7, 0.7, 1.0]]
     """
     none = np.empty((0, numbers.shape[1]))
     usable = np.flatnonzero(np.isfinite(numbers).all(axis=0))
@@ -780,28 +780,6 @@ def disagreements(codes: IntArray, masks: BoolArray, limit: int = 1000) -> IntAr
         partner = dict(zip(group[other].tolist(), other.tolist(), strict=True))
         found += [(int(i), partner[int(group[i])]) for i in rows if int(group[i]) in partner]
     return np.array(found[:limit], dtype=np.intp).reshape(-1, 2)
-
-
-def n_agreeing_rows(codes: IntArray, masks: BoolArray) -> int:
-    """Count the rows that agree with a different row of the data on everything they reveal.
-
-    Only these can be tested on the empirical support.
-
-    Examples
-    --------
-    >>> n_agreeing_rows(np.array([[1, 1], [1, 0], [0, 0]]), np.array([[1, 0]] * 3, dtype=bool))
-    2
-    """
-    mask_id = group_rows(masks.astype(np.intp))
-    row_id = group_rows(codes)
-    count = 0
-    for m in np.unique(mask_id):
-        rows = np.flatnonzero(mask_id == m)
-        group = group_rows(codes[:, masks[rows[0]]])
-        distinct = np.unique(np.stack([group, row_id], axis=1), axis=0)[:, 0]
-        n_distinct = np.bincount(distinct, minlength=int(group.max()) + 1)
-        count += int((n_distinct[group[rows]] > 1).sum())
-    return count
 
 
 def observed_partners(

@@ -17,6 +17,7 @@ from suwr.auditing.background import (
     Groups,
     IntArray,
     RowSampler,
+    observed_partners,
     reveals_whole_units,
 )
 from suwr.auditing.gaps import PredictiveGaps, as_classes, predictive_gaps
@@ -214,7 +215,9 @@ class AuditProcedure:
         self._record_probes(found)
         self.report.influence = found.influence
         if found.witness is None and self.support == "empirical":
-            n, n_rows = found.n_agreeing_rows, self.sampler.n_rows
+            codes, n_rows = self.queries.background.codes, self.sampler.n_rows
+            rows, masks = np.arange(n_rows), self.sampler.masks
+            n = len(observed_partners(codes, rows, masks, self.queries.rng)[0])
             self.report.n_probes = n
             if n < n_rows / 2:
                 self.report.cautions.append(

@@ -21,6 +21,7 @@ from suwr._utils.progress import ProgressCounter
 from suwr.auditing.background import BackgroundData, FloatArray, IntArray, encode
 from suwr.selector import BoolArray
 
+_N_FOLDS = 3
 _N_PERMUTATIONS = 4
 _MIN_ROWS = 100
 # The cost of the models is proportional to targets × columns.
@@ -154,7 +155,6 @@ def predictive_gaps(
     *,
     confidence: float = 0.95,
     false_alarm_rate: float = 0.01,
-    n_folds: int = 3,
     progress: ProgressCounter | None = None,
 ) -> PredictiveGaps:
     """Measure label leakage and the leakage of each hidden unit.
@@ -172,7 +172,6 @@ def predictive_gaps(
         Confidence level of the interval of each single gap.
     false_alarm_rate : float
         Family-wise error rate of the lower bounds.
-    n_folds : int
     progress : ProgressCounter, optional
         Advanced by one per target.
     """
@@ -180,7 +179,7 @@ def predictive_gaps(
     units = _by_correlation(background, masks)[:max_targets]
     n_targets = background.n_units + (y is not None)
     level = false_alarm_rate / n_targets
-    estimator = _GapEstimator(background, masks, confidence, level, n_folds, rng)
+    estimator = _GapEstimator(background, masks, confidence, level, rng)
     progress = progress or ProgressCounter()
     progress.expect(len(units) + (y is not None))
     label = None
@@ -216,7 +215,6 @@ class _GapEstimator:
         masks: BoolArray,
         confidence: float,
         level: float,
-        n_folds: int,
         rng: np.random.Generator,
     ) -> None:
         self.masks = masks
@@ -224,8 +222,7 @@ class _GapEstimator:
         categorical = ~background.numeric & (background.codes.max(axis=0) < _MAX_BINS)
         self.categorical = np.concatenate([categorical, np.zeros(masks.shape[1], dtype=bool)])
         self.unit_of = background.unit_of
-        self.fold = rng.permutation(np.arange(background.n_rows) % n_folds)
-        self.n_folds = n_folds
+        self.fold = rng.permutation(np.arange(background.n_rows) % _N_FOLDS)
         self.z = float(norm.isf((1 - confidence) / 2))
         self.z_simultaneous = float(norm.isf(level))
         self.seed = int(rng.integers(2**31))
@@ -238,9 +235,7 @@ class _GapEstimator:
             hidden &= ~self.masks[:, self.unit_of == unit].any(axis=1)
         if hidden.sum() < _MIN_ROWS or len(np.unique(target[hidden])) < 2:
             return None
-        losses = np.concatenate(
-            [self._evaluate_fold(f, target, hidden) for f in range(self.n_folds)]
-        )
+        losses = np.concatenate([self._evaluate_fold(f, target, hidden) for f in range(_N_FOLDS)])
         prior, values, mask, both, divergence = losses.T
         difference = values - both
         leak = float(difference.mean())

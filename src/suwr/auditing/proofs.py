@@ -35,7 +35,6 @@ from suwr.auditing.background import (
     RowSampler,
     disagreements,
     in_units,
-    n_agreeing_rows,
     observed_partners,
 )
 from suwr.auditing.queries import SelectorQueries
@@ -69,9 +68,6 @@ class Search:
     sampler : RowSampler
     support : {"auto", "empirical", "product"}
     witness : Witness or None
-    n_agreeing_rows : int
-        Rows that agree with a different row on everything they reveal; only these can be tested
-        on the empirical support.
     n_uniform, n_uniform_changed : int
         Uniform probes, and how many of them changed the mask or its probability.
     n_adaptive : int
@@ -89,7 +85,6 @@ class Search:
     sampler: RowSampler
     support: str
     witness: Witness | None = None
-    n_agreeing_rows: int = 0
     n_uniform: int = 0
     n_uniform_changed: int = 0
     n_adaptive: int = 0
@@ -103,8 +98,6 @@ class Search:
         ``n_probes`` is the query budget, without the queries that confirm and explain a leak.
         """
         if self.support != "product":
-            codes = self.queries.background.codes
-            self.n_agreeing_rows = n_agreeing_rows(codes, self.sampler.masks)
             self._test_observed_pairs()
         if self.support == "empirical":
             return self

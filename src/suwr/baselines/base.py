@@ -18,6 +18,7 @@ from suwr._utils.progress import training_progress
 from suwr._utils.validation import Interval, check_parameters
 from suwr.data.frame import Table
 from suwr.data.units import Patches
+from suwr.estimators.fitted import chunks
 from suwr.estimators.table import (
     TABLE_CONSTRAINTS,
     TableModel,
@@ -52,7 +53,7 @@ PhaseBuilders = Sequence[Callable[[], Phase]]
 
 def parameter(default: Any, *allowed: Any) -> Any:
     """A constructor parameter, its default, and what it may be; see `check_parameters`."""
-    return field(default=default, metadata={"allowed": allowed})
+    return field(default=default, metadata={"allowed": allowed or None})
 
 
 class SelectorNetwork(nn.Module):
@@ -291,9 +292,7 @@ class BaseBaseline(TableModel):
         return 2
 
     def _check_parameters(self) -> None:
-        own = {
-            f.name: f.metadata["allowed"] or None for f in fields(self) if "allowed" in f.metadata
-        }
+        own = {f.name: f.metadata["allowed"] for f in fields(self) if f.metadata}
         values = self.get_params(deep=False)
         check_parameters(type(self).__name__, {**TABLE_CONSTRAINTS, **own}, values)
 
@@ -387,7 +386,7 @@ class BaseSelector(BaseBaseline):
     def _evaluate(self, function: Callable[[Tensor], Tensor], X: Any) -> NDArray[Any]:
         """Apply a function of encoded rows to a table."""
         parts = []
-        for rows in self._chunks(self._read(X)):
+        for rows in chunks(self._read(X)):
             values = self._encode(rows)
             rows.check_revealed(self._read_cells(values))
             parts.append(in_blocks(function, BLOCK, values).cpu().numpy())
@@ -410,7 +409,8 @@ class BaseSelector(BaseBaseline):
         return self._evaluate(self._choose, X)
 
     def _predict_final(self, X: Any) -> NDArray[np.float64]:
-        return self.target_.shown(self._evaluate(self._final_predictions, X))
+        predictions = self._evaluate(self._final_predictions, X)
+        return self.target_.shown(predictions)
 
     @consistent
     def select(self, X: Any) -> NDArray[np.bool_]:

@@ -195,9 +195,8 @@ class GreedyPhase(Phase):
         for number, index in enumerate(folds.batches(settings.batch_size)):
             progress = (self.epoch * n_batches + number) / (self.epochs * n_batches)
             rows = folds.rows[index]
-            set_rate(
-                self.policy_optimizer, settings.policy_rate * cosine_decay(progress, floor=0.05)
-            )
+            rate = settings.policy_rate * cosine_decay(progress, floor=0.05)
+            set_rate(self.policy_optimizer, rate)
             visited = self._update_policy(rows, progress)
             update_average(self.average, self.network.policy, settings.average_decay)
             random = inputs.random_masks(tuple(index.shape), folds.generator)
@@ -212,12 +211,8 @@ class GreedyPhase(Phase):
         # Early epochs, with a high temperature or much exploration, are good by chance only.
         if progress >= 0.5:
             self.best.update(objective.value, self.epoch)
-        return Metrics(
-            float(total) / n_batches,
-            float(objective.value),
-            float(objective.mean_cost),
-            self.policy,
-        )
+        value, cost = float(objective.value), float(objective.mean_cost)
+        return Metrics(float(total) / n_batches, value, cost, self.policy)
 
     def finish(self) -> None:
         """See `Phase`."""
@@ -414,7 +409,7 @@ class BaseSequentialBaseline(BaseBaseline, SequentialModel):
             Class probabilities, or values. A row that has stopped keeps its last prediction.
         """
         parts = []
-        for _, trace in self._rollouts(self._read(X), self.policy_, record=True):
+        for _, trace in self.fitted_policy().rollouts(self._read(X), record=True):
             prediction = trace.prediction
             assert prediction is not None
             steps = np.minimum(np.arange(self.max_steps_ + 1), prediction.shape[1] - 1)

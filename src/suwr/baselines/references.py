@@ -150,16 +150,12 @@ class BaseOracle(BaseSelector):
         """Indices of the columns that are relevant for every row."""
         if self.relevant is None or callable(self.relevant):
             return list(range(len(names)))
-        columns = []
+        places = {key: place for place, name in enumerate(names) for key in (name, place)}
         for column in self.relevant:
-            if isinstance(column, str) and column in names:
-                columns.append(names.index(column))
-            elif isinstance(column, int | np.integer) and 0 <= column < len(names):
-                columns.append(int(column))
-            else:
+            if column not in places:
                 expected = "a callable or a sequence of columns of X"
                 raise parameter_error("relevant", type(self).__name__, expected, column)
-        return columns
+        return [places[column] for column in self.relevant]
 
     def _selected_units(self, X: Any) -> NDArray[np.bool_]:
         self._read(X)

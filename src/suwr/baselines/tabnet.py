@@ -47,10 +47,6 @@ class BaseTabNet(BaseSelector):
         "sparsemax", Options("sparsemax", "entmax")
     )
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        require("pytorch_tabnet", "baselines", "TabNet")
-
     def _phases(self, data: TrainingData, folds: Folds) -> PhaseBuilders:
         network = self.network_ = self._build_tabnet(data)
         schedule, name = self._schedule(data), self._method_name()

@@ -396,7 +396,8 @@ def _at_mean_features(model: Any, mean_features: float | None) -> Any:
     if mean_features is None:
         return model
     fixed = copy(model)
-    fixed.policy_, fixed.weight_range_ = model._policy_at(mean_features=mean_features), None
+    fixed.policy_ = model.fitted_policy(mean_features=mean_features).policy
+    fixed.weight_range_ = None
     return fixed
 
 

@@ -23,8 +23,6 @@ from suwr.data.frame import column_names, is_frame, row_labels, series_cells
 from suwr.data.parse import INVALID, MISSING_TEXTS, describe_cell, is_missing
 from suwr.exceptions import TableError
 
-__all__ = ["PARTS", "WEEKDAYS", "DateColumn", "DateParts", "parse_date"]
-
 #: The parts of a date, in the order of their columns.
 PARTS = ("year", "month", "day", "weekday", "hour", "minute")
 #: Names of the numbers of weekdays, as in ISO 8601.

@@ -25,13 +25,6 @@ from suwr._utils.validation import require
 from suwr.data.parse import INVALID, describe_cell, plain_cell
 from suwr.exceptions import TableError
 
-__all__ = [
-    "Table", "arrow_to_pandas", "as_rows", "column_names", "column_values", "gather_rows",
-    "is_frame", "object_column", "plain_value", "raw_columns", "read_table", "row_labels",
-    "select_columns", "series_cells", "take_rows",
-    "unmasked",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Table:

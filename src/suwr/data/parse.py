@@ -18,11 +18,6 @@ from numpy.typing import NDArray
 
 from suwr.exceptions import TableError
 
-__all__ = [
-    "EXPECTED", "INVALID", "MISSING_TEXTS", "ColumnType", "InvalidCell",
-    "describe_cell", "is_missing", "parse_cell", "parse_column", "plain_cell",
-]  # fmt: skip
-
 ColumnType = Literal["number", "boolean", "text", "numeric category"]
 
 #: Texts that mean 'missing', except for a text column that has the text as a category.

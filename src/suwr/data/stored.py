@@ -26,11 +26,6 @@ from suwr.data.frame import (
 )
 from suwr.exceptions import TableError
 
-__all__ = [
-    "StoredTable", "mapped_array", "name_columns", "read_fit_table", "read_predict_table",
-    "read_weight", "source_columns",
-]  # fmt: skip
-
 
 class StoredTable(ABC):
     """A table on disk that ``fit`` accepts in place of a data frame, with the same result.
@@ -220,7 +215,7 @@ def read_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.floa
     """Read the weights of rows; ones by default."""
     if sample_weight is None:
         return np.ones(n_rows)
-    if np.ndim(sample_weight) == 0:
+    if np.isscalar(sample_weight):
         sample_weight = np.full(n_rows, sample_weight)
     weight: NDArray[np.float64] = check_array(
         sample_weight, dtype=np.float64, ensure_2d=False, copy=True, input_name="sample_weight"

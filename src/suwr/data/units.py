@@ -19,8 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from suwr._utils.validation import parameter_error
 from suwr.data.costs import CostFunction, Setups, Visits, resolve_costs, resolve_setups
 
-__all__ = ["Patches", "Units", "membership_bytes", "named_groups", "resolve_units"]
-
 
 def named_groups(groups: Any, columns: Sequence[str], owner: str) -> dict[str, list[int]]:
     """Convert a mapping or a list of lists to ``{name: [column index, ...]}``.

@@ -17,8 +17,7 @@ from suwr._utils.validation import check_integer
 from suwr.data.descriptions import Question
 from suwr.data.encode import ColumnCode
 from suwr.data.frame import Table
-from suwr.estimators.limits import always_known, check_plain_costs
-from suwr.estimators.results import decide_masked
+from suwr.estimators.limits import check_plain_costs
 from suwr.narrative.explanation import format_prediction
 
 __all__ = [
@@ -101,8 +100,8 @@ class ModelPolicy:
 
     def __init__(self, model: Any, mean_features: float | None = None) -> None:
         self.model = model
-        self._policy = model._policy_at(None, mean_features)
-        check_plain_costs(self._policy, model.units_)
+        self._fitted = model.fitted_policy(mean_features=mean_features)
+        check_plain_costs(self._fitted.policy, model.units_)
         names, codes = model.encoder_.names, model.encoder_.codes
         if model.encoder_.unrecorded:
             # A value that was asked for may turn out to be missing.
@@ -114,9 +113,9 @@ class ModelPolicy:
             for number, name in enumerate(model.units_.names)
         ]
         self.costs: Sequence[float] = model.units_.costs.tolist()
-        self.start: Sequence[str] = always_known(self._policy.inputs, model.encoder_.names)
+        self.start: Sequence[str] = self._fitted.always_known
         self.classes: tuple[Any, ...] | None = model.target_.labels
-        self.max_steps = self._policy.max_steps
+        self.max_steps = self._fitted.policy.max_steps
         self.resolution = 0.5 * getattr(model, "target_scale_", 1.0)
         if getattr(model, "target_transform", None) is not None:
             # The scale is that of the transformed target.
@@ -135,7 +134,7 @@ class ModelPolicy:
             columns.append(column)
         table = self.model.encoder_.parse(columns)
         masks = np.array([[name in known for name in names] for known in answers])
-        found = decide_masked(self.model, self._policy, table, masks)
+        found = self._fitted.decide(table, masks)
         states = []
         for number in range(len(answers)):
             stops = found.stop_probability[number] >= 0.5
@@ -722,7 +721,7 @@ def measure_regret(
     >>> measure_regret(make_form(ModelPolicy(clf)), clf, X, y).n_rows
     150
     """
-    walks = walk_rows(form, model, model._read(X))
+    walks = walk_rows(form, model, model.fitted_policy().read(X))
     explanation = model.explain(X, mean_features=mean_features)
     ours = np.array([walk.page.prediction for walk in walks])
     theirs = np.array([narrative.prediction for narrative in explanation])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,23 +18,36 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from suwr._utils.files import check_writable
+import suwr
+from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.progress import report_choices, training_progress
 from suwr._utils.validation import Interval, Options, check_choice, check_real, parameter_error
+from suwr._utils.views import view
 from suwr.data.costs import Visits
+from suwr.data.dates import DateParts
 from suwr.data.encode import TableEncoder
 from suwr.data.frame import as_rows, gather_rows, is_frame, take_rows
-from suwr.data.units import Patches, Units, resolve_units
-from suwr.estimators.certificate import Certificate, policy_digest, training_digests
-from suwr.estimators.container import FileCheckpoint, check_seed, fingerprint
+from suwr.data.units import Patches, Units, membership_bytes, resolve_units
+from suwr.estimators.certify import N_WEIGHTS, Request, certify
+from suwr.estimators.container import (
+    FileCheckpoint,
+    check_seed,
+    encode_parameter,
+    fingerprint,
+    pack,
+)
+from suwr.estimators.evaluate import Evaluation
 from suwr.estimators.export import reference_rows
+from suwr.estimators.fitted import FittedPolicy
 from suwr.estimators.limits import RowLimits
 from suwr.estimators.risks import (
     SCORES,
+    Certificate,
     Conformal,
     RiskFunction,
     conformal_quantile,
     scores_of_classes,
+    training_digests,
 )
 from suwr.estimators.sequential import SequentialModel
 from suwr.estimators.table import TABLE_CONSTRAINTS, TrainingData, consistent, image_shape, seeded
@@ -42,7 +57,7 @@ from suwr.nn.distributed import ProcessGroup
 from suwr.nn.ensembles import ExternalPredictor
 from suwr.nn.inputs import POSITION_KNOTS, Budgets
 from suwr.nn.networks import Architecture, Network
-from suwr.nn.rollout import Policy
+from suwr.nn.rollout import Policy, block_size, row_work
 from suwr.nn.step import training_starts
 from suwr.training.actor import FixedPredictorTrainer
 from suwr.training.config import Settings, TrainingConfig, condition_of
@@ -432,7 +447,7 @@ def check_reference(model: Any, stored: Mapping[str, Any]) -> None:
 
 def _reference_predictions(model: Any) -> NDArray[np.float64]:
     """Predict reference rows with all, half and none of the columns revealed."""
-    _, values = reference_rows(model)
+    _, values = reference_rows(model.encoder_, model.policy_.device)
     shape, policy = (len(values), model.n_features_in_), model.policy_
     column = torch.arange(shape[1], device=values.device)
     masks = [column >= 0, column % 2 == 0, column % 2 == 1, column < 0]
@@ -442,6 +457,17 @@ def _reference_predictions(model: Any) -> NDArray[np.float64]:
 
 # Default limit of `max_steps`: longer narratives are hard to read.
 DEFAULT_MAX_STEPS = 32
+
+
+# Memory that groups of columns may take besides twice the size of the weights.
+_MAX_MEMBERSHIP = 2**26
+# Multiplications to predict one row, steps × rows of a block × weights: about a second, which only
+# models with more than the default number of steps reach.
+_MAX_WORK = 2 * 10**10
+# Building a network takes a fraction of a millisecond per tensor.
+MAX_TENSORS = 4096
+# Parameters that a file lacks if they have this value, so that earlier versions can read it.
+_OPTIONAL = {"columns": None, "visit_cost": 0.0, "max_cost": None, "target_transform": None}
 
 
 class FitPlan(NamedTuple):
@@ -519,7 +545,7 @@ class SUWRModel(SequentialModel):
     selectable_units_: NDArray[np.bool_] = field(init=False)
     certificate_: Certificate = field(init=False)
     conformal_: Conformal = field(init=False)
-    # See `suwr.estimators.certificate`; None in copies and in models that were loaded.
+    # See `suwr.estimators.risks`; None in copies and in models that were loaded.
     _training_digests_: NDArray[np.uint64] | None = field(init=False, default=None)
 
     def fit(
@@ -941,8 +967,6 @@ class SUWRModel(SequentialModel):
             stops at once meets the level too, if calibration rows are training rows, and if most of
             them are one and the same row.
         """
-        from suwr.estimators.certify import Request, certify
-
         check_is_fitted(self, self._fitted_attribute)
         if self._is_certified():
             raise ValueError(
@@ -950,7 +974,24 @@ class SUWRModel(SequentialModel):
                 "made from."
             )
         request = Request(risk, level, confidence, per, abstain, tolerance, rule)
-        certified: Self = certify(self, X_cal, y_cal, groups, request)
+        found, weights = self.weight_range_, list[float | None]([None])
+        if found is not None:
+            ends = found.low, found.high
+            weights = np.geomspace(*ends, N_WEIGHTS).clip(*ends).tolist()
+        policies = [(weight, self.fitted_policy(weight)) for weight in weights]
+        policy, certificate = certify(
+            policies, X_cal, y_cal, groups, request, self._training_digests_
+        )
+        certified = copy.copy(self)
+        certified.policy_ = policy
+        if certificate.sparsity_weight is not None:
+            certified.sparsity_weight_ = certificate.sparsity_weight
+        if certificate.reveals_everything:
+            certified.max_steps = int(self.selectable_units_.sum())
+            certified.max_steps_ = policy.max_steps = certified._max_steps(certified.max_steps)
+        if hasattr(certified, "conformal_"):
+            del certified.conformal_
+        certified.certificate_ = replace(certificate, digest=certified._digest())
         return certified
 
     @consistent
@@ -968,12 +1009,13 @@ class SUWRModel(SequentialModel):
         -------
         ndarray of bool, shape (n,)
         """
-        policy, parts = self._policy_at(), []
-        for values, trace in self._rollouts(self._read(X), policy):
-            if self._budget_ending() == "budget":
+        fitted, parts = self.fitted_policy(), []
+        for values, trace in fitted.rollouts(self._read(X)):
+            if fitted.last == "budget":
                 parts.append(np.ones(len(values), dtype=bool))
             else:
-                parts.append((trace.n_steps < policy.max_steps) | policy.complete(trace.mask))
+                stopped = trace.n_steps < fitted.policy.max_steps
+                parts.append(stopped | fitted.policy.complete(trace.mask))
         return np.concatenate(parts)
 
     @consistent
@@ -1067,15 +1109,51 @@ class SUWRModel(SequentialModel):
     def _is_certified(self) -> bool:
         return hasattr(self, "certificate_")
 
-    def _certificate_sentence(self) -> str:
-        return self.certificate_.sentence if self._is_certified() else ""
+    def _certificate(self) -> Certificate | None:
+        return self.certificate_ if self._is_certified() else None
 
-    def _budget_ending(self) -> str:
-        """How a narrative ends after the maximum number of steps; see `Narrative.ended`."""
-        return "abstained" if self._is_certified() and self.certificate_.abstain else "budget"
+    def _fitted(self, policy: Policy) -> FittedPolicy:
+        scale = self._training_config().reward_scale
+        if self.weight_range_ is not None and policy.condition is not None:
+            # See `SparsityWeights.importance`.
+            scale *= (self.weight_range_.high / self.weight_range_.low) ** (-policy.condition / 4)
+        return replace(super()._fitted(policy), gain_unit=scale)
 
     def _digest(self) -> str:
-        return policy_digest(self)
+        """Return the SHA-256 of all that determines decisions and predictions of a fitted self."""
+        policy, units = self.policy_, self.units_
+        facts = {
+            "kind": type(self).__name__,
+            "columns": self.encoder_.names,
+            "codes": [
+                [code.center, code.scale, code.has_missing, str(code.type), code.categories]
+                for code in self.encoder_.codes
+            ],
+            "units": [units.columns_of(u).tolist() for u in range(len(units))],
+            "costs": [float(cost) for cost in units.costs],
+            "selectable": self.selectable_units_.tolist(),
+            "max_steps": [policy.max_steps, self._max_steps(int(self.selectable_units_.sum()))],
+            "units_per_step": [policy.units_per_step, self._step_size()],
+            "condition": policy.condition,
+            "stop_odds": policy.stop_odds,
+            "output": self.target_.facts(),
+        }  # fmt: skip
+        # Digests of certificates from before these existed stay valid.
+        if units.setups is not None:
+            facts["setups"] = [units.setups.costs.tolist(), units.setups.of_unit.tolist()]
+        if units.visits is not None:
+            facts["visit_cost"] = units.visits.cost
+        if policy.inputs.known is not None:
+            facts["known"] = policy.inputs.known.tolist()
+        if self.encoder_.unrecorded:
+            facts["unrecorded"] = True
+        if any(code.knots for code in self.encoder_.codes):
+            facts["knots"] = [code.knots for code in self.encoder_.codes]
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode())
+        for name, tensor in sorted(policy.network.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().numpy().tobytes())
+        return digest.hexdigest()
 
     def _check_unchanged(self) -> None:
         """Raise a ``ValueError`` if the certificate does not belong to the model."""
@@ -1116,6 +1194,145 @@ class SUWRModel(SequentialModel):
 
     # Files.
 
+    def _guarantees(self) -> dict[str, Any]:
+        """Return the entries of a model file; certified models have format 2."""
+        state: dict[str, Any] = {}
+        if self._is_certified():
+            self._check_unchanged()
+            # An older suwr would decide by another λ of a range, and not mention the certificate.
+            state |= {"format": 2, "certificate": self.certificate_.to_dict()}
+        if hasattr(self, "conformal_"):
+            state["conformal"] = self.conformal_.to_dict()
+        return state
+
+    def _restore_guarantees(self, state: dict[str, Any]) -> None:
+        """Set the guarantees of a model file, after checking that they are of this model."""
+        if "certificate" in state:
+            certificate = Certificate.from_dict(state["certificate"])
+            weight = certificate.sparsity_weight
+            if (weight is None) != (self.weight_range_ is None):
+                raise ModelFileError("Its certificate is inconsistent.")
+            if weight is not None:
+                self.policy_ = self._policy_at(weight)
+                self.sparsity_weight_ = weight
+            if certificate.rule == "confidence" and not certificate.reveals_everything:
+                # No odds are at most 0: the policy never stops.
+                self.policy_.stop_odds = certificate.threshold or None
+            if certificate.digest != self._digest():
+                raise ModelFileError("Its certificate belongs to another self.")
+            self.certificate_ = certificate
+        if "conformal" in state:
+            conformal = Conformal.from_dict(state["conformal"])
+            known = SCORES["values" if self.target_.labels is None else "classes"]
+            if conformal.score not in known or conformal.digest != self._digest():
+                raise ModelFileError("Its prediction sets belong to another self.")
+            self.conformal_ = conformal
+
+    def _held_out_state(self) -> dict[str, Any]:
+        """Return what a model file says about its target and held-out rows."""
+        state: dict[str, Any] = {
+            "target_name": self.target_name_,
+            "report": None if self.report_ is None else self.report_.to_dict(),
+            "importances": None,
+        }
+        if self.feature_importances_ is not None:
+            state["importances"] = self.feature_importances_.tolist()
+        if self.training_file_ is not None:
+            state["training_file"] = self.training_file_
+        if self.dates_ is not None:
+            state["dates"] = self.dates_.to_list()
+        return state
+
+    def _restore_held_out(self, state: Mapping[str, Any]) -> None:
+        """Set the attributes of `_held_out_state`; files of suwr 0.2.0 lack them."""
+        name, report = state.get("target_name"), state.get("report")
+        self.target_name_ = None if name is None else str(name)
+        if state.get("training_file") is not None:
+            self.training_file_ = str(state["training_file"])
+        if state.get("dates") is not None:
+            self.dates_ = DateParts.from_list(state["dates"])
+            parts = {part for own in self.dates_.groups_.values() for part in own}
+            if not parts <= set(state["names"] or ()):
+                raise ValueError("The parts of its dates are not columns.")
+        self.report_ = None if report is None else Evaluation.from_dict(report)
+        self.feature_importances_ = None
+        if state.get("importances") is not None:
+            shares = np.array(state["importances"], dtype=np.float64)
+            if shares.shape != (self.n_features_in_,):
+                raise ValueError("There must be one importance per column.")
+            if not ((shares >= 0) & np.isfinite(shares)).all():
+                raise ValueError("The importances of columns must be finite and not negative.")
+            self.feature_importances_ = shares
+
+    def _size_problem(self, a: Architecture) -> str | None:
+        """Say why units or steps would take too much memory or time for the size of the model."""
+        n_weights = a.n_weights
+        if membership_bytes(self.groups, a.n_columns) > 8 * n_weights + _MAX_MEMBERSHIP:
+            n = a.n_columns
+            return f"Its groups have too many columns for the size of its networks: {n:,}."
+        most = DEFAULT_MAX_STEPS if self.max_steps is None else self.max_steps
+        n_steps = min(most, -(-a.n_units // self.units_per_step))
+        work = n_steps * block_size(a, torch.device("cpu")) * row_work(a)
+        if n_steps > DEFAULT_MAX_STEPS and work > _MAX_WORK:
+            most = max(DEFAULT_MAX_STEPS, n_steps * _MAX_WORK // work)
+            return f"It takes too many steps for its size: {n_steps:,}. The most is {most:,}."
+        return None
+
+    def _to_bytes(self) -> bytes:
+        """Return a fitted model as the bytes of a model file."""
+        network = self.policy_.network
+        tensors = {k: v.detach().cpu().numpy() for k, v in network.state_dict().items()}
+        problem = self._size_problem(network.architecture)
+        if len(tensors) > MAX_TENSORS:
+            problem = f"It has too many tensors: {len(tensors):,}."
+        if problem is not None:
+            raise ValueError(f"The model cannot be saved, since it could not be loaded. {problem}")
+        named = hasattr(self, "feature_names_in_")
+        state: dict[str, Any] = {
+            "format": 1,
+            "version": suwr.__version__,
+            "kind": type(self).__name__,
+            "params": {
+                k: encode_parameter(v)
+                for k, v in self.get_params(deep=False).items()
+                if k not in ("checkpoint", "predictor")
+                and (k not in _OPTIONAL or v != _OPTIONAL[k])
+            },
+            "names": self.feature_names_in_.tolist() if named else None,
+            "n_features": int(self.n_features_in_),
+            "encoder": self.encoder_.to_dict(),
+            "architecture": network.architecture.to_dict(),
+            "history": self.history_,
+            "choices": self.choices_,
+            "validation": self.validation_,
+            **self._held_out_state(),
+            **self.target_.to_dict(),
+        }
+        if not self.selectable_units_.all():
+            state["selectable_units"] = np.flatnonzero(self.selectable_units_).tolist()
+        if self.predictor is not None:
+            state["predictor"] = predictor_state(self)
+        if self.weight_range_ is not None:
+            state["weight_range"] = self.weight_range_.to_dict()
+        if self.units_.function is not None:
+            raise ValueError(
+                "The model cannot be saved, because its 'costs' parameter is a function, and model "
+                "files hold data, never code. Describe discounts by 'setup_costs' instead."
+            )
+        if self.units_.per_row:
+            # An older suwr would charge 1 for every unit: it must refuse the file.
+            state |= {"format": 2, "mean_costs": self.units_.costs.tolist()}
+        state |= self._guarantees()
+        return pack(json.dumps(state, sort_keys=True, ensure_ascii=False), tensors)
+
+    def _file_digest(self) -> str:
+        # The file is the one that the model was loaded from or, for a model that was not loaded or
+        # has changed since, the one that `save` would write.
+        sha256, policy, certificate = getattr(self, "_loaded_from_", (None, None, None))
+        if sha256 is not None and policy is self.policy_ and certificate is self._certificate():
+            return str(sha256)
+        return hashlib.sha256(self._to_bytes()).hexdigest()
+
     @consistent
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file of tensors and JSON, to be read by `suwr.load`.
@@ -1124,10 +1341,8 @@ class SUWRModel(SequentialModel):
         ----------
         path : path
         """
-        from suwr.estimators.files import save
-
         check_is_fitted(self, "policy_")
-        save(self, path)
+        write_atomic(path, self._to_bytes())
 
     @consistent
     def to_onnx(
@@ -1156,6 +1371,5 @@ class SUWRModel(SequentialModel):
         UnsupportedModelError
             The model has a network that cannot be exported.
         """
-        from suwr.deploy.onnx import export_onnx
-
-        export_onnx(self, path, sparsity_weight=sparsity_weight, mean_features=mean_features)
+        limits = {"sparsity_weight": sparsity_weight, "mean_features": mean_features}
+        view("deploy.onnx:export_onnx", self, path, **limits)

@@ -7,11 +7,10 @@ take at most four times the size of the file plus 200 MB.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -19,55 +18,26 @@ import torch
 from numpy.typing import NDArray
 
 import suwr
-from suwr._utils.files import write_atomic
 from suwr._utils.validation import parameter_error
 from suwr.data.costs import resolve_costs
-from suwr.data.descriptions import Column, resolve_columns
+from suwr.data.descriptions import resolve_columns
 from suwr.data.encode import MAX_CATEGORIES, TableEncoder
-from suwr.data.units import Patches, membership_bytes
+from suwr.data.units import Patches
 from suwr.estimators.base import (
-    DEFAULT_MAX_STEPS,
+    MAX_TENSORS,
     SUWRModel,
     check_reference,
-    predictor_state,
     restore_predictor,
     restore_range,
 )
-from suwr.estimators.certificate import restore_guarantees, store_guarantees
 from suwr.estimators.classifier import SUWRClassifier
-from suwr.estimators.container import Tensors, pack, read_file, remember_file, unpack
+from suwr.estimators.container import Tensors, read_file, unpack
 from suwr.estimators.regressor import SUWRRegressor
-from suwr.estimators.sequential import held_out_state, restore_held_out
 from suwr.estimators.targets import check_scalars
 from suwr.exceptions import ModelFileError
 from suwr.nn.ensembles import ExternalPredictor
 from suwr.nn.networks import Architecture, Network, SeparateNetwork, build
-from suwr.nn.rollout import block_size, row_work
 from suwr.training.config import TrainingConfig
-
-
-def encode_parameter(value: Any) -> Any:
-    """Convert a constructor parameter to JSON types; objects of suwr are marked."""
-    if isinstance(value, Patches):
-        return {"__patches__": [list(value.shape), value.size, value.stride]}
-    if isinstance(value, Column):
-        return value.to_dict()
-    if isinstance(value, TrainingConfig):
-        return {"__training__": value.to_dict()}
-    if hasattr(value, "__array__"):
-        return np.asarray(value).tolist()
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, Real):
-        return int(value) if isinstance(value, Integral) else float(value)
-    if isinstance(value, Mapping):
-        if all(isinstance(k, str) for k in value):
-            return {str(k): encode_parameter(v) for k, v in value.items()}
-        return {"__items__": [[encode_parameter(part) for part in item] for item in value.items()]}
-    if isinstance(value, Sequence):
-        return [encode_parameter(v) for v in value]
-    # A RandomState has no JSON form, and a fitted model no longer needs it.
-    return None
 
 
 def decode_parameter(value: Any) -> Any:
@@ -93,21 +63,7 @@ def decode_parameter(value: Any) -> Any:
 # field that they lack needs a default with the meaning it had in the older version.
 FORMAT = 2
 KINDS: dict[str, type[SUWRModel]] = {k.__name__: k for k in (SUWRClassifier, SUWRRegressor)}
-# Memory that groups of columns may take besides twice the size of the weights.
-_MAX_MEMBERSHIP = 2**26
-# Multiplications to predict one row, steps × rows of a block × weights: about a second, which only
-# models with more than the default number of steps reach.
-_MAX_WORK = 2 * 10**10
-# Building a network takes a fraction of a millisecond per tensor.
-_MAX_TENSORS = 4096
-# Parameters that a file lacks if they have this value, so that earlier versions can read it.
-_OPTIONAL = {"columns": None, "visit_cost": 0.0, "max_cost": None, "target_transform": None}
 _HISTORY_KEYS = {"epoch", "phase", "training_loss", "validation_objective", "mean_cost"}
-
-
-def save(model: SUWRModel, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model; an existing file is replaced atomically."""
-    write_atomic(path, to_bytes(model))
 
 
 def load(path: str | os.PathLike[str], *, predictor: Any = None) -> Any:
@@ -150,49 +106,7 @@ def load(path: str | os.PathLike[str], *, predictor: Any = None) -> Any:
 
 def to_bytes(model: SUWRModel) -> bytes:
     """Return a fitted model as the bytes of a model file."""
-    network = model.policy_.network
-    tensors = {k: v.detach().cpu().numpy() for k, v in network.state_dict().items()}
-    problem = _too_large(model, network.architecture)
-    if len(tensors) > _MAX_TENSORS:
-        problem = f"It has too many tensors: {len(tensors):,}."
-    if problem is not None:
-        raise ValueError(f"The model cannot be saved, since it could not be loaded. {problem}")
-    named = hasattr(model, "feature_names_in_")
-    state: dict[str, Any] = {
-        "format": 1,
-        "version": suwr.__version__,
-        "kind": type(model).__name__,
-        "params": {
-            k: encode_parameter(v)
-            for k, v in model.get_params(deep=False).items()
-            if k not in ("checkpoint", "predictor") and (k not in _OPTIONAL or v != _OPTIONAL[k])
-        },
-        "names": model.feature_names_in_.tolist() if named else None,
-        "n_features": int(model.n_features_in_),
-        "encoder": model.encoder_.to_dict(),
-        "architecture": network.architecture.to_dict(),
-        "history": model.history_,
-        "choices": model.choices_,
-        "validation": model.validation_,
-        **held_out_state(model),
-        **model.target_.to_dict(),
-    }
-    if not model.selectable_units_.all():
-        state["selectable_units"] = np.flatnonzero(model.selectable_units_).tolist()
-    if model.predictor is not None:
-        state["predictor"] = predictor_state(model)
-    if model.weight_range_ is not None:
-        state["weight_range"] = model.weight_range_.to_dict()
-    if model.units_.function is not None:
-        raise ValueError(
-            "The model cannot be saved, because its 'costs' parameter is a function, and model "
-            "files hold data, never code. Describe discounts by 'setup_costs' instead."
-        )
-    if model.units_.per_row:
-        # An older suwr would charge 1 for every unit: it must refuse the file.
-        state |= {"format": 2, "mean_costs": model.units_.costs.tolist()}
-    state |= store_guarantees(model)
-    return pack(json.dumps(state, sort_keys=True, ensure_ascii=False), tensors)
+    return model._to_bytes()
 
 
 def from_bytes(data: bytes, name: str = "the model", predictor: Any = None) -> Any:
@@ -208,7 +122,12 @@ def from_bytes(data: bytes, name: str = "the model", predictor: Any = None) -> A
                 f"It has format {found}, written by suwr {str(state.get('version'))[:20]}; this is "
                 f"suwr {suwr.__version__}, which reads up to format {FORMAT}. Upgrade suwr."
             )
-        return remember_file(_restore(state, tensors, predictor), data)
+        model = _restore(state, tensors, predictor)
+        # A later version of suwr writes another file for the same model, so the digest cannot be
+        # computed from the model.
+        sha256 = hashlib.sha256(data).hexdigest()
+        model._loaded_from_ = (sha256, model.policy_, model._certificate())
+        return model
     except ModelFileError as error:
         raise ModelFileError(f"{name} cannot be loaded. {error}") from error
     except MemoryError:
@@ -246,7 +165,7 @@ def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> SUWRMod
     model.validation_ = {str(k): float(v) for k, v in dict(state.get("validation", {})).items()}
     model.choices_ = {str(k): str(v) for k, v in dict(state.get("choices", {})).items()}
     model._restore_target(state)
-    restore_held_out(model, state)
+    model._restore_held_out(state)
     model.weight_range_ = restore_range(
         state.get("weight_range"), model.sparsity_weight, type(model).__name__
     )
@@ -264,7 +183,7 @@ def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> SUWRMod
         raise ModelFileError("Its parts are inconsistent.")
     own = None if external is None else restore_predictor(model, encoder, external)
     network = _make_network(a, tensors, own)
-    if (problem := _too_large(model, a)) is not None:
+    if (problem := model._size_problem(a)) is not None:
         raise ModelFileError(problem)
     units = model._resolve_units(encoder.names)
     if state.get("mean_costs") is not None:
@@ -279,7 +198,7 @@ def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> SUWRMod
     model._install(encoder, units, device, network.to(device), selectable)
     if external is not None:
         check_reference(model, external)
-    restore_guarantees(model, state)
+    model._restore_guarantees(state)
     return model
 
 
@@ -308,20 +227,6 @@ def _make_model(kind: type[SUWRModel], params: dict[str, Any], version: str) -> 
     return model
 
 
-def _too_large(model: SUWRModel, a: Architecture) -> str | None:
-    """Say why units or steps would take too much memory or time for the size of the model."""
-    n_weights = a.n_weights
-    if membership_bytes(model.groups, a.n_columns) > 8 * n_weights + _MAX_MEMBERSHIP:
-        return f"Its groups have too many columns for the size of its networks: {a.n_columns:,}."
-    most = DEFAULT_MAX_STEPS if model.max_steps is None else model.max_steps
-    n_steps = min(most, -(-a.n_units // model.units_per_step))
-    work = n_steps * block_size(a, torch.device("cpu")) * row_work(a)
-    if n_steps > DEFAULT_MAX_STEPS and work > _MAX_WORK:
-        most = max(DEFAULT_MAX_STEPS, n_steps * _MAX_WORK // work)
-        return f"It takes too many steps for its size: {n_steps:,}. The most is {most:,}."
-    return None
-
-
 def _make_architecture(stored: dict[str, Any], tensors: Tensors, version: str) -> Architecture:
     """Restore the architecture, after checking its numbers against the size of the tensors."""
     _check_known(stored, [f.name for f in fields(Architecture)], "architecture field", version)
@@ -332,7 +237,7 @@ def _make_architecture(stored: dict[str, Any], tensors: Tensors, version: str) -
     modules = [stored["n_layers"]]
     if stored.get("image_shape") is not None:
         modules.append(stored.get("n_members", 0))
-    if len(tensors) > _MAX_TENSORS:
+    if len(tensors) > MAX_TENSORS:
         raise ModelFileError(f"It has too many tensors: {len(tensors):,}.")
     if not all(0 <= v <= n_weights for v in numbers) or max(modules) > len(tensors):
         raise ModelFileError("Its architecture does not match its tensors.")

@@ -11,7 +11,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import torch
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
@@ -33,10 +32,9 @@ from suwr._utils.validation import (
 from suwr._utils.views import view
 from suwr.data.frame import Table
 from suwr.estimators.base import SUWRModel
+from suwr.estimators.fitted import FittedPolicy, Scores
 from suwr.estimators.limits import charge_rows
-from suwr.estimators.results import Scores, score_rows
 from suwr.exceptions import UninformativeModelWarning
-from suwr.nn.rollout import Policy
 from suwr.nn.step import Starts
 
 # Default λ, relative to the loss of the best constant prediction.
@@ -462,7 +460,13 @@ def _fit_seed(
         else:
             warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
     score = float(model.score(X_test, y_test))
-    return model, score_rows(model, X_test), score, float(model.cost(X_test).mean()), problem
+    return (
+        model,
+        model.fitted_policy().scores(X_test),
+        score,
+        float(model.cost(X_test).mean()),
+        problem,
+    )
 
 
 def _agreement(found: tuple[Scores, ...], spread: float) -> dict[str, Any]:
@@ -657,11 +661,11 @@ def minimisation_report(model: SUWRModel, X: Any, y: ArrayLike | None = None) ->
     (150, 4)
     """
     check_is_fitted(model, "policy_")
-    table, policy = model._read(X), model._policy_at()
+    table, fitted = model._read(X), model.fitted_policy()
     if table.n_rows == 0:
         raise ValueError("'X' must have at least one row.")
     target = None if y is None else model.target_.read(y, table.n_rows)
-    mask, before, cost = _decide(model, policy, table)
+    mask, before, cost = _decide(fitted, table)
     score = None if target is None else _score(before, target, model)
     uses = []
     for number, column in enumerate(model.encoder_.names):
@@ -669,7 +673,7 @@ def minimisation_report(model: SUWRModel, X: Any, y: ArrayLike | None = None) ->
         # No decision changes if the units of the column were never chosen.
         changed, more, lost = 0.0, 0.0, None if score is None else 0.0
         if used > 0:
-            _, after, after_cost = _decide(model, _without(policy, number), table)
+            _, after, after_cost = _decide(_without(fitted, number), table)
             changed = _change(before, after, model)
             more = float((after_cost - cost).mean())
             if score is not None and target is not None:
@@ -683,28 +687,28 @@ def minimisation_report(model: SUWRModel, X: Any, y: ArrayLike | None = None) ->
 
 
 def _decide(
-    model: SUWRModel, policy: Policy, table: Table
+    fitted: FittedPolicy, table: Table
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:
     """Return masks, predictions in the user's units and costs of all rows."""
     masks, predictions, orders = [], [], []
-    for values, trace in model._rollouts(table, policy):
-        mask = torch.as_tensor(trace.mask, device=values.device)
-        predictions.append(model.target_.shown(policy.predict(values, mask).cpu().numpy()))
+    for values, trace in fitted.rollouts(table):
+        predictions.append(fitted.predict(values, trace.mask))
         masks.append(trace.mask)
         orders.append(trace.order)
-    costs = charge_rows(model.units_, orders, Starts.usual(policy.inputs, table.n_rows))
+    starts = Starts.usual(fitted.policy.inputs, table.n_rows)
+    costs = charge_rows(fitted.units, orders, starts)
     return np.concatenate(masks), np.concatenate(predictions), costs
 
 
-def _without(policy: Policy, column: int) -> Policy:
+def _without(fitted: FittedPolicy, column: int) -> FittedPolicy:
     """Return the policy to which the units of a column are not available."""
-    inputs = policy.inputs
+    inputs = fitted.policy.inputs
     free = ~inputs.membership[:, column]
     if inputs.selectable is not None:
         free = free & inputs.selectable
-    changed = copy.copy(policy)
+    changed = copy.copy(fitted.policy)
     changed.inputs = replace(inputs, selectable=free)
-    return changed
+    return replace(fitted, policy=changed)
 
 
 def _change(before: NDArray[Any], after: NDArray[Any], model: SUWRModel) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, Unpack
@@ -11,23 +11,21 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
-from suwr._utils.draws import RowDraws
 from suwr._utils.validation import Interval, check_real
 from suwr.data.dates import DateParts
 from suwr.data.descriptions import warn_unusual
 from suwr.data.frame import Table, row_labels
 from suwr.data.stored import read_weight
 from suwr.estimators.evaluate import Evaluation, Outcome, evaluate_outcome
+from suwr.estimators.fitted import FittedPolicy, chunks
 from suwr.estimators.limits import (
     RowLimits,
     charge_rows,
     check_limits,
-    read_starts,
     start_distance,
-    warn_distance,
 )
+from suwr.estimators.risks import Certificate
 from suwr.estimators.session import Acquisition, make_given
 from suwr.estimators.table import TableModel, consistent, make_draws, read_masks
 from suwr.narrative.explanation import Explanation
@@ -54,6 +52,8 @@ class SequentialModel(TableModel):
 
     policy_: Policy
     max_steps_: int
+    report_: Evaluation | None
+    feature_importances_: NDArray[np.float64] | None
 
     def _policy_at(
         self, sparsity_weight: float | None = None, mean_features: float | None = None
@@ -64,43 +64,42 @@ class SequentialModel(TableModel):
             raise ValueError(f"A {type(self).__name__} is fitted for a single trade-off.")
         return self.policy_
 
-    def _certificate_sentence(self) -> str:
-        """Return the guarantee of the model in one sentence; '' if it has none."""
-        return ""
+    @consistent
+    def fitted_policy(
+        self, sparsity_weight: float | None = None, mean_features: float | None = None
+    ) -> FittedPolicy:
+        """Return the policy at one λ with all that it needs to decide about rows.
 
-    def _budget_ending(self) -> str:
-        """Return how a narrative ends after the maximum number of steps; see `Narrative.ended`."""
-        return "budget"
-
-    def _rollouts(
-        self,
-        table: Table,
-        policy: Policy,
-        *,
-        draws: RowDraws | None = None,
-        record: bool = False,
-        starts: Starts | None = None,
-        owner: str = "",
-    ) -> Iterator[tuple[Tensor, Trace]]:
-        """Yield encoded rows and their rollouts, in chunks of bounded size.
-
-        ``owner`` is the method that may warn that ``starts`` are unlike training.
-
-        A cell that could not be parsed is an error if the rollout has revealed it. Its row stops
-        there, since no probability is at least one half or less if the inputs are NaN.
+        Parameters
+        ----------
+        sparsity_weight, mean_features : float, optional
+            As in `select`.
         """
-        starts, first = starts or Starts.usual(policy.inputs, table.n_rows), 0
-        for rows in self._chunks(table):
-            values = self._encode(rows)
-            chunk = slice(first, first + rows.n_rows)
-            here = None if starts is None else starts[chunk]
-            drawn = None if draws is None else draws[chunk]
-            trace = policy.rollout(values, draws=drawn, record=record, starts=here)
-            rows.check_revealed(trace.mask)
-            if owner and first == 0:
-                warn_distance(policy, values, here, owner)
-            first += rows.n_rows
-            yield values, trace
+        return self._fitted(self._policy_at(sparsity_weight, mean_features))
+
+    def _fitted(self, policy: Policy) -> FittedPolicy:
+        return FittedPolicy(
+            policy=policy,
+            encoder=self.encoder_,
+            units=self.units_,
+            target=self.target_,
+            groups=self.groups,
+            columns=self.columns,
+            owner=type(self).__name__,
+            certificate=self._certificate(),
+            read=self._read,
+            file_digest=self._file_digest,
+        )
+
+    def _certificate(self) -> Certificate | None:
+        """Return the guarantee of the model, if it has one."""
+        return None
+
+    def _file_digest(self) -> str:
+        """Return the SHA-256 digest of the model file."""
+        raise ValueError(
+            f"A receipt requires a model that can be saved. Got {type(self).__name__} instead."
+        )
 
     @consistent
     def predict_masked(
@@ -127,13 +126,11 @@ class SequentialModel(TableModel):
             Class probabilities, or values for regression.
         """
         table = self._read(X)
-        policy = self._policy_at(sparsity_weight, mean_features)
+        fitted = self.fitted_policy(sparsity_weight, mean_features)
         given = read_masks(masks, table.n_rows, self.n_features_in_, (2,))
         given = self._in_order_of_fit(X, given)
         table.check_revealed(given)
-        values = self._encode(table)
-        prediction = policy.predict(values, torch.as_tensor(given, device=values.device))
-        return self.target_.outputs(self.target_.shown(prediction.cpu().numpy()))
+        return self.target_.outputs(fitted.predict(fitted.encode(table), given))
 
     @consistent
     def mask_probability(
@@ -169,47 +166,35 @@ class SequentialModel(TableModel):
         given = read_masks(given, table.n_rows, self.n_features_in_, (2, 3))
         given = self._in_order_of_fit(X, given)
         flat = given[:, None, :] if given.ndim == 2 else given
-        chosen = self._policy_at(sparsity_weight, mean_features)
+        fitted = self.fitted_policy(sparsity_weight, mean_features)
         if make_draws(policy, 0, table.n_rows, "mask_probability") is None:
-            final = np.concatenate([trace.mask for _, trace in self._rollouts(table, chosen)])
+            final = np.concatenate([trace.mask for _, trace in fitted.rollouts(table)])
             result = (flat == final[:, None, :]).all(axis=2).astype(np.float64)
         else:
             table.check_revealed(np.asarray(flat.any(axis=1)))
-            result = mask_probability(chosen, self._encode(table), flat)
+            result = mask_probability(fitted.policy, fitted.encode(table), flat)
         return result[:, 0] if given.ndim == 2 else result
 
     def _begin(
         self, owner: str, X: Any, table: Table, limits: RowLimits
-    ) -> tuple[Policy, Starts | None]:
+    ) -> tuple[FittedPolicy, Starts | None]:
         """Read the limits of a call: the policy that decides, and where rows start."""
         limited = check_limits(owner, limits)
-        policy = self._policy_at(limits.get("sparsity_weight"), limits.get("mean_features"))
+        fitted = self.fitted_policy(limits.get("sparsity_weight"), limits.get("mean_features"))
         if not limited:
-            return policy, Starts.usual(policy.inputs, table.n_rows)
-        self._check_limitable(owner)
-        names, order = self.encoder_.names, self._column_order(X)
-        return policy, read_starts(policy, names, self.units_, owner, table.n_rows, limits, order)
-
-    def _check_limitable(self, owner: str) -> None:
-        """Raise an error if rows must start as they always do."""
-        if self._certificate_sentence():
-            raise ValueError(
-                f"{owner} cannot take 'known', 'available', 'max_cost', 'exactly' or 'costs', "
-                "because the model is certified for one policy on whole rows. Use the model that "
-                "it was made from."
-            )
+            return fitted, Starts.usual(fitted.policy.inputs, table.n_rows)
+        return fitted, fitted.read_starts(owner, table.n_rows, limits, self._column_order(X))
 
     def _predict_final(self, X: Any, **limits: Unpack[RowLimits]) -> NDArray[np.float64]:
         """Predict from the features that the greedy policy selects."""
         table, parts, masks = self._read(X), [], []
-        policy, starts = self._begin("predict", X, table, limits)
-        for values, trace in self._rollouts(table, policy, starts=starts, owner="predict"):
-            mask = torch.as_tensor(trace.mask, device=values.device)
-            parts.append(policy.predict(values, mask).cpu().numpy())
+        fitted, starts = self._begin("predict", X, table, limits)
+        for values, trace in fitted.rollouts(table, starts=starts, owner="predict"):
+            parts.append(fitted.predict(values, trace.mask))
             masks.append(trace.mask)
         labels = row_labels(X, table.n_rows)
         warn_unusual(self.encoder_, table, np.concatenate(masks), "predict", labels)
-        return self.target_.shown(np.concatenate(parts))
+        return np.concatenate(parts)
 
     @consistent
     def select(
@@ -270,8 +255,8 @@ class SequentialModel(TableModel):
         """
         table = self._read(X)
         draws = make_draws(policy, random_state, table.n_rows, "select")
-        chosen, starts = self._begin("select", X, table, limits)
-        rollouts = self._rollouts(table, chosen, draws=draws, starts=starts, owner="select")
+        fitted, starts = self._begin("select", X, table, limits)
+        rollouts = fitted.rollouts(table, draws=draws, starts=starts, owner="select")
         return self._in_order_of(X, np.concatenate([trace.mask for _, trace in rollouts]))
 
     @consistent
@@ -292,8 +277,8 @@ class SequentialModel(TableModel):
         ndarray of shape (n,)
         """
         table = self._read(X)
-        policy, starts = self._begin("cost", X, table, limits)
-        rollouts = self._rollouts(table, policy, starts=starts, owner="cost")
+        fitted, starts = self._begin("cost", X, table, limits)
+        rollouts = fitted.rollouts(table, starts=starts, owner="cost")
         return charge_rows(self.units_, [trace.order for _, trace in rollouts], starts)
 
     @consistent
@@ -329,17 +314,21 @@ class SequentialModel(TableModel):
         """
         check_real(confidence, "confidence", "evaluate", Interval(Real, 0, 1, closed="neither"))
         table = self._read(X)
-        policy, starts = self._begin("evaluate", X, table, limits)
+        fitted, starts = self._begin("evaluate", X, table, limits)
         truth = self.target_.read(y, table.n_rows)
         weight = read_weight(sample_weight, table.n_rows)
         predictions, orders = [], []
-        for values, trace in self._rollouts(table, policy, starts=starts):
-            mask = torch.as_tensor(trace.mask, device=values.device)
-            predictions.append(policy.predict(values, mask).cpu().numpy())
+        for values, trace in fitted.rollouts(table, starts=starts):
+            predictions.append(fitted.predict(values, trace.mask))
             orders.append(trace.order)
-        paid = charge_rows(self.units_, orders, starts)
-        own = self._outcome(np.concatenate(predictions), paid)
-        everything = self._all_features(table, policy, starts)
+        own = self._outcome(predictions, charge_rows(self.units_, orders, starts))
+        everything = None
+        # The predictions from all cells need all of them to be valid.
+        if not table.invalid:
+            full = np.ones((1, len(fitted.names)), dtype=bool)
+            found = [fitted.encode(rows) for rows in chunks(table)]
+            shown = [fitted.predict(v, np.repeat(full, len(v), axis=0)) for v in found]
+            everything = self._outcome(shown, self._total_costs(table.n_rows, starts))
         return self._evaluate(truth, own, everything, weight, confidence)
 
     @consistent
@@ -366,12 +355,10 @@ class SequentialModel(TableModel):
         -------
         Explanation
         """
-        from suwr.estimators.results import explain_rows
-
         table = self._read(X)
         draws = make_draws(policy, random_state, table.n_rows, "explain")
-        chosen, starts = self._begin("explain", X, table, limits)
-        return explain_rows(self, table, row_labels(X, table.n_rows), chosen, draws, starts)
+        fitted, starts = self._begin("explain", X, table, limits)
+        return fitted.explain(table, row_labels(X, table.n_rows), draws, starts)
 
     @consistent
     def start_distance(
@@ -401,11 +388,11 @@ class SequentialModel(TableModel):
         limits: RowLimits = {
             "known": known, "sparsity_weight": sparsity_weight, "mean_features": mean_features
         }  # fmt: skip
-        policy, starts = self._begin("start_distance", X, table, limits)
+        fitted, starts = self._begin("start_distance", X, table, limits)
         if starts is None or starts.known is None:
             return np.zeros(table.n_rows, dtype=np.intp)
         table.check_revealed(starts.known.cpu().numpy())
-        return start_distance(policy, self._encode(table), starts.known).cpu().numpy()
+        return start_distance(fitted.policy, fitted.encode(table), starts.known).cpu().numpy()
 
     @consistent
     def acquire(
@@ -437,9 +424,9 @@ class SequentialModel(TableModel):
         -------
         Acquisition
         """
-        policy = self._policy_at(sparsity_weight, mean_features)
-        given = make_given(self, known, unavailable, max_cost, exactly, costs)
-        session = Acquisition(self, policy, given)
+        fitted = self.fitted_policy(sparsity_weight, mean_features)
+        given = make_given(fitted, known, unavailable, max_cost, exactly, costs)
+        session = Acquisition(fitted, given)
         session.warn_distance()
         return session
 
@@ -447,21 +434,20 @@ class SequentialModel(TableModel):
 
     def _record_held_out(self, rows: Rows) -> None:
         """Set ``report_`` and ``feature_importances_`` from the validation rows of a fit."""
-        policy, values, costs, masked = self.policy_, [], [], []
-        effects = np.zeros(len(self.units_))
+        fitted, shown, costs, full = self._fitted(self.policy_), [], [], []
+        policy, effects = fitted.policy, np.zeros(len(self.units_))
         with torch.no_grad():
             for _, part in rows.blocks():
                 starts = training_starts(policy.inputs, part.values, part.costs)
                 trace = policy.rollout(part.values, record=True, starts=starts)
                 effects += self._unit_effects(trace)
-                mask = torch.as_tensor(trace.mask, device=policy.device)
-                values.append(policy.predict(part.values, mask).cpu().numpy())
-                masked.append(policy.predict(part.values, torch.ones_like(mask)).cpu().numpy())
+                shown.append(fitted.predict(part.values, trace.mask))
+                full.append(fitted.predict(part.values, np.ones_like(trace.mask)))
                 costs.append(charge_rows(self.units_, [trace.order], starts))
         target = self.target_.numbers(rows.targets.cpu().numpy())
-        own = self._outcome(np.concatenate(values), np.concatenate(costs))
+        own = self._outcome(shown, np.concatenate(costs))
         total = self._total_costs(len(rows), Starts(costs=rows.costs))
-        everything = self._outcome(np.concatenate(masked), total)
+        everything = self._outcome(full, total)
         weight = rows.weight.cpu().numpy().astype(np.float64)
         self.report_ = self._evaluate(target, own, everything, weight, 0.95)
         importances = np.zeros(self.n_features_in_)
@@ -485,25 +471,14 @@ class SequentialModel(TableModel):
             np.add.at(effects, np.maximum(units[rows], 0), shared)
         return effects
 
-    def _outcome(self, prediction: NDArray[np.float32], cost: NDArray[np.float64]) -> Outcome:
-        return Outcome(self.target_.normalized(self.target_.shown(prediction)), cost)
+    def _outcome(self, shown: Sequence[NDArray[np.float64]], cost: NDArray[np.float64]) -> Outcome:
+        return Outcome(self.target_.normalized(np.concatenate(shown)), cost)
 
     def _total_costs(self, n: int, starts: Starts | None) -> NDArray[np.float64]:
         """Return the cost of all units for each row that starts from nothing."""
         steps = self.units_.all_steps()
         starts = None if starts is None else replace(starts, known=None)
         return charge_rows(self.units_, [np.broadcast_to(steps, (n, *steps.shape[1:]))], starts)
-
-    def _all_features(self, table: Table, policy: Policy, starts: Starts | None) -> Outcome | None:
-        """Return the predictions from all cells; None if one of them is not valid."""
-        if table.invalid:
-            return None
-        parts = []
-        for rows in self._chunks(table):
-            values = self._encode(rows)
-            mask = torch.ones((len(values), self.n_features_in_), dtype=torch.bool)
-            parts.append(policy.predict(values, mask.to(values.device)).cpu().numpy())
-        return self._outcome(np.concatenate(parts), self._total_costs(table.n_rows, starts))
 
     def _evaluate(
         self,
@@ -517,48 +492,11 @@ class SequentialModel(TableModel):
         if prior is None:
             # An older model file: the prediction before anything is revealed.
             values = torch.zeros((1, len(self.encoder_.column_of)), device=self.device_)
-            mask = torch.zeros((1, self.n_features_in_), dtype=torch.bool, device=self.device_)
-            prior = self.target_.shown(self.policy_.predict(values, mask).cpu().numpy())
+            mask = np.zeros((1, self.n_features_in_), dtype=bool)
+            prior = self._fitted(self.policy_).predict(values, mask)
         constant = Outcome(
             np.repeat(np.atleast_2d(prior), len(target), axis=0), np.zeros(len(target))
         )
         return evaluate_outcome(
             self.target_, target, own, constant, all_features, weight, confidence
         )
-
-
-def held_out_state(model: Any) -> dict[str, Any]:
-    """Return what a model file says about its target and held-out rows."""
-    state: dict[str, Any] = {
-        "target_name": model.target_name_,
-        "report": None if model.report_ is None else model.report_.to_dict(),
-        "importances": None,
-    }
-    if model.feature_importances_ is not None:
-        state["importances"] = model.feature_importances_.tolist()
-    if model.training_file_ is not None:
-        state["training_file"] = model.training_file_
-    if model.dates_ is not None:
-        state["dates"] = model.dates_.to_list()
-    return state
-
-
-def restore_held_out(model: Any, state: Mapping[str, Any]) -> None:
-    """Set the attributes of `held_out_state`; files of suwr 0.2.0 lack them."""
-    name, report = state.get("target_name"), state.get("report")
-    model.target_name_ = None if name is None else str(name)
-    if state.get("training_file") is not None:
-        model.training_file_ = str(state["training_file"])
-    if state.get("dates") is not None:
-        model.dates_ = DateParts.from_list(state["dates"])
-        parts = {part for own in model.dates_.groups_.values() for part in own}
-        if not parts <= set(state["names"] or ()):
-            raise ValueError("The parts of its dates are not columns.")
-    model.report_ = None if report is None else Evaluation.from_dict(report)
-    stored = state.get("importances")
-    model.feature_importances_ = None if stored is None else np.array(stored, dtype=np.float64)
-    if stored is not None:
-        if model.feature_importances_.shape != (model.n_features_in_,):
-            raise ValueError("There must be one importance per column.")
-        if not ((model.feature_importances_ >= 0) & np.isfinite(model.feature_importances_)).all():
-            raise ValueError("The importances of columns must be finite and not negative.")

@@ -22,16 +22,12 @@ from suwr._utils.validation import parameter_error
 from suwr.data.costs import read_row_costs
 from suwr.data.frame import Table
 from suwr.data.parse import EXPECTED, INVALID, describe_cell
-from suwr.estimators.container import ModelIssuer
+from suwr.estimators.fitted import FittedPolicy
 from suwr.estimators.limits import (
     RowLimits,
-    always_known,
     charge_rows,
     check_limits,
     largest_budget,
-    read_starts,
-    starts_of,
-    stop_reasons,
     warn_distance,
 )
 from suwr.exceptions import SessionError
@@ -39,7 +35,7 @@ from suwr.narrative.explanation import Narrative, Step
 from suwr.narrative.given import Given
 from suwr.narrative.reading import check_scalar, is_number, parse_json, read_given
 from suwr.narrative.receipt import Origin
-from suwr.nn.rollout import Policy, Trace
+from suwr.nn.rollout import Trace
 from suwr.nn.step import Starts, acquire_units
 
 # Incremented when an older suwr would misread a session.
@@ -77,9 +73,9 @@ class StoredSession(NamedTuple):
 # Answers.
 
 
-def read_value(model: Any, name: str, value: Any) -> Any:
+def read_value(model: FittedPolicy, name: str, value: Any) -> Any:
     """Parse one value by the type of its column."""
-    code = model.encoder_.codes[model.encoder_.names.index(name)]
+    code = model.encoder.codes[model.names.index(name)]
     read = code.parse(value)
     if read is INVALID:
         raise ValueError(
@@ -92,13 +88,13 @@ def read_value(model: Any, name: str, value: Any) -> Any:
 
 
 def check_answer(
-    model: Any, values: Any, requested: Sequence[str], known: Mapping[str, Any]
+    model: FittedPolicy, values: Any, requested: Sequence[str], known: Mapping[str, Any]
 ) -> None:
     """Raise a ``ValueError`` unless there is a value for every requested column and no other.
 
     Parameters
     ----------
-    model : SequentialModel
+    model : FittedPolicy
     values : mapping
         Values by column.
     requested : sequence of str
@@ -112,7 +108,7 @@ def check_answer(
         if name in requested:
             continue
         reason = f"{plain_repr(name)} is not requested"
-        if name not in model.encoder_.names:
+        if name not in model.names:
             reason = f"the model has no column {plain_repr(name)}"
         elif name in known:
             reason = f"{name!r} has a value already, which revise() can change"
@@ -121,7 +117,7 @@ def check_answer(
         raise ValueError(f"{expected} Got {list(values)} instead.")
 
 
-def read_revision(model: Any, values: Any, known: Mapping[str, Any]) -> dict[str, Any]:
+def read_revision(model: FittedPolicy, values: Any, known: Mapping[str, Any]) -> dict[str, Any]:
     """Return new values of columns that have one, parsed."""
     if not isinstance(values, Mapping) or not values:
         raise ValueError(
@@ -135,19 +131,19 @@ def read_revision(model: Any, values: Any, known: Mapping[str, Any]) -> dict[str
     return {name: read_value(model, name, value) for name, value in values.items()}
 
 
-def check_unit(model: Any, unit: Any) -> None:
+def check_unit(model: FittedPolicy, unit: Any) -> None:
     """Raise a ``ValueError`` if the model has no such unit."""
-    if not isinstance(unit, str) or unit not in model.units_.names:
+    if not isinstance(unit, str) or unit not in model.units.names:
         raise ValueError(f"The model has no unit {plain_repr(unit)}.")
 
 
-def _check_column(model: Any, name: Any) -> None:
-    if name not in model.encoder_.names:
+def _check_column(model: FittedPolicy, name: Any) -> None:
+    if name not in model.names:
         raise ValueError(f"The model has no column {plain_repr(name)}.")
 
 
 def make_given(
-    model: Any,
+    model: FittedPolicy,
     known: Mapping[str, Any] | None = None,
     unavailable: Sequence[str] = (),
     max_cost: float | None = None,
@@ -160,8 +156,7 @@ def make_given(
         raise parameter_error("known", "acquire", expected, known)
     for name in known or ():
         _check_column(model, name)
-    inputs = model.policy_.inputs
-    names = always_known(inputs, model.encoder_.names)
+    names = model.always_known
     if known is None and names:
         raise ValueError(
             f"The 'known' parameter of acquire must have the values of {names}, which the model "
@@ -171,38 +166,37 @@ def make_given(
         raise parameter_error("unavailable", "acquire", "a list of units", unavailable)
     for unit in unavailable:
         check_unit(model, unit)
-        columns = model.units_.columns_of(model.units_.names.index(unit))
-        if all(model.encoder_.names[c] in (known or {}) for c in columns):
+        columns = model.units.columns_of(model.units.names.index(unit))
+        if all(model.names[c] in (known or {}) for c in columns):
             raise ValueError(f"{unit!r} is known: it cannot be unavailable.")
     for name, value in (("max_cost", max_cost), ("exactly", exactly)):
         if value is not None and not isinstance(value, Real):
             raise parameter_error(name, "acquire", "a number of at least 0", value)
     # The same checks as for tables. A certified model may start as it always does.
     usual = set(known or ()) == set(names)
-    flags = np.isin(model.encoder_.names, list(known)) if known and not usual else None
+    flags = np.isin(model.names, list(known)) if known and not usual else None
     prices = _read_costs(model, costs)
     limits: RowLimits = {
         "known": flags, "max_cost": max_cost, "exactly": exactly, "costs": prices
     }  # fmt: skip
     if check_limits("acquire", limits):
-        model._check_limitable("acquire")
-    read_starts(model.policy_, model.encoder_.names, model.units_, "acquire", 1, limits)
+        model.read_starts("acquire", 1, limits)
     limit = max_cost if exactly is None else exactly
-    limit = largest_budget(inputs) if limit is None else limit
+    limit = largest_budget(model.policy.inputs) if limit is None else limit
     return Given(
         {name: read_value(model, name, value) for name, value in (known or {}).items()},
         tuple(dict.fromkeys(unavailable)),
         None if limit is None or np.isinf(limit) else float(limit),
         exactly is not None,
-        None if prices is None else dict(zip(model.units_.names, prices.tolist(), strict=True)),
+        None if prices is None else dict(zip(model.units.names, prices.tolist(), strict=True)),
     )
 
 
-def _read_costs(model: Any, costs: Any) -> NDArray[np.float64] | None:
+def _read_costs(model: FittedPolicy, costs: Any) -> NDArray[np.float64] | None:
     """Return the costs of the units of one row; None without any."""
     if costs is None:
         return None
-    units = model.units_
+    units = model.units
     if isinstance(costs, Mapping):
         for unit in costs:
             check_unit(model, unit)
@@ -225,7 +219,7 @@ def session_json(session: StoredSession) -> str:
     return json.dumps(state, ensure_ascii=False, allow_nan=False)
 
 
-def read_session(text: str | bytes, model: Any) -> StoredSession:
+def read_session(text: str | bytes, model: FittedPolicy) -> StoredSession:
     """Read the fields of a session; anything but exactly its fields is refused.
 
     The answers are only checked for their types. Replaying the session validates them.
@@ -241,13 +235,13 @@ def read_session(text: str | bytes, model: Any) -> StoredSession:
     try:
         state = parse_json(text if isinstance(text, str) else text.decode())
         stored = _read_fields(state)
-        found = ModelIssuer(model, model.policy_).model
+        found = model.issuer.model
         if stored.model != found:
             _refuse(
                 f"it is of the model {stored.model[:12]}…, not of {found[:12]}…, by the digests of "
                 "their files."
             )
-        if (stored.condition is None) != (model.policy_.condition is None):
+        if (stored.condition is None) != (model.policy.condition is None):
             _refuse("'condition' is not that of the model.")
         given = stored.given
         checked = make_given(
@@ -349,16 +343,11 @@ class Acquisition:
     True
     """
 
-    def __init__(self, model: Any, policy: Policy, given: Given | None = None) -> None:
-        self._model = model
-        self._policy = policy
-        self._issuer = ModelIssuer(model, policy)
-        self.description = model._description()
-        inputs, given = policy.inputs, given or Given()
-        starts = None
-        if given or largest_budget(inputs) is not None:
-            starts = starts_of(inputs, model.encoder_.names, model.units_, [given])
-        self._run = _Run(given, starts)
+    def __init__(self, fitted: FittedPolicy, given: Given | None = None) -> None:
+        self._model, self._policy = fitted, fitted.policy
+        self.description = fitted.description
+        given = given or Given()
+        self._run = _Run(given, fitted.starts_of([given]))
         self._evaluate()
         self._run.start = self._run.state
 
@@ -375,7 +364,7 @@ class Acquisition:
     @property
     def next_units(self) -> tuple[str, ...]:
         """The requested units; several if the model has ``units_per_step > 1``."""
-        return tuple(self._model.units_.names[u] for u in self._run.requested)
+        return tuple(self._model.units.names[u] for u in self._run.requested)
 
     @property
     def next_columns(self) -> tuple[str, ...]:
@@ -403,11 +392,11 @@ class Acquisition:
     @property
     def cost(self) -> float:
         """Cost of the acquired units, of set-ups and of visits."""
-        number, steps = self._model.units_.names.index, self._run.steps
+        number, steps = self._model.units.names.index, self._run.steps
         order = np.full((1, len(steps), self._policy.units_per_step), -1, dtype=np.intp)
         for position, step in enumerate(steps):
             order[0, position, : len(step.units)] = [number(unit) for unit in step.units]
-        return float(charge_rows(self._model.units_, [order], self._run.starts)[0])
+        return float(charge_rows(self._model.units, [order], self._run.starts)[0])
 
     @property
     def next_cost(self) -> float:
@@ -418,7 +407,7 @@ class Acquisition:
     def prediction(self) -> NDArray[np.float64] | float:
         """Class probabilities, or the predicted value, given the observations so far."""
         values = np.array(self._run.state[1])
-        return values if self._model.target_.labels is not None else float(values[0])
+        return values if self._model.target.labels is not None else float(values[0])
 
     @property
     def stop_probability(self) -> float:
@@ -460,7 +449,7 @@ class Acquisition:
         self._evaluate()
         known = self.known
         revealed = {
-            self._model.units_.names[u]: {name: known[name] for name in self._columns_of(u)}
+            self._model.units.names[u]: {name: known[name] for name in self._columns_of(u)}
             for u in requested
         }
         self._run.steps.append(Step(revealed, self._run.state[0], before, self._run.state[1]))
@@ -511,7 +500,7 @@ class Acquisition:
         check_unit(self._model, unit)
         if unit in self.given.unavailable:
             return self
-        columns = self._columns_of(self._model.units_.names.index(unit))
+        columns = self._columns_of(self._model.units.names.index(unit))
         if any(unit in step.units for step in self._run.steps) or set(columns) <= set(self.known):
             raise ValueError(f"{unit!r} is revealed already: it cannot be unavailable.")
         given = replace(self.given, unavailable=(*self.given.unavailable, unit))
@@ -546,7 +535,7 @@ class Acquisition:
         """
         if not self.done:
             raise ValueError("The policy has not stopped: it has requested a unit.")
-        if len(self._run.steps) >= self._model.max_steps_ or self._run.exhausted:
+        if len(self._run.steps) >= self._model.policy.max_steps or self._run.exhausted:
             raise ValueError("No unit is left to request within 'max_steps'.")
         self._run.continued.add(len(self._run.steps))
         self._run.requested = self._run.best
@@ -563,22 +552,22 @@ class Acquisition:
         model, given = self._model, self.given or None
         # A certificate is for rows that start as in training and stop where the policy does.
         known = {} if given is None else given.known
-        always = always_known(self._policy.inputs, model.encoder_.names)
+        always = model.always_known
         usual = set(known) == set(always) and (given or Given()) == Given(known)
         free = usual and not self._run.continued
         return Narrative(
             row, self._run.start[1], self._run.start[0], tuple(self._run.steps),
             self._ending() if self.done else "open",
-            model.target_.labels, len(model.units_), model._certificate_sentence() if free else "",
-            Origin(self._issuer, tuple(self._run.margins)), self.description, given,
-            model.units_.visit_cost,
+            model.target.labels, len(model.units), model.guarantee if free else "",
+            Origin(self._model.issuer, tuple(self._run.margins)), self.description, given,
+            model.units.visit_cost,
         )  # fmt: skip
 
     def to_json(self) -> str:
         """Return the session as JSON, for `from_json`; it contains the answers."""
         return session_json(
             StoredSession(
-                self._issuer.model,
+                self._model.issuer.model,
                 self._policy.condition,
                 self.given,
                 tuple(self._run.answers),
@@ -603,10 +592,10 @@ class Acquisition:
         suwr.exceptions.SessionError
             The text is not a session, or not one of this model.
         """
-        stored = read_session(text, model)
-        policy = model._policy_at()
-        policy = policy if stored.condition is None else policy.at(stored.condition)
-        session = cls(model, policy, stored.given)
+        fitted = model.fitted_policy()
+        stored = read_session(text, fitted)
+        fitted = fitted if stored.condition is None else fitted.at(stored.condition)
+        session = cls(fitted, stored.given)
         for number, answer in enumerate((*stored.answers, None), start=1):
             try:
                 if number - 1 in stored.continued:
@@ -624,7 +613,7 @@ class Acquisition:
         self, given: Given, answers: Mapping[str, Any], continued: Iterable[int]
     ) -> Acquisition:
         """Return a session with these answers, as far as the policy requests them."""
-        fresh, left = Acquisition(self._model, self._policy, given), dict(answers)
+        fresh, left = Acquisition(self._model, given), dict(answers)
         for name in given.known:
             left.pop(name, None)
         steps = set(continued)
@@ -633,7 +622,7 @@ class Acquisition:
             if (
                 fresh.done
                 and n in steps
-                and n < self._model.max_steps_
+                and n < self._model.policy.max_steps
                 and not fresh._run.exhausted
             ):
                 fresh.go_on()
@@ -643,8 +632,8 @@ class Acquisition:
             fresh.observe({name: left.pop(name) for name in fresh.next_columns})
 
     def _columns_of(self, unit: int) -> tuple[str, ...]:
-        names = self._model.encoder_.names
-        return tuple(names[c] for c in self._model.units_.columns_of(unit))
+        names = self._model.names
+        return tuple(names[c] for c in self._model.units.columns_of(unit))
 
     # Decisions.
 
@@ -654,21 +643,20 @@ class Acquisition:
             np.zeros((1, len(self._run.steps), 1), dtype=np.intp),
             np.array(self._run.spent[-1:]),
         )
-        last = self._model._budget_ending()
-        return stop_reasons(self._policy, trace, self._run.starts, last=last)[0]
+        return self._model.stop_reasons(trace, self._run.starts)[0]
 
     def _encoded(self) -> tuple[Tensor, Tensor]:
         """The encoded row and its mask."""
         model, known = self._model, self.known
         columns: list[NDArray[Any]] = []
-        for name, code in zip(model.encoder_.names, model.encoder_.codes, strict=True):
+        for name, code in zip(model.names, model.encoder.codes, strict=True):
             value = known.get(name)
             if code.categories is None:
                 columns.append(np.array([np.nan if value is None else float(value)]))
             else:
                 columns.append(np.array([value], dtype=object))
-        values = model._encode(Table(columns, 1))
-        mask = [[name in known for name in model.encoder_.names]]
+        values = model.encode(Table(columns, 1))
+        mask = [[name in known for name in model.names]]
         return values, torch.tensor(mask, device=values.device)
 
     def _evaluate(self) -> None:
@@ -687,7 +675,7 @@ class Acquisition:
         margin = float("inf") if full else float(decision.margin(policy.units_per_step)[0])
         self._run.margins[n_steps:] = [margin]
         self._run.exhausted = not bool(decision.available.any())
-        shown = model.target_.shown(prediction)[0]
+        shown = model.target.shown(prediction)[0]
         self._run.state = (probability, tuple(float(p) for p in shown))
         self._run.best = [u for u in best[0].tolist() if u >= 0]
         self._run.requested_cost = float(revealed.cost[0])

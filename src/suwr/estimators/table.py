@@ -30,7 +30,7 @@ from suwr._utils.validation import (
     parameter_error,
 )
 from suwr.data.costs import read_row_costs
-from suwr.data.descriptions import TableDescription, describe_table, resolve_columns
+from suwr.data.descriptions import resolve_columns
 from suwr.data.encode import TableEncoder
 from suwr.data.frame import Table, column_names, is_frame
 from suwr.data.stored import StoredTable, name_columns, read_fit_table, read_predict_table
@@ -79,9 +79,6 @@ def consistent(method: Callable[P, R]) -> Callable[P, R]:
 
     return call
 
-
-# Rows that are encoded and evaluated at a time.
-CHUNK = 65_536
 
 #: Constraints of the parameters that every estimator on tables has.
 TABLE_CONSTRAINTS: dict[str, Any] = {
@@ -323,17 +320,6 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         order = self._column_order(X)
         return masks if order is None else masks[..., np.argsort(order)]
 
-    def _description(self) -> TableDescription:
-        """Describe the columns and units, by the parameter ``columns`` if there is one."""
-        columns = resolve_columns(self.columns, self.encoder_, type(self).__name__)
-        return describe_table(self.encoder_, self.units_, self.groups, columns)
-
-    @staticmethod
-    def _chunks(table: Table) -> Iterator[Table]:
-        """Yield the rows in chunks of bounded size."""
-        for start in range(0, table.n_rows, CHUNK):
-            yield table.take(slice(start, start + CHUNK))
-
     def _encode(self, table: Table) -> Tensor:
         """Encode a table; call `Table.check_revealed` before the result of a revealed cell is used.
 
@@ -386,7 +372,8 @@ class TableClassifier(ClassifierMixin, TableModel):
         -------
         ndarray of shape (n, n_classes)
         """
-        return self.target_.normalized(self._predict_final(X))
+        shown = self._predict_final(X)
+        return self.target_.normalized(shown)
 
     @consistent
     def predict(self, X: Any) -> NDArray[Any]:
@@ -400,7 +387,8 @@ class TableClassifier(ClassifierMixin, TableModel):
         -------
         ndarray of shape (n,)
         """
-        return self.target_.answers(self._predict_final(X))
+        shown = self._predict_final(X)
+        return self.target_.answers(shown)
 
 
 class TableRegressor(RegressorMixin, TableModel):
@@ -435,7 +423,8 @@ class TableRegressor(RegressorMixin, TableModel):
         -------
         ndarray of shape (n,)
         """
-        return self.target_.answers(self._predict_final(X))
+        shown = self._predict_final(X)
+        return self.target_.answers(shown)
 
 
 def image_shape(network: str, groups: Any) -> tuple[int, int] | None:

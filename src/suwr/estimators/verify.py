@@ -27,15 +27,13 @@ from suwr._utils.text import printable
 from suwr.data.frame import Table, column_names, is_frame, raw_columns, select_columns
 from suwr.data.parse import EXPECTED, is_missing
 from suwr.estimators.base import SUWRModel
-from suwr.estimators.container import ModelIssuer
 from suwr.estimators.files import load
-from suwr.estimators.limits import starts_of, stop_reasons
-from suwr.estimators.results import join_traces
+from suwr.estimators.fitted import FittedPolicy, join_traces
 from suwr.exceptions import ReceiptError
 from suwr.narrative.given import Given
 from suwr.narrative.reading import TOLERANCE, canonical_json
 from suwr.narrative.receipt import Receipt
-from suwr.nn.rollout import Policy, Trace
+from suwr.nn.rollout import Trace
 from suwr.nn.step import Starts
 
 
@@ -160,15 +158,14 @@ class Verifier:
                 f"path of a model file. Got {type(model).__name__} instead."
             )
         check_is_fitted(model, "policy_")
-        self._model = model
-        self._issuer = ModelIssuer(model, model.policy_)
-        units, names = model.units_, model.encoder_.names
+        fitted = self._fitted = model.fitted_policy()
+        units, names = fitted.units, fitted.names
         self._number = {name: i for i, name in enumerate(units.names)}
         self._columns = {
             name: tuple(names[c] for c in units.columns_of(i)) for i, name in enumerate(units.names)
         }
         self._column_number = {name: i for i, name in enumerate(names)}
-        self._classes = model.target_.labels
+        self._classes = fitted.target.labels
 
     def verify(
         self, receipts: Iterable[Receipt | Mapping[str, Any] | str | bytes]
@@ -190,25 +187,25 @@ class Verifier:
                 kind = receipt.condition, None if limits is None else limits.exactly
                 groups[kind].append((position, receipt))
         for (condition, _), members in groups.items():
-            policy = self._model.policy_
-            policy = policy if condition is None else policy.at(condition)
-            for (position, _), found in zip(members, self._replay(members, policy), strict=True):
+            fitted = self._fitted if condition is None else self._fitted.at(condition)
+            for (position, _), found in zip(members, self._replay(members, fitted), strict=True):
                 results[position] = found
         return [result for result in results if result is not None]
 
     def _check_model(self, receipt: Receipt) -> None:
         """Refuse a receipt that is not of this model."""
-        model, narrative = self._model, receipt.narrative
-        if receipt.model != self._issuer.model:
+        issuer, narrative = self._fitted.issuer, receipt.narrative
+        if receipt.model != issuer.model:
             raise ReceiptError(
-                f"it is of the model {receipt.model[:12]}…, not of {self._issuer.model[:12]}…, by "
+                f"it is of the model {receipt.model[:12]}…, not of {issuer.model[:12]}…, by "
                 "the digests of their files."
             )
-        if not _same(narrative.classes, self._classes) or narrative.n_units != len(model.units_):
+        n_units = len(self._fitted.units)
+        if not _same(narrative.classes, self._classes) or narrative.n_units != n_units:
             raise ReceiptError("its classes or its number of units are not those of the model.")
-        if (receipt.condition is None) != (model.policy_.condition is None):
+        if (receipt.condition is None) != (self._fitted.policy.condition is None):
             raise ReceiptError("its position of λ is not that of the model.")
-        expected = self._issuer.certificate if narrative.given is None else None
+        expected = issuer.certificate if narrative.given is None else None
         if not _same(receipt.certificate, expected):
             raise ReceiptError("its certificate is not that of the model.")
         if narrative.given is not None:
@@ -218,38 +215,33 @@ class Verifier:
             if unknown:
                 raise ReceiptError(f"the model has no {printable(unknown[0])!r}.")
 
-    def _replay(self, members: Sequence[tuple[int, Receipt]], policy: Policy) -> list[Verification]:
+    def _replay(
+        self, members: Sequence[tuple[int, Receipt]], fitted: FittedPolicy
+    ) -> list[Verification]:
         """Verify receipts with one policy."""
         receipts = [receipt for _, receipt in members]
         table, problems = self._table(receipts)
         given = [receipt.narrative.given for receipt in receipts]
         found = [g for g in given if g is not None]
-        starts = (
-            starts_of(policy.inputs, self._model.encoder_.names, self._model.units_, found)
-            if found
-            else None
-        )
-        rollouts = self._model._rollouts(table, policy, record=True, starts=starts)
+        starts = fitted.starts_of(found) if found else None
+        rollouts = fitted.rollouts(table, record=True, starts=starts)
         trace = join_traces([trace for _, trace in rollouts])
         assert trace.stop_probability is not None
-        assert trace.prediction is not None
         assert trace.margin is not None
-        n, states = trace.stop_probability.shape
-        shown = self._model.target_.shown(trace.prediction.reshape(n * states, -1))
         replays = map(
             Replay,
             problems,
             trace.order.tolist(),
             trace.stop_probability.astype(np.float64).tolist(),
-            shown.reshape(n, states, -1).tolist(),
+            fitted.shown_states(trace).tolist(),
             trace.margin.tolist(),
-            stop_reasons(policy, trace, starts, last=self._model._budget_ending()),
+            fitted.stop_reasons(trace, starts),
         )
         return [self._compare(*pair) for pair in zip(receipts, replays, strict=True)]
 
     def _table(self, receipts: Sequence[Receipt]) -> tuple[Table, list[tuple[int, str] | None]]:
         """Return the revealed cells, and the first step of each receipt with a wrong cell."""
-        encoder, n = self._model.encoder_, len(receipts)
+        encoder, n = self._fitted.encoder, len(receipts)
         columns: list[NDArray[Any]] = [
             np.full(n, np.nan) if code.categories is None else np.full(n, None, dtype=object)
             for code in encoder.codes
@@ -289,7 +281,7 @@ class Verifier:
     ) -> tuple[int, str] | None:
         for name, value in values.items():
             column = self._column_number[name]
-            code = self._model.encoder_.codes[column]
+            code = self._fitted.encoder.codes[column]
             if value is None:
                 continue
             parsed = code.parse(value)
@@ -305,7 +297,7 @@ class Verifier:
     def _compare(self, receipt: Receipt, replay: Replay) -> Verification:
         """Compare a receipt with its replay."""
         exact = receipt.version == suwr.__version__ and (
-            receipt.environment == self._issuer.environment
+            receipt.environment == self._fitted.issuer.environment
         )
         ties = tuple(i for i, margin in enumerate(replay.margins) if margin < TOLERANCE)
         found = self._first_difference(receipt, replay, exact)
@@ -327,14 +319,14 @@ class Verifier:
             found, expected = replay.stops[number], replay.predictions[number]
             if stop != found or list(prediction) != expected:
                 distance = max(
-                    abs(stop - found), self._model.target_.distance(prediction, expected)
+                    abs(stop - found), self._fitted.target.distance(prediction, expected)
                 )
                 if exact or not distance <= TOLERANCE:
                     return number, (
                         f"stop probability and prediction are {found!r} and {expected}, not "
                         f"{stop!r} and {list(prediction)}."
                     )
-            taken = replay.units(number, self._model.units_.names)
+            taken = replay.units(number, self._fitted.units.names)
             claimed = narrative.steps[number].units if number < n_steps else ()
             if taken != claimed:
                 policy, said = (
@@ -463,9 +455,10 @@ def poison_check(model: SUWRModel, X: Any, random_state: Any = None) -> PoisonRe
 
 
 def _rollout(model: SUWRModel, X: Any) -> Trace:
-    values = model._encode(model._read(X))
-    starts = Starts.usual(model.policy_.inputs, len(values))
-    return model.policy_.rollout(values, record=True, starts=starts)
+    fitted = model.fitted_policy()
+    values = fitted.encode(fitted.read(X))
+    starts = Starts.usual(fitted.policy.inputs, len(values))
+    return fitted.policy.rollout(values, record=True, starts=starts)
 
 
 def _differs(one: Trace, two: Trace) -> NDArray[np.bool_]:

@@ -39,13 +39,22 @@ class Alphabet:
     def encode(self, column: NDArray[Any]) -> NDArray[np.int64]:
         """Codes of ``column``; -1 for a value that is not in the alphabet."""
         codes = {_key(value): code for code, value in enumerate(self.values)}
-        return np.array([codes.get(_key(value), -1) for value in column], dtype=np.int64)
+        values, place = _distinct(column)
+        return np.array([codes.get(_key(value), -1) for value in values], dtype=np.int64)[place]
 
     @classmethod
     def of(cls, column: NDArray[Any]) -> "Alphabet":
         """Collect the distinct values of ``column``."""
-        distinct = {_key(value): _to_python(value) for value in column}
+        distinct = {_key(value): _to_python(value) for value in _distinct(column)[0]}
         return cls(tuple(distinct[key] for key in sorted(distinct, key=_sort_key)))
+
+
+def _distinct(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Values among which are all of the column, and the position of each cell among them."""
+    if column.dtype.kind not in "biufUS":  # objects cannot be sorted in general
+        return column, np.arange(len(column))
+    values, place = np.unique(column, return_inverse=True)
+    return values, place.reshape(-1)
 
 
 def _to_python(value: Any) -> Any:
@@ -127,27 +136,25 @@ def read_labels(y: Any, n_rows: int, labels: Any) -> tuple[NDArray[Any], Any]:
         y = list(y)
         shape = np.shape(np.array(y, dtype=object))
         y = np.array(y, dtype=object if len(shape) == 1 else None)
+    if y.ndim not in (1, 2):
+        raise _error("y", "be one- or two-dimensional", f"{y.ndim} dimensions")
     if len(y) != n_rows:
-        raise _y_error(f"be a label for every one of the {n_rows} rows of X", f"{len(y)} label(s)")
+        must = f"be a label for every one of the {n_rows} rows of X"
+        raise _error("y", must, f"{len(y)} label(s)")
     if y.ndim == 2 and y.shape[1] == 1 and labels is None:
         y = y[:, 0]
     if y.ndim == 2:
         names = np.arange(y.shape[1]) if labels is None else narrow(object_column(labels))
         n_distinct = len(Alphabet.of(names))
         if len(names) != y.shape[1] or n_distinct != y.shape[1]:
-            raise ValueError(
-                f"The 'labels' parameter of {_OWNER} must be {y.shape[1]} distinct names, one for "
-                f"each column of 'y'. Got {len(names)} names, {n_distinct} of them distinct, "
-                "instead."
-            )
+            must = f"be {y.shape[1]} distinct names, one for each column of 'y'"
+            raise _error("labels", must, f"{len(names)} names, {n_distinct} of them distinct,")
         return names, _check_distributions(sparse.csr_array(y.astype(float)))
-    if y.ndim != 1:
-        raise _y_error("be one- or two-dimensional", f"{y.ndim} dimensions")
     given = all(isinstance(row, Mapping) for row in y)
     rows = list(y) if given else [{} if is_missing(label) else {label: 1.0} for label in narrow(y)]
     if not all(rows):
         n_missing = sum(not row for row in rows)
-        raise _y_error("be a label for every row of X", f"{n_missing} row(s) without a label")
+        raise _error("y", "be a label for every row of X", f"{n_missing} row(s) without a label")
     names = narrow(object_column([label for row in rows for label in row]))
     alphabet = Alphabet.of(names)
     place = np.repeat(np.arange(n_rows), [len(row) for row in rows]), alphabet.encode(names)
@@ -172,19 +179,19 @@ def _check_distributions(table: Any) -> Any:
     invalid = int((~np.isfinite(table.data) | (table.data < 0)).sum())
     if invalid:
         got = f"{invalid} negative or non-finite value(s)"
-        raise _y_error("contain non-negative probabilities", got)
+        raise _error("y", "contain non-negative probabilities", got)
     totals = np.asarray(table.sum(axis=1)).reshape(-1)
     off = np.flatnonzero(~np.isclose(totals, 1.0, rtol=0, atol=1e-8))
     if len(off):
         got = f"{len(off)} row(s) that do not; row {off[0]} sums to {totals[off[0]]:.6g}"
-        raise _y_error("contain label distributions that sum to 1", got)
+        raise _error("y", "contain label distributions that sum to 1", got)
     table = sparse.csr_array(table.multiply((1 / totals)[:, None]))
     table.eliminate_zeros()
     return table
 
 
-def _y_error(must: str, got: str) -> ValueError:
-    return ValueError(f"The 'y' parameter of {_OWNER} must {must}. Got {got} instead.")
+def _error(name: str, must: str, got: str) -> ValueError:
+    return ValueError(f"The {name!r} parameter of {_OWNER} must {must}. Got {got} instead.")
 
 
 class FiniteProblem:
@@ -221,6 +228,8 @@ class FiniteProblem:
         The distinct labels.
     label_distribution : sparse array of shape (n_rows, n_labels)
         p(y | x).
+    costs : ndarray of shape (n_features,)
+        Cost of revealing each feature.
     feature_names : list of str or None
         Column names if X was a data frame.
 
@@ -356,31 +365,25 @@ def _read_probabilities(p: ArrayLike | None, n_rows: int) -> NDArray[np.float64]
     try:
         values = np.asarray(p, dtype=float)
     except (TypeError, ValueError):
-        raise _p_error("be an array of numbers", repr(p)) from None
+        raise _error("p", "be an array of numbers", repr(p)) from None
     if values.shape != (n_rows,):
-        raise _p_error(f"have shape ({n_rows},)", f"shape {values.shape}")
+        raise _error("p", f"have shape ({n_rows},)", f"shape {values.shape}")
     if not np.isfinite(values).all():
         n_invalid = int((~np.isfinite(values)).sum())
-        raise _p_error("be finite", f"{n_invalid} NaN or infinite value(s)")
+        raise _error("p", "be finite", f"{n_invalid} NaN or infinite value(s)")
     if (values < 0).any():
         n_negative = int((values < 0).sum())
-        raise _p_error(
-            "be non-negative", f"{n_negative} negative value(s) down to {values.min():.6g}"
+        raise _error(
+            "p", "be non-negative", f"{n_negative} negative value(s) down to {values.min():.6g}"
         )
     total = float(values.sum())
     if abs(total - 1) > 1e-8:
-        raise _p_error("sum to 1", f"a sum of {total:.10g}")
+        raise _error("p", "sum to 1", f"a sum of {total:.10g}")
     return values / total
 
 
-def _p_error(must: str, got: str) -> ValueError:
-    return ValueError(f"The 'p' parameter of {_OWNER} must {must}. Got {got} instead.")
-
-
-def _read_costs(costs: ArrayLike | None, n_features: int) -> NDArray[np.float64] | None:
-    if costs is None:
-        return None
-    values = np.asarray(costs, dtype=float)
+def _read_costs(costs: ArrayLike | None, n_features: int) -> NDArray[np.float64]:
+    values = np.ones(n_features) if costs is None else np.asarray(costs, dtype=float)
     if values.shape != (n_features,) or not np.isfinite(values).all() or (values < 0).any():
         raise parameter_error("costs", _OWNER, f"{n_features} finite, non-negative numbers", costs)
     return values
@@ -392,7 +395,8 @@ def _check_repeats(
     differs = ~np.isclose(p, p[first][group], rtol=1e-12, atol=0)
     if differs.any():
         row = int(np.flatnonzero(differs)[0])
-        raise _p_error(
+        raise _error(
+            "p",
             "have one probability for each distinct row of X",
             f"{int(differs.sum())} repeated row(s) with a different probability (row {row} has "
             f"{p[row]:.6g}, its first occurrence {p[first[group[row]]]:.6g})",

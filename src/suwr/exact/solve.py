@@ -97,7 +97,7 @@ def front_points_dp(
     """Loss, cost and number of features of an optimal policy at each sparsity weight."""
     states = problem.states
     amounts = [states.stop_cost(weights, steps.max_size), _repeated(states.cost_mass, weights)]
-    if problem.costs is not None:
+    if (problem.costs != 1).any():
         amounts.append(_repeated(states.size_mass(), weights))
     if steps.is_counted:
         (amounts,) = deque(_layers(states, amounts, steps), maxlen=1)
@@ -440,5 +440,4 @@ def subset_amounts(problem: FiniteProblem) -> tuple[Floats, Floats, Floats]:
     """Expected loss, cost and size of every mask, in the order of their bits."""
     loss = problem.states.mask_totals(problem.states.risk)
     masks = bits_mask(np.arange(len(loss)), problem.n_features)
-    costs = np.ones(problem.n_features) if problem.costs is None else problem.costs
-    return loss, masks @ costs, masks.sum(axis=1).astype(float)
+    return loss, masks @ problem.costs, masks.sum(axis=1).astype(float)

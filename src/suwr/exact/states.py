@@ -39,8 +39,8 @@ class Support:
     label_distribution : sparse array of shape (n_rows, n_labels)
         p(y | x).
     loss : {"squared_error", "cross_entropy", "zero_one"}
-    costs : ndarray of shape (n_features,) or None
-        Cost of each feature; None if each costs 1.
+    costs : ndarray of shape (n_features,)
+        Cost of each feature.
     """
 
     codes: Ints
@@ -49,7 +49,7 @@ class Support:
     labels: NDArray[Any]
     label_distribution: Any
     loss: str
-    costs: Floats | None
+    costs: Floats
 
     def moments(self) -> tuple[Floats, Floats]:
         """Mean and variance of y given each row, for squared error."""
@@ -245,9 +245,7 @@ class ProductStates(MaskedStates):
             self.mass = self._prediction.sum(axis=0)
             self.risk = _stopping_loss(self._prediction, support.loss)
         self.size = self._revealed_sum(np.ones(self.n_features), np.uint8)
-        self.cost_mass = self.size_mass()
-        if support.costs is not None:
-            self.cost_mass = self.mass * self._revealed_sum(support.costs, np.float64)
+        self.cost_mass = self.mass * self._revealed_sum(support.costs, np.float64)
 
     def _cube(self, place: tuple[Ints, ...], amounts: Floats) -> Floats:
         cube = np.zeros(self.radices)
@@ -343,9 +341,7 @@ class SparseStates(MaskedStates):
         else:
             self._prediction = np.stack([self._total(flat, column) for column in support.joint()])
             self.risk = _stopping_loss(self._prediction, support.loss)
-        self.cost_mass = self.size_mass()
-        if support.costs is not None:
-            self.cost_mass = self.mass * (bits_mask(self._mask, self.n_features) @ support.costs)
+        self.cost_mass = self.mass * (bits_mask(self._mask, self.n_features) @ support.costs)
 
     def _total(self, flat: Ints, amounts: Floats) -> Floats:
         return group_sum(flat, np.tile(amounts, len(self._rank)))

@@ -413,7 +413,8 @@ def fidelity_curve(
 def _own_masks(model: Any, X: Any) -> tuple[list[NDArray[np.bool_]], list[float], int]:
     """Masks and mean costs of the curve of an explainer, and the point that is its default."""
     if model.weight_range_ is None:
-        traces = [trace for _, trace in model._rollouts(model._read(X), model._policy_at())]
+        fitted = model.fitted_policy()
+        traces = [trace for _, trace in fitted.rollouts(fitted.read(X))]
         return *_truncations(traces, model.units_.membership, model.units_.costs), -1
     low, high = model.weight_range_.low, model.weight_range_.high
     # An odd number, so that the geometric mean is among them.

@@ -32,12 +32,6 @@ from suwr._utils.views import view
 from suwr.data.descriptions import NO_DESCRIPTION, TableDescription
 from suwr.narrative.given import Given
 
-__all__ = [
-    "ENDINGS", "Explanation", "Layout", "ModelNarrative", "Narrative", "PageModel", "Source",
-    "Step", "UnitUsage", "explanation_frame", "format_prediction", "measure_usage",
-    "prediction_change", "read_explanation_frame", "step_lines", "usage_frame",
-]  # fmt: skip
-
 # Sentences for the values of `Narrative.ended`; the HTML page uses them too.
 ENDINGS = {
     "decision": "Stopped by the stopping policy (stop probability {stop}).",

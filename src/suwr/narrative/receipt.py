@@ -18,8 +18,6 @@ from suwr.narrative.explanation import Narrative, Step
 from suwr.narrative.reading import FORMAT, TOLERANCE, canonical_json, parse_json, read_fields
 from suwr.narrative.reasons import Reason, principal_reasons
 
-__all__ = ["MAX_BYTES", "Issuer", "Origin", "Receipt", "make_receipt"]
-
 # A receipt of 32 steps and 1,000 classes has 1.5 MB.
 MAX_BYTES = 4 * 2**20
 

@@ -91,12 +91,10 @@ class Architecture:
         """Weights that one row is multiplied by; those of convolutions count for every pixel."""
         n_heads = self.n_members * self.n_outputs + self.n_units + 1
         n_networks, n_inner = self.n_members + 1, (self.n_layers - 1) * self.hidden_size**2
-        if self.image_shape is None:
-            return n_networks * (self.n_inputs * self.hidden_size + n_inner) + (
-                self.hidden_size * n_heads
-            )
-        n_pixels = math.prod(self.image_shape)
-        return n_networks * (7488 + 4 * self.hidden_size) * n_pixels + self.hidden_size * n_heads
+        of_network = self.n_inputs * self.hidden_size + n_inner
+        if self.image_shape is not None:
+            of_network = (7488 + 4 * self.hidden_size) * math.prod(self.image_shape)
+        return n_networks * of_network + self.hidden_size * n_heads
 
     @property
     def row_values(self) -> int:

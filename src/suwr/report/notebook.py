@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from suwr.narrative.explanation import Explanation, Narrative, Prediction
     from suwr.texts.highlight import Highlight, Passage
 
-__all__ = ["escape", "explanation_html", "highlight_html", "narrative_html", "texts_page"]
-
 # Rows of an explanation that are displayed.
 MAX_ROWS = 20
 # Classes displayed per step.

@@ -18,11 +18,6 @@ from suwr.data.descriptions import ColumnDescription, TableDescription
 from suwr.narrative.explanation import Explanation, Narrative, format_prediction
 from suwr.texts.splitting import Spans, read_texts
 
-__all__ = [
-    "Highlight", "Passage", "TextDisplay", "highlight_spans", "highlight_words", "quoted",
-    "text_narrative",
-]  # fmt: skip
-
 # Start, end, step and unit.
 Mark = tuple[int, int, int, str]
 #: Shown in place of a passage that was not read, if the display must not contain it.

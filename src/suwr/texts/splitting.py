@@ -17,11 +17,6 @@ from numpy.typing import NDArray
 from suwr._utils.validation import parameter_error
 from suwr.exceptions import TableError
 
-__all__ = [
-    "Spans", "Splitter", "make_splitter", "read_targets", "read_texts", "sentence_spans",
-    "word_spans",
-]  # fmt: skip
-
 #: Start and end of each part of a text, in order.
 Spans = list[tuple[int, int]]
 Splitter = Callable[[str], Spans]

@@ -1,17 +1,35 @@
-"""A table with columns of every type, and raw cells that do not fit the types."""
+"""Tables with a known solution or cells of every type, and cells that do not fit the types."""
 
 import datetime
 import decimal
 
 import numpy as np
 import pandas as pd
-import torch
 
-from suwr import SUWRClassifier
+
+def one_column(n=400, d=5, seed=0):
+    """Column 2 determines the class and the value; the other columns are noise."""
+    rng = np.random.RandomState(seed)
+    X = rng.randn(n, d)
+    return X, (X[:, 2] > 0).astype(int), 3.0 * X[:, 2] + 10.0
+
+
+def switch(n=1200, seed=0):
+    """Four classes: column 0 determines the pair, column 1 or 2 the class; column 3 is noise.
+
+    Column 0 has ln 2 nats of information and columns 1 and 2 half as much, so that a greedy policy
+    reveals column 0 first.
+    """
+    rng = np.random.RandomState(seed)
+    X = rng.choice([-1.0, 1.0], size=(n, 4))
+    y = np.where(X[:, 0] > 0, X[:, 1] > 0, 2 + (X[:, 2] > 0))
+    return X, y.astype(int)
+
 
 #: Texts that a file may hold in any column.
 TEXTS = ["maybe", "x", "", "NA", "1e400", "1" + "0" * 400, "1_000", "2020-01-01", "7", "True",
          "inf", "9007199254740993", "a;b", " ", "€"]  # fmt: skip
+
 #: Objects that an array or a data frame may hold in any column.
 OBJECTS = [*TEXTS, None, np.nan, pd.NA, pd.NaT, 7, -1.5, 1e30, np.inf, 10**400, 10**5000, True,
            np.bool_(False), datetime.date(2020, 1, 1), pd.Timestamp("2020-01-01"),
@@ -34,34 +52,6 @@ def mixed_table(n=160, seed=0):
     )
     risk = (X["code"] == "1") + 2.0 * X["member"] + (X["age"] > 50) + 0.1 * rng.randn(n)
     return X, np.where(risk > 1.5, "high", "low")
-
-
-def fit_random_policy(X, y):
-    """Return a model with random weights that reveals every column in some rows, few in each.
-
-    The number of revealed columns differs between rows.
-    """
-    model = SUWRClassifier(
-        max_epochs=1, hidden_size=16, max_steps=3, training={"n_bins": 8}, random_state=0
-    ).fit(X, y)
-
-    def accept():
-        masks = model.select(X)
-        return masks.any(axis=0).all() and len(np.unique(masks.sum(axis=1))) > 1
-
-    return randomize(model, accept)
-
-
-def randomize(model, accept):
-    """Draw the weights of a fitted model until a condition holds; return the model."""
-    for seed in range(100):
-        generator = torch.Generator().manual_seed(seed)
-        with torch.no_grad():
-            for parameter in model.policy_.network.parameters():
-                parameter.normal_(0, 0.6, generator=generator)
-        if accept():
-            return model
-    raise AssertionError("No seed gives weights that satisfy the condition.")
 
 
 def poisoned_cells(X, mask, cells, seed=0):
@@ -104,3 +94,41 @@ def unrecorded_table(n):
     rng = np.random.RandomState(0)
     X = X[["age", "code", "city", "size"]].assign(a=rng.randn(n), b=rng.randn(n))
     return X.mask(rng.rand(*X.shape) < 0.3), y
+
+
+#: Cells that no column accepts, or that look like other values.
+WRONG_TYPES = [{"a": [1]}, [2], "zqx", True, -1.5, 10**30, None, {}, "\ud800"]
+
+
+def poisoned_rows(rows, mask, seed):
+    """The rows, dicts by column, with other values in the cells that are not in the mask."""
+    return [
+        {
+            name: value if mask[i, j] else WRONG_TYPES[(i + j + seed) % len(WRONG_TYPES)]
+            for j, (name, value) in enumerate(row.items())
+        }
+        for i, row in enumerate(rows)
+    ]
+
+
+GOOD = ["A delight from start to end.", "Wonderful acting!", "I would see it again."]
+
+BAD = ["A waste of time.", "Dreadful acting!", "I left before the end."]
+
+NEUTRAL = [
+    "It was raining.", "We sat in the third row.", "The film has two parts.",
+    "There is a dog in it.", "My brother came along.", "It lasts two hours.",
+]  # fmt: skip
+
+
+def reviews(n, seed=0):
+    """Return texts of two to seven sentences, at least one of which tells the label."""
+    rng = np.random.RandomState(seed)
+    labels = rng.choice(["bad", "good"], size=n)
+    texts = []
+    for label in labels:
+        sentences = list(rng.choice(NEUTRAL, size=rng.randint(1, 6), replace=False))
+        telling = GOOD if label == "good" else BAD
+        sentences.insert(rng.randint(len(sentences) + 1), str(rng.choice(telling)))
+        texts.append(" ".join(sentences))
+    return texts, labels

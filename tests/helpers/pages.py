@@ -1,18 +1,105 @@
-"""Opening of pages with hostile strings in Chromium, and what must not happen there."""
+"""Chromium, and pages that are read, compared with Python and attacked."""
 
 import re
+import shutil
 from contextlib import contextmanager
+from dataclasses import replace
+from importlib.util import find_spec
+from itertools import pairwise
 
 from suwr import Explanation, Narrative
 from suwr.narrative.explanation import Step
 
+# Without most of them Chromium talks to its maker at every start.
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def unavailable():
+    """Why there is no browser to test with; None where there is one."""
+    if find_spec("playwright") is None:
+        return "playwright is not installed"
+    return None if shutil.which("chromium") else "there is no command 'chromium'"
+
+
+@contextmanager
+def chromium():
+    """A browser, closed afterwards."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=QUIET)
+        yield browser
+        browser.close()
+
+
+def text_of(page):
+    return page.locator(".words pre").text_content()
+
+
+def answer(page, values):
+    """Answer the current question; None is 'unknown'."""
+    form = page.get_by_role("form", name="Question")
+    for column, value in values.items():
+        field = form.get_by_label(column, exact=True)
+        if field.evaluate("f => f.tagName") == "SELECT":
+            field.select_option(label="missing" if value is None else str(value))
+        else:
+            field.fill("" if value is None else str(value))
+    form.get_by_role("button", name="Answer").click()
+
+
+TOLERANCE = 1e-5
+
+COMPUTE = """() => suwr.data.rows.map((_, i) => {
+  const narrative = suwr.computedNarrative(i);
+  return {
+    units: narrative.steps.map((s) => s.units),
+    stops: [narrative.stop, ...narrative.steps.map((s) => s.stop)],
+    predictions: [narrative.start, ...narrative.steps.map((s) => s.prediction)],
+    ended: narrative.ended, margin: narrative.margin,
+    text: suwr.narrativeText(suwr.data, narrative),
+  };
+})"""
+
+
+def numbers(narrative):
+    states = [(narrative.start_stop_probability, narrative.start)]
+    states += [(step.stop_probability, step.prediction) for step in narrative.steps]
+    return [stop for stop, _ in states], [prediction for _, prediction in states]
+
+
+def python_text(narrative, found):
+    """Python's wording of the numbers of the page, which may round to another percentage."""
+    stops, predictions = found["stops"], [tuple(p) for p in found["predictions"]]
+    steps = tuple(
+        replace(step, stop_probability=stop, prediction_before=before, prediction=after)
+        for step, stop, (before, after) in zip(
+            narrative.steps, stops[1:], pairwise(predictions), strict=True
+        )
+    )
+    start, stop = predictions[0], stops[0]
+    return replace(narrative, start=start, start_stop_probability=stop, steps=steps).text()
+
+
 # Elements with the names of their attributes: strings from the data must not add or change any.
 STRUCTURE = """() => [...document.querySelectorAll("*")].map((node) =>
   `${node.tagName} ${node.getAttributeNames().sort().join(" ")}`)"""
+
 EXECUTED = """() => ["executed" in window, document.title === "executed",
   Object.keys(Object.prototype).length > 0].some(Boolean)"""
+
 NODES = '[...document.querySelectorAll("*")]'
+
 TAGS = f"() => [...new Set({NODES}.map((node) => node.tagName.toLowerCase()))]"
+
 # Elements that a page may have; none of them loads anything.
 ALLOWED = {
     "a", "body", "button", "circle", "details", "div", "footer", "form", "g", "h1", "h2", "h3",
@@ -74,7 +161,7 @@ class Observer:
         Parameters
         ----------
         path : Path
-        structure : list of str or None
+        structure : list of str
             `STRUCTURE` of the page of a harmless string.
         expected : str
             Text of the narrative.
@@ -83,7 +170,7 @@ class Observer:
             page.wait_for_selector("html[data-ready=true]", timeout=10_000)
             exercise(page)
             outcome = self.judge(page)
-            if structure is not None and page.evaluate(STRUCTURE) != structure:
+            if page.evaluate(STRUCTURE) != structure:
                 outcome.add("changed the page")
             if page.locator(".words pre").text_content() != expected:
                 outcome.add("changed the text")

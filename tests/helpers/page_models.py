@@ -1,11 +1,10 @@
 """Models of the kinds that a page must handle, trained briefly: they need only decide."""
 
-from functools import cache
-
 import numpy as np
 import pandas as pd
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
+from helpers.models import fitted_once
 from suwr import Patches, SUWRClassifier, SUWRRegressor
 
 HOSTILE = "<script>alert(1)</script>"
@@ -30,7 +29,7 @@ def mixed_table(n=400, seed=0):
     return frame, y
 
 
-@cache
+@fitted_once
 def mixed():
     X, y = mixed_table()
     groups = {"heart </script>": ["pressure", "pulse"]}
@@ -41,37 +40,42 @@ def mixed():
     return model.fit(X, y), X[:250], y[:250]
 
 
-@cache
+@fitted_once
 def cancer():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     y = np.array(["malignant", "benign"])[y]
     model = SUWRClassifier(
-        sparsity_weight=0.005, max_steps=8, max_epochs=16, hidden_size=32, random_state=0
+        sparsity_weight=0.005,
+        max_steps=8,
+        max_epochs=16,
+        n_predictors=2,
+        hidden_size=32,
+        random_state=0,
     )
     return model.fit(X, y), X[:250], y[:250]
 
 
-@cache
+@fitted_once
 def ranged(trainer):
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     model = SUWRClassifier(
-        sparsity_weight=(0.002, 0.05), trainer=trainer, max_steps=8, max_epochs=16, hidden_size=32,
-        random_state=0,
+        sparsity_weight=(0.002, 0.05), trainer=trainer, max_steps=8, max_epochs=16, n_predictors=2,
+        hidden_size=32, random_state=0,
     )  # fmt: skip
     return model.fit(X, y), X[:60], y[:60]
 
 
-@cache
+@fitted_once
 def digits():
     X, y = load_digits(return_X_y=True)
     model = SUWRClassifier(
         groups=Patches((8, 8), size=3), sparsity_weight=0.02, max_steps=8, max_epochs=10,
-        hidden_size=48, random_state=0,
+        n_predictors=2, hidden_size=48, random_state=0,
     )  # fmt: skip
     return model.fit(X[:900], y[:900]), X[1200:1450], y[1200:1450]
 
 
-@cache
+@fitted_once
 def informed():
     """Stops by how sure its predictors are."""
     X, y = load_digits(return_X_y=True)
@@ -82,7 +86,7 @@ def informed():
     return model.fit(X[:600], y[:600]), X[1200:1260], y[1200:1260]
 
 
-@cache
+@fitted_once
 def diabetes():
     """A value instead of classes, two units a step."""
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
@@ -92,7 +96,7 @@ def diabetes():
     return model.fit(X, y), X[:60], y[:60].tolist()
 
 
-@cache
+@fitted_once
 def logarithmic():
     """A positive value through a log link."""
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
@@ -102,7 +106,7 @@ def logarithmic():
     return model.fit(X, y), X[:30], y[:30].tolist()
 
 
-@cache
+@fitted_once
 def transformed():
     """A value that is learned as its logarithm."""
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
@@ -112,7 +116,7 @@ def transformed():
     return model.fit(X, y**3), X[:30], (y[:30] ** 3).tolist()
 
 
-@cache
+@fitted_once
 def shared():
     """The paper's network: one encoder under all heads."""
     X, y = load_breast_cancer(return_X_y=True)
@@ -122,7 +126,7 @@ def shared():
     return model.fit(X[:, :6], y), X[:60, :6], y[:60]
 
 
-@cache
+@fitted_once
 def described():
     """Labels, units of measurement, unknown categories and values far outside the training data."""
     X, y = mixed_table()
