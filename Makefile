@@ -8,7 +8,7 @@ LIBRARY := $(VENV)/.library
 DEV     := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test docs lint types hashes minimal wheel reproduce audit format clean
+.PHONY: help setup demo test test-all docs lint types hashes minimal wheel reproduce audit format clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -29,12 +29,22 @@ demo: $(LIBRARY)  ## train on a real data set and explain three predictions
 	$(BIN)/suwr demo
 
 # One thread per worker, because the workers already use all cores.
-test: lint types  ## ruff, mypy, pip check, then all tests
+test: lint types  ## ruff, mypy, pip check, then the tests but for the slow ones
+	$(BIN)/python -m pip check
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+
+test-all: lint types  ## as test, with the slow tests
 	$(BIN)/python -m pip check
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
-docs: $(DEV)  ## build the documentation site into build/site in strict mode
+docs: $(DEV) docs/examples/breast_cancer.html docs/examples/docstrings.html  ## build the documentation site into build/site in strict mode
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs/examples/breast_cancer.html: examples/html_page.py | $(DEV)
+	$(BIN)/python $<
+
+docs/examples/docstrings.html: examples/texts.py | $(DEV)
+	$(BIN)/python $<
 
 lint: $(DEV)  ## ruff: lint and format
 	$(BIN)/ruff check .

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import lzma
 import os
 import platform
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import suwr
+from suwr._utils.files import write_atomic
 from suwr_experiments.records import COMMIT
 
 
@@ -37,8 +39,13 @@ def _gpu() -> dict[str, str]:
     return {"gpu": torch.cuda.get_device_name()} if torch.cuda.is_available() else {}
 
 
+def read_json(path: Path) -> Any:
+    """Read a result, compressed if its name ends in ``.xz``."""
+    data = path.read_bytes()
+    return json.loads(lzma.decompress(data) if path.suffix == ".xz" else data)
+
+
 def write_json(path: Path, content: Any) -> None:
-    """Write a result atomically."""
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(content, indent=1) + "\n")
-    temporary.replace(path)
+    """Write a result atomically, compressed if its name ends in ``.xz``."""
+    data = f"{json.dumps(content, indent=1)}\n".encode()
+    write_atomic(path, lzma.compress(data) if path.suffix == ".xz" else data)

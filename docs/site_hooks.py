@@ -41,7 +41,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def outside() -> dict[str, str]:
     """Map paths in the repository to paths on the site."""
     tables = sorted((ROOT / "benchmarks").glob("*/*.md"))
-    figures = sorted((ROOT / "benchmarks").rglob("*.png"))
+    figures = sorted(p for p in (ROOT / "benchmarks").glob("*/*") if p.suffix in (".png", ".svg"))
     kept = [path.relative_to(ROOT).as_posix() for path in [*tables, *figures]]
     return RENAMED | {path: path for path in kept}
 

@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import suwr
-from suwr.audit import AuditReport
-from suwr.audit.adapters import TopK, from_shap
+from suwr.auditing import AuditReport
+from suwr.auditing.adapters import TopK, from_shap
 from suwr.baselines import TabNetClassifier
 from suwr.exceptions import MissingExtraError
 

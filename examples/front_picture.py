@@ -19,7 +19,7 @@ from sklearn.model_selection import train_test_split
 
 import suwr
 from suwr import SUWRClassifier
-from suwr.audit import Witness
+from suwr.auditing import Witness
 from suwr.baselines import INVASEClassifier
 from suwr.plots import plot_narrative
 

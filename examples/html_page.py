@@ -48,8 +48,8 @@ def digits(path: Path) -> Explanation:
 
 def pictures(cancer: Path, folder: Path) -> None:
     """Take screenshots on a desktop, and on a phone in dark mode."""
-    sys.path.insert(0, str(ROOT / "tests" / "helpers"))
-    from chromium import chromium
+    sys.path.insert(0, str(ROOT / "tests"))
+    from helpers.pages import chromium
 
     with tempfile.TemporaryDirectory() as temporary, chromium() as browser:
         page = browser.new_page(viewport={"width": 1180, "height": 1000})

@@ -89,6 +89,7 @@ def main() -> None:
     units = explainer.text_units_
     highlight = units.highlight(explanation[0], shown[0])
     print(highlight.terminal() if sys.stdout.isatty() else highlight.text())
+    options.output.parent.mkdir(parents=True, exist_ok=True)
     units.to_html(
         options.output,
         explanation,

@@ -1,16 +1,48 @@
 """Fixtures shared by several test modules. Models are trained briefly, once per session."""
 
 import os
+import tempfile
 
 import hypothesis
 import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_breast_cancer, load_diabetes
-from tests.helpers.chromium import chromium, unavailable
-from tests.helpers.raw_cells import fit_random_policy, mixed_table
 
+from helpers.models import SCORED, fit_random_policy, fitted_once
+from helpers.pages import chromium, unavailable
+from helpers.tables import mixed_table
 from suwr import SUWRClassifier, SUWRRegressor
+
+
+def pytest_addoption(parser):
+    """Add the option --seeds."""
+    parser.addoption(
+        "--seeds", type=int, default=1, metavar="N",
+        help="N times as many forged, hostile and hidden values in the tests of seeded cases",
+    )  # fmt: skip
+
+
+def pytest_configure(config):
+    """Make the folder of `fitted_once`, which the workers inherit from the first process."""
+    if not hasattr(config, "workerinput"):
+        folder = tempfile.TemporaryDirectory()
+        config.add_cleanup(folder.cleanup)
+        os.environ["SUWR_TEST_MODELS"] = folder.name
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of scikit-learn's checks, variants and those that train until a score are slow."""
+    for item in items:
+        check = getattr(item, "callspec", None) and item.callspec.params.get("check")
+        name = getattr(getattr(check, "func", check), "__name__", "")
+        scored = name in SCORED and not isinstance(
+            item.callspec.params["estimator"], SUWRClassifier
+        )
+        if getattr(check, "keywords", None) or "equivalence" in name or scored:
+            item.add_marker(pytest.mark.slow)
+
 
 # One thread per process, because pytest-xdist already runs one process per core.
 torch.set_num_threads(1)
@@ -32,23 +64,32 @@ def diabetes():
 
 
 @pytest.fixture(scope="session")
-def classifier(cancer):
-    X, y = cancer
+@fitted_once
+def classifier():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     columns = list(X.columns[:10])
     settings = {"max_epochs": 12, "n_predictors": 2, "hidden_size": 32, "sparsity_weight": 0.05}
     return SUWRClassifier(**settings, random_state=0).fit(X[columns], y)
 
 
 @pytest.fixture(scope="session")
-def regressor(diabetes):
-    X, y = diabetes
-    return SUWRRegressor(max_epochs=25, hidden_size=32, random_state=0).fit(X, y)
+@fitted_once
+def regressor():
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    return SUWRRegressor(max_epochs=12, n_predictors=2, hidden_size=32, random_state=0).fit(X, y)
 
 
 @pytest.fixture(scope="session")
+@fitted_once
 def mixed_model():
     """A model of columns of every type with a random policy."""
     return fit_random_policy(*mixed_table())
+
+
+@pytest.fixture(scope="session")
+def n_seeds(pytestconfig):
+    """Factor of the number of seeded cases."""
+    return pytestconfig.getoption("seeds")
 
 
 @pytest.fixture

@@ -154,6 +154,7 @@ def test_predict_with_the_right_columns(data):
     assert suwr.Explanation.from_json(explanation.to_json()) == explanation
 
 
+@pytest.mark.slow
 @fuzz(25)
 @given(X=tables, data=st.data())
 def test_audit(X, data):
@@ -184,7 +185,14 @@ bytes_of_a_table = st.one_of(
 
 @fuzz(15)
 @given(content=bytes_of_a_table, suffix=st.sampled_from([".csv", ".tsv", ".parquet"]))
-@pytest.mark.parametrize("command", ["fit", "predict", "folder", "explain", "audit"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "predict",
+        "explain",
+        *(pytest.param(c, marks=pytest.mark.slow) for c in ("fit", "folder", "audit")),
+    ],
+)
 def test_commands(tmp_path_factory, command, content, suffix):
     folder = tmp_path_factory.mktemp("cli")
     data, model = folder / f"x{suffix}", FIXTURES / "regressor-1.suwr"

@@ -29,7 +29,7 @@ from adversaries import (
 from adversaries_informed import INFORMED, ON_BITS, nearly_known_rows
 
 from common import machine, write_json
-from suwr.audit import AuditReport, audit
+from suwr.auditing import AuditReport, audit
 
 HERE = Path(__file__).parent
 N_ROWS = 400

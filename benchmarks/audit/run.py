@@ -32,9 +32,9 @@ from joblib import Parallel, delayed
 from scipy.stats import beta
 from trained import SPECIMENS, TRAINED
 
-import suwr.audit
+import suwr.auditing
 from common import machine, write_json
-from suwr.audit import audit, audit_masks
+from suwr.auditing import audit, audit_masks
 from suwr.selector import as_selector
 from suwr_experiments.dependent_zoo import DEPENDENT, UNDETECTED
 from suwr_experiments.zoo import Specimen
@@ -50,7 +50,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 def fingerprint() -> str:
     """Hash of the code that determines verdicts, without comments and docstrings."""
     digest = hashlib.sha256()
-    for path in sorted(Path(suwr.audit.__file__).parent.glob("*.py")):
+    for path in sorted(Path(suwr.auditing.__file__).parent.glob("*.py")):
         if path.stem not in PRESENTATION:
             tree = ast.parse(path.read_text(encoding="utf-8"))
             for node in ast.walk(tree):

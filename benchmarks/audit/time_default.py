@@ -15,7 +15,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from common import machine, write_json
-from suwr.audit import audit
+from suwr.auditing import audit
 from suwr_experiments.zoo import TreeWalker, gaussian_rows
 
 

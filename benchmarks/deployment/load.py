@@ -23,11 +23,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "helpers"))
-from served import free_port, start_server
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 from sklearn.datasets import load_breast_cancer
 
 from common import machine, write_json
+from helpers.services import free_port, start_server
 from suwr import SUWRClassifier
 
 HERE = Path(__file__).parent

@@ -18,14 +18,14 @@ from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"
 sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "helpers"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 import numpy as np
-import page_data
 import pandas as pd
-from guide_code import functions_of
 from sklearn.datasets import load_digits, make_classification, make_friedman1
 
 from common import machine, write_json
+from helpers import page_models
+from helpers.services import functions_of
 from suwr import Patches, SUWRClassifier, SUWRRegressor
 
 HERE = Path(__file__).parent
@@ -42,7 +42,7 @@ def numbers():
 
 def mixed():
     """Numbers with missing values, text, booleans, a group."""
-    X, y = page_data.mixed_table(1_500 + ROWS, seed=1)
+    X, y = page_models.mixed_table(1_500 + ROWS, seed=1)
     groups = {"heart": ["pressure", "pulse"]}
     model = SUWRClassifier(
         sparsity_weight=0.01, max_epochs=6, hidden_size=32, groups=groups, random_state=0

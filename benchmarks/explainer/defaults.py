@@ -3,13 +3,12 @@
     python benchmarks/explainer/defaults.py FOLDER [VARIANT ...]
 
 FOLDER holds the development tables of docs/results/protocol.md as CSV files of at most 4,000 rows;
-their last column, ``Outcome``, is the target. Results are added to ``defaults.json``, and
+their last column, ``Outcome``, is the target. Results are added to ``defaults.json.xz``, and
 ``defaults.md`` is written from all of them; without arguments, only the page is written.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 import time
@@ -28,9 +27,9 @@ from sklearn.preprocessing import StandardScaler
 from suwr import SUWRExplainer
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from common import machine, write_json
+from common import machine, read_json, write_json
 
-OUT = Path(__file__).with_suffix(".json")
+OUT = Path(__file__).with_suffix(".json.xz")
 # λ of all classifications, and queries in all, at most 20 per row.
 WEIGHT, N_QUERIES = 0.0069, 20_000
 STRONG = {"dropout": 0.2, "weight_decay": 0.1, "finetune_dropout": 0.1}
@@ -151,7 +150,8 @@ def page(results: list[dict[str, Any]], note: str) -> str:
     lines = [
         "# Defaults of the explainer",
         "",
-        "Written by `benchmarks/explainer/defaults.py` from `defaults.json`. Explainers of models "
+        "Written by `benchmarks/explainer/defaults.py` from `defaults.json.xz`. "
+        "Explainers of models "
         "of development tables, one split and one fit each; none of them is a table of "
         f"[results.md](results.md). λ is {WEIGHT} for classes and 'auto' for values. The objective "
         "is the KL divergence (1 − R² of values) plus λ times the mean cost; its ratio to that "
@@ -194,7 +194,7 @@ def page(results: list[dict[str, Any]], note: str) -> str:
 
 
 def main() -> None:
-    record = json.loads(OUT.read_text()) if OUT.exists() else {"results": []}
+    record = read_json(OUT) if OUT.exists() else {"results": []}
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     for variant in (sys.argv[2:] or list(VARIANTS)) if sys.argv[1:] else []:
@@ -206,7 +206,7 @@ def main() -> None:
                 record["results"].append(result | {"provenance": made})
                 write_json(OUT, record)
                 print(result)
-    OUT.with_suffix(".md").write_text(page(record["results"], record.get("note", "")))
+    Path(__file__).with_suffix(".md").write_text(page(record["results"], record.get("note", "")))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
 from suwr import SUWRExplainer, audit
-from suwr.audit.adapters import TopK
+from suwr.auditing.adapters import TopK
 from suwr.explainer.fidelity import make_attribution
 
 HERE = Path(__file__).parent

@@ -1,15 +1,15 @@
 """Fidelity of SUWRExplainer beside SHAP, LIME and L2X, for gradient boosting on five tables.
 
 Run ``python benchmarks/explainer/run.py hmda`` for one table, or name several. Results are added to
-``results.json``, and ``results.md`` is written from all of them. With ``--range``, explainers are
-fitted for a range of λ and compared at several mean costs, in ``ranges.json`` and ``ranges.md``.
+``results.json.xz``, and ``results.md`` is written from all of them. With ``--range``, explainers
+are fitted for a range of λ and compared at several mean costs, in ``ranges.json.xz`` and
+``ranges.md``.
 Tables other than breast cancer and Syn4 are read from ``--tables`` and are not part of the project.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import sys
 import time
@@ -30,7 +30,7 @@ from suwr.explainer.fidelity import FidelityCurve, fidelity_curve, train_evaluat
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from common import machine, write_json  # noqa: E402
+from common import machine, read_json, write_json  # noqa: E402
 
 NAMES = ("cancer", "churn", "hmda", "satimage", "syn4")
 # Rows on which KernelSHAP and LIME are evaluated, which query the model hundreds of times a row.
@@ -181,8 +181,9 @@ def range_page(results: dict[str, Any]) -> str:
     lines = [
         "# Explaining gradient boosting at several costs",
         "",
-        "Written by `benchmarks/explainer/run.py --range` from `ranges.json`. One explainer for a "
-        f"range of λ from {RANGE[0]} to {RANGE[1]} times the entropy of the model's mean output, "
+        "Written by `benchmarks/explainer/run.py --range` from `ranges.json.xz`. One "
+        f"explainer for a range of λ from {RANGE[0]} to {RANGE[1]} times the entropy of the "
+        f"model's mean output, "
         f"evaluated at nine λ. {EXPLANATION}",
         "",
         *header("table", "mean cost", "agreement"),
@@ -203,7 +204,7 @@ def page(results: dict[str, Any]) -> str:
     lines = [
         "# Explaining gradient boosting",
         "",
-        "Written by `benchmarks/explainer/run.py` from `results.json`. Divergences are those at "
+        "Written by `benchmarks/explainer/run.py` from `results.json.xz`. Divergences are those at "
         f"the explainer's own mean cost. {EXPLANATION}",
         "",
         *header("table", "columns", "queries per row", "fit", "mean cost", "of all columns",
@@ -238,15 +239,16 @@ def main() -> None:
     write_page = range_page if options.range else page
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    target = HERE / f"{options.out or ('ranges' if options.range else 'results')}.json"
-    record = json.loads(target.read_text()) if target.exists() else {"results": {}}
+    stem = options.out or ("ranges" if options.range else "results")
+    target, page_path = HERE / f"{stem}.json.xz", HERE / f"{stem}.md"
+    record = read_json(target) if target.exists() else {"results": {}}
     if options.table:
-        target.with_suffix(".md").write_text(write_page(record["results"]))
+        page_path.write_text(write_page(record["results"]))
         return
     for name in options.names or NAMES:
         record["results"][name] = measure(name, options) | {"provenance": machine()}
         write_json(target, record)
-        target.with_suffix(".md").write_text(write_page(record["results"]))
+        page_path.write_text(write_page(record["results"]))
         last = record["results"][name]
         print(
             {k: last[k] for k in ("table", "mean_cost", "agreement", "divergence", "fit_seconds")}

@@ -20,12 +20,12 @@ from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"
 sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "helpers"))
-import page_data
-from chromium import chromium
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 from sklearn.datasets import make_classification
 
 from common import machine, write_json
+from helpers import page_models
+from helpers.pages import chromium
 from suwr import SUWRClassifier
 
 HERE = Path(__file__).parent
@@ -112,7 +112,7 @@ def measure() -> dict:
         page.context.close()
         agreement = {}
         for name in ("cancer", "mixed", "digits"):
-            model, X, _ = getattr(page_data, name)()
+            model, X, _ = getattr(page_models, name)()
             path = Path(folder) / f"{name}.html"
             model.explain(X).to_html(path, hidden_values=True)
             agreement[name] = open_page(path).evaluate(AGREEMENT, TOLERANCE)

@@ -5,14 +5,13 @@
 FOLDER holds the development tables of docs/results/protocol.md as CSV files of at most 4,000 rows;
 their last column, ``Outcome``, is the target. The training rows are 80 % of a table, at most 2,000,
 or ``n_train`` of these; the test rows are at most 2,000 others. Results replace those of the same
-split and variant in ``encoding.json``, and ``encoding.md`` is written from all of them; without
+split and variant in ``encoding.json.xz``, and ``encoding.md`` is written from all of them; without
 arguments, only the page is written. Tables of many rows are not fitted again: by default, their
 models have no bins.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 import warnings
@@ -23,13 +22,13 @@ import numpy as np
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from common import machine, write_json
+from common import machine, read_json, write_json
 from suwr_experiments.comparison import Curve
 from suwr_experiments.config import Cell
 from suwr_experiments.experiment import Task, fit_alone
 from suwr_experiments.tabular_experiment import TablesExperiment
 
-OUT = Path(__file__).with_suffix(".json")
+OUT = Path(__file__).with_suffix(".json.xz")
 MAX_TRAIN, MAX_TEST = 2_000, 2_000
 # λ relative to the loss of the best constant prediction, and fits for each.
 SHARES, N_SEEDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.12), 2
@@ -98,7 +97,8 @@ def page(results: list[dict[str, Any]], note: str) -> str:
     lines = [
         "# Encoding of numbers in bins",
         "",
-        "Written by `benchmarks/training/encoding.py` from `encoding.json`. SUWR on splits of "
+        "Written by `benchmarks/training/encoding.py` from `encoding.json.xz`. "
+        "SUWR on splits of "
         "development tables, none of which is a table of "
         "[tables.md](../../docs/results/tables.md): the mean loss over 2 to 10 features "
         f"relative to that of '{reference}', as a geometric mean over splits with its standard "
@@ -135,7 +135,7 @@ def page(results: list[dict[str, Any]], note: str) -> str:
 
 
 def main() -> None:
-    record = json.loads(OUT.read_text())
+    record = read_json(OUT)
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     reference, *_ = VARIANTS
@@ -152,7 +152,7 @@ def main() -> None:
             results[key(case), variant] = result | {"provenance": machine()}
             write_json(OUT, record | {"results": list(results.values())})
             print(result)
-    OUT.with_suffix(".md").write_text(page(list(results.values()), record["note"]))
+    Path(__file__).with_suffix(".md").write_text(page(list(results.values()), record["note"]))
 
 
 if __name__ == "__main__":

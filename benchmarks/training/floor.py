@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from common import machine, write_json
 
 HERE = Path(__file__).parent
-SYNTHETIC = HERE.parent / "synthetic" / "results.json"
+SYNTHETIC = HERE.parent / "synthetic"
 DATA = ("Syn4", "Syn5")
 SEEDS = (0, 1, 2)
 
@@ -35,11 +35,12 @@ def cell(data: str, seed: int) -> dict[str, Any]:
 
     from suwr import SUWRClassifier
     from suwr_experiments.experiment import Task, constant_loss
+    from suwr_experiments.records import RecordStore
     from suwr_experiments.synthetic import selection_metrics, synthetic
     from suwr_experiments.synthetic_results import chosen_shares
 
     torch.set_num_threads(1)
-    share = chosen_shares(json.loads(SYNTHETIC.read_text())["records"])[data]
+    share = chosen_shares(RecordStore(SYNTHETIC).records())[data]
     train, test = (synthetic(int(data[-1]), seed=s) for s in (0, 100))
     weight = share * constant_loss(Task(train.X, train.y, test.X, test.y))
     model = SUWRClassifier(

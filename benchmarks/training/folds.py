@@ -3,13 +3,12 @@
     python benchmarks/training/folds.py FOLDER [DEVICE]
 
 FOLDER holds the development tables as for ``encoding.py``. The training rows are 80 % of a table,
-at most 1,000, or 150 of these. Results of the default replace those in ``folds.json``, and
+at most 1,000, or 150 of these. Results of the default replace those in ``folds.json.xz``, and
 ``folds.md`` is written from all of them; without an argument, only the page is written.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from pathlib import Path
@@ -19,13 +18,13 @@ import encoding
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from common import machine, write_json
+from common import machine, read_json, write_json
 from suwr_experiments.comparison import Curve
 from suwr_experiments.config import Cell
 from suwr_experiments.experiment import fit_group
 from suwr_experiments.tabular_experiment import TablesExperiment
 
-OUT = Path(__file__).with_suffix(".json")
+OUT = Path(__file__).with_suffix(".json.xz")
 MAX_TRAIN = 1_000
 SHARES = (0.0005, 0.002, 0.005, 0.01, 0.02, 0.05, 0.12)
 SEEDS = (0, 1)
@@ -105,7 +104,8 @@ def page(results: list[dict[str, Any]], note: str) -> str:
     lines = [
         "# Number of folds",
         "",
-        "Written by `benchmarks/training/folds.py` from `folds.json`. SUWR with seven λ on splits "
+        "Written by `benchmarks/training/folds.py` from `folds.json.xz`. "
+        "SUWR with seven λ on splits "
         f"of development tables with 150 or up to {MAX_TRAIN:,} training rows, none of which is a "
         "table of [tables.md](../../docs/results/tables.md): the mean loss over 2 to 10 features "
         f"relative to that of '{REFERENCE}', as a geometric mean over splits with its standard "
@@ -193,7 +193,7 @@ def changes_page(record: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    record = json.loads(OUT.read_text())
+    record = read_json(OUT)
     warnings.simplefilter("ignore")
     if sys.argv[1:]:
         device = sys.argv[2] if sys.argv[2:] else "cpu"
@@ -203,7 +203,7 @@ def main() -> None:
             for seed in SEEDS:
                 record["results"].append(measure(Path(sys.argv[1]), case, seed, device))
                 write_json(OUT, record)
-    OUT.with_suffix(".md").write_text(
+    Path(__file__).with_suffix(".md").write_text(
         page(record["results"], record["note"]) + changes_page(record)
     )
 

@@ -10,7 +10,6 @@ repeated.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 import warnings
@@ -27,14 +26,14 @@ from joblib import Parallel, delayed
 from sklearn.metrics import roc_auc_score
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from common import machine, write_json
+from common import machine, read_json, write_json
 from suwr import SUWRClassifier
 from suwr_experiments.config import Cell
 from suwr_experiments.experiment import fit_alone
 from suwr_experiments.synthetic import selection_metrics
 from suwr_experiments.tabular_experiment import TablesExperiment
 
-OUT = Path(__file__).with_suffix(".json")
+OUT = Path(__file__).with_suffix(".json.xz")
 SHARE = 0.005
 SYN = "Syn4, 1,000 rows"
 #: The first is the reference, which was fitted to most splits; the second is the default.
@@ -100,7 +99,8 @@ def page(record: dict[str, Any]) -> str:
     lines = [
         "# Width and number of layers",
         "",
-        "Written by `benchmarks/training/networks.py` from `networks.json`. SUWR with λ = "
+        "Written by `benchmarks/training/networks.py` from `networks.json.xz`. "
+        "SUWR with λ = "
         f"{SHARE} of the constant's loss on splits of development tables with 150 or up to "
         f"{MAX_TRAIN:,} training rows: the test loss relative to that of '{reference}', as a "
         "geometric mean over splits with its standard error, and the mean difference in features. "
@@ -171,10 +171,10 @@ def page(record: dict[str, Any]) -> str:
 
 def main() -> None:
     """Run the fits that are missing, and write the page."""
-    record = json.loads(OUT.read_text())
+    record = read_json(OUT)
     if sys.argv[1:]:
         jobs = int(sys.argv[2]) if sys.argv[2:] else -1
-        known = {where(r): r["case"] for r in json.loads(FOLDS.read_text())["results"]}
+        known = {where(r): r["case"] for r in read_json(FOLDS)["results"]}
         done = {(where(f), f["variant"]) for f in record["tables"]}
         drawn = {(f["draw"], f["variant"]) for f in record["syn"]}
         tasks = [
@@ -191,7 +191,7 @@ def main() -> None:
             record[part].append(fit)
             write_json(OUT, record)
             print(fit)
-    OUT.with_suffix(".md").write_text(page(record))
+    Path(__file__).with_suffix(".md").write_text(page(record))
 
 
 if __name__ == "__main__":

@@ -3,13 +3,12 @@
     python benchmarks/training/ranges.py FOLDER
 
 The tables, their first split and the single λ that they are compared with are those of
-``encoding.py``. The results replace those of the default in ``ranges.json``, and ``ranges.md`` is
-written from all of them; without an argument, only the page is written.
+``encoding.py``. The results replace those of the default in ``ranges.json.xz``, and ``ranges.md``
+is written from all of them; without an argument, only the page is written.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from pathlib import Path
@@ -20,14 +19,14 @@ import torch
 from encoding import N_SEEDS, load
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from common import machine, write_json
+from common import machine, read_json, write_json
 from suwr_experiments.comparison import Curve
 from suwr_experiments.config import Cell
 from suwr_experiments.experiment import constant_loss, fit_alone
 from suwr_experiments.tabular_experiment import RANGE, TablesExperiment
 
-OUT = Path(__file__).with_suffix(".json")
-ENCODING = OUT.with_name("encoding.json")
+OUT = Path(__file__).with_suffix(".json.xz")
+ENCODING = OUT.with_name("encoding.json.xz")
 SINGLE = "8 bins, every second predictor"
 LEFT_OUT = "mushroom"
 #: Variants of the training; the first is the reference, and the last the default.
@@ -93,7 +92,8 @@ def page(results: list[dict[str, Any]], single: dict[str, float], note: str) -> 
     lines = [
         "# Training for a range of λ",
         "",
-        "Written by `benchmarks/training/ranges.py` from `ranges.json`. One SUWR model for λ from "
+        "Written by `benchmarks/training/ranges.py` from `ranges.json.xz`. "
+        "One SUWR model for λ from "
         f"{low:g} to {high:g} times the loss of the constant prediction, on one split of "
         "development tables, none of which is a table of "
         "[tables.md](../../docs/results/tables.md): the mean loss over 2 to 10 features, as a "
@@ -187,12 +187,12 @@ def tried(record: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    record = json.loads(OUT.read_text())
+    record = read_json(OUT)
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     single = {
         r["table"]: float(np.mean(r["mean_loss"]))
-        for r in json.loads(ENCODING.read_text())["results"]
+        for r in read_json(ENCODING)["results"]
         if r["variant"] == SINGLE and r["split"] == 0 and r["n_train"] is None and not r["many"]
     }
     results = {(r["table"], r["variant"]): r for r in record["results"]}
@@ -208,7 +208,7 @@ def main() -> None:
         }
         write_json(OUT, record | {"results": list(results.values())})
     first = page(list(results.values()), single, record["note"])
-    OUT.with_suffix(".md").write_text(first + tried(record))
+    Path(__file__).with_suffix(".md").write_text(first + tried(record))
 
 
 if __name__ == "__main__":

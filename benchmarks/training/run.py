@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from common import machine, write_json
+from common import machine, read_json, write_json
 
 HERE = Path(__file__).parent
 TARGET = 0.809
@@ -171,8 +171,8 @@ def main() -> None:
     if args.cell:
         print(json.dumps(cell(int(args.cell[0]), int(args.cell[1]), args.cell[2])))
         return
-    path = HERE / "results.json"
-    stored = json.loads(path.read_text()) if path.exists() else {"cells": []}
+    path = HERE / "results.json.xz"
+    stored = read_json(path) if path.exists() else {"cells": []}
 
     def run(wanted: tuple[int, int, str]) -> None:
         command = [sys.executable, __file__, "--cell", *map(str, wanted)]

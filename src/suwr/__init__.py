@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from suwr._utils.deprecation import DeprecatedName, deprecated_attribute
-
 __version__ = "0.2.0"
 
 # Public name → module. Imported on first use: `import suwr` stays fast and does not import torch.
@@ -23,6 +21,7 @@ _EXPORTS = {
     "SUWRRegressor": "suwr.estimators.regressor",
     "TextUnits": "suwr.texts.units",
     "TrainingConfig": "suwr.training.config",
+    "audit": "suwr.auditing.entry",
     "engine": "suwr.scale.scoring",
     "fit_partitions": "suwr.scale.training",
     "load": "suwr.estimators.files",
@@ -33,63 +32,37 @@ _EXPORTS = {
     "verify": "suwr.estimators.verify",
 }
 
-# `suwr.audit` is a package that can be called: suwr.audit(selector, X).
-_MODULES = ("audit", "baselines", "exact", "exceptions", "plots")
+_MODULES = ("auditing", "baselines", "exact", "exceptions", "plots")
 
-_DEPRECATED = {
-    "reveal": DeprecatedName(
-        "suwr.data.units:reveal",
-        "Use predict_masked(X, masks) for predictions from masked rows",
-        removal="0.3.0",
-    ),
-}
-
-__all__ = [
-    "Acquisition",
-    "Column",
-    "DateParts",
-    "Explanation",
-    "Narrative",
-    "Patches",
-    "Receipt",
-    "SUWRClassifier",
-    "SUWRExplainer",
-    "SUWRRegressor",
-    "TextUnits",
-    "TrainingConfig",
-    "audit",
-    "baselines",
-    "engine",
-    "exact",
-    "exceptions",
-    "fit_partitions",
-    "load",
-    "minimisation_report",
-    "plots",
-    "score_partitions",
-    "sparsity_path",
-    "stability",
-    "verify",
-]
+__all__ = sorted([*_EXPORTS, *_MODULES])
 
 if TYPE_CHECKING:
-    from suwr import audit, baselines, exact, exceptions, plots
-    from suwr.data.dates import DateParts
-    from suwr.data.descriptions import Column
-    from suwr.data.units import Patches
-    from suwr.estimators.classifier import SUWRClassifier
-    from suwr.estimators.files import load
-    from suwr.estimators.regressor import SUWRRegressor
-    from suwr.estimators.selection import minimisation_report, sparsity_path, stability
-    from suwr.estimators.session import Acquisition
-    from suwr.estimators.verify import verify
-    from suwr.explainer.explainer import SUWRExplainer
-    from suwr.narrative.explanation import Explanation, Narrative
-    from suwr.narrative.receipt import Receipt
-    from suwr.scale.scoring import engine, score_partitions
-    from suwr.scale.training import fit_partitions
-    from suwr.texts.units import TextUnits
-    from suwr.training.config import TrainingConfig
+    from suwr import auditing as auditing
+    from suwr import baselines as baselines
+    from suwr import exact as exact
+    from suwr import exceptions as exceptions
+    from suwr import plots as plots
+    from suwr.auditing.entry import audit as audit
+    from suwr.data.dates import DateParts as DateParts
+    from suwr.data.descriptions import Column as Column
+    from suwr.data.units import Patches as Patches
+    from suwr.estimators.classifier import SUWRClassifier as SUWRClassifier
+    from suwr.estimators.files import load as load
+    from suwr.estimators.regressor import SUWRRegressor as SUWRRegressor
+    from suwr.estimators.selection import minimisation_report as minimisation_report
+    from suwr.estimators.selection import sparsity_path as sparsity_path
+    from suwr.estimators.selection import stability as stability
+    from suwr.estimators.session import Acquisition as Acquisition
+    from suwr.estimators.verify import verify as verify
+    from suwr.explainer.explainer import SUWRExplainer as SUWRExplainer
+    from suwr.narrative.explanation import Explanation as Explanation
+    from suwr.narrative.explanation import Narrative as Narrative
+    from suwr.narrative.receipt import Receipt as Receipt
+    from suwr.scale.scoring import engine as engine
+    from suwr.scale.scoring import score_partitions as score_partitions
+    from suwr.scale.training import fit_partitions as fit_partitions
+    from suwr.texts.units import TextUnits as TextUnits
+    from suwr.training.config import TrainingConfig as TrainingConfig
 
 
 def __getattr__(name: str) -> Any:
@@ -98,8 +71,7 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = importlib.import_module(f"suwr.{name}")
     else:
-        # Not cached in the module's globals: every use warns.
-        return deprecated_attribute("suwr", name, _DEPRECATED)
+        raise AttributeError(f"module 'suwr' has no attribute {name!r}")
     globals()[name] = value
     return value
 

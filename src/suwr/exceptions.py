@@ -40,7 +40,7 @@ class TableError(SuwrError, ValueError):
     Examples
     --------
     >>> import suwr
-    >>> suwr.audit.audit_files("nowhere.csv", masks="masks.csv")
+    >>> suwr.auditing.audit_files("nowhere.csv", masks="masks.csv")
     Traceback (most recent call last):
     suwr.exceptions.TableError: There is no file nowhere.csv.
     """

@@ -12,8 +12,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Selector", "WrappedSelector", "as_masks", "as_selector"]
-
 BoolArray = NDArray[np.bool_]
 
 _SEED_NAMES = ("random_state", "rng", "seed", "generator")
@@ -70,7 +68,7 @@ def as_masks(masks: ArrayLike, n_rows: int, n_columns: int) -> BoolArray:
     if not np.isin(number, (0.0, 1.0)).all():
         raise ValueError(
             "Masks must be booleans, or numbers that are 0 or 1. Got other numbers: convert "
-            "importance scores to masks first, for example with suwr.audit.top_k."
+            "importance scores to masks first, for example with suwr.auditing.top_k."
         )
     return number.astype(bool)
 

@@ -6,7 +6,6 @@ The protocol is docs/results/protocol.md.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from sklearn.metrics import roc_auc_score
@@ -18,9 +17,9 @@ from suwr_experiments.presets import preset
 from suwr_experiments.published_gap import HEADER, METRICS, compared_cells
 from suwr_experiments.records import Record
 from suwr_experiments.synthetic_experiment import METHODS, NARROW, SHARES, SyntheticExperiment
-from suwr_experiments.tables import Grid, csv_text, label, mean_and_sd, mean_sd, write_text
+from suwr_experiments.tables import Grid, label, mean_sd
 
-__all__ = ["DrawsExperiment", "page", "write_tables"]
+__all__ = ["DrawsExperiment", "page"]
 
 N_DRAWS = 10
 DEFAULT_SHARE = 0.01
@@ -115,16 +114,4 @@ def page(records: list[Record], link: str) -> str:
         limit = mean_sd([value for row in own[:1] for value in row["limit"]], 4)
         lines += ["", f"## {data}", "", f"AUROC of the true p(y | x): {limit}.", ""]
         lines.append(_grid(own).markdown())
-    return "\n".join([*lines, "", f"[All numbers]({link}/table.csv)"])
-
-
-def write_tables(records: list[Record], folder: Path) -> list[Path]:
-    """Write ``table.csv``: one row per data set, method and λ."""
-    rows = []
-    for row in _rows(records):
-        found = {name: row[name] for name in ("data", "method", "share", "draws")}
-        for name in (*METRICS, "limit"):
-            mean, sd = mean_and_sd(row[name]) if row[name] else (None, None)
-            found |= {name: mean, f"{name}_sd": sd}
-        rows.append(found)
-    return write_text(folder, {"table.csv": csv_text(rows)})
+    return "\n".join(lines)

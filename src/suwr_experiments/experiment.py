@@ -216,7 +216,7 @@ def audit_report(cell: Cell, model: Any, task: Task, X: Any = None) -> dict[str,
     """
     if not cell.audit:
         return {}
-    from suwr.audit import audit
+    from suwr.auditing import audit
 
     rows: Any = task.X_test[:1000] if X is None else X
     labels = task.y_test[:1000] if X is None else None

@@ -27,7 +27,6 @@ __all__ = [
     "save_figure",
 ]
 
-_KINDS = ("png", "svg")
 # Colour (after Okabe and Ito) and marker of each method, the same in every figure.
 _STYLES = {
     "SUWR": ("#D55E00", "o"),
@@ -77,20 +76,12 @@ def _axes(n: int, width: float = 4.0, height: float = 3.4, **kwargs: Any) -> lis
     return list(axes.flat[:n])
 
 
-def save_figure(ax: Any, folder: Path, name: str) -> list[Path]:
-    """Write the figure of an Axes as PNG and SVG, and close it.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    folder : Path
-    name : str
-        File name without suffix.
-    """
+def save_figure(ax: Any, folder: Path, name: str) -> Path:
+    """Save the figure of ``ax`` as SVG, close it, and return its path."""
     plt = require("matplotlib.pyplot", "plots", "Plotting")
-    paths = [write_figure(ax.figure, folder / f"{name}.{kind}", dpi=200) for kind in _KINDS]
+    path = write_figure(ax.figure, folder / f"{name}.svg")
     plt.close(ax.figure)
-    return paths
+    return path
 
 
 def plot_policies(

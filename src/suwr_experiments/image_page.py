@@ -46,7 +46,7 @@ def page(records: list[Record], link: str) -> str:
         "images is held out to choose the epoch and, for a model with a range of λ, the λ of every",
         'point. Networks have two layers of 512 units unless a row is marked "convolutions" or',
         f'"paper\'s network" (three layers of 200 units). {_versions(records)}', "",
-        f"![Accuracy against units]({link}/curves.png)", "",
+        f"![Accuracy against units]({link}/curves.svg)", "",
         "## Accuracy at a mean number of units", "",
         "In percent, by linear interpolation between the settings of a method; a method that does",
         "not use so many units has the accuracy of its last setting. Mean ± standard deviation",

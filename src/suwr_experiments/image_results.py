@@ -18,7 +18,7 @@ from suwr_experiments.image_experiment import (
     STOPS,
 )
 from suwr_experiments.records import Record
-from suwr_experiments.tables import Grid, csv_text, label, mean_and_sd, mean_sd, write_text
+from suwr_experiments.tables import Grid, label, mean_and_sd, mean_sd, write_text
 
 __all__ = [
     "NAMES", "Points", "by_name", "common_seeds", "curves", "method_name", "range_models",
@@ -169,14 +169,9 @@ def verdicts(records: list[Record]) -> set[str]:
 
 
 def write_tables(records: list[Record], folder: Path) -> list[Path]:
-    """Write ``table.md``, ``table.csv`` and ``table.tex``."""
-    text, latex, rows = ["# Images"], [], []
+    """Write ``table.md`` and ``table.tex``."""
+    text, latex = ["# Images"], []
     for data in PATCH:
-        rows += [
-            {"data": data, "method": name, "units": x, "accuracy": y, "accuracy_sd": sd}
-            for name, points in curves(records, data).items()
-            for x, y, sd in points
-        ]
         grid = setting_grid(records, data)
         if grid.rows:
             text += ["", f"## {NAMES[data]}", "", grid.markdown()]
@@ -185,7 +180,6 @@ def write_tables(records: list[Record], folder: Path) -> list[Path]:
         folder,
         {
             "table.md": "\n".join(text) + "\n",
-            "table.csv": csv_text(rows),
             "table.tex": "\n\n".join(latex) + "\n",
         },
     )
@@ -257,4 +251,4 @@ def write_figures(records: list[Record], folder: Path) -> list[Path]:
         panels, ylabel="Test accuracy, %", xlabel="Mean units selected", limits=limits,
         limit_name=reference, lines=drawn, notes=notes, bottom=_LOWEST_SHOWN,
     )  # fmt: skip
-    return save_figure(ax, folder, "curves")
+    return [save_figure(ax, folder, "curves")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from suwr.exceptions import MissingExtraError
@@ -36,23 +36,15 @@ RECORD_FOLDERS = {
     "draws": Path("benchmarks") / "draws",
     "paper": Path("benchmarks") / "paper",
 }
-_TABLES = {
-    "pareto": pareto_results.write_tables,
-    "synthetic": synthetic_results.write_tables,
-    "images": image_results.write_tables,
-    "tables": tabular_results.write_tables,
-    "unseen": tabular_results.write_tables,
-    "draws": draws.write_tables,
-    "paper": paper_results.write_tables,
-}
-_FIGURES = {
-    "pareto": pareto_results.write_figures,
-    "synthetic": synthetic_results.write_figures,
-    "images": image_results.write_figures,
-    "tables": tabular_results.write_figures,
-    "unseen": lambda records, folder: [],
-    "draws": lambda records, folder: [],
-    "paper": paper_results.write_figures,
+# What is written beside the records.
+_OUTPUTS: dict[str, tuple[Callable[[list[Record], Path], list[Path]], ...]] = {
+    "pareto": (pareto_results.write_tables, pareto_results.write_figures),
+    "synthetic": (synthetic_results.write_tables, synthetic_results.write_figures),
+    "images": (image_results.write_tables, image_results.write_figures),
+    "tables": (tabular_results.write_tables, tabular_results.write_figures),
+    "unseen": (tabular_results.write_tables,),
+    "draws": (),
+    "paper": (paper_results.write_figures,),
 }
 _PAGES = {
     "pareto": ("pareto.md", pareto_results.page),
@@ -70,9 +62,10 @@ def write_outputs(experiment: str, store: RecordStore) -> list[Path]:
     records = store.records()
     if not records:
         raise ValueError(f"The folder {str(store.folder)!r} holds no finished record.")
-    written = _TABLES[experiment](records, store.folder)
+    written = []
     try:
-        written += _FIGURES[experiment](records, store.folder)
+        for write in _OUTPUTS[experiment]:
+            written += write(records, store.folder)
     except MissingExtraError as error:
         print(f"No figures: {error}", file=sys.stderr)
     return written

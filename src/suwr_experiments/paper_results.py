@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from suwr_experiments.config import Cell
 from suwr_experiments.figures import plot_variants, save_figure
 from suwr_experiments.paper import PAPER_WEIGHTS, VARIANTS, paper_weight, variant_of
-from suwr_experiments.published_gap import HEADER, METRICS, compared_cells, n_failed, published_gap
+from suwr_experiments.published_gap import HEADER, METRICS, compared_cells, published_gap
 from suwr_experiments.records import Record
-from suwr_experiments.tables import Grid, csv_text, mean_and_sd, write_text
+from suwr_experiments.tables import Grid, mean_and_sd
 
 __all__ = [
     "choose_weights",
     "page",
     "write_figures",
-    "write_tables",
 ]
 
 _ADDED = {
@@ -121,33 +119,8 @@ def page(records: list[Record], link: str) -> str:
         grid = Grid(["variant", "adds", *HEADER], rows, n_left=2)
         lines += ["", f"### {data}", "", grid.markdown()]
     if variants:
-        lines += ["", f"![Gaps of the variants]({link}/variants.png)"]
-    return "\n".join([*lines, "", f"[All numbers]({link}/table.csv)"])
-
-
-def write_tables(records: list[Record], folder: Path) -> list[Path]:
-    """Write ``table.csv``: one row per data set, variant and λ."""
-    rows = []
-    chosen = choose_weights(records)
-    for (data, variant, weight), own in _groups(records).items():
-        row: dict[str, Any] = {
-            "data": data, "variant": variant, "weight": weight, "draws": len(own),
-            "chosen": variant == "REINFORCE" and weight == chosen[data],
-            "failed": n_failed(_gaps(own), published_gap("SUWR", data)),
-        }  # fmt: skip
-        mean, sd = mean_and_sd(_gaps(own))
-        row |= {"gap": mean, "gap_sd": sd}
-        for name in METRICS:
-            values = _values(own, name)
-            row |= dict(
-                zip(
-                    (name, f"{name}_sd"),
-                    mean_and_sd(values) if values else (None, None),
-                    strict=True,
-                )
-            )
-        rows.append(row)
-    return write_text(folder, {"table.csv": csv_text(rows)})
+        lines += ["", f"![Gaps of the variants]({link}/variants.svg)"]
+    return "\n".join(lines)
 
 
 def write_figures(records: list[Record], folder: Path) -> list[Path]:
@@ -159,4 +132,4 @@ def write_figures(records: list[Record], folder: Path) -> list[Path]:
         data: {name: _gaps(own) for name, own in found.items()} for data, found in variants.items()
     }
     published = {data: published_gap("SUWR", data) for data in panels}
-    return save_figure(plot_variants(panels, published), folder, "variants")
+    return [save_figure(plot_variants(panels, published), folder, "variants")]

@@ -12,7 +12,7 @@ from suwr.exact import pareto_front
 from suwr.exact.front import ParetoFront
 from suwr_experiments.pareto_experiment import LEAKING, METHODS, problem_of
 from suwr_experiments.records import Record
-from suwr_experiments.tables import Grid, csv_text, findings_grid, label, mean_sd, write_text
+from suwr_experiments.tables import Grid, findings_grid, label, mean_sd, write_text
 
 __all__ = [
     "exact_fronts",
@@ -67,7 +67,7 @@ def _is_below(record: Record, front: ParetoFront) -> bool:
 
 
 def write_tables(records: list[Record], folder: Path) -> list[Path]:
-    """Write ``table.md``, ``table.csv`` and ``table.tex``."""
+    """Write ``table.md`` and ``table.tex``."""
     front = exact_fronts(records[0]["cell"]["data"])["dp"]
     fitted = _fitted(records)
     suwr, methods = suwr_grid(fitted), method_grid(fitted, front)
@@ -81,7 +81,6 @@ def write_tables(records: list[Record], folder: Path) -> list[Path]:
         folder,
         {
             "table.md": "\n".join(text) + "\n",
-            "table.csv": csv_text([_csv_row(r, front) for r in fitted]),
             "table.tex": f"{suwr.latex()}\n\n{methods.latex()}\n",
         },
     )
@@ -198,24 +197,8 @@ def _revealed(mask: Any) -> list[str]:
     return [f"x{i + 1}" for i in np.flatnonzero(np.asarray(mask, dtype=bool))]
 
 
-def _csv_row(record: Record, front: ParetoFront) -> dict[str, Any]:
-    point, cell = record["metrics"], record["cell"]
-    return {
-        "data": cell["data"],
-        "method": cell["method"],
-        "seed": cell["seed"],
-        "params": " ".join(f"{k}={v}" for k, v in sorted(cell["params"].items())),
-        "n_selected": point["n_selected"],
-        "loss": point["loss"],
-        "objective": point.get("objective"),
-        "dp_objective": point.get("dp_objective"),
-        "under_front": margin_below_front(record, front),
-        "audit": point.get("audit", {}).get("verdict"),
-    }
-
-
 def write_figures(records: list[Record], folder: Path) -> list[Path]:
-    """Write ``front.png`` and ``front.svg``: the paper's Figure 1."""
+    """Write ``front.svg``: the paper's Figure 1."""
     from suwr_experiments.figures import plot_policies, save_figure
 
     fronts = exact_fronts(records[0]["cell"]["data"])
@@ -229,7 +212,7 @@ def write_figures(records: list[Record], folder: Path) -> list[Path]:
     if lp_agrees(records, fronts["dp"]):
         fronts["dp"] = replace(fronts["dp"], method="lp")
     ax = plot_policies(list(fronts.values()), policies)
-    return save_figure(ax, folder, "front")
+    return [save_figure(ax, folder, "front")]
 
 
 def page(records: list[Record], link: str) -> str:
@@ -248,7 +231,7 @@ def page(records: list[Record], link: str) -> str:
         "Ten uniform bits, y = (x1 x2 + x3 x4 + … + x9 x10)², squared error. Every method trains",
         "on all 1,024 rows, and its policy is evaluated exactly over them. The grey region is",
         "impossible without leakage.", "",
-        f"![Policies and exact Pareto fronts]({link}/front.png)", "",
+        f"![Policies and exact Pareto fronts]({link}/front.svg)", "",
         _lp_sentence(records, front),
         "In general they differ: [the paper's conjecture is false](../theory/conjecture.md).", "",
         "## SUWR and the optimum", "", _SUWR_NOTE, "", suwr_grid(fitted).markdown(), "",

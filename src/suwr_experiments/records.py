@@ -1,9 +1,10 @@
-"""Records on disk: one JSON file per finished fit, joined in ``results.json``."""
+"""Records on disk: one JSON file per finished fit, joined in one compressed file."""
 
 from __future__ import annotations
 
 import datetime
 import json
+import lzma
 import os
 import platform
 import subprocess
@@ -25,8 +26,8 @@ class RecordStore:
     """The records of one experiment in one folder.
 
     ``records/KEY.json`` is written atomically, so that several processes may share a folder and a
-    killed process leaves no partial record. `join` collects all records in ``results.json``, which
-    is read as well.
+    killed process leaves no partial record. `join` collects all records in ``records.jsonl.xz``,
+    which is read as well: one line about the last run, and one line per record.
 
     Parameters
     ----------
@@ -39,20 +40,19 @@ class RecordStore:
     @property
     def joined(self) -> Path:
         """File that holds all records."""
-        return self.folder / "results.json"
+        return self.folder / "records.jsonl.xz"
 
     def write(self, record: Record) -> None:
         """Save one record."""
         folder = self.folder / "records"
         folder.mkdir(parents=True, exist_ok=True)
         key = Cell.from_dict(record["cell"]).key
-        write_atomic(folder / f"{key}.json", _encode(record))
+        text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
+        write_atomic(folder / f"{key}.json", f"{text}\n".encode())
 
     def read(self) -> dict[str, Record]:
         """All records by key; a single file takes precedence over the joined one."""
-        records: list[Record] = []
-        if self.joined.exists():
-            records += json.loads(self.joined.read_text())["records"]
+        records = self._joined()[1:]
         for path in sorted((self.folder / "records").glob("*.json")):
             records.append(json.loads(path.read_text()))
         return {Cell.from_dict(record["cell"]).key: record for record in records}
@@ -75,9 +75,7 @@ class RecordStore:
 
     def command(self) -> str | None:
         """Command line of the last run, if it is known."""
-        if not self.joined.exists():
-            return None
-        found: str = json.loads(self.joined.read_text())["about"].get("command", "")
+        found: str = self._joined()[0].get("command", "")
         # Older records name the former command of the library.
         found = found.replace("suwr reproduce mnist", "python -m suwr_experiments images")
         return found.replace("suwr reproduce", "python -m suwr_experiments") or None
@@ -92,12 +90,18 @@ class RecordStore:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         records = self.read()
-        if about is None:
-            stored = json.loads(self.joined.read_text()) if self.joined.exists() else {}
-            about = stored.get("about", {})
-        content = {"about": about, "records": [records[key] for key in sorted(records)]}
-        write_atomic(self.joined, _encode(content))
+        lines = [self._joined()[0] if about is None else about]
+        lines += [records[key] for key in sorted(records)]
+        text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
+        write_atomic(self.joined, lzma.compress(text.encode()))
         return self.joined
+
+    def _joined(self) -> list[dict[str, Any]]:
+        """What the last run was, then the records of the joined file."""
+        if not self.joined.exists():
+            return [{}]
+        text = lzma.decompress(self.joined.read_bytes()).decode()
+        return [json.loads(line) for line in text.splitlines()]
 
     def merge(self, folders: Iterable[Path]) -> Path:
         """Add the records of other folders, such as those of runs on other machines, and join.
@@ -111,10 +115,6 @@ class RecordStore:
                     known[key] = record
                     self.write(record)
         return self.join()
-
-
-def _encode(content: Any) -> bytes:
-    return (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def provenance(device: str = "cpu") -> dict[str, Any]:

@@ -16,7 +16,8 @@ from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
 
-from suwr._utils.progress import job_progress
+from suwr._utils.progress import progress_bars
+from suwr._utils.text import printable
 from suwr._utils.validation import check_choice
 from suwr.scale.scoring import engine
 from suwr_experiments.config import Cell, RunConfig
@@ -81,9 +82,11 @@ def run(config: RunConfig) -> RecordStore:
     )
     groups = _groups(unfinished, experiment, config)
     deadline = time.time() + (config.max_seconds or float("inf"))
-    with job_progress(len(unfinished)) as report:
-        for outcome in _in_parallel(groups, config, deadline):
-            report(*outcome)
+    with progress_bars(["cells"], verbose=1, total=len(unfinished)) as (bar,):
+        for title, seconds, error in _in_parallel(groups, config, deadline):
+            bar(description=title, status=f"{seconds:.0f} s")
+            if error is not None:
+                print(printable(f"{title} FAILED: {error}"), file=sys.stderr, flush=True)
     store.join(provenance(config.device) | {"command": config.command})
     return store
 

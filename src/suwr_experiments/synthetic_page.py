@@ -66,7 +66,7 @@ def page(records: list[Record], link: str) -> str:
         "deviation over the seeds measured here.", "",
         published_grid(summaries).markdown(),
         "", "## AUROC against the number of features", "",
-        f"![AUROC against features]({link}/curves.png)",
+        f"![AUROC against features]({link}/curves.svg)",
         "", "## The paper's findings", "",
         findings_grid(findings(records)).markdown(), "",
         "## Selection of x1 and x2", "",
@@ -74,10 +74,10 @@ def page(records: list[Record], link: str) -> str:
         "itself. Percentage of test rows in which each is selected, among rows whose label depends",
         "on nothing but the product (and on x11):", "",
         product_grid(summaries).markdown(), "",
-        "## Step that reveals x11", "", f"![Step that reveals x11]({link}/control-step.png)", "",
+        "## Step that reveals x11", "", f"![Step that reveals x11]({link}/control-step.svg)", "",
     ]  # fmt: skip
     if len(budget_records(records, BUDGET_DATA).get(0.0, {})) > 1:
-        figure = f"![Budget against features]({link}/budget.png)"
+        figure = f"![Budget against features]({link}/budget.svg)"
         lines += ["## Budget against the number of features", "", figure, ""]
     lines.append("## SUWR's λ path")
     for name in data:

@@ -22,7 +22,7 @@ from suwr_experiments.published import LIMIT, PUBLISHED
 from suwr_experiments.records import Record
 from suwr_experiments.synthetic import RELEVANT
 from suwr_experiments.synthetic_experiment import BUDGET_DATA, MAX_STEPS, METHODS, is_branched
-from suwr_experiments.tables import Grid, csv_text, label, mean_and_sd, mean_sd, write_text
+from suwr_experiments.tables import Grid, label, mean_and_sd, mean_sd, write_text
 
 __all__ = [
     "DEFAULT_SHARE",
@@ -173,7 +173,7 @@ def _data_sets(records: list[Record]) -> list[str]:
 
 
 def write_tables(records: list[Record], folder: Path) -> list[Path]:
-    """Write ``table.md``, ``table.csv``, ``table.tex`` and ``path.csv``."""
+    """Write ``table.md`` and ``table.tex``."""
     summaries = summarize(records)
     data = list(dict.fromkeys(s.data for s in summaries))
     grids = {name: result_grid([s for s in summaries if s.data == name]) for name in data}
@@ -192,9 +192,7 @@ def write_tables(records: list[Record], folder: Path) -> list[Path]:
         folder,
         {
             "table.md": "\n".join(text) + "\n",
-            "table.csv": csv_text([_csv_row(s) for s in summaries]),
             "table.tex": "\n\n".join(latex) + "\n",
-            "path.csv": csv_text(_path_csv_rows(records, data)),
         },
     )
 
@@ -254,46 +252,8 @@ def _verdicts(summary: Summary) -> str:
     return ", ".join(sorted(set(verdicts))) or "–"
 
 
-def _csv_row(summary: Summary) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "data": summary.data,
-        "method": summary.method,
-        "seeds": len(summary.records),
-        "sparsity_share": summary.share,
-    }
-    known = PUBLISHED.get(summary.method, {}).get(summary.data, {})
-    for name in _DIGITS:
-        row |= _csv_values(name, summary.values(name))
-        if name in known:
-            row[f"{name}_published"] = known[name]
-    return row
-
-
-def _path_csv_rows(records: list[Record], data: list[str]) -> list[dict[str, Any]]:
-    chosen = chosen_shares(records)
-    rows = []
-    for name in data:
-        for share, own in path_records(records, name).items():
-            s = Summary(name, "SUWR", share, tuple(own))
-            row: dict[str, Any] = {
-                "data": name, "sparsity_share": share, "chosen": share == chosen.get(name),
-                "seeds": len(own),
-            }  # fmt: skip
-            for part in ("loss", "n_selected"):
-                row |= _csv_values(f"validation_{part}", s.values(part, "validation"))
-            for metric in _DIGITS:
-                row |= _csv_values(metric, s.values(metric))
-            rows.append(row)
-    return rows
-
-
-def _csv_values(name: str, values: list[float]) -> dict[str, Any]:
-    mean, sd = mean_and_sd(values)
-    return {name: round(mean, 6), f"{name}_sd": sd if len(values) > 1 else None}
-
-
 def write_figures(records: list[Record], folder: Path) -> list[Path]:
-    """Write ``curves``, ``control-step`` and ``budget`` as PNG and SVG, if there are records."""
+    """Write ``curves``, ``control-step`` and ``budget`` as SVG, if there are records."""
     from suwr_experiments.figures import (
         plot_control_steps,
         plot_curves,
@@ -308,15 +268,15 @@ def write_figures(records: list[Record], folder: Path) -> list[Path]:
         ax = plot_curves(
             curves, ylabel="Test AUROC", chosen=chosen, limits=LIMIT, limit_name="true p(y | x)"
         )
-        written += save_figure(ax, folder, "curves")
+        written.append(save_figure(ax, folder, "curves"))
     steps = _control_steps(summaries)
     if steps:
-        written += save_figure(plot_control_steps(steps), folder, "control-step")
+        written.append(save_figure(plot_control_steps(steps), folder, "control-step"))
     budgets = _budgets(records)
     if budgets:
         n_relevant = len(RELEVANT[int(BUDGET_DATA[3])])
         ax = plot_trained_budgets(budgets, n_relevant=n_relevant, title=f"SUWR on {BUDGET_DATA}")
-        written += save_figure(ax, folder, "budget")
+        written.append(save_figure(ax, folder, "budget"))
     return written
 
 

@@ -1,19 +1,16 @@
-"""Tables as Markdown, CSV and LaTeX, and the names of methods in tables and figures."""
+"""Tables as Markdown and LaTeX, and the names of methods in tables and figures."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from suwr._utils.files import write_atomic
 
-__all__ = ["Grid", "csv_text", "findings_grid", "label", "mean_and_sd", "mean_sd", "write_text"]
+__all__ = ["Grid", "findings_grid", "label", "mean_and_sd", "mean_sd", "write_text"]
 
 #: Names of methods in tables and figures, if they differ from the class name.
 LABELS = {
@@ -121,22 +118,6 @@ def _latex_row(cells: Sequence[str]) -> str:
     for sign, command in replaced.items():
         text = text.replace(sign, command)
     return text + r" \\"
-
-
-def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Format rows as CSV with a header.
-
-    Examples
-    --------
-    >>> csv_text([{"data": "Syn1", "auroc": 0.7}])
-    'data,auroc\\nSyn1,0.7\\n'
-    """
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    file = io.StringIO()
-    writer = csv.DictWriter(file, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return file.getvalue()
 
 
 def write_text(folder: Path, files: Mapping[str, str]) -> list[Path]:

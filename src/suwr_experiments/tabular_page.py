@@ -66,7 +66,7 @@ def page(records: list[Record], link: str) -> str:
             f"Two mean ranks differ significantly (Nemenyi, 5 %) if they differ by more than "
             f"{ranking.critical_difference:.2f}.", "",
             rank_grid(ranking).markdown(), "",
-            f"![Critical differences of mean ranks]({link}/critical-difference.png)",
+            f"![Critical differences of mean ranks]({link}/critical-difference.svg)",
         ]  # fmt: skip
     lines += [
         "", "## Paired differences", "",
@@ -76,7 +76,7 @@ def page(records: list[Record], link: str) -> str:
     for name in OURS:
         if name in results.names:
             lines += ["", f"### {name}", "", difference_grid(results, name).markdown()]
-    lines += ["", "## Loss against cost", "", f"![Loss against cost]({link}/curves.png)"]
+    lines += ["", "## Loss against cost", "", f"![Loss against cost]({link}/curves.svg)"]
     for title, score in (("AUROC", "auroc"), ("Accuracy", "accuracy")):
         grid = loss_grid(results, score)
         if grid.rows:

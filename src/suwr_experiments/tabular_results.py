@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from suwr_experiments.comparison import (
     rank_methods,
 )
 from suwr_experiments.records import Record
-from suwr_experiments.tables import Grid, csv_text, mean_and_sd, write_text
+from suwr_experiments.tables import Grid, mean_and_sd, write_text
 from suwr_experiments.tabular_data import TABLES
 
 __all__ = ["LOW", "RANKED", "RIVALS", "SERIES", "TableResults", "write_figures", "write_tables"]
@@ -236,61 +235,30 @@ def rank_grid(ranking: Ranking) -> Grid:
 
 
 def write_tables(records: list[Record], folder: Path) -> list[Path]:
-    """Write ``table.md``, ``table.csv`` and ``curves.csv``."""
+    """Write ``table.md``."""
     results = TableResults(records)
     text = ["# Tables", "", "Mean loss over 2 to 10 features.", "", loss_grid(results).markdown()]
     ranking = results.ranking()
     if ranking is not None:
         text += ["", f"## Mean rank over {ranking.n_tables} tables", ""]
         text.append(rank_grid(ranking).markdown())
-    return write_text(
-        folder,
-        {
-            "table.md": "\n".join(text) + "\n",
-            "table.csv": csv_text(list(_csv_rows(results))),
-            "curves.csv": csv_text(list(_curve_rows(results))),
-        },
-    )
-
-
-def _csv_rows(results: TableResults) -> Iterable[dict[str, Any]]:
-    for data in results.tables:
-        for name in results.names:
-            splits = results.splits(data, name)
-            row: dict[str, Any] = {"data": data, "method": name, "splits": len(splits)}
-            for score in ("loss", "auroc", "accuracy", "calibration_error"):
-                if results.has(data, name, score):
-                    mean, sd = mean_and_sd(results.means(data, name, score))
-                    row |= {score: round(mean, 6), f"{score}_sd": round(sd, 6)}
-            row["lowest_cost"] = min(
-                (min(results.points(data, name, split)["cost"]) for split in splits), default=None
-            )
-            if splits:
-                yield row
-
-
-def _curve_rows(results: TableResults) -> Iterable[dict[str, Any]]:
-    for data in results.tables:
-        for name in results.names:
-            for split in results.splits(data, name):
-                points: Mapping[str, list[float]] = results.points(data, name, split)
-                for values in zip(*points.values(), strict=True):
-                    head = {"data": data, "method": name, "split": split}
-                    yield head | dict(zip(points, values, strict=True))
+    return write_text(folder, {"table.md": "\n".join(text) + "\n"})
 
 
 def write_figures(records: list[Record], folder: Path) -> list[Path]:
-    """Write ``curves`` and ``critical-difference`` as PNG and SVG."""
+    """Write ``curves`` and ``critical-difference`` as SVG."""
     from suwr_experiments.figures import plot_critical_difference, plot_curves, save_figure
 
     results = TableResults(records)
     panels = {data: _panel(results, data) for data in results.tables}
     names = list(dict.fromkeys(name for panel in panels.values() for name in panel))
     ax = plot_curves(panels, ylabel="Test loss", lines=names)
-    written = save_figure(ax, folder, "curves")
+    written = [save_figure(ax, folder, "curves")]
     ranking = results.ranking()
     if ranking is not None:
-        written += save_figure(plot_critical_difference(ranking), folder, "critical-difference")
+        written.append(
+            save_figure(plot_critical_difference(ranking), folder, "critical-difference")
+        )
     return written
 
 

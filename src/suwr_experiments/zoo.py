@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr.audit.adapters import TopK
+from suwr.auditing.adapters import TopK
 from suwr.selector import BoolArray
 from suwr_experiments.specimen import (
     N_COLUMNS,

@@ -6,13 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from easy_problems import one_column
-from estimator_checks import with_brief_training
-from failed_fits import interrupt_training, unchanged
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from helpers.models import interrupt_training, unchanged, with_brief_training
+from helpers.tables import one_column
 from suwr import baselines
 
 SMALL = {"max_epochs": 2, "hidden_size": 8, "n_layers": 1, "random_state": 0}
@@ -167,34 +165,6 @@ def test_parameters_are_keyword_only_and_stored_unchanged():
     model = baselines.L2XClassifier(max_steps=3)
     assert model.get_params()["max_steps"] == 3
     assert "L2XClassifier(max_steps=3)" in repr(model)
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "new"),
-    [
-        ("L2XClassifier", "n_units", "max_steps"),
-        ("CAERegressor", "n_units", "max_steps"),
-        ("GlobalOptimumClassifier", "n_units", "max_steps"),
-        ("DIMEClassifier", "budget", "max_cost"),
-    ],
-)
-def test_former_parameter_names_are_deprecated(name, old, new):
-    with pytest.warns(FutureWarning, match=f"'{old}' parameter of {name} .* Use '{new}' instead"):
-        model = make(name, **{old: 2})
-    assert model.get_params()[new] == 2
-    assert old not in model.get_params()
-    assert clone(model).get_params() == model.get_params()
-    with pytest.raises(TypeError, match=f"pass only '{new}'"):
-        make(name, **{old: 2, new: 2})
-
-
-def test_former_fitted_attribute_is_deprecated():
-    X, y, _ = one_column(30)
-    model = make("L2XClassifier", max_steps=2)
-    assert not hasattr(model, "n_units_")
-    model.fit(X, y)
-    with pytest.warns(FutureWarning, match="'n_units_' attribute of L2XClassifier"):
-        assert model.n_units_ == model.max_steps_ == 2
 
 
 def test_rows_of_weight_zero_are_ignored():

@@ -4,8 +4,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from easy_problems import switch
 
+from helpers.tables import switch
 from suwr import baselines
 from suwr.estimators.verify import POISONS, poison_check, poisoned
 
@@ -36,8 +36,8 @@ def toy():
     ("method", "params"),
     [
         ("L2X", {"max_steps": 1}),
-        ("INVASE", {"sparsity_weight": 0.1, "max_epochs": 60}),
-        ("REALX", {"sparsity_weight": 0.32, "max_epochs": 60}),
+        pytest.param("INVASE", {"sparsity_weight": 0.1, "max_epochs": 60}, marks=pytest.mark.slow),
+        pytest.param("REALX", {"sparsity_weight": 0.32, "max_epochs": 60}, marks=pytest.mark.slow),
     ],
 )
 def test_selectors_of_the_whole_row_leak(toy, method, params):

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from easy_problems import fit, one_column
 
+from helpers.models import fit
+from helpers.tables import one_column
 from suwr import Patches
 
 
-@pytest.mark.parametrize("kind", ["Classifier", "Regressor"])
+@pytest.mark.parametrize("kind", ["Classifier", pytest.param("Regressor", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("method", "params"),
     [
@@ -51,6 +52,7 @@ def test_global_methods_select_the_same_columns_in_every_row(method):
         assert masks.all()
 
 
+@pytest.mark.slow
 def test_l2x_selects_per_row():
     """The sign of column 0, which need not be selected, determines the relevant column."""
     rng = np.random.RandomState(0)
@@ -72,7 +74,9 @@ def test_groups_are_selected_as_a_whole(method):
     assert len(model.units_) == 4
 
 
-@pytest.mark.parametrize("method", ["INVASE", "REALX", "DIME"])
+@pytest.mark.parametrize(
+    "method", ["DIME", *(pytest.param(m, marks=pytest.mark.slow) for m in ("INVASE", "REALX"))]
+)
 def test_a_large_sparsity_weight_selects_nothing_and_expensive_units_are_avoided(method):
     X, y, _ = one_column()
     assert not fit(f"{method}Classifier", X, y, sparsity_weight=50.0, max_epochs=8).select(X).any()

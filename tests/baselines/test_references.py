@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from easy_problems import fit, one_column
 from sklearn.datasets import load_digits
 
+from helpers.models import fit
+from helpers.tables import one_column
 from suwr import Patches, baselines
 from suwr.exact import FiniteProblem, solve
 from suwr.exceptions import ProblemTooLargeError

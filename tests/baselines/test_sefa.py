@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from easy_problems import fit, one_column, switch
 
+from helpers.models import fit
+from helpers.tables import one_column, switch
 from suwr.baselines.greedy import Stopping
 from suwr.baselines.sefa import SEFANetwork, bottleneck, vjp
 from suwr.data.units import Units
@@ -134,6 +135,7 @@ def test_a_large_bottleneck_weight_removes_all_information():
     assert scores[0] > 0.9 > 0.7 > scores[1]
 
 
+@pytest.mark.slow
 def test_jointly_informative_columns_are_found():
     """Neither x1 nor x3 has any information alone, so that a greedy method would find noise."""
     X = np.random.RandomState(0).randn(1000, 5)

@@ -4,8 +4,8 @@ import sys
 
 import numpy as np
 import pytest
-from easy_problems import one_column
 
+from helpers.tables import one_column
 from suwr.baselines import TabNetClassifier, TabNetRegressor
 from suwr.exceptions import MissingExtraError
 
@@ -26,6 +26,7 @@ class _NoTabNet:
         return
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [TabNetClassifier, TabNetRegressor])
 def test_score_and_sparsity(kind):
     pytest.importorskip("pytorch_tabnet")

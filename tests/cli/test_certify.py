@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import suwr
 from suwr.cli import app
 from suwr.cli.main import RISKS
-from suwr.estimators import certificate
+from suwr.estimators import risks
 
 
 def run(*words):
@@ -72,7 +72,7 @@ def test_risks_with_labels_and_groups(folder):
         *words, "--risk", "loss", "--per-steps", "--level", "0.5", "--rule", "gain", "--json"
     )
     assert json.loads(steps.output)["steps"] is not None
-    assert RISKS == certificate.RISKS
+    assert RISKS == risks.RISKS
 
 
 def test_levels_in_each_class(folder):

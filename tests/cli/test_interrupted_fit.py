@@ -1,12 +1,10 @@
-"""``suwr fit --checkpoint`` killed just before a file is renamed into place, and resumed.
-
-`benchmarks/reliability/kills.py` kills more commands, at random times.
-"""
+"""``suwr fit --checkpoint`` killed just before a file is renamed into place, and resumed."""
 
 import json
 import subprocess
 import sys
 
+import pytest
 from sklearn.datasets import load_iris
 
 # For each (folder, n): a process that is killed after its n-th file is written but before it is
@@ -36,6 +34,7 @@ for folder, moment in json.loads(sys.argv[1]):
 """
 
 
+@pytest.mark.slow
 def test_resumed_fit_writes_the_same_file(tmp_path):
     load_iris(as_frame=True).frame.to_csv(tmp_path / "iris.csv", index=False)
     for name in ("uninterrupted", "killed"):

@@ -119,21 +119,21 @@ def test_explain_writes_a_page(folder):
     done = run(*words)
     assert done.exit_code == 0, done.output
     assert "Wrote a page with 150 rows" in " ".join(done.output.split())
-    assert page_data(out)["model"] is not None
-    assert page_data(out)["rows"][3]["truth"] in ("yes", "no")
-    assert not page_data(out)["hidden_values"]
+    assert page_models(out)["model"] is not None
+    assert page_models(out)["rows"][3]["truth"] in ("yes", "no")
+    assert not page_models(out)["hidden_values"]
     assert run(*words, "--row", 5, "--hidden-values").exit_code == 0
-    assert page_data(out)["hidden_values"]
+    assert page_models(out)["hidden_values"]
     done = run(*words, "--row", 5, "--without-model", "--no-hidden-values")
     assert done.exit_code == 0
-    data = page_data(out)
+    data = page_models(out)
     assert [row["label"] for row in data["rows"]] == [5]
     assert "a page with 1 row" in " ".join(done.output.split())
     assert data["model"] is None
     assert "--target must be a column of data.csv" in one_line(run(*words[:-1], "nothing"))
 
 
-def page_data(path):
+def page_models(path):
     """Return the data embedded in a page."""
     return json.loads(re.search(r'id="data">(.*?)</script>', path.read_text(), re.DOTALL)[1])
 
@@ -236,7 +236,7 @@ def test_invalid_options_of_predict_and_explain(folder):
     model, data = folder / "m.suwr", folder / "data.csv"
     pd.read_csv(data).drop(columns="age").to_csv(folder / "short.csv", index=False)
     done = run("predict", model, folder / "short.csv", "--out", folder / "p.csv")
-    assert "lacks 1 column(s) that the model was fitted on: 'age'" in one_line(done)
+    assert "lacks 1 column(s) of the model: 'age'" in one_line(done)
     assert "must end in" in one_line(run("predict", model, data, "--out", folder / "p.xls"))
     assert "between 0 and 149" in one_line(run("explain", model, data, "--row", 150))
     assert "--row" in one_line(run("explain", model, data))

@@ -5,10 +5,12 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from raw_cells import TEXTS, mixed_table, poisoned_cells
 from typer.testing import CliRunner
 
+from helpers.tables import TEXTS, mixed_table, poisoned_cells
 from suwr.cli import app
 
 
@@ -89,3 +91,38 @@ def test_audit_reads_cells_by_the_types_of_the_model(folder, tmp_path):
         reports[-1]["cost"].pop("seconds")
     assert reports[0]["verdict"] == "leak-free by construction"
     assert reports[0] == reports[1]
+
+
+def test_other_columns_of_a_parquet_file_are_not_read(folder, tmp_path, mixed_model):
+    """Nor does a hidden cell of the model's columns that cannot be converted matter."""
+    X = mixed_table(60, seed=1)[0]
+    mask = mixed_model.select(X)
+    number = list(X.columns).index("city")
+    rows = np.flatnonzero(~mask[:, number])
+    table = pa.Table.from_pandas(X.iloc[rows].astype({"level": float}), preserve_index=False)
+    dates = pa.array([4_000_000] * len(rows), pa.date32())
+    wrong = pa.array([b"\xff"] * len(rows), pa.binary())
+    text = pa.Array.from_buffers(pa.string(), len(rows), wrong.buffers())
+    bad = table.set_column(number, "city", text).append_column("other", dates)
+    bad = bad.append_column("nested", pa.array([[1]] * len(rows)))
+    for name, found in (("clean", table), ("bad", bad)):
+        pq.write_table(found, tmp_path / f"{name}.parquet")
+        run(
+            "predict",
+            folder / "m.suwr",
+            tmp_path / f"{name}.parquet",
+            "--out",
+            tmp_path / f"{name}.csv",
+        )
+        run("predict", folder / "m.suwr", tmp_path / f"{name}.parquet", "--out", tmp_path / name)
+        run(
+            "explain",
+            folder / "m.suwr",
+            tmp_path / f"{name}.parquet",
+            "--receipts",
+            tmp_path / f"{name}.jsonl",
+        )
+    for suffix in ("csv", "jsonl"):
+        assert (tmp_path / f"bad.{suffix}").read_text() == (
+            tmp_path / f"clean.{suffix}"
+        ).read_text()

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from forged_receipts import sign
 from typer.testing import CliRunner
 
 import suwr
+from helpers.receipts import sign
 from suwr import Receipt, SUWRClassifier
 from suwr.cli import app
 from suwr.cli import predict as verify
@@ -86,8 +86,7 @@ def test_forged_receipts_are_named_by_line_and_step(folder, monkeypatch):
 def test_long_lines_are_refused_at_bounded_memory(folder, monkeypatch):
     line = (folder / "r.jsonl").read_text().splitlines()[0]
     monkeypatch.setattr(verify, "MAX_BYTES", len(line))
-    for module in ("suwr.narrative.receipt", "suwr.estimators.results"):
-        monkeypatch.setattr(f"{module}.MAX_BYTES", len(line))
+    monkeypatch.setattr("suwr.narrative.receipt.MAX_BYTES", len(line))
     text = "\n".join([line, " " * 5 * len(line), line + " ", line])
     done = check(folder, text)
     assert "Line 2: refused: The receipt has more than" in done.output

@@ -127,5 +127,5 @@ def test_functions_are_alone():
     with pytest.raises(ValueError, match=r"'setup_costs' .* must be None if 'costs' is a function"):
         resolve_units(None, function, NAMES, "C", {"a": (1, ["s1"])}, Visits(0.0, 1))
     # Baselines do not take them.
-    with pytest.raises(ValueError, match="must hold numbers"):
+    with pytest.raises(ValueError, match="must be one cost per unit"):
         resolve_units(None, function, NAMES)

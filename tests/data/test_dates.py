@@ -1,14 +1,20 @@
 """Dates as year, month, day, weekday, hour and minute."""
 
 from datetime import date, datetime
+from decimal import Decimal
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 from suwr import DateParts
 from suwr.data.dates import WEEKDAYS, DateColumn, parse_date
+from suwr.data.frame import arrow_to_pandas
 from suwr.data.parse import INVALID
 from suwr.exceptions import TableError
 
@@ -151,3 +157,42 @@ def test_other_tables_are_refused():
     X = pd.DataFrame({"d": ["2024-03-01"], "d year": [1]})
     with pytest.raises(TableError, match="must not have a column named 'd year'"):
         DateParts(["d"]).fit(X)
+
+
+@pytest.mark.parametrize("cell", [Decimal("sNaN"), np.datetime64("20000-01-01"), object(), [1]])
+def test_cells_that_are_no_dates_are_invalid(cell):
+    assert parse_date(cell, "ymd") is INVALID
+
+
+@pytest.mark.parametrize("container", ["polars", "pyarrow", "arrow in pandas", "pandas"])
+def test_dates_beyond_the_year_9999_are_not_dates(container):
+    days = pa.array([19_783, None, 4_000_000], pa.date32())
+    table = pa.table({"sold": days})
+    X = {
+        "polars": lambda: pl.from_arrow(table),
+        "pyarrow": lambda: table,
+        "arrow in pandas": lambda: table.to_pandas(types_mapper=pd.ArrowDtype),
+        "pandas": lambda: arrow_to_pandas(table),
+    }[container]()
+    dates = DateParts.from_list([{"name": "sold", "order": "ymd", "parts": ["year", "month"]}])
+    found = nw.from_native(dates.transform(X), eager_only=True)["sold year"].to_list()
+    assert found[0] == "2024.0" or found[0] == 2024
+    assert found[1] is None or np.isnan(found[1])
+    assert "not a date" in found[2]
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_names_and_containers_of_the_output(library):
+    X = library.DataFrame({"a": [1.0, 2.0], "sold": ["2024-03-01", "2023-04-01"], "b": [0, 1]})
+    dates = DateParts(["sold"]).fit(X)
+    names = ["a", "sold year", "sold month", "sold weekday", "b"]
+    assert dates.get_feature_names_out().tolist() == names
+    assert dates.get_feature_names_out(["sold"]).tolist() == names[1:4]
+    expected = dates.transform(X)
+    for kind, wanted in (("pandas", pd), ("polars", pl), ("default", library)):
+        found = clone(dates).set_output(transform=kind).fit(X).transform(X)
+        assert isinstance(found, wanted.DataFrame)
+        assert list(found.columns) == names
+        assert found["sold year"].to_list() == expected["sold year"].to_list()
+    pipeline = make_pipeline(DateParts(["sold"]), "passthrough").fit(X)
+    assert pipeline.get_feature_names_out().tolist() == names

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pandas._libs.parsers import STR_NA_VALUES
-from tests.helpers.raw_cells import OBJECTS, TEXTS
 
+from helpers.tables import OBJECTS, TEXTS
 from suwr.data.encode import ColumnCode, TableEncoder
 from suwr.data.frame import raw_columns
 from suwr.data.parse import (

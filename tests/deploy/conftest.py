@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from raw_cells import mixed_table, randomize
 
+from helpers.models import randomize
+from helpers.tables import mixed_table
 from suwr import SUWRClassifier
 
 

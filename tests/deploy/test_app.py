@@ -8,10 +8,9 @@ import time
 
 import numpy as np
 import pytest
-from poisoned_rows import WRONG_TYPES, poisoned_rows
-from raw_cells import mixed_table
 
 import suwr
+from helpers.tables import WRONG_TYPES, mixed_table, poisoned_rows
 from suwr import SUWRClassifier
 from suwr.deploy import Limits, create_app
 from suwr.deploy.messages import read_json
@@ -20,7 +19,7 @@ from suwr.exceptions import MissingExtraError
 
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
-from asgi_client import Client, in_parts
+from helpers.services import Client, in_parts
 
 # Values that occur in no other text.
 MARKER, NUMBER = "zqx-secret-answer", 918273.645
@@ -72,8 +71,8 @@ def test_certificate_is_part_of_the_answer(grouped, rows):
     client = Client(create_app(certified))
     answer = ask_everything(client, rows[0])[0]["answer"]
     assert answer["certificate"] == json.loads(json.dumps(certified.certificate_.to_dict()))
-    assert certified._certificate_sentence() in answer["narrative"]
-    assert client.get("/model").json()["certificate"] == certified._certificate_sentence()
+    assert certified.certificate_.sentence in answer["narrative"]
+    assert client.get("/model").json()["certificate"] == certified.certificate_.sentence
 
 
 def test_question_describes_its_columns(client, grouped):
@@ -92,6 +91,7 @@ def test_question_describes_its_columns(client, grouped):
     assert (question["expected_gain"] > 0) == (stop < 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", [0.02, (0.005, 0.08)])
 def test_expected_gain_is_the_reduction_of_the_objective(weight):
     """The loss is ln 2 without x0 and almost 0 with it."""

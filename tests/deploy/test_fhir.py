@@ -13,11 +13,12 @@ from suwr.deploy import create_app
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
 pytest.importorskip("fhir.resources")
-from asgi_client import Client
 from fhir.resources.R4B.operationoutcome import OperationOutcome
 from fhir.resources.R4B.parameters import Parameters
 from fhir.resources.R4B.questionnaire import Questionnaire
 from fhir.resources.R4B.questionnaireresponse import QuestionnaireResponse
+
+from helpers.services import Client
 
 pytestmark = pytest.mark.filterwarnings("ignore::suwr.exceptions.UninformativeModelWarning")
 

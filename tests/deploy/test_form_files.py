@@ -10,11 +10,11 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from hostile_strings import MARKUP as HOSTILE
-from raw_cells import randomize
-from survey_core import survey_answers
 from typer.testing import CliRunner
 
+from helpers.models import randomize
+from helpers.services import survey_answers
+from helpers.strings import MARKUP as HOSTILE
 from suwr import SUWRClassifier
 from suwr.cli import app
 from suwr.data.descriptions import Question

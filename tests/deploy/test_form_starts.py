@@ -5,8 +5,9 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from raw_cells import OBJECTS, poisoned_cells, randomize
 
+from helpers.models import randomize
+from helpers.tables import OBJECTS, poisoned_cells
 from suwr import SUWRClassifier
 from suwr.deploy import ModelPolicy, make_form, measure_regret, write_form
 from suwr.deploy.forms import walk_rows

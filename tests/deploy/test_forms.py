@@ -6,8 +6,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from raw_cells import OBJECTS, mixed_table, poisoned_cells, randomize
 
+from helpers.models import randomize
+from helpers.tables import OBJECTS, mixed_table, poisoned_cells
 from suwr import SUWRClassifier, SUWRRegressor
 from suwr.data.descriptions import Question
 from suwr.data.encode import ColumnCode, number_code

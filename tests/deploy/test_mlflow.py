@@ -5,9 +5,9 @@ import sys
 
 import numpy as np
 import pytest
-from raw_cells import mixed_table
 
 import suwr
+from helpers.tables import mixed_table
 from suwr.deploy.mlflow import SuwrModel, load_model, log_model, save_model
 from suwr.exceptions import MissingExtraError
 
@@ -49,6 +49,7 @@ def store(tmp_path, monkeypatch):
     mlflow.set_tracking_uri(None)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:::mlflow")
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_logged_model_predicts_as_the_estimator(mixed_model, store, tmp_path):

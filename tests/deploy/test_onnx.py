@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from guide_code import functions_of
-from random_policies import NETWORKS, UNITS, make_policy, random_values
-from raw_cells import mixed_table, randomize, unrecorded_table
 
+from helpers.models import NETWORKS, UNITS, make_policy, random_values, randomize
+from helpers.services import functions_of
+from helpers.tables import mixed_table, unrecorded_table
 from suwr import SUWRClassifier, SUWRRegressor
 from suwr.data.frame import read_table
 from suwr.exceptions import MissingExtraError, UnsupportedModelError
@@ -59,7 +59,7 @@ def check_step(model, path, values, mask):
     stop, logits, prediction = run(path, np.where(hidden, np.nan, values.numpy()), mask.numpy())
     with torch.inference_mode():
         decision = policy.decide(values, mask)
-    expected = model._in_user_units(policy.predict(values, mask).numpy())
+    expected = model.target_.shown(policy.predict(values, mask).numpy())
     np.testing.assert_allclose(stop, decision.stop_probability.numpy(), atol=1e-5)
     np.testing.assert_allclose(logits, decision.logits.numpy(), atol=1e-5)
     np.testing.assert_allclose(prediction, expected, atol=1e-5, rtol=1e-7)

@@ -4,9 +4,9 @@ import json
 from urllib.request import Request, urlopen
 
 import pytest
-from served import free_port, start_server
 from typer.testing import CliRunner
 
+from helpers.services import free_port, start_server
 from suwr.cli import app
 
 pytest.importorskip("fastapi")
@@ -19,6 +19,7 @@ def ask(port, answers):
         return json.load(response)
 
 
+@pytest.mark.slow
 def test_session_survives_a_killed_server(grouped, rows, tmp_path):
     model, X = grouped
     number = max(range(len(rows)), key=lambda i: len(model.explain(X[i : i + 1])[0].steps))

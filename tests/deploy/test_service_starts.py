@@ -4,17 +4,17 @@ import json
 
 import numpy as np
 import pytest
-from poisoned_rows import WRONG_TYPES, poisoned_rows
-from raw_cells import mixed_table, randomize
 
 import suwr
+from helpers.models import randomize
+from helpers.tables import WRONG_TYPES, mixed_table, poisoned_rows
 from suwr import SUWRClassifier
 from suwr.deploy import create_app
 from suwr.deploy.service import Service
 
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
-from asgi_client import Client
+from helpers.services import Client
 
 SMALL = {"max_epochs": 1, "hidden_size": 8, "max_steps": 3, "random_state": 0}
 ASK, FHIR = "/next", "/Questionnaire/$next-question"

@@ -5,9 +5,9 @@ import html
 import numpy as np
 import pandas as pd
 import pytest
-from raw_cells import randomize
-from survey_core import VERSION, install, survey_answers, walk_survey
 
+from helpers.models import randomize
+from helpers.services import VERSION, install, survey_answers, walk_survey
 from suwr import SUWRClassifier
 from suwr.deploy import ModelPolicy, make_form
 from suwr.deploy.form_files import form_surveyjs, survey_items

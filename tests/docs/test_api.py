@@ -20,7 +20,7 @@ PAGES = Path(__file__).parents[2] / "docs" / "api"
 MODULES = {
     "index.md": ["suwr"],
     "exact.md": ["suwr.exact"],
-    "audit.md": ["suwr.audit", "suwr.audit.adapters"],
+    "auditing.md": ["suwr.auditing", "suwr.auditing.adapters"],
     "plots.md": ["suwr.plots"],
     "baselines.md": ["suwr.baselines"],
     "deployment.md": ["suwr.deploy", "suwr.deploy.mlflow"],

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import pytest
 
 pytest.importorskip("material", reason="requires the extra 'docs'")
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 

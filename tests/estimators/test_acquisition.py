@@ -192,7 +192,7 @@ def test_a_revised_answer_is_replayed(classifier, cancer):
         assert session.stop_probability == expected.stop_probability
         # Answers that the new path does not need are used as soon as it does.
         restored = Acquisition.from_json(session.to_json(), classifier)
-        assert restored._unused == session._unused
+        assert restored.to_json() == session.to_json()
         session.revise({first: before[first]})
         assert session.known == before
 
@@ -200,7 +200,7 @@ def test_a_revised_answer_is_replayed(classifier, cancer):
 def test_answers_from_before_a_revision_are_reused(model):
     session = model.acquire()
     other = {"age": "colour", "colour": "age"}[session.next_unit]
-    session._unused = {other: "blue" if other == "colour" else 0.0}
+    session._run.unused = {other: "blue" if other == "colour" else 0.0}
     value = 2.0 if session.next_unit == "age" else "red"
     session.observe({session.next_unit: value})
     if not session.done:

@@ -8,7 +8,6 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
-from estimator_checks import with_brief_training
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -16,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from helpers.models import with_brief_training
 from suwr import SUWRClassifier, SUWRRegressor, TrainingConfig
 
 SMALL = {"max_epochs": 4, "hidden_size": 16, "random_state": 0}
@@ -38,6 +38,7 @@ def test_scikit_learn(estimator, check):
     check(with_brief_training(estimator, check))
 
 
+@pytest.mark.slow
 def test_pipeline_cross_validation_and_grid_search():
     X, y = make_classification(120, 5, random_state=0)
     pipeline = make_pipeline(StandardScaler(), SUWRClassifier(**SMALL))
@@ -85,7 +86,7 @@ def frame(n=150):
     return data, y
 
 
-@pytest.mark.parametrize("library", [pd, pl], ids=["pandas", "polars"])
+@pytest.mark.parametrize("library", [pd, pytest.param(pl, marks=pytest.mark.slow)])
 def test_frames_with_categories_flags_and_missing_values(library):
     data, y = frame()
     X = library.DataFrame(data)
@@ -257,15 +258,6 @@ def test_training_settings_reach_the_trainer(training):
     assert settings_of(copy, data).rollouts == 3
     copy.set_params(training=None)
     assert settings_of(copy, data).rollouts == 2
-
-
-def test_former_names_of_training_settings_warn():
-    X, y = make_classification(60, 4, random_state=0)
-    model = SUWRClassifier(**SMALL, training={"least_continuation": 0.2})
-    with pytest.warns(FutureWarning, match="'least_continuation' .* Use 'min_continuation'"):
-        data = model._prepare(X, y, None)
-    with pytest.warns(FutureWarning, match="'least_continuation'"):
-        assert settings_of(model, data).min_continuation == 0.2
 
 
 def test_equal_training_settings_give_equal_models():

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from raw_cells import OBJECTS, mixed_table, poisoned_cells
 
+from helpers.tables import OBJECTS, mixed_table, poisoned_cells
 from suwr import Acquisition, Patches, SUWRClassifier, SUWRRegressor, verify
 from suwr.deploy.forms import ModelPolicy
 from suwr.deploy.service import Answers, Service
@@ -45,6 +45,7 @@ def mixed():
     return SUWRClassifier(max_cost=(1, 4), hidden_size=16, max_epochs=4, random_state=0).fit(X, y)
 
 
+@pytest.mark.slow
 def test_the_first_unit_depends_on_the_budget(pair):
     X, y = pair_or_single(200, 1)
     np.testing.assert_array_equal(pair.select(X, max_cost=1), [[True, False, False, False]] * 200)
@@ -61,6 +62,7 @@ def test_the_first_unit_depends_on_the_budget(pair):
             pair.select(X, **{name: 2.5})
 
 
+@pytest.mark.slow
 def test_a_model_that_is_not_trained_for_budgets_wastes_a_small_one():
     X, y = pair_or_single(600, 0)
     model = SUWRClassifier(hidden_size=32, n_predictors=2, max_epochs=60, random_state=0)
@@ -164,16 +166,16 @@ def test_invalid_parameters(parameters, message):
         SUWRClassifier(**parameters).fit(X, y)
 
 
-def test_what_does_not_support_budgets_says_so(pair, tmp_path):
-    X, _ = pair_or_single(20, 0)
+def test_what_does_not_support_budgets_says_so(mixed, tmp_path):
+    X, _ = mixed_table(20)
     with pytest.raises(UnsupportedModelError, match="cannot be certified"):
-        pair.certify(X)
+        mixed.certify(X)
     with pytest.raises(UnsupportedModelError, match="'max_cost' can be used in Python only"):
-        pair.to_onnx(tmp_path / "model.onnx")
+        mixed.to_onnx(tmp_path / "model.onnx")
     with pytest.raises(UnsupportedModelError, match="'max_cost' can be used in Python only"):
-        ModelPolicy(pair)
+        ModelPolicy(mixed)
     with pytest.raises(UnsupportedModelError, match="probability of masks"):
-        pair.mask_probability(X, np.ones((1, 4), bool), policy="sampled")
+        mixed.mask_probability(X, np.ones((1, 6), bool), policy="sampled")
     with pytest.raises(UnsupportedModelError, match="or a budget"):
-        pair.explain(X).to_html(tmp_path / "page.html", model=True)
-    pair.explain(X).to_html(tmp_path / "page.html")
+        mixed.explain(X).to_html(tmp_path / "page.html", model=True)
+    mixed.explain(X).to_html(tmp_path / "page.html")

@@ -15,9 +15,8 @@ from typer.testing import CliRunner
 import suwr
 from suwr import Explanation, SUWRClassifier
 from suwr.cli import app
-from suwr.estimators.certificate import Certificate
 from suwr.estimators.certify import thresholds
-from suwr.estimators.risks import binomial_p_value, hoeffding_bentkus_p_value
+from suwr.estimators.risks import Certificate, binomial_p_value, hoeffding_bentkus_p_value
 from suwr.estimators.verify import poison_check
 from suwr.exceptions import CertificationWarning, ModelFileError
 
@@ -176,13 +175,18 @@ def test_changes_are_refused(certified, rows):
     assert not hasattr(clone(certified), "certificate_")
 
 
-@pytest.mark.parametrize("change", ["weights", "attribute", "odds", "certificate"])
+@pytest.mark.parametrize(
+    "change", ["weights", "classes", "encoder", "attribute", "odds", "certificate"]
+)
 def test_changed_models_are_detected(change, certified, rows, tmp_path):
     changed = copy.deepcopy(certified)
     changed.predict(rows[0][:3])
     if change == "weights":
         next(changed.policy_.network.parameters()).data.mul_(1.001)
-        changed._verified = None
+    elif change == "classes":
+        changed.classes_[:] = changed.classes_[::-1].copy()
+    elif change == "encoder":
+        changed.encoder_.codes.reverse()
     elif change == "attribute":
         changed.max_steps = 2
     elif change == "odds":
@@ -547,7 +551,7 @@ def test_range_model_is_certified_at_one_weight(rows, tmp_path):
         ({"abstain": 1}, "'abstain' parameter of certify must be a bool"),
         ({"tolerance": 1.0}, "'tolerance' parameter of certify must be None for a classifier"),
         ({"risk": "error"}, "'y_cal' parameter of certify is required if risk='error'"),
-        ({"y_cal": ["unknown"] * 569}, "only classes that the model was fitted with"),
+        ({"y_cal": ["unknown"] * 569}, "must contain the classes of fit"),
         ({"groups": [1, 2]}, "inconsistent numbers of samples"),
         ({"groups": [None] * 569}, "a label for every row"),
         ({"rule": "other"}, "'rule' parameter of certify"),

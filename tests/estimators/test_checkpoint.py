@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from hostile_files import forged, take_apart
 from sklearn.datasets import load_iris
 
 import suwr.estimators.container as module
+from helpers.model_files import forged, take_apart
 from suwr import SUWRClassifier
 from suwr.exceptions import ModelFileError
 
@@ -37,13 +37,18 @@ def interrupted_fit(path, monkeypatch, after, **changes):
 @pytest.mark.parametrize(
     ("after", "changes"),
     [
-        (1, {}),
         (3, {}),
-        (5, {}),
         (7, {}),
-        (3, {"trainer": "lookahead"}),
         (2, {"trainer": "reinforce"}),
-        (5, {"sparsity_weight": (0.001, 0.1)}),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                (1, {}),
+                (5, {}),
+                (3, {"trainer": "lookahead"}),
+                (5, {"sparsity_weight": (0.001, 0.1)}),
+            )
+        ),
     ],
 )
 def test_a_resumed_fit_equals_an_uninterrupted_one(tmp_path, monkeypatch, after, changes):

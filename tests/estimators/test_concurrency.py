@@ -4,14 +4,17 @@ import json
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pandas as pd
 import pytest
-from easy_problems import one_column
-from one_fit import fit_and_predict
 
 import suwr
+from helpers.models import fit_and_predict
+from helpers.tables import one_column
+from suwr import SUWRClassifier
+from suwr.baselines import L2XClassifier
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -43,7 +46,7 @@ def test_fits_in_threads_are_independent():
 
 # Newer Python versions warn about forking a multi-threaded process; it must work regardless.
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_fits_in_other_processes(method):
     X, y, _ = one_column(60)
     expected = fit_and_predict(X, y, 0)  # torch is initialized before the fork
@@ -51,3 +54,29 @@ def test_fits_in_other_processes(method):
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         found = pool.submit(fit_and_predict, X, y, 0).result(timeout=300)
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("make", [SUWRClassifier, L2XClassifier])
+def test_predictions_while_another_thread_fits(make):
+    """Every prediction is that of one of the two fits: of classes, encoding and networks."""
+    X, y, _ = one_column(60)
+    settings = {"max_epochs": 1, "hidden_size": 4, "random_state": 0}
+    first, second = (make(**settings).fit(X, labels) for labels in (y, 1 - y))
+    one, other = first.predict_proba(X), second.predict_proba(X)
+    model, states, stop = make(**settings).fit(X, y), (vars(first), vars(second)), Event()
+
+    def refit():
+        while not stop.is_set():
+            for state in states:
+                with model._fit_aside() as fresh:
+                    fresh.__dict__ = dict(state)
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(refit)
+        try:
+            for _ in range(100):
+                found = model.predict_proba(X)
+                assert np.array_equal(found, one) or np.array_equal(found, other)
+        finally:
+            stop.set()
+        done.result()

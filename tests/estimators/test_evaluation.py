@@ -121,7 +121,7 @@ def test_invalid_arguments(model, values, table):
         model.evaluate(X, y[:3])
     with pytest.raises(ValueError, match="'sample_weight'"):
         model.evaluate(X[:2], y[:2], [0, 0])
-    with pytest.raises(ValueError, match="finite for every row"):
+    with pytest.raises(ValueError, match="contains NaN"):
         values[0].evaluate(X[:2], [1.0, np.nan])
 
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from raw_cells import randomize
 from sklearn import config_context
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
+from helpers.models import randomize
 from suwr import SUWRClassifier, SUWRRegressor
 
 LOW, HIGH = 0.001, 0.5

@@ -5,7 +5,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from raw_cells import fit_random_policy, mixed_table
+
+from helpers.models import fit_random_policy
+from helpers.tables import mixed_table
 
 N = 40
 SEEDS = st.lists(st.integers(0, 2**64 - 1), min_size=N, max_size=N, unique=True)

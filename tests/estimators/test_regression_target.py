@@ -131,7 +131,7 @@ def test_evaluation_refuses_targets_without_deviance(models, table):
 def test_constant_targets(name):
     X = np.random.default_rng(0).normal(size=(30, 2))
     model = SUWRRegressor(**{**SMALL, "max_epochs": 1}, **LOSSES[name]).fit(X, np.full(30, 7.0))
-    assert model._constant_prediction() == pytest.approx(7.0)
+    assert model.target_.constant == pytest.approx(7.0)
     assert np.isfinite(model.predict(X)).all()
 
 

@@ -6,9 +6,9 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from raw_cells import OBJECTS, mixed_table, poisoned_cells
 
 import suwr
+from helpers.tables import OBJECTS, mixed_table, poisoned_cells
 from suwr import Acquisition, Explanation, SUWRClassifier, SUWRExplainer, SUWRRegressor
 from suwr.baselines import GDFSClassifier
 from suwr.deploy import ModelPolicy
@@ -244,5 +244,5 @@ def test_a_function_is_never_in_a_file(discounted, tmp_path):
         discounted.select(CUBE, costs=PRICES[:16])
     with pytest.raises(ValueError, match="'costs' parameter of SUWRExplainer"):
         SUWRExplainer(lambda rows: rows[:, 0], costs=draw_costs).fit(X)
-    with pytest.raises(ValueError, match="must hold numbers"):
+    with pytest.raises(ValueError, match="must be one cost per unit"):
         GDFSClassifier(costs=draw_costs).fit(X, X[:, 0])

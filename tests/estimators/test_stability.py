@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 
 from suwr import SUWRClassifier, SUWRRegressor, stability
-from suwr.estimators.results import Scores
+from suwr.estimators.fitted import Scores
 from suwr.estimators.selection import _agreement, _unit_stability
 from suwr.exceptions import UninformativeModelWarning
 
@@ -59,6 +59,7 @@ def test_rows_that_reveal_nothing_agree():
     assert _unit_stability((empty, empty), ("x", "y")) == ()
 
 
+@pytest.mark.slow
 def test_classifier_with_text_table_and_progress(capsys):
     X, y = make_classification(80, 4, random_state=0)
     model = SUWRClassifier(random_state=0, **FAST)

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from failed_fits import interrupt_training, unchanged
 from sklearn.exceptions import NotFittedError
 
+from helpers.models import interrupt_training, unchanged
 from suwr import SUWRClassifier, SUWRRegressor, fit_partitions, load
 from suwr.baselines import L2XClassifier
 from suwr.estimators.container import FileCheckpoint

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from forged_receipts import chain, sign
 from sklearn.compose import TransformedTargetRegressor
 
 import suwr
+from helpers.receipts import chain, sign
 from suwr import SUWRRegressor
 from suwr.deploy import ModelPolicy
 from suwr.estimators.files import from_bytes, to_bytes
@@ -69,7 +69,7 @@ def test_everything_is_in_the_units_of_the_target(models, table, name):
     narrative = model.explain(X)[0]
     assert narrative.prediction == pytest.approx(prediction[:1])
     # The constant is the prediction of no features, up to what the network learned.
-    constant = model._constant_prediction()
+    constant = model.target_.constant
     assert constant == pytest.approx(FUNCTIONS[name][1](function(table[1][:200]).mean()))
     found = model.evaluate(X, y)
     assert found["loss"] == pytest.approx(np.mean((function(y) - function(prediction)) ** 2))
@@ -135,7 +135,7 @@ def test_quantiles_are_those_of_the_target(table):
     X, y = table
     params = {"loss": "quantile", "quantile": 0.9, "target_transform": "log"}
     model = SUWRRegressor(**SMALL, **params).fit(X, y)
-    assert model._constant_prediction() == pytest.approx(np.quantile(y, 0.9, method="inverted_cdf"))
+    assert model.target_.constant == pytest.approx(np.quantile(y, 0.9, method="inverted_cdf"))
     found = model.evaluate(X, y)
     assert found["coverage"] == pytest.approx((y <= model.predict(X)).mean())
 

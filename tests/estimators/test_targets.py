@@ -3,6 +3,7 @@ import pytest
 
 import suwr
 from suwr import SUWRClassifier, SUWRRegressor
+from suwr.estimators.targets import ClassTarget
 
 
 def test_extreme_targets_are_refused():
@@ -50,9 +51,8 @@ def test_class_weights_are_sample_weights(imbalanced):
 
 def test_balanced_weights_follow_sample_weights(imbalanced):
     _, y = imbalanced
-    target = SUWRClassifier(class_weight="balanced")
     weight = np.linspace(0.0, 2.0, 60)
-    _, found = target._prepare_target(y, weight)
+    _, _, found = ClassTarget.fit(y, weight, "SUWRClassifier", "balanced")
     totals = [found[y == label].sum() for label in ("rare", "usual")]
     np.testing.assert_allclose(totals, weight.sum() / 2)
 
@@ -60,10 +60,11 @@ def test_balanced_weights_follow_sample_weights(imbalanced):
 def test_class_weights_of_soft_targets():
     P = np.random.default_rng(1).dirichlet([1, 2, 3], size=60)
     weights, sample = np.array([5.0, 1.0, 0.5]), np.linspace(0.5, 2.0, 60)
-    clf = SUWRClassifier(class_weight={0: 5.0, 2: 0.5})
-    target, of_row = clf._prepare_target(P, sample)
+    given = {0: 5.0, 2: 0.5}
+    _, target, of_row = ClassTarget.fit(P, sample, "SUWRClassifier", given)
     np.testing.assert_allclose(target * of_row[:, None], P * weights * sample[:, None], rtol=1e-5)
-    hard, of_hard = clf._prepare_target(np.eye(3)[[0, 1, 2, 2]], np.ones(4))
+    one_hot = np.eye(3)[[0, 1, 2, 2]]
+    _, hard, of_hard = ClassTarget.fit(one_hot, np.ones(4), "SUWRClassifier", given)
     np.testing.assert_allclose(hard, np.eye(3)[[0, 1, 2, 2]])
     np.testing.assert_allclose(of_hard, [5.0, 1.0, 0.5, 0.5])
 

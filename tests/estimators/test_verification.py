@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from forged_receipts import ALTERATIONS, FORGERIES, chain, issued_by, mutant, sign
-from raw_cells import OBJECTS, mixed_table, poisoned_cells
-from receipt_models import MODELS, fitted_models
 from sklearn.datasets import load_diabetes
 
 import suwr
-from suwr import Receipt, verify
+from helpers.models import MODELS, fitted_models
+from helpers.receipts import ALTERATIONS, FORGERIES, chain, issued_by, mutant, sign
+from helpers.tables import OBJECTS, mixed_table, poisoned_cells
+from suwr import Receipt, SUWRClassifier, verify
 from suwr.baselines import GDFSClassifier
 from suwr.estimators.verify import POISONS, Verifier, poisoned
 
@@ -40,6 +40,34 @@ def test_receipts_are_verified_from_their_text(fitted, kind):
     assert [r.answer for r in receipts] == expected
     # One by one, as in a batch.
     assert [verify(r, model) for r in receipts[:3]] == results[:3]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_parsed_receipts_are_verified_after_storage(fitted, kind):
+    """Databases reorder keys, and those of JavaScript have one type of numbers."""
+
+    def stored(value):
+        if isinstance(value, dict):
+            return {key: stored(value[key]) for key in sorted(value, reverse=True)}
+        if isinstance(value, list):
+            return [stored(part) for part in value]
+        return float(value) if type(value) is int else value
+
+    model, _, receipts = fitted(kind)
+    states = [json.loads(receipt.to_json()) for receipt in receipts[:10]]
+    results = Verifier(model).verify([*states, *map(stored, states)])
+    assert all(result.verified and result.exact for result in results)
+    assert "is not JSON" in str(verify({"row": object()}, model))
+
+
+def test_labels_and_cells_that_need_escapes():
+    words = ['a "b"', "c]d", "e\\f", "g\nh", "ü,ö", '","values":[', "null", "1"]
+    X = pd.DataFrame({"a]": np.tile(words, 10), "b": np.arange(80.0) % 7})
+    model = SUWRClassifier(groups={"both]": ["a]", "b"]}, max_epochs=1, hidden_size=8)
+    model.fit(X, np.arange(80) % 2 == 0)
+    for index in (['a "b"', "]", "ü\\"] * 6 + ["\n", ""], np.arange(20) - 3, np.arange(20) / 2):
+        receipts = [n.receipt() for n in model.explain(X[:20].set_axis(index))]
+        assert all(Verifier(model).verify([receipt.to_json() for receipt in receipts]))
 
 
 def test_receipt_holds_revealed_columns_only(fitted):
@@ -90,19 +118,19 @@ def test_digest_is_that_of_the_model_file(fitted, tmp_path):
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_mutants_are_refused(fitted, kind):
+def test_mutants_are_refused(fitted, kind, n_seeds):
     model, _, receipts = fitted(kind)
     texts = [r.to_json() for r in receipts[:40]]
     mutants = [
         found
         for family in [*FORGERIES, *ALTERATIONS]
-        for number in range(20)
+        for number in range(20 * n_seeds)
         if (found := mutant(family, texts, number, Random(f"{kind} {family} {number}"))) is not None
     ]
     assert len(mutants) > 250
     results = Verifier(model).verify([*mutants, *texts])
     accepted = [m for m, r in zip(mutants, results, strict=False) if r]
-    assert len(accepted) <= 3
+    assert len(accepted) <= 3 * n_seeds
     assert all(issued_by(model, text) for text in accepted)
     assert all(results[len(mutants) :])
 

@@ -132,6 +132,7 @@ def test_single_units_cost_their_visit():
     np.testing.assert_array_equal(reg.select(CUBE), [[True] + 4 * [False]] * len(CUBE))
 
 
+@pytest.mark.slow
 def test_several_units_per_visit_save_visits():
     rng = np.random.RandomState(0)
     table = (rng.rand(600, 6) < 0.5).astype(float)

@@ -113,5 +113,3 @@ def test_wrong_parameters():
     problem = toy_problem(2)
     with pytest.raises(ValueError, match="'method' parameter of pareto_front"):
         pareto_front(problem, "ip")
-    with pytest.raises(TypeError, match="reduce"):
-        pareto_front(problem, reduce=True)

@@ -139,7 +139,8 @@ def test_policies_in_every_form():
     forms = [table, (table.masks, table.probabilities), lambda X: masks, Model(), masks.tolist()]
     for form in forms:
         found = as_table(problem, form)
-        assert found.expected_size() == pytest.approx(2.25)
+        sizes = found.probabilities @ found.masks.sum(axis=1)
+        assert problem.p @ sizes == pytest.approx(2.25)
         assert not leakage(problem, form).leaks
 
 

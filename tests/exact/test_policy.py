@@ -66,14 +66,6 @@ def test_tree_as_text():
     ]
 
 
-def test_max_depth_truncates_the_text():
-    tree = solve(toy_problem(6), 0.01).tree
-    short = tree.text(max_depth=1)
-    assert "…" in short
-    assert len(short.splitlines()) < len(str(tree).splitlines())
-    assert repr(tree).startswith("DecisionTree(n_nodes=")
-
-
 def test_probabilities_of_leaves_sum_to_one():
     tree = solve(toy_problem(6), 0.05).tree
 
@@ -96,14 +88,3 @@ def test_other_methods_have_no_tree():
     problem, _ = five_blocks()
     assert solve(problem, 0.1, "lp").tree is None
     assert solve(problem, 0.1, "global").tree is None
-
-
-def test_entries_of_a_policy():
-    problem, _ = five_blocks()
-    entries = solve(problem, 0.01, "lp").policy.entries()
-    blocks = {tuple(e.revealed.items()) for e in entries}
-    assert (("x1", 0), ("x2", 1)) in blocks
-    assert len(entries) == 5
-    assert all(e.theta == pytest.approx(1) for e in entries)
-    assert sum(e.theta * e.probability for e in entries) == pytest.approx(1)
-    assert all(e.prediction.max() == 1 for e in entries)

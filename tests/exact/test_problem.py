@@ -16,23 +16,13 @@ SQUARE = [[0, 0], [0, 1], [1, 0], [1, 1]]
 
 def layout(problem, kind):
     """The states of a problem in a chosen layout."""
-    radices = [len(a) for a in problem.alphabets]
-    return kind(
-        problem.codes,
-        radices,
-        problem.p,
-        problem.labels,
-        problem.label_distribution,
-        problem.loss,
-        problem.costs,
-    )
+    return kind(problem.support)
 
 
 def test_defaults_are_uniform_and_squared_error_for_numbers():
     problem = FiniteProblem(SQUARE, [0, 0, 0, 4])
     np.testing.assert_array_equal(problem.p, np.full(4, 0.25))
     assert problem.loss == "squared_error"
-    assert problem.has_full_support
     assert (problem.n_rows, problem.n_features, problem.n_states) == (4, 2, 9)
 
 
@@ -84,7 +74,6 @@ def test_three_values_and_a_constant_column():
 def test_rows_of_probability_zero_are_dropped():
     problem = FiniteProblem(SQUARE, [0, 0, 0, 4], p=[0.5, 0.25, 0.25, 0])
     assert problem.n_rows == 3
-    assert not problem.has_full_support
     assert problem.n_states == 1 + 2 + 2 + 3
     with pytest.raises(ValueError, match=r"1 row.* probability 0"):
         problem.locate([[1, 1]])
@@ -96,13 +85,11 @@ def test_repeated_rows_of_equal_probability_are_several_labels():
     np.testing.assert_allclose(problem.label_distribution.toarray(), [[0.5, 0.5], [1, 0]])
 
 
-def test_from_data_counts():
+def test_repeated_rows_are_counted():
     X = [[0, "u"], [1, "u"], [0, "u"], [0, "u"]]
-    problem = FiniteProblem.from_data(X, [1.0, 2.0, 3.0, 2.0])
+    problem = FiniteProblem(X, [1.0, 2.0, 3.0, 2.0])
     np.testing.assert_allclose(problem.p, [0.75, 0.25])
     assert problem.states.risk[problem.states.root] == pytest.approx(np.var([1, 2, 3, 2]))
-    with pytest.raises(TypeError, match="takes no 'p'"):
-        FiniteProblem.from_data(X, [1, 2, 3, 2], p=[0.25] * 4)
 
 
 def test_label_distributions_as_mappings_and_as_a_matrix():

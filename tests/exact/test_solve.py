@@ -132,8 +132,3 @@ def test_twelve_features_stay_within_the_memory_estimate():
 def test_wrong_parameters(arguments, message):
     with pytest.raises(ValueError, match=message):
         solve(toy_problem(2), **({"sparsity_weight": 0.1} | arguments))
-
-
-def test_options_belong_to_the_linear_program():
-    with pytest.raises(TypeError, match="time_limit"):
-        solve(toy_problem(2), 0.1, time_limit=3)

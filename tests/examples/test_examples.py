@@ -6,7 +6,8 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
-from one_epoch import train_one_epoch
+
+from helpers.models import train_one_epoch
 
 FOLDER = Path(__file__).parents[2] / "examples"
 # Arguments of each script, and a text that its output contains.
@@ -35,7 +36,16 @@ OTHER_LIBRARIES = pytest.mark.filterwarnings("ignore")
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=OTHER_LIBRARIES if n == "audit_others" else ()) for n in EXAMPLES],
+    [
+        "exact_fronts",
+        "pipeline",
+        pytest.param("audit_others", marks=[OTHER_LIBRARIES, pytest.mark.slow]),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in EXAMPLES
+            if name not in ("exact_fronts", "pipeline", "audit_others")
+        ),
+    ],
 )
 def test_script_runs(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -9,9 +9,9 @@ from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
-from tests.helpers.raw_cells import OBJECTS, mixed_table, poisoned_cells
 
 import suwr
+from helpers.tables import OBJECTS, mixed_table, poisoned_cells
 from suwr import SUWRClassifier, SUWRExplainer, SUWRRegressor
 from suwr.estimators.verify import POISONS, poison_check, poisoned
 from suwr.exceptions import (

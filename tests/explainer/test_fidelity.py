@@ -110,6 +110,7 @@ def test_forms_of_the_result(explainer, tmp_path):
     assert "fidelity.png" in [path.name for path in drawn]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["KernelSHAP", "LIME"])
 def test_attributions_of_mixed_tables(name):
     pytest.importorskip("shap" if name == "KernelSHAP" else "lime")

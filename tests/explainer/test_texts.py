@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from reviews import BAD, GOOD, NEUTRAL, reviews
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
 import suwr
+from helpers.tables import BAD, GOOD, NEUTRAL, reviews
 from suwr import SUWRExplainer, TextUnits
 from suwr.exceptions import ModelOutputError
 from suwr.explainer.rows import TextRows, draw_texts

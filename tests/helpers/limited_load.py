@@ -12,9 +12,7 @@ import json
 import os
 import resource
 import sys
-import time
 from collections.abc import Callable
-from typing import Any
 
 # A forked process waits forever for the threads of its parent.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -29,12 +27,7 @@ def address_space() -> int:
         return int(file.read().split()[0]) * resource.getpagesize()
 
 
-def peak_mb() -> float:
-    """Peak resident memory since the process was created."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def in_limited_child(size: int, work: Callable[[], Any]) -> dict[str, Any]:
+def in_limited_child(size: int, work: Callable[[], str]) -> str:
     """Run ``work`` in a forked process with the limits of a file of ``size`` bytes."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -44,23 +37,19 @@ def in_limited_child(size: int, work: Callable[[], Any]) -> dict[str, Any]:
             resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
             limit = address_space() + 4 * size + SLACK
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-            begun = time.process_time()
             try:
                 outcome = work()
             except Exception as error:
                 outcome = f"{type(error).__name__}: {error}"
-            seconds = time.process_time() - begun
-            os.write(writer, json.dumps({"outcome": outcome, "seconds": seconds}).encode())
+            os.write(writer, outcome.encode())
             code = 0
         finally:
             os._exit(code)
     os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        text = pipe.read()
+    with os.fdopen(reader) as pipe:
+        outcome = pipe.read()
     status = os.waitpid(child, 0)[1]
-    if not text:
-        return {"outcome": f"killed by signal {os.WTERMSIG(status)}", "seconds": CPU_SECONDS}
-    return json.loads(text)
+    return outcome or f"killed by signal {os.WTERMSIG(status)}"
 
 
 def load_and_predict(path: str) -> str:

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from suwr.narrative.explanation import Explanation, Narrative, Step
+from suwr.narrative.given import Given
 
 
 def regression(row=0, value=2.0):
@@ -90,3 +93,14 @@ def test_an_empty_explanation_has_an_empty_frame():
     empty = Explanation([])
     assert len(empty.to_frame()) == 0
     assert Explanation.from_frame(empty.to_frame()) == empty
+
+
+def test_rows_of_equal_labels_stay_apart_in_a_frame():
+    first = replace(regression(), row="A")
+    second = replace(regression("A", value=7.0), given=Given({"x": 1.5}))
+    explanation = Explanation([first, second, replace(first, row="B"), second])
+    frame = explanation.to_frame()
+    assert Explanation.from_frame(frame) == explanation
+    assert Explanation.from_frame(frame[frame["row"] == "B"]) == explanation[2:3]
+    with pytest.raises(ValueError, match="equal labels"):
+        Explanation.from_frame(frame.sort_values("step"))

@@ -9,14 +9,12 @@ import sys
 import numpy as np
 import pytest
 import torch
-import two_processes
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.base import clone
-from two_processes import MODELS, SMALL, outcome, table
 from typer.testing import CliRunner
 
 import suwr.estimators.container as checkpoint
+from helpers import two_processes
+from helpers.two_processes import MODELS, SMALL, outcome, table
 from suwr import SUWRClassifier, load
 from suwr.cli import app
 from suwr.nn.distributed import ProcessGroup, Shard, torchrun_process_group
@@ -73,6 +71,7 @@ def leave_checkpoint(path):
             model.fit(*table(model))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*MODELS, "resumed"])
 def test_two_processes_train_as_one(folder, name):
     model = SUWRClassifier(**SMALL) if name == "resumed" else clone(MODELS[name])
@@ -83,12 +82,14 @@ def test_two_processes_train_as_one(folder, name):
         np.testing.assert_allclose(first[key], value, atol=1e-4, err_msg=key)
 
 
+@pytest.mark.slow
 def test_only_the_main_process_writes_checkpoints(folder, facts):
     # The interrupted fit had three epochs left.
     assert [f["checkpoints written"] for f in facts] == [3, 0]
     assert not (folder / "stopped").exists()
 
 
+@pytest.mark.slow
 def test_every_process_reports_different_data_or_parameters(facts):
     for own in facts:
         assert "same data and parameters" in own["other data"]
@@ -96,19 +97,9 @@ def test_every_process_reports_different_data_or_parameters(facts):
         assert "'random_state' to be an int" in own["no seed"]
 
 
+@pytest.mark.slow
 def test_failure_of_one_process_ends_the_others(facts):
     assert facts[0]["failure of the other process"]
-
-
-@given(st.integers(0, 200), st.integers(1, 40))
-def test_shards_partition_the_rows(n_rows, size):
-    shards = [Shard.of_rank(n_rows, rank, size) for rank in range(size)]
-    covered = [row for shard in shards for row in range(shard.start, shard.stop)]
-    assert covered == list(range(n_rows))
-    lengths = [shard.stop - shard.start for shard in shards]
-    # `ProcessGroup.gather` assumes that only the last shards are smaller.
-    assert sorted(lengths, reverse=True) == lengths
-    assert len(set(lengths) - {0, lengths[0]}) <= 1
 
 
 def test_dropout_of_a_shard_equals_that_of_all_rows():
@@ -119,10 +110,10 @@ def test_dropout_of_a_shard_equals_that_of_all_rows():
     ]:
         torch.manual_seed(0)
         expected = ensemble(x)
-        for shard in [Shard(0, 4, 7), Shard(4, 7, 7), Shard(7, 7, 7)]:
+        for rows in [slice(0, 4), slice(4, 7), slice(7, 7)]:
             torch.manual_seed(0)
-            outputs = ensemble.evaluate(shard.slice(x), shard=shard)
-            torch.testing.assert_close(outputs, shard.slice(expected))
+            outputs = ensemble.evaluate(x[:, rows], shard=Shard(rows, 7))
+            torch.testing.assert_close(outputs, expected[:, rows])
 
 
 def test_a_single_process_has_no_process_group():
@@ -132,6 +123,7 @@ def test_a_single_process_has_no_process_group():
         assert ProcessGroup.current() is None
 
 
+@pytest.mark.slow
 def test_fit_command_under_torchrun(tmp_path, monkeypatch):
     pandas = pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 import torch
-from random_policies import UNITS
 
+from helpers.models import UNITS
 from suwr.data.units import Patches, resolve_units
 from suwr.nn.inputs import MaskedInputs
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from random_policies import UNITS, make_policy, random_values
 
+from helpers.models import UNITS, make_policy, random_values
 from suwr.nn.rollout import confident_stopping, never_stopping, roll_out_paths, shift_stopping
 
 

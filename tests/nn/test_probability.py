@@ -3,8 +3,8 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from random_policies import UNITS, make_policy
 
+from helpers.models import UNITS, make_policy
 from suwr._utils.draws import RowDraws
 from suwr.exceptions import ProblemTooLargeError
 from suwr.nn import rollout as probability

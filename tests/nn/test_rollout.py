@@ -5,10 +5,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_policies import NETWORKS, UNITS, make_policy, random_values
 
+from helpers.models import NETWORKS, UNITS, make_policy, random_values
 from suwr._utils.draws import RowDraws
 from suwr.data.units import Patches
+from suwr.nn import inputs
 from suwr.nn.networks import Architecture
 from suwr.nn.rollout import MAX_BLOCK_WORK, Policy, block_size
 
@@ -47,7 +48,7 @@ def test_hidden_values_are_never_read(seed, groups, poison, width, sample, netwo
 
 @pytest.mark.parametrize("poison", POISONS)
 @pytest.mark.parametrize("sample", [None, 1])
-def test_hidden_pixels_of_an_image_are_never_read(poison, sample):
+def test_hidden_pixels_of_an_image_are_never_read(poison, sample, monkeypatch):
     # Large enough for availability to be computed from the pixels of each patch.
     policy = make_policy(1, Patches((9, 9), 3), 8, network="uncertainty", n_columns=81)
     assert policy.inputs.members is not None
@@ -58,7 +59,9 @@ def test_hidden_pixels_of_an_image_are_never_read(poison, sample):
     changed = torch.where(torch.from_numpy(before.mask), values, other)
     after = policy.rollout(changed, draws=drawn(sample, 30), record=True)
     assert_same(before, after)
-    policy.inputs = replace(policy.inputs, members=None)
+    monkeypatch.setattr(inputs, "SMALL_UNIT_FRACTION", 0.0)
+    policy.inputs = replace(policy.inputs)
+    assert policy.inputs.members is None
     assert_same(before, policy.rollout(values, draws=drawn(sample, 30), record=True))
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from random_policies import NETWORKS, UNITS, make_policy
 
+from helpers.models import NETWORKS, UNITS, make_policy
 from suwr._utils.draws import RowDraws
 from suwr.data.costs import Visits
 from suwr.data.units import resolve_units

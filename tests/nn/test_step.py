@@ -4,8 +4,8 @@ from functools import partial
 
 import pytest
 import torch
-from random_policies import UNITS, make_policy, random_values
 
+from helpers.models import UNITS, make_policy, random_values
 from suwr.nn import step
 from suwr.nn.step import Decision, Sample, best_units, decide, reveal_units
 

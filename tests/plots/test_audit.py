@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from suwr.audit import audit
+from suwr.auditing import audit
 from suwr_experiments.zoo import SPECIMENS
 
 

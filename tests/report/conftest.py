@@ -1,7 +1,8 @@
 """Chromium for the tests of the page, which fail on any network request or console message."""
 
-import page_data
 import pytest
+
+from helpers import page_models
 
 
 @pytest.fixture
@@ -32,12 +33,12 @@ def open_page(browser):
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory):
-    """Pages of the models in `page_data`, with complete rows, written on first use."""
+    """Pages of the models in `page_models`, with complete rows, written on first use."""
     folder, written = tmp_path_factory.mktemp("pages"), {}
 
     def page(name):
         if name not in written:
-            model, X, y = getattr(page_data, name)()
+            model, X, y = getattr(page_models, name)()
             explanation = model.explain(X)
             written[name] = (folder / f"{name}.html", explanation)
             path, title = written[name][0], f"{name} <script>"

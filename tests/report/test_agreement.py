@@ -3,12 +3,12 @@
 import base64
 
 import numpy as np
-import page_data
 import pandas as pd
 import pytest
 import torch
-from page_agreement import COMPUTE, TOLERANCE, numbers, python_text
 
+from helpers import page_models
+from helpers.pages import COMPUTE, TOLERANCE, numbers, python_text
 from suwr._utils.text import format_number, percent
 
 
@@ -23,7 +23,7 @@ def same_decisions(narrative, computed, unit_number):
 )
 def test_every_narrative_agrees_with_python(name, pages, open_page, record_property):
     path, explanation = pages(name)
-    model = getattr(page_data, name)()[0]
+    model = getattr(page_models, name)()[0]
     unit_number = {unit: i for i, unit in enumerate(model.units_.names)}
     # With a transformed target, the scale is that of the logarithm: differences are relative.
     relative = name == "transformed"
@@ -54,7 +54,7 @@ def test_every_narrative_agrees_with_python(name, pages, open_page, record_prope
 @pytest.mark.parametrize("name", ["cancer", "digits", "informed"])
 @pytest.mark.parametrize("poison", ["missing", "huge", "other rows"])
 def test_page_does_not_read_hidden_values(name, poison, pages, open_page, tmp_path):
-    model, X, _ = getattr(page_data, name)()
+    model, X, _ = getattr(page_models, name)()
     rows = np.asarray(X, dtype=float)[:60]
     other = {"missing": np.nan, "huge": 1e30, "other rows": rows[::-1]}[poison]
     changed = np.where(model.select(X)[:60], rows, other)
@@ -72,7 +72,7 @@ def test_page_does_not_read_hidden_values(name, poison, pages, open_page, tmp_pa
     ("trainer", "weight"), [("actor", 0.004), ("actor", 0.02), ("lookahead", 0.01)]
 )
 def test_range_model_agrees_at_the_chosen_sparsity_weight(trainer, weight, open_page, tmp_path):
-    model, X, _ = page_data.ranged(trainer)
+    model, X, _ = page_models.ranged(trainer)
     assert model.policy_.network.architecture.informed == (trainer == "lookahead")
     explanation = model.explain(X, sparsity_weight=weight)
     path = tmp_path / "range.html"

@@ -4,11 +4,11 @@ import math
 import re
 
 import numpy as np
-import page_data
 import pytest
-from page_actions import answer, text_of
-from page_data import HOSTILE
 
+from helpers import page_models
+from helpers.page_models import HOSTILE
+from helpers.pages import answer, text_of
 from suwr import Explanation
 
 
@@ -47,7 +47,7 @@ def test_stepping_with_buttons_and_keys(pages, open_page):
 
 def test_searching_filtering_and_sorting(pages, open_page):
     path, explanation = pages("cancer")
-    y = page_data.cancer()[2]
+    y = page_models.cancer()[2]
     page = open_page(path)
     count, listed = page.locator("#count"), page.locator("#list button")
     assert count.text_content() == "250 of 250 rows"
@@ -109,7 +109,7 @@ def test_selecting_rows_with_mouse_and_keys(pages, open_page):
 
 def test_changed_number_gives_the_narrative_of_python(pages, open_page):
     path, explanation = pages("cancer")
-    model, X, _ = page_data.cancer()
+    model, X, _ = page_models.cancer()
     page = open_page(path)
     step = explanation[0].steps[0]
     changed = X.iloc[:1].copy()
@@ -144,7 +144,7 @@ def test_changed_number_gives_the_narrative_of_python(pages, open_page):
 
 def test_changed_category_gives_the_narrative_of_python(pages, open_page):
     path, explanation = pages("mixed")
-    model, X, _ = page_data.mixed()
+    model, X, _ = page_models.mixed()
     page = open_page(path)
     number = next(
         i for i, n in enumerate(explanation) if any(HOSTILE in s.columns for s in n.steps)
@@ -164,7 +164,7 @@ def test_changed_category_gives_the_narrative_of_python(pages, open_page):
 
 def test_questions_with_unknown_invalid_and_undone_answers(pages, open_page):
     path, _ = pages("mixed")
-    model, X, _ = page_data.mixed()
+    model, X, _ = page_models.mixed()
     page = open_page(path)
     page.get_by_role("button", name=re.compile("New case")).click()
     form = page.get_by_role("form", name="Question")
@@ -212,7 +212,7 @@ def test_question_requires_a_choice(pages, open_page):
 
 def test_images_can_be_edited(pages, open_page):
     path, explanation = pages("digits")
-    model, X, _ = page_data.digits()
+    model, X, _ = page_models.digits()
     number = next(i for i, n in enumerate(explanation) if len(n.steps) == 8)
     page = open_page(path)
     page.locator(f'[data-row="{number}"]').click()
@@ -244,7 +244,7 @@ def test_images_can_be_edited(pages, open_page):
 
 
 def test_page_without_hidden_values_asks_for_them(pages, open_page, tmp_path):
-    model, X, _ = page_data.cancer()
+    model, X, _ = page_models.cancer()
     explanation = model.explain(X[:40])
     path = tmp_path / "page.html"
     explanation.to_html(path, hidden_values=False)

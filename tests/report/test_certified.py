@@ -4,9 +4,10 @@ import json
 import re
 
 import numpy as np
-import page_data
 import pytest
-from page_agreement import COMPUTE, TOLERANCE, numbers, python_text
+
+from helpers import page_models
+from helpers.pages import COMPUTE, TOLERANCE, numbers, python_text
 
 # The guarantee does not matter here, so that models may be certified on their training rows.
 pytestmark = pytest.mark.filterwarnings(
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 @pytest.fixture(scope="module")
 def cancer():
-    return page_data.cancer()
+    return page_models.cancer()
 
 
 def test_page_data_contain_the_certificate(cancer, tmp_path):

@@ -3,11 +3,11 @@
 import re
 
 import numpy as np
-import page_data
 import pandas as pd
 import pytest
-from page_data import BREAKING, HOSTILE
 
+from helpers import page_models
+from helpers.page_models import BREAKING, HOSTILE
 from suwr import Explanation
 
 RECORDED = """() => suwr.data.rows.map(
@@ -69,7 +69,7 @@ def test_fields_have_labels_units_and_notes(described, open_page):
 
 
 def test_description_does_not_depend_on_hidden_cells(described):
-    model, X, _ = page_data.described()
+    model, X, _ = page_models.described()
     _, explanation = described
     masks = model.select(X)
     poisoned = X.astype(object).mask(

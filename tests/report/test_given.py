@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from raw_cells import mixed_table
 
+from helpers.tables import mixed_table
 from suwr import SUWRRegressor
 
 

@@ -1,11 +1,16 @@
 """Hostile strings in a page execute nothing and do not change its structure."""
 
 import pytest
-from hostile_strings import hostile_strings
-from page_attack import EXECUTED, STRUCTURE, Observer, exercise, make_explanation
 
-# All families; benchmarks/reliability/pages.py uses 200 strings and fitted models.
-STRINGS = hostile_strings()[::9]
+from helpers.pages import EXECUTED, STRUCTURE, Observer, exercise, make_explanation
+from helpers.strings import hostile_strings
+
+
+def pytest_generate_tests(metafunc):
+    """Strings of all families: every ninth of 200, or more by the option --seeds."""
+    if "text" in metafunc.fixturenames:
+        strings = hostile_strings()[:: max(1, 9 // metafunc.config.getoption("seeds"))]
+        metafunc.parametrize("text", [text for _, text in strings], ids=range(len(strings)))
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +23,6 @@ def harmless(browser, tmp_path_factory):
         return page.evaluate(STRUCTURE)
 
 
-@pytest.mark.parametrize("text", [text for _, text in STRINGS], ids=range(len(STRINGS)))
 def test_strings_are_data(text, harmless, browser, tmp_path):
     path = tmp_path / "page.html"
     explanation = make_explanation(text)

@@ -7,12 +7,12 @@ import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
 
-import page_data
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import suwr.report
+from helpers import page_models
 from suwr import Explanation, Narrative
 from suwr.baselines import GDFSClassifier
 from suwr.estimators.export import export_model
@@ -118,7 +118,7 @@ def test_unprintable_characters_of_the_title_are_escaped():
 
 
 def test_contents_of_the_page_of_a_model():
-    model, X, y = page_data.mixed()
+    model, X, y = page_models.mixed()
     explanation = model.explain(X)
     data = read(page_html(explanation, y=y, hidden_values=True))
     assert data["columns"] == list(X.columns)
@@ -144,7 +144,7 @@ def test_contents_of_the_page_of_a_model():
 
 
 def test_large_model_is_embedded_only_on_request(monkeypatch):
-    model, X, _ = page_data.shared()
+    model, X, _ = page_models.shared()
     explanation = model.explain(X[:3])
     weights = export_model(model, model.policy_).weights
     assert weights.nbytes < MAX_WEIGHT_BYTES
@@ -165,7 +165,7 @@ def test_unsupported_networks_are_not_embedded(rng):
 def test_unexpected_input_size_raises():
     import torch
 
-    model, _, _ = page_data.shared()
+    model, _, _ = page_models.shared()
     weights = model.policy_.network.encoder.weights
     kept = weights[0]
     try:
@@ -177,7 +177,7 @@ def test_unexpected_input_size_raises():
 
 
 def test_copy_of_an_explanation_keeps_its_source():
-    model, X, _ = page_data.shared()
+    model, X, _ = page_models.shared()
     explanation = model.explain(X[:3])
     assert explanation.source is not None
     assert Explanation(explanation).source is explanation.source

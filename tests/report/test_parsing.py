@@ -5,10 +5,10 @@ import re
 from pathlib import Path
 
 import numpy as np
-import page_data
 import pandas as pd
 import pytest
 
+from helpers import page_models
 from suwr._utils.text import format_value, printable
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "parsing_cases.json").read_text())
@@ -57,7 +57,7 @@ def test_values_and_names_are_shown_as_in_python(pages, open_page):
 
 @pytest.mark.parametrize("flags", [[0, 1], [0.0, 1.0], ["false", "TRUE"], [False, True]])
 def test_boolean_columns_in_other_representations(flags, open_page, tmp_path):
-    model, X, _ = page_data.mixed()
+    model, X, _ = page_models.mixed()
     changed = X[:40].copy()
     changed["smoker"] = [flags[int(v)] for v in X["smoker"][:40]]
     expected = model.explain(X[:40])
@@ -71,7 +71,7 @@ NUMBERS = [0, 2**53, 2**53 + 1, 2**60, 1e18, 1e200, -1e308, "1e3", " 7 ", "+.5",
 
 
 def test_extreme_numbers_and_numbers_as_text(open_page, tmp_path):
-    model, X, _ = page_data.mixed()
+    model, X, _ = page_models.mixed()
     changed = X[: len(NUMBERS)].astype({"age": object, "pressure": object})
     changed["age"] = pd.Series(NUMBERS, dtype=object)
     changed["pressure"] = pd.Series(NUMBERS[::-1], dtype=object)
@@ -79,7 +79,7 @@ def test_extreme_numbers_and_numbers_as_text(open_page, tmp_path):
 
 
 def test_invalid_hidden_cells_are_not_in_the_page(open_page, tmp_path):
-    model, X, _ = page_data.mixed()
+    model, X, _ = page_models.mixed()
     masks, raw = model.select(X[:40]), X[:40].astype(object)
     hidden = np.argwhere(~masks)
     for row, column in hidden:
@@ -188,7 +188,7 @@ def test_changes_are_discarded_when_the_check_fails(pages, open_page, tmp_path):
 
 
 def test_sampled_narratives_are_not_a_disagreement(open_page, tmp_path):
-    model, X, _ = page_data.shared()
+    model, X, _ = page_models.shared()
     explanation = model.explain(X[:40], policy="sampled", random_state=0)
     assert explanation.source.sampled
     assert explanation[:3].source.sampled

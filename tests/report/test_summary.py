@@ -1,9 +1,9 @@
 """The summary of many rows, filters by error, and the layout of the page."""
 
 import numpy as np
-import page_data
 import pytest
 
+from helpers import page_models
 from suwr.narrative.explanation import measure_usage
 from suwr.plots import budget_curve
 
@@ -25,7 +25,7 @@ def percent(share):
 
 def test_summary_of_a_classifier(pages, open_page):
     path, explanation = pages("described")
-    model, _, y = page_data.described()
+    model, _, y = page_models.described()
     page = open_page(path)
     page.get_by_role("button", name="Summary").click()
     used = bars(page, "Rows that use a feature")
@@ -33,7 +33,7 @@ def test_summary_of_a_classifier(pages, open_page):
     for usage in measure_usage(explanation):
         columns = model.units_.columns_of(list(model.units_.names).index(usage.unit))
         names = [model.encoder_.names[c] for c in columns]
-        label = model._description().unit_text(usage.unit, names)
+        label = model.fitted_policy().description.unit_text(usage.unit, names)
         assert percent(used[label]) == pytest.approx(usage.share_of_rows, abs=0.0051)
     lengths = np.array([len(n.steps) for n in explanation])
     stops = bars(page, "When rows stop")
@@ -58,7 +58,7 @@ def test_summary_of_a_classifier(pages, open_page):
 
 def test_filters_and_summary_by_error(pages, open_page):
     path, explanation = pages("diabetes")
-    y = np.array(page_data.diabetes()[2])
+    y = np.array(page_models.diabetes()[2])
     page = open_page(path)
     errors = np.abs([n.prediction[0] for n in explanation] - y)
     listed = page.locator("#list .label")

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
-from fragile import FATAL_WEIGHT, FragileClassifier
 from joblib import Parallel, delayed, parallel_config
 from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV
 
 import suwr
+from helpers.models import FATAL_WEIGHT, FragileClassifier
 from suwr import SUWRClassifier, engine, score_partitions, sparsity_path
 from suwr.exceptions import MissingExtraError
 
@@ -45,6 +45,7 @@ def problem():
     return make_classification(40, 4, random_state=0)
 
 
+@pytest.mark.slow
 def test_a_path_survives_a_killed_worker(cluster, deaths, problem):
     known = sparsity_path(SUWRClassifier(**SMALL), *problem, WEIGHTS)
     with Client(cluster) as client, parallel_config("dask"):
@@ -55,6 +56,7 @@ def test_a_path_survives_a_killed_worker(cluster, deaths, problem):
     np.testing.assert_array_equal(path.n_selected, known.n_selected)
 
 
+@pytest.mark.slow
 def test_a_search_survives_killed_workers(cluster, deaths, problem):
     for marker in deaths.iterdir():
         marker.unlink()
@@ -67,6 +69,7 @@ def test_a_search_survives_killed_workers(cluster, deaths, problem):
         np.testing.assert_array_equal(search.cv_results_[name], plain.cv_results_[name])
 
 
+@pytest.mark.slow
 def test_large_arguments_and_errors_are_transferred(cluster):
     values = np.ones(400_000)
     with engine(cluster):
@@ -77,6 +80,7 @@ def test_large_arguments_and_errors_are_transferred(cluster):
             Parallel()(delayed(divmod)(1, n) for n in (1, 0, 2))
 
 
+@pytest.mark.slow
 def test_scoring_on_the_cluster(cluster, tmp_path):
     model = suwr.load(FIXTURES / "classifier-1.suwr")
     rng = np.random.RandomState(0)

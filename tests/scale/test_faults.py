@@ -18,17 +18,18 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import suwr, suwr.scale.scoring as scoring
-real, done = scoring.score_rows, []
+real, done = scoring._score_rows, []
 def score_rows(*args):
     done.append(1)
     if len(done) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     return real(*args)
-scoring.score_rows = score_rows
+scoring._score_rows = score_rows
 suwr.score_partitions(suwr.load(sys.argv[1]), sys.argv[2], sys.argv[3])
 """
 
 
+@pytest.mark.slow
 def test_killed_scoring_resumes(tmp_path):
     for number in range(4):
         (tmp_path / f"{number}.csv").write_text(ROWS)

@@ -9,9 +9,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.helpers.raw_cells import TEXTS, mixed_table, poisoned_cells
 from typer.testing import CliRunner
 
+from helpers.tables import TEXTS, mixed_table, poisoned_cells
 from suwr import score_partitions
 from suwr.cli import app
 from suwr.exceptions import TableError
@@ -128,7 +128,7 @@ def test_dask_partitions(mixed_model, tables, tmp_path):
 
 
 def test_errors_name_the_row_of_the_file(mixed_model, tmp_path, monkeypatch):
-    monkeypatch.setattr("suwr.scale.partitions.TEXT_CELLS", 6 * 16)
+    monkeypatch.setattr("suwr.data.files._TEXT_CELLS", 6 * 16)
     X = mixed_table(seed=1)[0]
     row, column = np.argwhere(mixed_model.select(X)[:, [0, 1]])[-1]
     bad = X.astype(object)

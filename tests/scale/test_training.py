@@ -103,6 +103,7 @@ def test_evaluation_in_blocks_equals_evaluation_of_all_rows(monkeypatch):
     np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_batches")
 def test_the_command_accepts_a_glob_pattern(folder, whole, tmp_path):
     options = ["--target", "class", "--max-epochs", "1", "--device", "cpu"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from suwr.audit import audit
+from suwr.auditing import audit
 from suwr_experiments.dependent_zoo import DEPENDENT, UNDETECTED
 
 LEAKY = [name for name, s in DEPENDENT.items() if s.leaks]

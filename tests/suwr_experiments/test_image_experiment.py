@@ -78,12 +78,13 @@ def test_curves(tmp_path):
     points = found["SUWR"]
     assert [p[:2] for p in points] == [(5.1, pytest.approx(85.0)), (8.1, pytest.approx(88.0))]
     paths = write_tables(records, tmp_path) + write_figures(records, tmp_path)
-    assert {"table.md", "curves.png", "curves.svg"} <= {path.name for path in paths}
+    assert {"table.md", "curves.svg"} <= {path.name for path in paths}
     table = (tmp_path / "table.md").read_text()
     assert "| CAE | k = 5 | 5.00 ± 0.00 |" in table
     assert "λ = 0.001 … 0.1" in table
 
 
+@pytest.mark.slow
 def test_from_cells_to_figure(tmp_path, monkeypatch):
     # Small digits in the centre of an image: no download, and the same shape.
     digits = load_digits()
@@ -96,7 +97,7 @@ def test_from_cells_to_figure(tmp_path, monkeypatch):
     methods = ("AllFeatures", "CAE", "SUWR", "REALX", "GDFS", "DIME")
     config = RunConfig("images", "mini", tmp_path, methods=methods)
     assert reproduce(config) == 0
-    assert (tmp_path / "curves.png").exists()
+    assert (tmp_path / "curves.svg").exists()
     table = (tmp_path / "table.md").read_text()
     assert "| CAE | k = 5 | 5.00 |" in table
     assert "| DIME | T = 3, stops by cost |" in table
@@ -132,7 +133,7 @@ def test_page():
     baselines.append(record("REALX", 0, 0.895, 50.0))
     baselines[-1]["metrics"]["audit"] = {"verdict": "leaks"}
     text = page([*records, ranged, single, *baselines], "there")
-    assert "![Accuracy against units](there/curves.png)" in text
+    assert "![Accuracy against units](there/curves.svg)" in text
     assert "| 10 | 80.0 | 87.1 | -7.1 |" in text
     assert "reports leakage for REAL-X" in text
     assert "### Fashion-MNIST, 3×3 patches: 1 seed" in text

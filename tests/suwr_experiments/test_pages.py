@@ -16,7 +16,7 @@ def test_page_from_records(tmp_path, capsys):
     folders = ["--pareto", str(folder), "--synthetic", missing, "--images", missing]
     assert main(["pages", *folders, "--out", str(out)]) == 0
     text = (out / "pareto.md").read_text()
-    assert "![Policies and exact Pareto fronts](../../benchmarks/pareto/front.png)" in text
+    assert "![Policies and exact Pareto fronts](../../benchmarks/pareto/front.svg)" in text
     assert "python -m suwr_experiments pareto --preset mini" in text
     assert "is that of SUWR policies. | equal at all 2 break points |" in text
     # No method that could be below the front was run.

@@ -43,6 +43,7 @@ def test_oracle_of_the_toy_problem_is_on_the_front():
     assert (masks.sum(axis=1).mean(), exact_fronts("toy4")["dp"].cost[-1]) == (3.0, 3.0)
 
 
+@pytest.mark.slow
 def test_from_cells_to_figure(tmp_path, capsys):
     config = RunConfig("pareto", "mini", tmp_path, ("L2X", "GlobalOptimum", "LP"))
     assert reproduce(config) == 0

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from suwr.audit import audit
+from suwr.auditing import audit
 from suwr.selector import as_selector
 from suwr_experiments.zoo import SPECIMENS, Specimen, register
 
@@ -75,7 +75,7 @@ def test_leaks_on_one_row_in_200_are_found(name):
 
 
 def test_directed_probes_find_rare_leaks(monkeypatch):
-    monkeypatch.setattr("suwr.audit.deterministic._N_SWEEPS", 0)
+    monkeypatch.setattr("suwr.auditing.proofs._N_SWEEPS", 0)
     for seed in range(5):
         selector, X, y = SPECIMENS["leak on four hidden values"].make(seed)
         report = audit(selector, X, y, random_state=seed, gaps=False)

@@ -4,9 +4,9 @@ import re
 from dataclasses import replace
 
 import pytest
-from hostile_strings import MARKUP
 from sklearn.feature_extraction.text import CountVectorizer
 
+from helpers.strings import MARKUP
 from suwr import Explanation, TextUnits
 from suwr.narrative.explanation import ModelNarrative, Narrative, Step
 

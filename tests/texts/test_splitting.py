@@ -63,3 +63,9 @@ def test_texts_are_read():
         read_texts("a text")
     with pytest.raises(TableError, match="Got NoneType at position 1"):
         read_texts(["a", None])
+
+
+@pytest.mark.parametrize("text", [".", " ", "\n ", '."', ".'. ", "\u3000\n\t"])
+def test_time_is_linear_in_the_length_of_a_text(text):
+    # Time that is quadratic would be hours.
+    assert len(sentence_spans(text * 1_000_000 + "x")) <= 1_000_001

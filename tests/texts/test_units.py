@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from reviews import BAD, GOOD, NEUTRAL, reviews
 from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
@@ -13,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
+from helpers.tables import BAD, GOOD, NEUTRAL, reviews
 from suwr import SUWRClassifier, TextUnits
 from suwr.exceptions import TableError
 from suwr.texts.splitting import sentence_spans

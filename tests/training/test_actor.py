@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from random_policies import explore, make_policy, random_values
 
+from helpers.models import explore, make_policy, random_values
 from suwr.data.units import Units
 from suwr.nn.ensembles import EnsembleMLP
 from suwr.nn.inputs import MaskedInputs

@@ -53,6 +53,7 @@ def test_brief_training_is_the_first_reason():
         comparison(objective=0.71).warn("C", 100, 0.5, 3)
 
 
+@pytest.mark.slow
 def test_noise_warns_and_costs_nothing():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), rng.integers(0, 2, 200)

@@ -25,7 +25,9 @@ def found(monkeypatch):
     return results
 
 
-@pytest.mark.parametrize("kind", [SUWRClassifier, SUWRRegressor])
+@pytest.mark.parametrize(
+    "kind", [SUWRClassifier, pytest.param(SUWRRegressor, marks=pytest.mark.slow)]
+)
 def test_noise_is_not_informative(found, kind):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 6)), rng.integers(0, 2, 100)
@@ -38,6 +40,7 @@ def test_noise_is_not_informative(found, kind):
     np.testing.assert_allclose(model.mask_probability(X, nothing, policy="sampled"), 1, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signal", ["one feature", "a product"])
 def test_effects_are_evidence(found, signal):
     rng = np.random.default_rng(1)
@@ -47,6 +50,7 @@ def test_effects_are_evidence(found, signal):
     assert found[0]
 
 
+@pytest.mark.slow
 def test_a_strong_effect_is_evidence_although_predictors_memorise_few_rows(found):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 20))
@@ -55,6 +59,7 @@ def test_a_strong_effect_is_evidence_although_predictors_memorise_few_rows(found
     assert found[0]
 
 
+@pytest.mark.slow
 def test_outliers_do_not_hide_an_effect(found):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 3))

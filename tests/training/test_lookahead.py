@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from random_policies import make_policy, random_values
 from sklearn.datasets import load_digits
 
 import suwr.estimators.container as checkpoint
+from helpers.models import make_policy, random_values
 from suwr import Patches, SUWRClassifier
 from suwr.nn.losses import CrossEntropy
 from suwr.training import lookahead
@@ -73,6 +73,7 @@ def test_automatic_choice_of_the_trainer(n_columns, groups, trainer):
     assert clf.policy_.network.architecture.informed == (trainer == "lookahead")
 
 
+@pytest.mark.slow
 def test_informative_columns_are_found():
     rng = np.random.RandomState(0)
     X = rng.randn(1200, 80)

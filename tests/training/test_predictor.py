@@ -70,6 +70,7 @@ def test_predictors_that_do_not_overfit_keep_the_weak_weight_decay(rows):
     assert len(losses) > 30
 
 
+@pytest.mark.slow
 def test_predictors_settle_when_their_loss_no_longer_falls(rows):
     noise = np.random.default_rng(1).normal(size=120)
     assert not pretrain(rows[:, 0] > 0, rows[:, :3], max_epochs=5)[0].network.predictor.settled

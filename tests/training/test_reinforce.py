@@ -120,6 +120,7 @@ def test_values_that_were_not_revealed_have_no_influence(monkeypatch):
     assert not torch.equal(changed, found[0][-1])
 
 
+@pytest.mark.slow
 def test_products_of_two_features_are_found():
     rng = np.random.RandomState(0)
     X = rng.randn(1500, 4)

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from random_policies import explore, make_policy, random_values
 
+from helpers.models import explore, make_policy, random_values
 from suwr.training.rollouts import SampledSteps, VisitedStates, _guided
 
 

@@ -580,7 +580,9 @@ def test_targets_of_masked_predictors_survive_an_interruption(
     assert taught[0].share == 0.0
 
 
-@pytest.mark.parametrize("kind", [SUWRClassifier, SUWRRegressor])
+@pytest.mark.parametrize(
+    "kind", [SUWRClassifier, pytest.param(SUWRRegressor, marks=pytest.mark.slow)]
+)
 def test_noise_selects_nothing(kind):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 6)), rng.integers(0, 2, 100)

@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from random_policies import make_policy, random_values
 
+from helpers.models import make_policy, random_values
 from suwr.nn.losses import CrossEntropy
 from suwr.training.config import Settings, SparsityWeights
 from suwr.training.data import Rows

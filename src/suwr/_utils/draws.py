@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from suwr._utils.validation import parameter_error
 
-__all__ = ["RowDraws", "philox"]
-
 Words = NDArray[np.uint64]
 
 _LOW, _HALF = np.uint64(2**32 - 1), np.uint64(32)

@@ -12,11 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = [
-    "atomic_file", "check_writable", "file_identity", "is_temporary", "remove_stale",
-    "write_atomic",
-]  # fmt: skip
-
 # With the eight characters of `tempfile`, no name that another program gives to a file.
 _SUFFIX = ".suwr-part"
 _TEMPORARY = re.compile(r"\.(.+)\.[a-z0-9_]{8}\.suwr-part")

@@ -1,102 +1,26 @@
-"""Progress bars: drawn by rich on the standard error stream, and as HTML in notebooks.
-
-`progress_bars` is the only place that configures rich; the other functions are its uses.
-"""
+"""Progress on the standard error stream: bars of rich, or lines where there is no terminal."""
 
 from __future__ import annotations
 
-import html
+import importlib.util
 import multiprocessing
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from datetime import timedelta
 from functools import partial
 from itertools import count
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from suwr._utils.text import printable
 
-__all__ = [
-    "NotebookBars", "ProgressCounter", "in_notebook", "job_progress", "progress_bars",
-    "report_choices", "time_left", "training_progress",
-]  # fmt: skip
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
-# Seconds between two updates of the output.
-INTERVAL = 0.2
-
-
-def in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook."""
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    # The shell in a terminal has no kernel.
-    return getattr(shell, "kernel", None) is not None
-
-
-class NotebookBars:
-    """Bars as HTML, with the methods of ``rich.progress.Progress`` that `progress_bars` calls.
-
-    rich draws bars in notebooks only if ipywidgets is installed.
-
-    Parameters
-    ----------
-    unit : str
-        What is counted.
-    """
-
-    def __init__(self, unit: str = "") -> None:
-        self.unit = unit
-        self._tasks: list[dict[str, Any]] = []
-        self._start = time.monotonic()
-        self._shown = 0.0
-        self._handle: Any = None
-
-    def add_task(self, description: str, **fields: Any) -> int:
-        """Add a bar and return its number."""
-        self._tasks.append({"description": description, **fields})
-        self.refresh(force=True)
-        return len(self._tasks) - 1
-
-    def update(self, task: int, *, advance: int = 0, **changes: Any) -> None:
-        """Advance a bar and change its texts."""
-        self._tasks[task] |= changes
-        self._tasks[task]["completed"] += advance
-        finished = self._tasks[task]["completed"] == self._tasks[task]["total"]
-        self.refresh(force=finished)
-
-    def refresh(self, *, force: bool = False) -> None:
-        """Draw all bars, at most a few times per second."""
-        now = time.monotonic()
-        if not force and now - self._shown < INTERVAL:
-            return
-        self._shown = now
-        from IPython.display import HTML, display
-
-        drawn = HTML(self.to_html())
-        if self._handle is None:
-            self._handle = display(drawn, display_id=True)
-        else:
-            self._handle.update(drawn)
-
-    def to_html(self) -> str:
-        """Return the visible bars as HTML."""
-        elapsed = time.monotonic() - self._start
-        return "".join(
-            f"<div>{html.escape(task['description'])} "
-            f'<progress max="{task["total"]}" value="{task["completed"]}"></progress> '
-            f"{html.escape(self.unit)} {task['completed']}/{task['total']} "
-            f"{html.escape(task['status'])}, {elapsed:.0f} s</div>"
-            for task in self._tasks
-            if task["visible"]
-        )
-
-    def __enter__(self) -> NotebookBars:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.refresh(force=True)
+# Seconds between two lines where there is no terminal.
+LINE_INTERVAL = 10.0
 
 
 class ProgressCounter:
@@ -137,6 +61,10 @@ def progress_bars(
 ) -> Iterator[list[ProgressCounter]]:
     """Show one progress bar per description.
 
+    In a notebook, rich draws bars if ipywidgets is installed. Where there are no bars, a line is
+    written about every ten seconds and at the end. At the end of work that has succeeded, what was
+    counted is all of it: a fit may need fewer epochs than its largest number.
+
     Parameters
     ----------
     descriptions : sequence of str
@@ -159,23 +87,60 @@ def progress_bars(
     if not (_is_watched() if verbose is None else verbose):
         yield [ProgressCounter() for _ in descriptions]
         return
+    bars = _rich_bars(unit, transient=verbose is None)
+    console = bars.console
+    widgets = console.is_jupyter and importlib.util.find_spec("ipywidgets") is not None
+    drawn = widgets or (console.is_terminal and not console.is_dumb_terminal)
+    update = bars.update if drawn else _line_writer(bars, unit)
     options: dict[str, Any] = {"total": total, "completed": completed, "status": ""}
-    with NotebookBars(unit) if in_notebook() else _rich_bars(unit, verbose is None) as bars:
-        texts = [printable(text) for text in descriptions]
-        tasks = [bars.add_task(text, visible=total is not None, **options) for text in texts]
-        yield [ProgressCounter(partial(bars.update, task)) for task in tasks]
+    with bars if drawn else nullcontext():
+        tasks = [
+            bars.add_task(printable(text), visible=total is not None, **options)
+            for text in descriptions
+        ]
+        yield [ProgressCounter(partial(update, task)) for task in tasks]
+        for task in bars.tasks:
+            if task.total and task.completed:
+                update(task.id, total=task.completed, completed=task.completed)
+
+
+def _in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook; the shell in a terminal has no kernel."""
+    ipython = sys.modules.get("IPython")
+    return getattr(ipython and ipython.get_ipython(), "kernel", None) is not None
 
 
 def _is_watched() -> bool:
     """Whether a person can watch this thread: it is the main one, in a terminal or a notebook."""
     return (
-        (in_notebook() or sys.stderr.isatty())
+        (_in_notebook() or sys.stderr.isatty())
         and multiprocessing.current_process().name == "MainProcess"
         and threading.current_thread() is threading.main_thread()
     )
 
 
-def _rich_bars(unit: str, transient: bool) -> Any:
+def _line_writer(bars: Progress, unit: str) -> Callable[..., None]:
+    """Return a function that updates a bar and writes it as a line from time to time."""
+    written = time.monotonic()
+
+    def update(number: TaskID, **changes: Any) -> None:
+        nonlocal written
+        bars.update(number, **changes)
+        task, now = bars.tasks[number], time.monotonic()
+        if task.total and (now - written >= LINE_INTERVAL or "completed" in changes):
+            written = now
+            counts = f"{unit} {task.completed:.0f}/{task.total:.0f}".lstrip()
+            status = f", {task.fields['status']}" if task.fields["status"] else ""
+            times = [f"{timedelta(seconds=round(task.elapsed or 0))}"]
+            if not task.finished and task.time_remaining is not None:
+                times.append(f"{timedelta(seconds=round(task.time_remaining))} left")
+            line = f"{task.description}: {counts} ({task.percentage:.0f} %){status}"
+            print(line, *times, sep=", ", file=sys.stderr, flush=True)
+
+    return update
+
+
+def _rich_bars(unit: str, transient: bool) -> Progress:
     """Return the progress display of rich; a transient one disappears at the end."""
     from rich.console import Console
     from rich.progress import (
@@ -190,7 +155,7 @@ def _rich_bars(unit: str, transient: bool) -> Any:
     return Progress(
         TextColumn("{task.description:<12}", markup=False),
         BarColumn(),
-        *([TextColumn(unit)] if unit else []),
+        TextColumn(unit),
         MofNCompleteColumn(),
         TextColumn("{task.fields[status]}", markup=False),
         TimeElapsedColumn(),
@@ -252,50 +217,3 @@ def training_progress(
         return
     with progress_bars(["starting"], verbose=verbose, total=n_epochs, unit="epoch") as (bar,):
         yield lambda epoch: bar(description=epoch.phase, status=f"validation {epoch.value:.4f}")
-
-
-def time_left(elapsed: float, done: int, total: int) -> str:
-    """Estimate the remaining time as hours, minutes and seconds.
-
-    Examples
-    --------
-    >>> time_left(60.0, 3, 12)
-    '0:03:00'
-    """
-    if done == 0:
-        return "-:--:--"
-    minutes, seconds = divmod(round(elapsed / done * (total - done)), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d}"
-
-
-@contextmanager
-def job_progress(total: int) -> Iterator[Callable[[str, float, str | None], None]]:
-    """Show the progress of long jobs: a bar on a terminal, one line per job elsewhere.
-
-    Parameters
-    ----------
-    total : int
-        Number of jobs.
-
-    Yields
-    ------
-    callable
-        To be called after every job with its title, its duration in seconds, and its error
-        message or None.
-    """
-    start, done, terminal = time.monotonic(), 0, sys.stderr.isatty()
-    with progress_bars(["jobs"], verbose=terminal, total=total) as (bar,):
-
-        def report(title: str, seconds: float, error: str | None) -> None:
-            nonlocal done
-            done += 1
-            bar(description=title)
-            if terminal and error is None:
-                return
-            left = time_left(time.monotonic() - start, done, total)
-            state = f"{seconds:.0f} s" if error is None else f"FAILED: {error}"
-            line = f"[{done}/{total}, {left} left] {title}: {state}"
-            print(printable(line), file=sys.stderr, flush=True)
-
-        yield report

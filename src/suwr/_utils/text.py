@@ -8,12 +8,6 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
-__all__ = [
-    "align_columns", "check_unicode", "counted", "format_alike", "format_exactly", "format_label",
-    "format_number", "format_value", "percent", "percent_of", "percent_of_stop",
-    "plain_decimal", "plain_repr", "printable",
-]  # fmt: skip
-
 # Control characters, bidirectional controls, invisible characters and lone surrogates; format.js of
 # the HTML page has the same list. Zero-width joiners are absent: Persian and emoji need them.
 _UNPRINTABLE = re.compile(

@@ -18,11 +18,6 @@ from typing import Any
 from suwr._utils.text import plain_repr
 from suwr.exceptions import MissingExtraError
 
-__all__ = [
-    "Interval", "Options", "check_choice", "check_integer", "check_parameters", "check_real",
-    "parameter_error", "require", "warn_caller",
-]  # fmt: skip
-
 
 def require(module: str, extra: str, purpose: str) -> ModuleType:
     """Import a module, or raise an error that names the extra which installs it.

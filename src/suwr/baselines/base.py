@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -13,16 +13,25 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from suwr._utils.progress import training_progress
-from suwr._utils.validation import Interval
+from suwr._utils.validation import Interval, check_parameters
+from suwr.data.frame import Table
 from suwr.data.units import Patches
-from suwr.estimators.table import TABLE_CONSTRAINTS, TableModel, TrainingData, read_masks, seeded
+from suwr.estimators.fitted import chunks
+from suwr.estimators.table import (
+    TABLE_CONSTRAINTS,
+    TableModel,
+    TrainingData,
+    consistent,
+    read_masks,
+    seeded,
+)
 from suwr.nn.ensembles import Ensemble, EnsembleConv, EnsembleMLP
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
-from suwr.nn.rollout import BLOCK
+from suwr.nn.networks import Architecture
+from suwr.nn.rollout import BLOCK, in_blocks
 from suwr.training.data import Folds, Rows
 from suwr.training.loop import (
     History,
@@ -35,41 +44,16 @@ from suwr.training.loop import (
 )
 from suwr.training.validation import BestState
 
-__all__ = [
-    "SELECTOR_CONSTRAINTS", "BaseBaseline", "BaseSelector", "Schedule", "SelectorNetwork",
-    "SelectorPhase", "evaluate_in_blocks", "make_adamw", "masked_loss", "predictor_phase",
-    "same_units", "top_units",
-]  # fmt: skip
-
 # As in SUWR's predictor; replaces the batch normalisation of the published networks.
 WEIGHT_DECAY = 0.1
 
 
-def evaluate_in_blocks(function: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
-    """Apply a function to blocks of a fixed number of rows, the last one zero-padded.
-
-    As in `suwr.nn.rollout`: matrix products of different shapes may round differently, and the
-    result for a row must not depend on the size of its batch.
-    """
-    parts = []
-    for start in range(0, len(tensors[0]), BLOCK):
-        block = [tensor[start : start + BLOCK] for tensor in tensors]
-        n_rows = len(block[0])
-        padded = [F.pad(part, (0, 0, 0, BLOCK - n_rows)) for part in block]
-        parts.append(function(*padded)[:n_rows])
-    return torch.cat(parts)
+PhaseBuilders = Sequence[Callable[[], Phase]]
 
 
-def top_units(scores: Tensor, k: int) -> Tensor:
-    """Mask of the ``k`` units with the largest scores in each row, bool ``(n, n_units)``.
-
-    Examples
-    --------
-    >>> top_units(torch.tensor([[0.1, 3.0, 2.0]]), 2)
-    tensor([[False,  True,  True]])
-    """
-    selected = torch.zeros_like(scores, dtype=torch.bool)
-    return selected.scatter(1, scores.topk(k, dim=1).indices, True)
+def parameter(default: Any, *allowed: Any) -> Any:
+    """A constructor parameter, its default, and what it may be; see `check_parameters`."""
+    return field(default=default, metadata={"allowed": allowed or None})
 
 
 class SelectorNetwork(nn.Module):
@@ -77,44 +61,30 @@ class SelectorNetwork(nn.Module):
 
     Parameters
     ----------
-    n_values, n_columns, n_units, n_outputs : int
-        As in `suwr.nn.networks.Architecture`.
-    hidden_size, n_layers : int
-        Width and number of the hidden layers of each network.
-    baseline : bool, default=False
-        Whether to add a third network that predicts from the whole row.
+    architecture : Architecture
+        With an ``image_shape``, the predictor is a convolutional network over images.
     dropout : float, default=0.0
         Dropout rate of the predictor and the baseline.
-    image_shape : tuple of int, optional
-        Makes the predictor a convolutional network over images of this shape.
+    baseline : bool, default=False
+        Whether to add a third network that predicts from the whole row.
     """
 
     def __init__(
-        self,
-        n_values: int,
-        n_columns: int,
-        n_units: int,
-        n_outputs: int,
-        hidden_size: int,
-        n_layers: int,
-        *,
-        baseline: bool = False,
-        dropout: float = 0.0,
-        image_shape: tuple[int, int] | None = None,
+        self, architecture: Architecture, dropout: float = 0.0, baseline: bool = False
     ) -> None:
         super().__init__()
-        n_in = n_values + n_columns
-        self.selector = EnsembleMLP(1, n_values, hidden_size, n_layers, n_units)
+        a = architecture
+
+        def network(n_in: int, n_out: int, rate: float) -> EnsembleMLP:
+            return EnsembleMLP(1, n_in, a.hidden_size, a.n_layers, n_out, rate)
+
+        self.selector = network(a.n_values, a.n_units, 0.0)
         self.predictor: Ensemble
-        if image_shape is None:
-            self.predictor = EnsembleMLP(1, n_in, hidden_size, n_layers, n_outputs, dropout)
+        if a.image_shape is None:
+            self.predictor = network(a.n_inputs, a.n_outputs, dropout)
         else:
-            self.predictor = EnsembleConv(1, image_shape, 0, hidden_size, n_outputs, dropout)
-        self.baseline = (
-            EnsembleMLP(1, n_values, hidden_size, n_layers, n_outputs, dropout)
-            if baseline
-            else None
-        )
+            self.predictor = EnsembleConv(1, a.image_shape, 0, a.hidden_size, a.n_outputs, dropout)
+        self.baseline = network(a.n_values, a.n_outputs, dropout) if baseline else None
 
     def predictors(self) -> nn.ModuleList:
         """The predictor and, if there is one, the baseline."""
@@ -153,10 +123,6 @@ class Schedule:
     learning_rate: float
     patience: int | None = None
 
-    def scaled(self, fraction: float) -> Schedule:
-        """The same schedule with a fraction of the epochs."""
-        return replace(self, max_epochs=max(1, round(fraction * self.max_epochs)))
-
 
 def make_adamw(
     module: nn.Module, schedule: Schedule, weight_decay: float = WEIGHT_DECAY
@@ -177,11 +143,10 @@ class SelectorPhase(Phase):
     folds : Folds
         The training rows.
     schedule : Schedule
-    optimizers : list of AdamW
-        Optimizers whose learning rate follows the schedule.
-    update : callable of (row indices, progress)
-        Makes one update and returns the training loss. ``progress`` is the completed fraction of
-        the phase.
+    steps : list of (AdamW, callable of (row indices, progress))
+        The steps of an update: an optimizer, whose learning rate follows the schedule, and the loss
+        that it minimises, of which the last one is recorded. ``progress`` is the completed fraction
+        of the phase.
     validate : callable
         Returns the validation objective of the network, and the mean cost if it selects.
     keep_last : bool, default=False
@@ -194,17 +159,16 @@ class SelectorPhase(Phase):
         network: nn.Module,
         folds: Folds,
         schedule: Schedule,
-        optimizers: list[torch.optim.AdamW],
-        update: Callable[[Tensor, float], Tensor],
-        validate: Callable[[], Metrics],
+        steps: Sequence[tuple[torch.optim.AdamW, Callable[[Tensor, float], Tensor]]],
+        validate: Callable[[], tuple[Tensor, Tensor | None]],
         *,
         keep_last: bool = False,
     ) -> None:
         super().__init__(schedule.max_epochs)
         self.name, self.network, self.folds, self.schedule = name, network, folds, schedule
-        self.update, self.validate, self.keep_last = update, validate, keep_last
+        self.steps, self.validate, self.keep_last = steps, validate, keep_last
         self.modules = {"network": network}
-        self.optimizers = {str(i): optimizer for i, optimizer in enumerate(optimizers)}
+        self.optimizers = {str(i): optimizer for i, (optimizer, _) in enumerate(steps)}
         self.best = BestState(network)
         self.epochs_without_improvement = 0
 
@@ -216,18 +180,21 @@ class SelectorPhase(Phase):
         total = torch.zeros((), device=self.folds.indices.device)
         for number, index in enumerate(self.folds.batches(schedule.batch_size)):
             progress = (self.epoch + number / n_batches) / schedule.max_epochs
-            for optimizer in self.optimizers.values():
+            for optimizer, loss in self.steps:
                 set_rate(optimizer, schedule.learning_rate * cosine_decay(progress, floor=0.1))
-            total = total + self.update(index.flatten(), progress).detach()
+                value = loss(index.flatten(), progress)
+                optimizer_step(optimizer, value)
+            total = total + value.detach()
         network.eval()
         with torch.no_grad():
-            metrics = self.validate()
+            objective, cost = self.validate()
         if not self.keep_last or self.epoch + 1 == schedule.max_epochs:
             best = float(self.best.value)
-            self.best.update(torch.tensor([metrics.validation_objective]), self.epoch)
+            self.best.update(torch.tensor([float(objective)]), self.epoch)
             improved = float(self.best.value) < best
             self.epochs_without_improvement = 0 if improved else self.epochs_without_improvement + 1
-        return replace(metrics, training_loss=float(total) / n_batches)
+        mean_cost = None if cost is None else float(cost)
+        return Metrics(float(total) / n_batches, float(objective), mean_cost)
 
     @property
     def done(self) -> bool:
@@ -254,8 +221,7 @@ def predictor_phase(
     network: SelectorNetwork,
     data: TrainingData,
     folds: Folds,
-    masks: Callable[[Tensor], Tensor],
-    validation_mask: Tensor,
+    masks: Callable[[int], Tensor] | tuple[Tensor, Tensor],
     schedule: Schedule,
     name: str = "predictor",
 ) -> SelectorPhase:
@@ -266,57 +232,23 @@ def predictor_phase(
     network : SelectorNetwork
     data : TrainingData
     folds : Folds
-    masks : callable
-        From row indices ``(b,)`` to the masks that they are trained with, ``(b, n_columns)``.
-    validation_mask : Tensor of bool, shape (n_validation, n_columns)
+    masks : callable, or a pair of Tensors of bool
+        Masks ``(n, n_columns)`` for any ``n`` rows, or those of the training and validation rows.
     schedule : Schedule
     name : str
     """
     optimizer = make_adamw(network.predictor, schedule)
-    inputs, loss = data.inputs, data.loss
+    inputs, loss, held_out = data.inputs, data.loss, data.validation
+    held_out_mask = masks(len(held_out)) if callable(masks) else masks[1]
 
-    def update(index: Tensor, progress: float) -> Tensor:
-        value = masked_loss(network, inputs, loss, folds.rows[index], masks(index))
-        optimizer_step(optimizer, value)
-        return value
+    def of_rows(index: Tensor, progress: float) -> Tensor:
+        mask = masks(len(index)) if callable(masks) else masks[0][index]
+        return masked_loss(network, inputs, loss, folds.rows[index], mask)
 
-    def validate() -> Metrics:
-        value = masked_loss(network, inputs, loss, data.validation, validation_mask)
-        return Metrics(validation_objective=float(value))
+    def validate() -> tuple[Tensor, None]:
+        return masked_loss(network, inputs, loss, held_out, held_out_mask), None
 
-    return SelectorPhase(name, network, folds, schedule, [optimizer], update, validate)
-
-
-SELECTOR_CONSTRAINTS: dict[str, Any] = {
-    **TABLE_CONSTRAINTS,
-    "patience": [None, Interval(Integral, 1)],
-    "learning_rate": [Interval(Real, 0, closed="neither")],
-}
-
-
-def same_units(values: Tensor, units: NDArray[np.intp], n_units: int) -> Tensor:
-    """Select the same units in every row.
-
-    Parameters
-    ----------
-    values : Tensor of shape (n, n_values)
-    units : ndarray of int
-        Indices of the selected units.
-    n_units : int
-        Number of all units.
-
-    Returns
-    -------
-    Tensor of bool, shape (n, n_units)
-
-    Examples
-    --------
-    >>> same_units(torch.zeros(2, 3), np.array([0, 2]), 3).tolist()
-    [[True, False, True], [True, False, True]]
-    """
-    selected = torch.zeros(len(values), n_units, dtype=torch.bool, device=values.device)
-    selected[:, torch.as_tensor(units, device=values.device)] = True
-    return selected
+    return SelectorPhase(name, network, folds, schedule, [(optimizer, of_rows)], validate)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -325,9 +257,10 @@ class BaseBaseline(TableModel):
 
     The generated ``__init__`` is keyword-only and stores every parameter unchanged, as
     scikit-learn requires.
-    """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = TABLE_CONSTRAINTS
+    A method implements `_phases`. It may override `_n_epochs`, `_n_folds`, `_n_bins` and
+    `_split_rows`.
+    """
 
     groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None
     costs: Mapping[str, float] | ArrayLike | None = None
@@ -343,9 +276,7 @@ class BaseBaseline(TableModel):
     history_: History = field(init=False)
 
     @abstractmethod
-    def _phases(
-        self, data: TrainingData, generator: torch.Generator
-    ) -> Sequence[Callable[[], Phase]]:
+    def _phases(self, data: TrainingData, folds: Folds) -> PhaseBuilders:
         """Training phases; each is created when the previous one has finished."""
 
     def _method_name(self) -> str:
@@ -355,6 +286,15 @@ class BaseBaseline(TableModel):
     def _n_epochs(self) -> int:
         """Total number of epochs of all training phases, for the progress bar."""
         return self.max_epochs
+
+    def _n_folds(self, n_rows: int) -> int:
+        """Number of folds of the training rows."""
+        return 2
+
+    def _check_parameters(self) -> None:
+        own = {f.name: f.metadata["allowed"] for f in fields(self) if f.metadata}
+        values = self.get_params(deep=False)
+        check_parameters(type(self).__name__, {**TABLE_CONSTRAINTS, **own}, values)
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
         """Fit the selector and the predictor.
@@ -386,8 +326,8 @@ class BaseBaseline(TableModel):
             seeded(self.device_, data.seed) as generator,
             training_progress(self._n_epochs(), self.verbose) as progress,
         ):
-            phases = self._phases(data, generator)
-            self.history_ = run_phases(phases, generator, progress)
+            folds = Folds(data.rows, generator, n_folds=self._n_folds(len(data.rows)))
+            self.history_ = run_phases(self._phases(data, folds), generator, progress)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -397,14 +337,13 @@ class BaseSelector(BaseBaseline):
     A method implements `_choose` and `_phases`, which sets ``network_``.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = SELECTOR_CONSTRAINTS
     _fitted_attribute: ClassVar[str] = "network_"
     # Whether the predictor was trained on varying masks, so that `predict_masked` is meaningful.
     _predicts_any_mask: ClassVar[bool] = False
     leak_free_by_construction: ClassVar[bool] = False
 
-    patience: int | None = None
-    learning_rate: float = 1e-3
+    patience: int | None = parameter(None, None, Interval(Integral, 1))
+    learning_rate: float = parameter(1e-3, Interval(Real, 0, closed="neither"))
 
     network_: Any = field(init=False)
 
@@ -415,26 +354,24 @@ class BaseSelector(BaseBaseline):
     # Fitting.
 
     def _schedule(self, data: TrainingData) -> Schedule:
-        return Schedule(
-            max_epochs=self.max_epochs,
-            batch_size=self._batch_size(len(data.rows)),
-            learning_rate=self.learning_rate,
-            patience=self.patience,
-        )
+        batch_size = self._batch_size(len(data.rows))
+        return Schedule(self.max_epochs, batch_size, self.learning_rate, self.patience)
 
-    def _build_network(self, data: TrainingData, **options: Any) -> SelectorNetwork:
-        network = SelectorNetwork(**self._network_sizes(data), **options)
-        return network.to(self.device_)
+    def _build_network(
+        self,
+        data: TrainingData,
+        dropout: float = 0.0,
+        baseline: bool = False,
+        image_shape: tuple[int, int] | None = None,
+    ) -> SelectorNetwork:
+        architecture = Architecture(**self._network_sizes(data), image_shape=image_shape)
+        return SelectorNetwork(architecture, dropout, baseline).to(self.device_)
 
     # Inference.
 
     def _column_masks(self, selected: Tensor) -> Tensor:
         """Masks over columns: the union of the selected units, bool ``(n, n_columns)``."""
-        if self.units_.single:
-            # The identity matrix is a view with negative strides, which torch refuses.
-            return selected
-        membership = torch.as_tensor(self.units_.membership, device=selected.device)
-        return selected.to(torch.float32) @ membership.to(torch.float32) > 0
+        return self._parts()[0].union(selected)
 
     def _masked_predictions(self, values: Tensor, mask: Tensor) -> Tensor:
         """*f(x ⊙ h)* on the scale of the network, ``(n, n_outputs)``."""
@@ -449,32 +386,33 @@ class BaseSelector(BaseBaseline):
     def _evaluate(self, function: Callable[[Tensor], Tensor], X: Any) -> NDArray[Any]:
         """Apply a function of encoded rows to a table."""
         parts = []
-        for rows in self._chunks(self._read(X)):
+        for rows in chunks(self._read(X)):
             values = self._encode(rows)
             rows.check_revealed(self._read_cells(values))
-            parts.append(evaluate_in_blocks(function, values).cpu().numpy())
+            parts.append(in_blocks(function, BLOCK, values).cpu().numpy())
         return np.concatenate(parts)
 
     def _read_cells(self, values: Tensor) -> NDArray[np.bool_]:
         """Cells that selection and prediction read, bool ``(n, n_columns)``."""
-        if not self.leak_free_by_construction:
-            return np.ones((len(values), self.n_features_in_), dtype=bool)
-        # The units are fixed in `fit`.
-        return self._column_masks(self._choose(values)).cpu().numpy()
+        return np.ones((len(values), self.n_features_in_), dtype=bool)
 
     @torch.inference_mode()
-    def _predict_with(self, values: Tensor, mask: Tensor) -> NDArray[np.float64]:
+    def _predict_with(self, table: Table, masks: NDArray[np.bool_]) -> NDArray[np.float64]:
         """*f(x ⊙ h)* for given masks on the scale of ``y``, ``(n, n_outputs)``."""
-        predictions = evaluate_in_blocks(self._masked_predictions, values, mask)
-        return self._in_user_units(predictions.cpu().numpy())
+        table.check_revealed(masks)
+        values, mask = self._encode(table), torch.as_tensor(masks, device=self.device_)
+        predictions = in_blocks(self._masked_predictions, BLOCK, values, mask)
+        return self.target_.shown(predictions.cpu().numpy())
 
     def _selected_units(self, X: Any) -> NDArray[np.bool_]:
         """Selected units of each row of a table, ``(n, n_units)``."""
         return self._evaluate(self._choose, X)
 
     def _predict_final(self, X: Any) -> NDArray[np.float64]:
-        return self._in_user_units(self._evaluate(self._final_predictions, X))
+        predictions = self._evaluate(self._final_predictions, X)
+        return self.target_.shown(predictions)
 
+    @consistent
     def select(self, X: Any) -> NDArray[np.bool_]:
         """Select the columns from which each row is predicted.
 
@@ -485,11 +423,12 @@ class BaseSelector(BaseBaseline):
         Returns
         -------
         ndarray of bool, shape (n, d)
-            The mask *h* of each row.
+            The mask *h* of each row, in the order of the columns of ``X``.
         """
         selected = self._selected_units(X).astype(np.float32)
-        return selected @ self.units_.membership.astype(np.float32) > 0
+        return self._in_order_of(X, selected @ self.units_.membership.astype(np.float32) > 0)
 
+    @consistent
     def cost(self, X: Any) -> NDArray[np.float64]:
         """Compute the cost ‖h‖ of each row: the total cost of its selected units.
 
@@ -505,6 +444,7 @@ class BaseSelector(BaseBaseline):
         return self._selected_units(X) @ self.units_.costs
 
     @available_if(lambda self: self._predicts_any_mask)
+    @consistent
     def predict_masked(self, X: Any, masks: ArrayLike) -> NDArray[np.float64]:
         """Predict *f(x ⊙ h)* for given masks.
 
@@ -520,7 +460,22 @@ class BaseSelector(BaseBaseline):
         """
         table = self._read(X)
         given = read_masks(masks, table.n_rows, self.n_features_in_, (2,))
-        table.check_revealed(given)
-        values = self._encode(table)
-        result = self._predict_with(values, torch.as_tensor(given, device=values.device))
-        return result if self._class_labels() is not None else result[:, 0]
+        given = self._in_order_of_fit(X, given)
+        return self.target_.outputs(self._predict_with(table, given))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class FixedSelector(BaseSelector):
+    """A baseline that selects the same units in every row; `fit` sets ``selected_units_``."""
+
+    leak_free_by_construction: ClassVar[bool] = True
+
+    selected_units_: NDArray[np.intp] = field(init=False)
+
+    def _choose(self, values: Tensor) -> Tensor:
+        units = torch.as_tensor(self.selected_units_, device=values.device)
+        selected = torch.zeros(len(values), len(self.units_), dtype=torch.bool, device=units.device)
+        return selected.index_fill(1, units, True)
+
+    def _read_cells(self, values: Tensor) -> NDArray[np.bool_]:
+        return self._column_masks(self._choose(values)).cpu().numpy()

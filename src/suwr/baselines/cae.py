@@ -11,35 +11,27 @@ patches around them, as in Appendix F of the paper.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from suwr._utils.deprecation import renamed_parameter
 from suwr._utils.validation import Interval
 from suwr.baselines.base import (
-    SELECTOR_CONSTRAINTS,
-    BaseSelector,
+    FixedSelector,
+    PhaseBuilders,
     SelectorNetwork,
     SelectorPhase,
     make_adamw,
+    parameter,
     predictor_phase,
-    same_units,
 )
 from suwr.data.units import Patches, Units
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.nn.inputs import MaskedInputs, gumbel, soft_columns, soft_reveal
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
+from suwr.nn.inputs import MaskedInputs, gumbel_softmax, soft_columns, soft_reveal
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Metrics, Phase, optimizer_step
-
-__all__ = ["CAEClassifier", "CAERegressor", "distinct_units"]
 
 # Learning rate of the selection logits, as a multiple of the predictor's: the logits have to
 # become large while the temperature is annealed.
@@ -72,39 +64,24 @@ class ConcreteNetwork(nn.Module):
 
     def sample_weights(self, temperature: float, generator: torch.Generator) -> Tensor:
         """Sample a relaxed selection: weights of the units, ``(1, n_units)``."""
-        noise = gumbel(tuple(self.logits.shape), generator)
-        draws = ((self.logits.log_softmax(dim=1) + noise) / temperature).softmax(dim=1)
+        draws = gumbel_softmax(self.logits, temperature, generator)
         return draws.sum(dim=0, keepdim=True).clamp(max=1.0)
 
 
-@renamed_parameter("n_units", "max_steps", removal="0.3.0")
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseCAE(BaseSelector):
+class BaseCAE(FixedSelector):
     """CAE for classes and values."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SELECTOR_CONSTRAINTS,
-        "max_steps": [Interval(Integral, 1)],
-        "start_temperature": [Interval(Real, 0, closed="neither")],
-        "end_temperature": [Interval(Real, 0, closed="neither")],
-    }
-    leak_free_by_construction: ClassVar[bool] = True
-
-    max_steps: int = 5
-    start_temperature: float = 10.0
-    end_temperature: float = 0.1
-
-    selected_units_: NDArray[np.intp] = field(init=False)
+    max_steps: int = parameter(5, Interval(Integral, 1))
+    start_temperature: float = parameter(10.0, Interval(Real, 0, closed="neither"))
+    end_temperature: float = parameter(0.1, Interval(Real, 0, closed="neither"))
 
     def _n_epochs(self) -> int:
         return 2 * self.max_epochs
 
-    def _phases(
-        self, data: TrainingData, generator: torch.Generator
-    ) -> Sequence[Callable[[], Phase]]:
+    def _phases(self, data: TrainingData, folds: Folds) -> PhaseBuilders:
         self.max_steps_ = min(self.max_steps, data.inputs.n_units)
-        folds, inputs = Folds(data.rows, generator), self._selection_inputs(data.inputs)
-        network = self._build_network(data)
+        inputs, network = self._selection_inputs(data.inputs), self._build_network(data)
         model = ConcreteNetwork(self.max_steps_, inputs.n_units, network).to(self.device_)
         return [
             lambda: self._selection_phase(data, folds, inputs, model),
@@ -115,11 +92,14 @@ class BaseCAE(BaseSelector):
         self, data: TrainingData, folds: Folds, inputs: MaskedInputs, model: ConcreteNetwork
     ) -> SelectorPhase:
         """Train the concrete layer; its final state, at the lowest temperature, is kept."""
-        schedule = self._schedule(data)
+        schedule, name = self._schedule(data), self._method_name()
         predictor = make_adamw(model.network.predictor, schedule)
         selectors = torch.optim.AdamW(
             [model.logits], lr=SELECTOR_RATE * schedule.learning_rate, weight_decay=0.0
         )
+        # A second optimizer, whose rate is constant, steps with the first one.
+        predictor.register_step_post_hook(lambda *_: selectors.step())
+        predictor.register_step_post_hook(lambda *_: selectors.zero_grad())
 
         def temperature(progress: float) -> float:
             ratio = self.end_temperature / self.start_temperature
@@ -131,20 +111,14 @@ class BaseCAE(BaseSelector):
             outputs = model.network.outputs(soft_reveal(inputs, rows.values, weight))
             return (data.loss.per_row(outputs, rows.targets) * rows.weight).mean()
 
-        def update(index: Tensor, progress: float) -> Tensor:
-            value = mean_loss(data.rows[index], progress)
-            selectors.zero_grad(set_to_none=True)
-            optimizer_step(predictor, value)
-            selectors.step()
-            return value
+        def loss(index: Tensor, progress: float) -> Tensor:
+            return mean_loss(data.rows[index], progress)
 
-        def validate() -> Metrics:
-            return Metrics(validation_objective=float(mean_loss(data.validation, 1.0)))
+        def validate() -> tuple[Tensor, None]:
+            return mean_loss(data.validation, 1.0), None
 
-        return SelectorPhase(
-            self._method_name(), model, folds, schedule, [predictor], update, validate,
-            keep_last=True,
-        )  # fmt: skip
+        steps = [(predictor, loss)]
+        return SelectorPhase(name, model, folds, schedule, steps, validate, keep_last=True)
 
     def _prediction_phase(
         self, data: TrainingData, folds: Folds, model: ConcreteNetwork
@@ -153,10 +127,8 @@ class BaseCAE(BaseSelector):
         self.selected_units_ = np.array(distinct_units(model.logits.detach()), dtype=np.intp)
         self.network_ = self._build_network(data, dropout=0.2)
         mask = self._column_masks(self._choose(data.rows.values[:1]))
-        return predictor_phase(
-            self.network_, data, folds, lambda index: mask.expand(len(index), -1),
-            mask.expand(len(data.validation), -1), self._schedule(data),
-        )  # fmt: skip
+        schedule = self._schedule(data)
+        return predictor_phase(self.network_, data, folds, lambda n: mask.expand(n, -1), schedule)
 
     def _selection_inputs(self, inputs: MaskedInputs) -> MaskedInputs:
         """Single pixels in place of patches, if there is one patch around every pixel."""
@@ -167,11 +139,8 @@ class BaseCAE(BaseSelector):
         pixels = Units(names, np.eye(n_columns, dtype=bool), np.ones(n_columns))
         return MaskedInputs.build(pixels, self.encoder_.column_of, self.device_)
 
-    def _choose(self, values: Tensor) -> Tensor:
-        return same_units(values, self.selected_units_, len(self.units_))
 
-
-class CAEClassifier(ClassificationTarget, BaseCAE):
+class CAEClassifier(TableClassifier, BaseCAE):
     """Concrete autoencoder layer, supervised: the same *k* features for every row.
 
     Parameters
@@ -205,7 +174,7 @@ device, random_state, verbose
     """
 
 
-class CAERegressor(RegressionTarget, BaseCAE):
+class CAERegressor(TableRegressor, BaseCAE):
     """CAE for squared error; see `CAEClassifier`.
 
     Examples

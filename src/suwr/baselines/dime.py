@@ -14,23 +14,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from suwr._utils.deprecation import renamed_parameter
-from suwr._utils.validation import Interval, Options, parameter_error
-from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, Step, Stopping, staged_decay
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr._utils.validation import Interval, Options
+from suwr.baselines.base import parameter
+from suwr.baselines.greedy import (
+    BaseGreedy,
+    GreedyPhase,
+    RuleStopping,
+    Step,
+    Stopping,
+    staged_decay,
+)
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy, Loss
 from suwr.nn.networks import Architecture, PolicyOutputs, SeparateNetwork
 from suwr.nn.step import decide
 from suwr.training.data import Rows
-
-__all__ = ["DIMEClassifier", "DIMENetwork", "DIMERegressor", "bounded_gain"]
 
 # Temperature of the softmax over gain per cost, for sampled inference.
 SAMPLING_TEMPERATURE = 0.01
@@ -88,10 +92,7 @@ class DIMENetwork(SeparateNetwork):
         prediction = self.loss.predict(self.predict(inputs)).mean(dim=0)
         gain = bounded_gain(self.policy_outputs(inputs).logits, prediction, self.loss)
         ratio = gain / self.units.costs.clamp_min(MIN_COST)
-        mask = inputs[:, self.architecture.n_values :] > 0.5
-        available = self.units.available(mask)
-        stop = self.stopping.applies(ratio, available, self.units.costs, prediction)
-        stop_logit = torch.where(stop, torch.inf, -torch.inf)
+        stop_logit = self.stopping.logit(self.units, inputs, ratio, prediction)
         return stop_logit, PolicyOutputs(-stop_logit, ratio / SAMPLING_TEMPERATURE)
 
     def rank(
@@ -106,31 +107,15 @@ class DIMENetwork(SeparateNetwork):
         return torch.full_like(found.gain, -torch.inf), PolicyOutputs(found.gain, ratio)
 
 
-@renamed_parameter("budget", "max_cost", removal="0.3.0")
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseDIME(BaseGreedy):
+class BaseDIME(RuleStopping, BaseGreedy):
     """DIME for classes and values."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **GREEDY_CONSTRAINTS,
-        "stopping": [Options("cost", "budget", "confidence")],
-        "sparsity_weight": [Options("auto"), Interval(Real, 0)],
-        "max_cost": [None, Interval(Real, 0)],
-        "confidence": [Interval(Real, 0, 1, closed="both")],
-        "exploration": [Interval(Real, 0, 1, closed="right")],
-    }
-
-    stopping: Literal["cost", "budget", "confidence"] = "cost"
-    sparsity_weight: float | Literal["auto"] = "auto"
-    max_cost: float | None = None
-    confidence: float = 0.95
-    exploration: float = 0.05
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.stopping == "confidence" and not hasattr(self, "predict_proba"):
-            expected = "'cost' or 'budget' for regression"
-            raise parameter_error("stopping", type(self).__name__, expected, self.stopping)
+    stopping: Literal["cost", "budget", "confidence"] = parameter(
+        "cost", Options("cost", "budget", "confidence")
+    )
+    sparsity_weight: float | Literal["auto"] = parameter("auto", Options("auto"), Interval(Real, 0))
+    exploration: float = parameter(0.05, Interval(Real, 0, 1, closed="right"))
 
     def _objective_weight(self) -> float:
         if self.stopping != "cost":
@@ -139,41 +124,25 @@ class BaseDIME(BaseGreedy):
 
     def _make_network(self, architecture: Architecture, data: TrainingData) -> SeparateNetwork:
         self.sparsity_weight_ = self._resolve_weight(self.sparsity_weight)
-        stopping = {
-            "cost": Stopping(sparsity_weight=self.sparsity_weight_ / self.constant_loss_),
-            "confidence": Stopping(confidence=self.confidence),
-            "budget": Stopping(max_cost=self.max_cost),
-        }[self.stopping]
-        return DIMENetwork(architecture, data.inputs, data.loss, stopping)
+        return DIMENetwork(architecture, data.inputs, data.loss, self._stopping_rule())
 
-    def _explore(
-        self,
-        network: SeparateNetwork,
-        inputs: MaskedInputs,
-        seen: Tensor,
-        mask: Tensor,
-        progress: float,
-        generator: torch.Generator,
-    ) -> Tensor:
-        assert isinstance(network, DIMENetwork)
+    def _stopping_rule(self) -> Stopping:
+        if self.stopping == "cost":
+            return Stopping(sparsity_weight=self.sparsity_weight_ / self.constant_loss_)
+        return super()._stopping_rule()
+
+    def _explore(self, phase: GreedyPhase, seen: Tensor, mask: Tensor, progress: float) -> Tensor:
+        assert isinstance(phase.network, DIMENetwork)
         epsilon = staged_decay(progress, self.exploration, self.exploration * 0.2**4, 5)
-        decision = decide(network.rank, inputs, seen, mask)
-        ratio = decision.raw_logits
+        decision = decide(phase.network.rank, phase.data.inputs, seen, mask)
+        ratio, generator = decision.raw_logits, phase.folds.generator
         noise = torch.rand(ratio.shape, generator=generator, device=ratio.device)
         explores = torch.rand(len(ratio), 1, generator=generator, device=ratio.device) < epsilon
         scores = torch.where(explores, noise, ratio)
         return replace(decision, raw_logits=scores).finite_logits.argmax(dim=1)
 
-    def _step_loss(
-        self,
-        network: SeparateNetwork,
-        data: TrainingData,
-        rows: Rows,
-        step: Step,
-        progress: float,
-        generator: torch.Generator,
-    ) -> Tensor:
-        inputs, loss = data.inputs, data.loss
+    def _step_loss(self, phase: GreedyPhase, rows: Rows, step: Step, progress: float) -> Tensor:
+        network, inputs, loss = phase.network, phase.data.inputs, phase.data.loss
         seen = inputs.reveal(rows.values, step.before)
         with torch.no_grad():
             # By predictors that were not trained on these rows.
@@ -187,7 +156,7 @@ class BaseDIME(BaseGreedy):
         return (error.square() * rows.weight).mean()
 
 
-class DIMEClassifier(ClassificationTarget, BaseDIME):
+class DIMEClassifier(TableClassifier, BaseDIME):
     """DIME: units in decreasing order of estimated information gain per cost.
 
     Like SUWR it decides from what is revealed, but it looks only one step ahead: features that are
@@ -245,7 +214,7 @@ class DIMEClassifier(ClassificationTarget, BaseDIME):
     """
 
 
-class DIMERegressor(RegressionTarget, BaseDIME):
+class DIMERegressor(TableRegressor, BaseDIME):
     """DIME for squared error; see `DIMEClassifier`. ``stopping='confidence'`` is not available.
 
     Examples

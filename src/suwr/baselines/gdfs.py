@@ -14,23 +14,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from suwr._utils.validation import Interval
-from suwr.baselines.greedy import GREEDY_CONSTRAINTS, BaseGreedy, Step, mean_step_loss, staged_decay
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.nn.inputs import MaskedInputs, soft_columns, soft_reveal
+from suwr.baselines.base import parameter
+from suwr.baselines.greedy import BaseGreedy, GreedyPhase, Step, mean_step_loss, staged_decay
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
+from suwr.nn.inputs import soft_columns, soft_reveal
 from suwr.nn.networks import Architecture, PolicyOutputs, SeparateNetwork
 from suwr.nn.rollout import Policy
 from suwr.nn.step import decide
 from suwr.training.data import Rows
 from suwr.training.validation import Objective
-
-__all__ = ["GDFSClassifier", "GDFSNetwork", "GDFSRegressor"]
 
 
 class GDFSNetwork(SeparateNetwork):
@@ -48,18 +45,10 @@ class GDFSNetwork(SeparateNetwork):
 class BaseGDFS(BaseGreedy):
     """GDFS for classes and values."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **GREEDY_CONSTRAINTS,
-        "max_steps": [Interval(Integral, 1)],
-        "start_temperature": [Interval(Real, 0, closed="neither")],
-        "end_temperature": [Interval(Real, 0, closed="neither")],
-        "n_temperatures": [Interval(Integral, 1)],
-    }
-
-    max_steps: int | None = 5
-    start_temperature: float = 1.0
-    end_temperature: float = 0.1
-    n_temperatures: int = 5
+    max_steps: int | None = parameter(5, Interval(Integral, 1))
+    start_temperature: float = parameter(1.0, Interval(Real, 0, closed="neither"))
+    end_temperature: float = parameter(0.1, Interval(Real, 0, closed="neither"))
+    n_temperatures: int = parameter(5, Interval(Integral, 1))
 
     def _make_network(self, architecture: Architecture, data: TrainingData) -> SeparateNetwork:
         return GDFSNetwork(architecture)
@@ -68,40 +57,25 @@ class BaseGDFS(BaseGreedy):
         """Mean loss over all steps, as published: every budget counts."""
         return mean_step_loss(policy, data)
 
-    def _explore(
-        self,
-        network: SeparateNetwork,
-        inputs: MaskedInputs,
-        seen: Tensor,
-        mask: Tensor,
-        progress: float,
-        generator: torch.Generator,
-    ) -> Tensor:
-        decision = decide(network.decide, inputs, seen, mask)
-        return decision.relaxed(1.0, generator).argmax(dim=1)
+    def _explore(self, phase: GreedyPhase, seen: Tensor, mask: Tensor, progress: float) -> Tensor:
+        decision = decide(phase.network.decide, phase.data.inputs, seen, mask)
+        return decision.relaxed(1.0, phase.folds.generator).argmax(dim=1)
 
-    def _step_loss(
-        self,
-        network: SeparateNetwork,
-        data: TrainingData,
-        rows: Rows,
-        step: Step,
-        progress: float,
-        generator: torch.Generator,
-    ) -> Tensor:
-        inputs, mask, values = data.inputs, step.before.flatten(0, 1), rows.values.flatten(0, 1)
+    def _step_loss(self, phase: GreedyPhase, rows: Rows, step: Step, progress: float) -> Tensor:
+        network, inputs, loss = phase.network, phase.data.inputs, phase.data.loss
+        mask, values = step.before.flatten(0, 1), rows.values.flatten(0, 1)
         temperature = staged_decay(
             progress, self.start_temperature, self.end_temperature, self.n_temperatures
         )
         decision = decide(network.decide, inputs, inputs.reveal(values, mask), mask)
-        weight = soft_columns(inputs, decision.relaxed(temperature, generator))
+        weight = soft_columns(inputs, decision.relaxed(temperature, phase.folds.generator))
         relaxed_inputs = soft_reveal(inputs, values, torch.where(mask, 1.0, weight))
         # By predictors that were not trained on these rows.
-        found = network.cross_fitted(relaxed_inputs.unflatten(0, rows.weight.shape), data.loss)
-        return (data.loss.of_prediction(found, rows.targets) * rows.weight).mean()
+        found = network.cross_fitted(relaxed_inputs.unflatten(0, rows.weight.shape), loss)
+        return (loss.of_prediction(found, rows.targets) * rows.weight).mean()
 
 
-class GDFSClassifier(ClassificationTarget, BaseGDFS):
+class GDFSClassifier(TableClassifier, BaseGDFS):
     """Greedy dynamic feature selection: a fixed number of units, each chosen given the previous.
 
     Like SUWR it decides from what is revealed, but it looks only one step ahead: features that are
@@ -147,7 +121,7 @@ class GDFSClassifier(ClassificationTarget, BaseGDFS):
     """
 
 
-class GDFSRegressor(RegressionTarget, BaseGDFS):
+class GDFSRegressor(TableRegressor, BaseGDFS):
     """Greedy dynamic feature selection for squared error; see `GDFSClassifier`.
 
     Examples

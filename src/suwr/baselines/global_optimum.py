@@ -6,27 +6,22 @@ prediction. No global selection has a lower objective on that table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from suwr._utils.deprecation import renamed_parameter
 from suwr._utils.validation import Interval, Options
-from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, same_units
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.baselines.base import FixedSelector, PhaseBuilders, parameter
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.exceptions import ProblemTooLargeError
-from suwr.training.data import Rows
+from suwr.training.data import Folds, Rows
 from suwr.training.loop import Metrics, Phase
-
-__all__ = ["GlobalOptimumClassifier", "GlobalOptimumRegressor"]
 
 # Largest number of units whose subsets are enumerated.
 MAX_UNITS = 16
@@ -65,35 +60,46 @@ class CellMeans(nn.Module):
 
 
 class SubsetSearch(Phase):
-    """A phase with a single epoch, in which ``search`` tries all subsets."""
+    """A phase with a single epoch, which sets the best subset and its predictions."""
 
     name = "subsets"
 
-    def __init__(self, search: Callable[[], Metrics]) -> None:
+    def __init__(self, model: BaseGlobalOptimum, data: TrainingData) -> None:
         super().__init__(1)
-        self.search = search
+        self.model, self.data = model, data
 
     def train_epoch(self) -> Metrics:
         """See `Phase`."""
-        return self.search()
+        model, data, rows = self.model, self.data, self.data.rows
+        n_units, costs = data.inputs.n_units, model.units_.costs
+        if n_units > MAX_UNITS:
+            raise ProblemTooLargeError(
+                f"{type(model).__name__} enumerates the subsets of at most {MAX_UNITS} units. "
+                f"Got {n_units} units."
+            )
+        model.sparsity_weight_ = model._resolve_weight(model.sparsity_weight)
+        unit_costs = costs * model.sparsity_weight_ / model.constant_loss_
+        most = model.max_steps
+        sizes = range(n_units + 1) if most is None else [min(most, n_units)]
+        best = float("inf")
+        for subset in (s for size in sizes for s in combinations(range(n_units), size)):
+            columns = data.inputs.membership[list(subset)].any(dim=0)
+            cells = CellMeans(rows, columns[data.inputs.column_of])
+            losses = data.loss.of_prediction(cells(rows.values), rows.targets)
+            cost = float(unit_costs[list(subset)].sum())
+            objective = float((losses * rows.weight).mean()) + cost
+            if objective < best - 1e-9:
+                best, model.network_ = objective, cells
+                model.selected_units_ = np.array(subset, dtype=np.intp)
+        return Metrics(best, mean_cost=float(costs[model.selected_units_].sum()))
 
 
-@renamed_parameter("n_units", "max_steps", removal="0.3.0")
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseGlobalOptimum(BaseSelector):
+class BaseGlobalOptimum(FixedSelector):
     """The best subset for classes and values."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SELECTOR_CONSTRAINTS,
-        "max_steps": [None, Interval(Integral, 0)],
-        "sparsity_weight": [Options("auto"), Interval(Real, 0)],
-    }
-    leak_free_by_construction: ClassVar[bool] = True
-
-    max_steps: int | None = None
-    sparsity_weight: float | Literal["auto"] = "auto"
-
-    selected_units_: NDArray[np.intp] = field(init=False)
+    max_steps: int | None = parameter(None, None, Interval(Integral, 0))
+    sparsity_weight: float | Literal["auto"] = parameter("auto", Options("auto"), Interval(Real, 0))
 
     def _split_rows(
         self, target: NDArray[Any], rng: np.random.RandomState
@@ -105,43 +111,14 @@ class BaseGlobalOptimum(BaseSelector):
     def _n_epochs(self) -> int:
         return 1
 
-    def _phases(
-        self, data: TrainingData, generator: torch.Generator
-    ) -> Sequence[Callable[[], Phase]]:
-        return [lambda: SubsetSearch(lambda: self._search(data))]
-
-    def _search(self, data: TrainingData) -> Metrics:
-        """Set the best subset and its predictions."""
-        n_units, rows = len(self.units_), data.rows
-        if n_units > MAX_UNITS:
-            raise ProblemTooLargeError(
-                f"{type(self).__name__} enumerates the subsets of at most {MAX_UNITS} units. "
-                f"Got {n_units} units."
-            )
-        self.sparsity_weight_ = self._resolve_weight(self.sparsity_weight)
-        unit_costs = self.units_.costs * self.sparsity_weight_ / self.constant_loss_
-        sizes = range(n_units + 1) if self.max_steps is None else [min(self.max_steps, n_units)]
-        best = float("inf")
-        for subset in (s for size in sizes for s in combinations(range(n_units), size)):
-            columns = data.inputs.membership[list(subset)].any(dim=0)
-            model = CellMeans(rows, columns[data.inputs.column_of])
-            losses = data.loss.of_prediction(model(rows.values), rows.targets)
-            cost = float(unit_costs[list(subset)].sum())
-            objective = float((losses * rows.weight).mean()) + cost
-            if objective < best - 1e-9:
-                best, self.network_ = objective, model
-                self.selected_units_ = np.array(subset, dtype=np.intp)
-        mean_cost = float(self.units_.costs[self.selected_units_].sum())
-        return Metrics(training_loss=best, mean_cost=mean_cost)
-
-    def _choose(self, values: Tensor) -> Tensor:
-        return same_units(values, self.selected_units_, len(self.units_))
+    def _phases(self, data: TrainingData, folds: Folds) -> PhaseBuilders:
+        return [lambda: SubsetSearch(self, data)]
 
     def _final_predictions(self, values: Tensor) -> Tensor:
         return self.network_(values)
 
 
-class GlobalOptimumClassifier(ClassificationTarget, BaseGlobalOptimum):
+class GlobalOptimumClassifier(TableClassifier, BaseGlobalOptimum):
     """The best subset of columns for all rows, for small tables with few distinct values.
 
     Parameters
@@ -174,7 +151,7 @@ device, random_state, verbose
     """
 
 
-class GlobalOptimumRegressor(RegressionTarget, BaseGlobalOptimum):
+class GlobalOptimumRegressor(TableRegressor, BaseGlobalOptimum):
     """The best subset of columns for squared error; see `GlobalOptimumClassifier`.
 
     Examples

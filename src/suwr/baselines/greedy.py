@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from numbers import Integral
-from typing import Any, ClassVar, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 from torch import Tensor
 
 from suwr._utils.validation import Interval, Options, parameter_error
-from suwr.baselines.base import BaseBaseline
+from suwr.baselines.base import BaseBaseline, PhaseBuilders, parameter
 from suwr.estimators.base import (
     EXTENSION,
     default_bins,
@@ -29,13 +29,13 @@ from suwr.estimators.base import (
     default_predictors,
 )
 from suwr.estimators.sequential import SequentialModel
-from suwr.estimators.table import TABLE_CONSTRAINTS, TrainingData, image_shape
-from suwr.nn.inputs import MaskedInputs, soft_columns
+from suwr.estimators.table import TrainingData, image_shape
+from suwr.nn.inputs import MaskedInputs
 from suwr.nn.networks import Architecture, SeparateNetwork
 from suwr.nn.rollout import BLOCK, Policy
 from suwr.nn.step import reveal_units
 from suwr.training.config import Settings, linear_decay
-from suwr.training.data import MIN_BATCHES, Folds, Rows
+from suwr.training.data import MIN_BATCHES, Folds, Rows, shuffled
 from suwr.training.loop import (
     Metrics,
     Phase,
@@ -56,12 +56,6 @@ from suwr.training.predictor import (
 )
 from suwr.training.validation import BestState, Objective, validation_objective
 
-__all__ = [
-    "GREEDY_CONSTRAINTS", "SEQUENTIAL_CONSTRAINTS", "BaseGreedy", "BaseSequentialBaseline",
-    "GreedyPhase", "PrefixFineTuning", "Step", "Stopping", "mean_step_loss", "prefix_masks",
-    "staged_decay",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Stopping:
@@ -81,35 +75,27 @@ class Stopping:
     confidence: float | None = None
     max_cost: float | None = None
 
-    def applies(
-        self, scores: Tensor, available: Tensor, costs: Tensor, prediction: Tensor
+    def logit(
+        self, units: MaskedInputs, inputs: Tensor, scores: Tensor, prediction: Tensor
     ) -> Tensor:
-        """Return which rows stop.
+        """Logit of ζ_stop: infinite in the rows that stop, minus infinity in the others.
 
         Parameters
         ----------
+        units : MaskedInputs
+        inputs : Tensor of shape (n, n_inputs)
+            Masked inputs.
         scores : Tensor of shape (n, n_units)
             The next unit is the available one of largest score, a gain per cost if
             ``sparsity_weight`` is given.
-        available : Tensor of bool, shape (n, n_units)
-        costs : Tensor of shape (n_units,)
         prediction : Tensor of shape (n, n_outputs)
             Class probabilities if ``confidence`` is given.
 
         Returns
         -------
-        Tensor of bool, shape (n,)
-
-        Examples
-        --------
-        >>> scores, available = torch.tensor([[0.3, 0.1]]), torch.tensor([[True, True]])
-        >>> costs, prediction = torch.tensor([2.0, 1.0]), torch.tensor([[0.9, 0.1]])
-        >>> for rule in (Stopping(max_cost=1.0), Stopping(max_cost=2.0), Stopping(confidence=0.9)):
-        ...     rule.applies(scores, available, costs, prediction).tolist()
-        [True]
-        [False]
-        [True]
+        Tensor of shape (n,)
         """
+        available = units.available(inputs[:, -units.n_columns :] > 0.5)
         best = scores.masked_fill(~available, -torch.inf).max(dim=1)
         stop = torch.zeros_like(best.values, dtype=torch.bool)
         if self.sparsity_weight is not None:
@@ -117,9 +103,9 @@ class Stopping:
         if self.confidence is not None:
             stop |= prediction.amax(dim=1) >= self.confidence
         if self.max_cost is not None:
-            spent = torch.where(available, 0.0, costs).sum(dim=1)
-            stop |= spent + costs[best.indices] > self.max_cost
-        return stop
+            spent = torch.where(available, 0.0, units.costs).sum(dim=1)
+            stop |= spent + units.costs[best.indices] > self.max_cost
+        return torch.where(stop, torch.inf, -torch.inf)
 
 
 # Number of steps of each row in one update.
@@ -161,8 +147,7 @@ def prefix_masks(inputs: MaskedInputs, order: Tensor, length: Tensor) -> Tensor:
     position = torch.arange(order.shape[-1], device=order.device)
     revealed = (position < length.unsqueeze(-1)) & (order >= 0)
     units = torch.zeros((*order.shape[:-1], inputs.n_units), device=order.device)
-    units = units.scatter_add(-1, order.clamp_min(0), revealed.to(units.dtype))
-    return soft_columns(inputs, units) > 0.5
+    return inputs.union(units.scatter_add(-1, order.clamp_min(0), revealed.to(units.dtype)) > 0)
 
 
 class GreedyPhase(Phase):
@@ -172,40 +157,28 @@ class GreedyPhase(Phase):
 
     Parameters
     ----------
-    name : str
+    method : BaseGreedy
     network : SeparateNetwork
     data : TrainingData
     folds : Folds
     settings : Settings
-    explore : callable of (masked inputs, mask, progress)
-        Chooses the next unit of each row, ``(n,)``.
-    step_loss : callable of (rows, step, progress)
-        Loss of the selection policy on single steps of the rows ``(n_folds, m)``.
-    validate : callable of (policy)
-        Returns the validation objective.
     """
 
     def __init__(
         self,
-        name: str,
+        method: BaseGreedy,
         network: SeparateNetwork,
         data: TrainingData,
         folds: Folds,
         settings: Settings,
-        explore: Callable[[Tensor, Tensor, float], Tensor],
-        step_loss: Callable[[Rows, Step, float], Tensor],
-        validate: Callable[[Policy], Objective],
     ) -> None:
         super().__init__(extended(settings.max_epochs, network.predictor, settings))
-        self.name, self.network, self.data = name, network, data
-        self.folds, self.settings = folds, settings
-        self.explore, self.step_loss, self.validate = explore, step_loss, validate
+        self.name, self.method = method._method_name(), method
+        self.network, self.data, self.folds, self.settings = network, data, folds, settings
         self.average = copy.deepcopy(network.policy)
         self.averaged = network.with_modules(policy=self.average)
-        self.policy = Policy(
-            self.averaged, data.inputs, data.loss, settings.max_steps,
-            block=min(BLOCK, len(data.validation)),
-        )  # fmt: skip
+        block = min(BLOCK, len(data.validation))
+        self.policy = Policy(self.averaged, data.inputs, data.loss, settings.max_steps, block=block)
         self.policy_optimizer = torch.optim.AdamW(network.policy.parameters(), weight_decay=0.0)
         self.predictor_optimizer = make_optimizer(network.predictor)
         set_rate(self.predictor_optimizer, joint_rate(network.predictor, settings))
@@ -222,9 +195,8 @@ class GreedyPhase(Phase):
         for number, index in enumerate(folds.batches(settings.batch_size)):
             progress = (self.epoch * n_batches + number) / (self.epochs * n_batches)
             rows = folds.rows[index]
-            set_rate(
-                self.policy_optimizer, settings.policy_rate * cosine_decay(progress, floor=0.05)
-            )
+            rate = settings.policy_rate * cosine_decay(progress, floor=0.05)
+            set_rate(self.policy_optimizer, rate)
             visited = self._update_policy(rows, progress)
             update_average(self.average, self.network.policy, settings.average_decay)
             random = inputs.random_masks(tuple(index.shape), folds.generator)
@@ -235,16 +207,12 @@ class GreedyPhase(Phase):
             ensemble_step(self.predictor_optimizer, self.network.predictor, loss)
             total = total + loss.detach()
         self.averaged.eval()
-        objective = self.validate(self.policy)
+        objective = self.method._validate(self.policy, self.data)
         # Early epochs, with a high temperature or much exploration, are good by chance only.
         if progress >= 0.5:
             self.best.update(objective.value, self.epoch)
-        return Metrics(
-            float(total) / n_batches,
-            float(objective.value),
-            float(objective.mean_cost),
-            self.policy,
-        )
+        value, cost = float(objective.value), float(objective.mean_cost)
+        return Metrics(float(total) / n_batches, value, cost, self.policy)
 
     def finish(self) -> None:
         """See `Phase`."""
@@ -268,7 +236,7 @@ class GreedyPhase(Phase):
         drawn = [_draw_step(steps, self.folds.generator) for _ in range(n_drawn)]
         joined = Step(*(torch.cat(parts, dim=1) for parts in zip(*drawn, strict=True)))
         repeated = Rows(*(torch.cat([part] * n_drawn, dim=1) for part in rows.tensors()))
-        loss = self.step_loss(repeated, joined, progress)
+        loss = self.method._step_loss(self, repeated, joined, progress)
         optimizer_step(self.policy_optimizer, loss)
         network.predictor.requires_grad_(True).train()
         return drawn[0].after
@@ -281,7 +249,7 @@ class GreedyPhase(Phase):
         mask = torch.zeros(len(values), inputs.n_columns, dtype=torch.bool, device=values.device)
         masks, units = [mask], []
         for _ in range(self.settings.max_steps):
-            unit = self.explore(inputs.reveal(values, mask), mask, progress)
+            unit = self.method._explore(self, inputs.reveal(values, mask), mask, progress)
             mask = reveal_units(inputs, mask, unit.unsqueeze(-1)).mask
             masks.append(mask)
             units.append(unit)
@@ -302,7 +270,7 @@ class GreedyPhase(Phase):
         self.network.predictor.eval()
         predictions = self.network.cross_fitted(inputs.reveal(rows.values, full), self.data.loss)
         self.network.predictor.train()
-        return Rows(rows.values, rows.targets.lerp(predictions, softness), rows.weight)
+        return replace(rows, targets=rows.targets.lerp(predictions, softness))
 
 
 def _draw_step(steps: Step, generator: torch.Generator) -> Step:
@@ -353,14 +321,14 @@ class PrefixFineTuning(Phase):
         device, members = rows.values.device, self.network.architecture.n_members
         n_steps, batch = self.order.shape[1], min(settings.batch_size, len(rows))
         n_batches = max(MIN_BATCHES, len(rows) // batch)
-        noise = torch.rand((members, len(rows)), generator=generator, device=device)
-        shuffled, total = noise.argsort(dim=1), torch.zeros((), device=device)
+        every_row = torch.arange(len(rows), device=device).expand(members, -1)
+        order, total = shuffled(every_row, generator), torch.zeros((), device=device)
         self.network.train()
         for number in range(n_batches):
             progress = (self.epoch + number / n_batches) / self.epochs
             set_rate(self.optimizer, settings.finetune_rate * cosine_decay(progress))
             place = torch.arange(number * batch, (number + 1) * batch, device=device) % len(rows)
-            index = shuffled[:, place].repeat(1, 2)
+            index = order[:, place].repeat(1, 2)
             length = torch.full_like(index, n_steps)
             length[:, :batch] = torch.randint(
                 0, n_steps + 1, (members, batch), generator=generator, device=device
@@ -375,15 +343,6 @@ class PrefixFineTuning(Phase):
 # Epochs of fine-tuning, which nothing validates, relative to those of the joint training.
 FINETUNE_FRACTION = 0.2
 
-SEQUENTIAL_CONSTRAINTS: dict[str, Any] = {
-    **TABLE_CONSTRAINTS,
-    "max_steps": [None, Interval(Integral, 1)],
-}
-GREEDY_CONSTRAINTS: dict[str, Any] = {
-    **SEQUENTIAL_CONSTRAINTS,
-    "n_predictors": [Options("auto"), Interval(Integral, 2)],
-    "network": [Options("mlp", "conv")],
-}
 # Upper limit of the number of steps if `max_steps` is None, as in SUWR.
 DEFAULT_MAX_STEPS = 32
 
@@ -418,19 +377,19 @@ def mean_step_loss(policy: Policy, data: TrainingData) -> Objective:
     losses = data.loss.of_prediction(after_steps, rows.targets.unsqueeze(1))
     # NaN after the last step of a row, whose units may cover all columns before the others do.
     losses = losses.nanmean(dim=1)
-    order = torch.as_tensor(trace.order[:, :, 0], device=device)
-    costs = torch.where(order >= 0, data.inputs.costs[order.clamp_min(0)], 0.0).sum(dim=1)
+    costs = torch.as_tensor(trace.cost, dtype=losses.dtype, device=device)
     value, mean_cost = ((part * rows.weight).mean().cpu() for part in (losses, costs))
     return Objective(value.reshape(1), mean_cost.reshape(1))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class BaseSequentialBaseline(BaseBaseline, SequentialModel):
-    """A baseline that reveals one unit after the other, with a limit on their number."""
+    """A baseline that reveals one unit after the other, with a limit on their number.
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = SEQUENTIAL_CONSTRAINTS
+    A method implements `_phases`, which sets ``policy_`` and ``max_steps_``.
+    """
 
-    max_steps: int | None = None
+    max_steps: int | None = parameter(None, None, Interval(Integral, 1))
 
     def _resolve_max_steps(self) -> int:
         """Maximum number of units revealed in a row."""
@@ -450,15 +409,35 @@ class BaseSequentialBaseline(BaseBaseline, SequentialModel):
             Class probabilities, or values. A row that has stopped keeps its last prediction.
         """
         parts = []
-        for _, trace in self._rollouts(self._read(X), self.policy_, record=True):
+        for _, trace in self.fitted_policy().rollouts(self._read(X), record=True):
             prediction = trace.prediction
             assert prediction is not None
             steps = np.minimum(np.arange(self.max_steps_ + 1), prediction.shape[1] - 1)
             last = (~np.isnan(prediction[:, :, 0])).sum(axis=1, keepdims=True) - 1
             rows = np.arange(len(prediction))[:, None]
-            parts.append(self._in_user_units(prediction[rows, np.minimum(steps, last)]))
+            parts.append(self.target_.shown(prediction[rows, np.minimum(steps, last)]))
         result = np.concatenate(parts)
-        return result if self._class_labels() is not None else result[:, :, 0]
+        return self.target_.outputs(result)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RuleStopping(BaseSequentialBaseline):
+    """A baseline whose stopping rule is a parameter, ``stopping``."""
+
+    stopping: str
+    max_cost: float | None = parameter(None, None, Interval(Real, 0))
+    confidence: float = parameter(0.95, Interval(Real, 0, 1, closed="both"))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.stopping == "confidence" and not is_classifier(self):
+            expected = "another rule than 'confidence' for regression"
+            raise parameter_error("stopping", type(self).__name__, expected, self.stopping)
+
+    def _stopping_rule(self) -> Stopping:
+        if self.stopping == "confidence":
+            return Stopping(confidence=self.confidence)
+        return Stopping(max_cost=self.max_cost)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -467,40 +446,25 @@ class BaseGreedy(BaseSequentialBaseline):
 
     Training has three phases: the predictors are trained on random masks, then jointly with the
     selection policy, and finally on the masks of the trained policy.
+
+    A method implements `_make_network`, `_explore` and `_step_loss`. It may override
+    `_objective_weight` and `_validate`.
     """
 
-    n_predictors: int | Literal["auto"] = 2
-    network: Literal["mlp", "conv"] = "mlp"
-
-    # Implemented by each method.
+    n_predictors: int | Literal["auto"] = parameter(2, Options("auto"), Interval(Integral, 2))
+    network: Literal["mlp", "conv"] = parameter("mlp", Options("mlp", "conv"))
 
     @abstractmethod
     def _make_network(self, architecture: Architecture, data: TrainingData) -> SeparateNetwork:
         """Return a network that implements the stopping rule of the method in `decide`."""
 
     @abstractmethod
-    def _explore(
-        self,
-        network: SeparateNetwork,
-        inputs: MaskedInputs,
-        seen: Tensor,
-        mask: Tensor,
-        progress: float,
-        generator: torch.Generator,
-    ) -> Tensor:
+    def _explore(self, phase: GreedyPhase, seen: Tensor, mask: Tensor, progress: float) -> Tensor:
         """Choose the next unit of each row during training, given masked inputs, ``(n,)``."""
 
     @abstractmethod
-    def _step_loss(
-        self,
-        network: SeparateNetwork,
-        data: TrainingData,
-        rows: Rows,
-        step: Step,
-        progress: float,
-        generator: torch.Generator,
-    ) -> Tensor:
-        """Loss of the selection policy on single steps of the rows ``(2, m)``."""
+    def _step_loss(self, phase: GreedyPhase, rows: Rows, step: Step, progress: float) -> Tensor:
+        """Loss of the selection policy on single steps of the rows ``(n_folds, m)``."""
 
     def _objective_weight(self) -> float:
         """λ of the validation objective, relative to the loss of the best constant prediction."""
@@ -516,7 +480,12 @@ class BaseGreedy(BaseSequentialBaseline):
         super()._check_parameters()
         if (n := self.n_predictors) != "auto" and n % 2:
             raise parameter_error("n_predictors", type(self).__name__, "an even number", n)
-        image_shape(self.network, self.groups)
+
+    def _n_members(self, n_rows: int) -> int:
+        return default_predictors(n_rows) if self.n_predictors == "auto" else self.n_predictors
+
+    def _n_folds(self, n_rows: int) -> int:
+        return default_folds(n_rows, self._n_members(n_rows))
 
     def _n_bins(self, n_rows: int, n_columns: int) -> int:
         return default_bins(n_rows, n_columns) if self.n_predictors == "auto" else 0
@@ -529,38 +498,26 @@ class BaseGreedy(BaseSequentialBaseline):
         later = plan.max_epochs + plan.finetune_epochs
         return plan.pretrain_epochs + round(EXTENSION * later)
 
-    def _phases(
-        self, data: TrainingData, generator: torch.Generator
-    ) -> Sequence[Callable[[], Phase]]:
-        self.max_steps_ = self._resolve_max_steps()
+    def _phases(self, data: TrainingData, folds: Folds) -> PhaseBuilders:
+        self.max_steps_, n = self._resolve_max_steps(), len(data.rows)
         settings = Settings(
             sparsity_weight=self._objective_weight(),
             max_steps=self.max_steps_,
             max_epochs=self.max_epochs,
-            batch_size=self._batch_size(len(data.rows)),
+            batch_size=self._batch_size(n),
             finetune_fraction=FINETUNE_FRACTION,
-            extension=default_extension(len(data.rows)),
+            extension=default_extension(n),
         )
-        n = default_predictors(len(data.rows)) if self.n_predictors == "auto" else self.n_predictors
-        shape = image_shape(self.network, self.groups)
-        architecture = Architecture(**self._network_sizes(data), n_members=n, image_shape=shape)
+        shape, members = image_shape(self.network, self.groups), self._n_members(n)
+        architecture = Architecture(
+            **self._network_sizes(data), n_members=members, image_shape=shape
+        )
         network = self._make_network(architecture, data).to(self.device_)
         ignore_pieces(network, data.inputs)
-        network.predictor.dropout = settings.dropout
-        network.n_folds = default_folds(len(data.rows), n)
-        folds = Folds(data.rows, generator, n_folds=network.n_folds)
+        network.predictor.dropout, network.n_folds = settings.dropout, folds.n_folds
         self.policy_ = Policy(network, data.inputs, data.loss, self.max_steps_)
         return [
             lambda: Pretraining(network, data.inputs, data.loss, folds, settings),
-            lambda: GreedyPhase(
-                self._method_name(), network, data, folds, settings,
-                lambda seen, mask, progress: self._explore(
-                    network, data.inputs, seen, mask, progress, generator
-                ),
-                lambda rows, step, progress: self._step_loss(
-                    network, data, rows, step, progress, generator
-                ),
-                lambda policy: self._validate(policy, data),
-            ),
+            lambda: GreedyPhase(self, network, data, folds, settings),
             lambda: PrefixFineTuning(network, self.policy_, folds, settings),
-        ]  # fmt: skip
+        ]

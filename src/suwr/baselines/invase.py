@@ -20,10 +20,10 @@ selector and predictor are trained jointly.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -31,24 +31,18 @@ from torch.nn import functional as F
 
 from suwr._utils.validation import Interval, Options
 from suwr.baselines.base import (
-    SELECTOR_CONSTRAINTS,
     BaseSelector,
+    PhaseBuilders,
     Schedule,
     SelectorNetwork,
     SelectorPhase,
     make_adamw,
+    parameter,
     predictor_phase,
 )
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.nn.inputs import MaskedInputs, soft_columns
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
+from suwr.nn.inputs import MaskedInputs
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Metrics, Phase, optimizer_step
-
-__all__ = [
-    "BasePenalised", "INVASEClassifier", "INVASERegressor", "coin_flip_masks", "coin_flip_phase",
-    "log_probability",
-]  # fmt: skip
 
 # Epochs of the predictor's pretraining, as a fraction of the epochs of joint training.
 PRETRAINING_FRACTION = 0.25
@@ -56,20 +50,16 @@ PRETRAINING_FRACTION = 0.25
 
 def coin_flip_masks(inputs: MaskedInputs, n: int, generator: torch.Generator) -> Tensor:
     """Masks over columns in which each unit is revealed with probability ½, ``(n, n_columns)``."""
-    flips = torch.rand(n, inputs.n_units, generator=generator, device=generator.device) < 0.5
-    return soft_columns(inputs, flips.to(torch.float32)) > 0.5
+    draws = torch.rand(n, inputs.n_units, generator=generator, device=generator.device)
+    return inputs.union(draws < 0.5)
 
 
 def coin_flip_phase(
     network: SelectorNetwork, data: TrainingData, folds: Folds, schedule: Schedule
 ) -> SelectorPhase:
     """Return a phase that trains the predictor on coin-flip masks, validated on fixed ones."""
-    inputs, generator = data.inputs, folds.generator
-    validation_mask = coin_flip_masks(inputs, len(data.validation), generator)
-    return predictor_phase(
-        network, data, folds, lambda index: coin_flip_masks(inputs, len(index), generator),
-        validation_mask, schedule, "EVAL-X",
-    )  # fmt: skip
+    masks = partial(coin_flip_masks, data.inputs, generator=folds.generator)
+    return predictor_phase(network, data, folds, masks, schedule, "EVAL-X")
 
 
 def log_probability(scores: Tensor, selected: Tensor) -> Tensor:
@@ -89,15 +79,11 @@ def log_probability(scores: Tensor, selected: Tensor) -> Tensor:
 class BasePenalised(BaseSelector):
     """A selection probability for each unit, and a penalty λ ‖h‖ on the selection."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SELECTOR_CONSTRAINTS,
-        "sparsity_weight": [Options("auto"), Interval(Real, 0)],
-    }
     _predicts_any_mask: ClassVar[bool] = True
     # Whether the method uses a network that predicts from the whole row.
     _with_baseline: ClassVar[bool]
 
-    sparsity_weight: float | Literal["auto"] = "auto"
+    sparsity_weight: float | Literal["auto"] = parameter("auto", Options("auto"), Interval(Real, 0))
 
     @abstractmethod
     def _selector_loss(
@@ -110,18 +96,19 @@ class BasePenalised(BaseSelector):
         """Loss of the predictor, and of the baseline if there is one, for each row ``(n,)``."""
 
     def _n_epochs(self) -> int:
-        return self.max_epochs + max(1, round(PRETRAINING_FRACTION * self.max_epochs))
+        return self.max_epochs + self._pretraining_epochs
 
-    def _phases(
-        self, data: TrainingData, generator: torch.Generator
-    ) -> Sequence[Callable[[], Phase]]:
+    @property
+    def _pretraining_epochs(self) -> int:
+        return max(1, round(PRETRAINING_FRACTION * self.max_epochs))
+
+    def _phases(self, data: TrainingData, folds: Folds) -> PhaseBuilders:
         self.sparsity_weight_ = self._resolve_weight(self.sparsity_weight)
-        network = self._build_network(data, baseline=self._with_baseline, dropout=0.2)
-        self.network_ = network
-        schedule, folds = self._schedule(data), Folds(data.rows, generator)
-        short = schedule.scaled(PRETRAINING_FRACTION)
+        self.network_ = self._build_network(data, 0.2, baseline=self._with_baseline)
+        schedule = self._schedule(data)
+        short = replace(schedule, max_epochs=self._pretraining_epochs)
         return [
-            lambda: coin_flip_phase(network, data, folds, short),
+            lambda: coin_flip_phase(self.network_, data, folds, short),
             lambda: self._joint_phase(data, folds, schedule),
         ]
 
@@ -130,37 +117,35 @@ class BasePenalised(BaseSelector):
         network, generator = self.network_, folds.generator
         # In units of the loss of the best constant prediction, like the losses.
         unit_costs = data.inputs.costs * (self.sparsity_weight_ / self.constant_loss_)
-        selector = make_adamw(network.selector, schedule, weight_decay=0.0)
-        predictors = make_adamw(network.predictors(), schedule)
 
-        def update(index: Tensor, progress: float) -> Tensor:
+        def of_selector(index: Tensor, progress: float) -> Tensor:
             rows = data.rows[index]
             # Without dropout, whose noise would exceed the effect of a single unit on the loss.
             network.eval()
-            loss = self._selector_loss(data, rows, unit_costs, generator)
-            optimizer_step(selector, (loss * rows.weight).mean())
+            losses = self._selector_loss(data, rows, unit_costs, generator)
+            return (losses * rows.weight).mean()
+
+        def of_predictors(index: Tensor, progress: float) -> Tensor:
+            rows = data.rows[index]
             network.train()
-            loss = (self._predictor_loss(data, rows, generator) * rows.weight).mean()
-            optimizer_step(predictors, loss)
-            return loss
+            return (self._predictor_loss(data, rows, generator) * rows.weight).mean()
 
-        return SelectorPhase(
-            self._method_name(), network, folds, schedule, [selector, predictors], update,
-            lambda: self._validate(data, unit_costs),
-        )  # fmt: skip
+        steps = [
+            (make_adamw(network.selector, schedule, weight_decay=0.0), of_selector),
+            (make_adamw(network.predictors(), schedule), of_predictors),
+        ]
+        validate = partial(self._validate, data, unit_costs)
+        return SelectorPhase(self._method_name(), network, folds, schedule, steps, validate)
 
-    def _validate(self, data: TrainingData, unit_costs: Tensor) -> Metrics:
+    def _validate(self, data: TrainingData, unit_costs: Tensor) -> tuple[Tensor, Tensor]:
         """``L(f(x ⊙ h), y) + λ ‖h‖`` of the validation rows under the deterministic selection."""
         rows, network = data.validation, self.network_
-        selected = (network.scores(rows.values) > 0).to(torch.float32)
-        mask = soft_columns(data.inputs, selected) > 0.5
-        outputs = network.outputs(data.inputs.reveal(rows.values, mask))
-        losses = data.loss.per_row(outputs, rows.targets)
-        objective = losses + selected @ unit_costs
-        return Metrics(
-            validation_objective=float((objective * rows.weight).mean()),
-            mean_cost=float((selected @ data.inputs.costs * rows.weight).mean()),
-        )
+        chosen = self._choose(rows.values)
+        outputs = network.outputs(data.inputs.reveal(rows.values, data.inputs.union(chosen)))
+        selected = chosen.to(torch.float32)
+        objective = data.loss.per_row(outputs, rows.targets) + selected @ unit_costs
+        mean_cost = (selected @ data.inputs.costs * rows.weight).mean()
+        return (objective * rows.weight).mean(), mean_cost
 
     def _choose(self, values: Tensor) -> Tensor:
         return self.network_.scores(values) > 0
@@ -191,13 +176,10 @@ class BaseINVASE(BasePenalised):
         self, data: TrainingData, rows: Rows, selected: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Losses of predicting from the selected units and from the whole row, ``(n,)`` each."""
-        mask = soft_columns(data.inputs, selected.to(torch.float32)) > 0.5
+        mask, loss = data.inputs.union(selected), data.loss
         critic = self.network_.outputs(data.inputs.reveal(rows.values, mask))
         baseline = self.network_.baseline_outputs(rows.values)
-        return (
-            data.loss.per_row(critic, rows.targets),
-            data.loss.per_row(baseline, rows.targets),
-        )
+        return loss.per_row(critic, rows.targets), loss.per_row(baseline, rows.targets)
 
 
 def _sample(scores: Tensor, generator: torch.Generator) -> Tensor:
@@ -206,7 +188,7 @@ def _sample(scores: Tensor, generator: torch.Generator) -> Tensor:
     return uniform < scores.detach().sigmoid()
 
 
-class INVASEClassifier(ClassificationTarget, BaseINVASE):
+class INVASEClassifier(TableClassifier, BaseINVASE):
     """INVASE: features selected independently by an actor that reads the whole row.
 
     The selection may leak: it can depend on the values of features that are not selected.
@@ -238,7 +220,7 @@ device, random_state, verbose
     """
 
 
-class INVASERegressor(RegressionTarget, BaseINVASE):
+class INVASERegressor(TableRegressor, BaseINVASE):
     """INVASE for squared error; see `INVASEClassifier`.
 
     Examples

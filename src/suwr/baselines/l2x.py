@@ -8,31 +8,25 @@ predictor. At inference the *k* units with the largest scores are selected.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from suwr._utils.deprecation import renamed_parameter
 from suwr._utils.validation import Interval
 from suwr.baselines.base import (
-    SELECTOR_CONSTRAINTS,
     BaseSelector,
+    PhaseBuilders,
     SelectorPhase,
     make_adamw,
     masked_loss,
-    top_units,
+    parameter,
 )
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
-from suwr.nn.inputs import gumbel, soft_columns, soft_reveal
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
+from suwr.nn.inputs import gumbel_softmax, soft_columns, soft_reveal
 from suwr.training.data import Folds
-from suwr.training.loop import Metrics, Phase, optimizer_step
-
-__all__ = ["L2XClassifier", "L2XRegressor", "relaxed_subset"]
 
 
 def relaxed_subset(
@@ -46,68 +40,64 @@ def relaxed_subset(
     >>> relaxed_subset(scores, 8, 0.01, torch.Generator().manual_seed(0)).round().tolist()
     [[0.0, 1.0, 1.0]]
     """
-    noise = gumbel((len(scores), k, scores.shape[1]), generator)
-    draws = ((scores.log_softmax(dim=1).unsqueeze(1) + noise) / temperature).softmax(dim=2)
-    return draws.amax(dim=1)
+    shape = (len(scores), k, scores.shape[1])
+    return gumbel_softmax(scores.unsqueeze(1), temperature, generator, shape).amax(dim=1)
 
 
-@renamed_parameter("n_units", "max_steps", removal="0.3.0")
+def top_units(scores: Tensor, k: int) -> Tensor:
+    """Mask of the ``k`` units with the largest scores in each row, bool ``(n, n_units)``.
+
+    Examples
+    --------
+    >>> top_units(torch.tensor([[0.1, 3.0, 2.0]]), 2)
+    tensor([[False,  True,  True]])
+    """
+    selected = torch.zeros_like(scores, dtype=torch.bool)
+    return selected.scatter(1, scores.topk(k, dim=1).indices, True)
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class BaseL2X(BaseSelector):
     """L2X for classes and values."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SELECTOR_CONSTRAINTS,
-        "max_steps": [Interval(Integral, 1)],
-        "temperature": [Interval(Real, 0, closed="neither")],
-    }
     _predicts_any_mask: ClassVar[bool] = True
     # Dropout rate of the predictor; see `benchmarks/training/l2x.py`.
     _dropout: ClassVar[float] = 0.2
 
-    max_steps: int = 5
-    temperature: float = 0.1
+    max_steps: int = parameter(5, Interval(Integral, 1))
+    temperature: float = parameter(0.1, Interval(Real, 0, closed="neither"))
 
-    def _phases(
-        self, data: TrainingData, generator: torch.Generator
-    ) -> Sequence[Callable[[], Phase]]:
+    def _phases(self, data: TrainingData, folds: Folds) -> PhaseBuilders:
         self.max_steps_ = min(self.max_steps, data.inputs.n_units)
-        network, schedule = self._build_network(data, dropout=self._dropout), self._schedule(data)
-        self.network_ = network
-        inputs, loss = data.inputs, data.loss
-        optimizer, folds = make_adamw(network, schedule), Folds(data.rows, generator)
+        network = self.network_ = self._build_network(data, dropout=self._dropout)
+        inputs, loss, schedule = data.inputs, data.loss, self._schedule(data)
+        optimizer, name = make_adamw(network, schedule), self._method_name()
 
-        def update(index: Tensor, progress: float) -> Tensor:
-            rows = data.rows[index]
+        def of_rows(index: Tensor, progress: float) -> Tensor:
+            rows = folds.rows[index]
             weight = relaxed_subset(
-                network.scores(rows.values), self.max_steps_, self.temperature, generator
+                network.scores(rows.values), self.max_steps_, self.temperature, folds.generator
             )
             relaxed_inputs = soft_reveal(inputs, rows.values, soft_columns(inputs, weight))
             losses = loss.per_row(network.outputs(relaxed_inputs), rows.targets)
-            value = (losses * rows.weight).mean()
-            optimizer_step(optimizer, value)
-            return value
+            return (losses * rows.weight).mean()
 
-        def validate() -> Metrics:
+        def validate() -> tuple[Tensor, Tensor]:
             rows = data.validation
-            selected = top_units(network.scores(rows.values), self.max_steps_).to(torch.float32)
-            mask = soft_columns(inputs, selected) > 0.5
-            return Metrics(
-                validation_objective=float(masked_loss(network, inputs, loss, rows, mask)),
-                mean_cost=float((selected @ inputs.costs * rows.weight).mean()),
-            )
+            selected = top_units(network.scores(rows.values), self.max_steps_)
+            costs = selected.to(torch.float32) @ inputs.costs
+            value = masked_loss(network, inputs, loss, rows, inputs.union(selected))
+            return value, (costs * rows.weight).mean()
 
         return [
-            lambda: SelectorPhase(
-                self._method_name(), network, folds, schedule, [optimizer], update, validate
-            )
+            lambda: SelectorPhase(name, network, folds, schedule, [(optimizer, of_rows)], validate)
         ]
 
     def _choose(self, values: Tensor) -> Tensor:
         return top_units(self.network_.scores(values), self.max_steps_)
 
 
-class L2XClassifier(ClassificationTarget, BaseL2X):
+class L2XClassifier(TableClassifier, BaseL2X):
     """L2X: the *k* highest-scoring features of each row, by a selector that reads the whole row.
 
     The selection may leak: it can depend on the values of features that are not selected.
@@ -140,7 +130,7 @@ device, random_state, verbose
     """
 
 
-class L2XRegressor(RegressionTarget, BaseL2X):
+class L2XRegressor(TableRegressor, BaseL2X):
     """L2X for squared error; see `L2XClassifier`.
 
     Examples

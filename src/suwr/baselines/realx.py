@@ -13,33 +13,21 @@ predictor does not learn to exploit that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from suwr._utils.validation import Interval, Options
-from suwr.baselines.base import BaseSelector, predictor_phase, same_units
+from suwr.baselines.base import FixedSelector, PhaseBuilders, parameter, predictor_phase
 from suwr.baselines.invase import BasePenalised, coin_flip_masks, coin_flip_phase, log_probability
 from suwr.data.encode import MAX_BINS
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.nn.inputs import soft_columns, soft_reveal
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Phase
-
-__all__ = [
-    "EVALXClassifier",
-    "EVALXRegressor",
-    "REALXClassifier",
-    "REALXRegressor",
-    "rebar_samples",
-]
 
 
 def rebar_samples(
@@ -83,13 +71,9 @@ def rebar_samples(
 class BaseREALX(BasePenalised):
     """REAL-X for classes and values."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BasePenalised._parameter_constraints,
-        "temperature": [Interval(Real, 0, closed="neither")],
-    }
     _with_baseline: ClassVar[bool] = False
 
-    temperature: float = 0.5
+    temperature: float = parameter(0.5, Interval(Real, 0, closed="neither"))
 
     def _selector_loss(
         self, data: TrainingData, rows: Rows, unit_costs: Tensor, generator: torch.Generator
@@ -114,7 +98,7 @@ class BaseREALX(BasePenalised):
         return data.loss.per_row(outputs, rows.targets)
 
 
-class REALXClassifier(ClassificationTarget, BaseREALX):
+class REALXClassifier(TableClassifier, BaseREALX):
     """REAL-X: features selected independently, for a predictor trained on random masks only.
 
     The selection may leak: it can depend on the values of features that are not selected.
@@ -148,7 +132,7 @@ device, random_state, verbose
     """
 
 
-class REALXRegressor(RegressionTarget, BaseREALX):
+class REALXRegressor(TableRegressor, BaseREALX):
     """REAL-X for squared error; see `REALXClassifier`.
 
     Examples
@@ -163,48 +147,33 @@ class REALXRegressor(RegressionTarget, BaseREALX):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseEVALX(BaseSelector):
+class BaseEVALX(FixedSelector):
     """A predictor that evaluates the masks of any selector; it selects every unit itself."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaseSelector._parameter_constraints,
-        "mask_sizes": [Options("binomial", "uniform")],
-        "n_bins": [Interval(Integral, 0, MAX_BINS)],
-    }
-    leak_free_by_construction: ClassVar[bool] = True
     _predicts_any_mask: ClassVar[bool] = True
 
-    mask_sizes: Literal["binomial", "uniform"] = "binomial"
-    n_bins: int = 0
-
-    selected_units_: NDArray[np.intp] = field(init=False)
+    mask_sizes: Literal["binomial", "uniform"] = parameter(
+        "binomial", Options("binomial", "uniform")
+    )
+    n_bins: int = parameter(0, Interval(Integral, 0, MAX_BINS))
 
     def _n_bins(self, n_rows: int, n_columns: int) -> int:
         return int(self.n_bins)
 
-    def _phases(
-        self, data: TrainingData, generator: torch.Generator
-    ) -> Sequence[Callable[[], Phase]]:
+    def _phases(self, data: TrainingData, folds: Folds) -> PhaseBuilders:
         self.selected_units_ = np.arange(data.inputs.n_units)
         network = self.network_ = self._build_network(data, dropout=0.2)
-        folds = Folds(data.rows, generator)
+        schedule = self._schedule(data)
         if self.mask_sizes == "binomial":
-            return [lambda: coin_flip_phase(network, data, folds, self._schedule(data))]
-        inputs = data.inputs
-        validation_mask = inputs.random_masks((len(data.validation),), generator)
-        return [
-            lambda: predictor_phase(
-                network, data, folds,
-                lambda index: inputs.random_masks((len(index),), generator),
-                validation_mask, self._schedule(data), "EVAL-X",
-            )
-        ]  # fmt: skip
+            return [lambda: coin_flip_phase(network, data, folds, schedule)]
 
-    def _choose(self, values: Tensor) -> Tensor:
-        return same_units(values, self.selected_units_, len(self.units_))
+        def masks(n: int) -> Tensor:
+            return data.inputs.random_masks((n,), folds.generator)
+
+        return [lambda: predictor_phase(network, data, folds, masks, schedule, "EVAL-X")]
 
 
-class EVALXClassifier(ClassificationTarget, BaseEVALX):
+class EVALXClassifier(TableClassifier, BaseEVALX):
     """EVAL-X: a classifier trained on random masks, to evaluate the masks of any selector.
 
     Use `predict_masked`; `predict` and `select` use every column.
@@ -233,7 +202,7 @@ validation_fraction, device, random_state, verbose
     """
 
 
-class EVALXRegressor(RegressionTarget, BaseEVALX):
+class EVALXRegressor(TableRegressor, BaseEVALX):
     """EVAL-X for squared error; see `EVALXClassifier`.
 
     Examples

@@ -3,69 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _num_samples
-from torch import Tensor
 
 from suwr._utils.validation import Options, parameter_error
-from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, predictor_phase, same_units
+from suwr.baselines.base import (
+    BaseSelector,
+    FixedSelector,
+    PhaseBuilders,
+    parameter,
+    predictor_phase,
+)
 from suwr.data.stored import name_columns
-from suwr.estimators.table import TrainingData, image_shape
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData, image_shape
 from suwr.training.data import Folds
-from suwr.training.loop import Phase
-
-__all__ = [
-    "AllFeaturesClassifier",
-    "AllFeaturesRegressor",
-    "OracleClassifier",
-    "OracleRegressor",
-]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseAllFeatures(BaseSelector):
+class BaseAllFeatures(FixedSelector):
     """A predictor that reads every column."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SELECTOR_CONSTRAINTS,
-        "network": [Options("mlp", "conv")],
-    }
-    leak_free_by_construction: ClassVar[bool] = True
+    network: Literal["mlp", "conv"] = parameter("mlp", Options("mlp", "conv"))
 
-    network: Literal["mlp", "conv"] = "mlp"
-
-    selected_units_: NDArray[np.intp] = field(init=False)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        image_shape(self.network, self.groups)
-
-    def _phases(
-        self, data: TrainingData, generator: torch.Generator
-    ) -> Sequence[Callable[[], Phase]]:
+    def _phases(self, data: TrainingData, folds: Folds) -> PhaseBuilders:
         self.selected_units_ = np.arange(data.inputs.n_units)
-        shape = image_shape(self.network, self.groups)
-        network = self.network_ = self._build_network(data, dropout=0.2, image_shape=shape)
+        shape, schedule = image_shape(self.network, self.groups), self._schedule(data)
+        network = self.network_ = self._build_network(data, 0.2, image_shape=shape)
         full = torch.ones(1, data.inputs.n_columns, dtype=torch.bool, device=self.device_)
-        folds = Folds(data.rows, generator)
         return [
-            lambda: predictor_phase(
-                network, data, folds, lambda index: full.expand(len(index), -1),
-                full.expand(len(data.validation), -1), self._schedule(data),
-            )
-        ]  # fmt: skip
-
-    def _choose(self, values: Tensor) -> Tensor:
-        return same_units(values, self.selected_units_, len(self.units_))
+            lambda: predictor_phase(network, data, folds, lambda n: full.expand(n, -1), schedule)
+        ]
 
 
-class AllFeaturesClassifier(ClassificationTarget, BaseAllFeatures):
+class AllFeaturesClassifier(TableClassifier, BaseAllFeatures):
     """No selection: a classifier that reads every column.
 
     Its network is that of the predictors of the other methods.
@@ -114,7 +89,7 @@ class AllFeaturesClassifier(ClassificationTarget, BaseAllFeatures):
     """
 
 
-class AllFeaturesRegressor(RegressionTarget, BaseAllFeatures):
+class AllFeaturesRegressor(TableRegressor, BaseAllFeatures):
     """No selection: a regressor that reads every column; see `AllFeaturesClassifier`.
 
     Examples
@@ -130,26 +105,14 @@ class AllFeaturesRegressor(RegressionTarget, BaseAllFeatures):
 
 @dataclass(frozen=True)
 class OracleData(TrainingData):
-    """Training data with the relevant columns of each row.
-
-    Attributes
-    ----------
-    relevant : ndarray of bool, shape (n, d)
-        Masks of all rows of the user's table.
-    """
+    """Training data with the relevant columns of each row of the user's table, ``(n, d)``."""
 
     relevant: NDArray[np.bool_]
-
-    def masks(self, row_numbers: NDArray[np.intp]) -> Tensor:
-        """Masks of some rows of the user's table, on the device of the training rows."""
-        return torch.as_tensor(self.relevant[row_numbers], device=self.rows.values.device)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class BaseOracle(BaseSelector):
     """A predictor of given masks."""
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {**SELECTOR_CONSTRAINTS, "relevant": None}
 
     relevant: Callable[[Any], ArrayLike] | Sequence[int | str] | None = None
 
@@ -159,19 +122,12 @@ class BaseOracle(BaseSelector):
         data = super()._training_data(X, y, sample_weight, costs)
         return OracleData(**vars(data), relevant=self._relevant_masks(X))
 
-    def _phases(
-        self, data: TrainingData, generator: torch.Generator
-    ) -> Sequence[Callable[[], Phase]]:
+    def _phases(self, data: TrainingData, folds: Folds) -> PhaseBuilders:
         assert isinstance(data, OracleData)
-        mask, validation_mask = data.masks(data.row_numbers), data.masks(data.validation_numbers)
+        relevant = torch.as_tensor(data.relevant, device=self.device_)
+        masks = relevant[data.row_numbers], relevant[data.validation_numbers]
         network = self.network_ = self._build_network(data, dropout=0.2)
-        folds = Folds(data.rows, generator)
-        return [
-            lambda: predictor_phase(
-                network, data, folds, lambda index: mask[index], validation_mask,
-                self._schedule(data),
-            )
-        ]  # fmt: skip
+        return [lambda: predictor_phase(network, data, folds, masks, self._schedule(data))]
 
     def _relevant_masks(self, X: Any) -> NDArray[np.bool_]:
         """Relevant columns of each row, extended to whole units."""
@@ -194,16 +150,12 @@ class BaseOracle(BaseSelector):
         """Indices of the columns that are relevant for every row."""
         if self.relevant is None or callable(self.relevant):
             return list(range(len(names)))
-        columns = []
+        places = {key: place for place, name in enumerate(names) for key in (name, place)}
         for column in self.relevant:
-            if isinstance(column, str) and column in names:
-                columns.append(names.index(column))
-            elif isinstance(column, int | np.integer) and 0 <= column < len(names):
-                columns.append(int(column))
-            else:
+            if column not in places:
                 expected = "a callable or a sequence of columns of X"
                 raise parameter_error("relevant", type(self).__name__, expected, column)
-        return columns
+        return [places[column] for column in self.relevant]
 
     def _selected_units(self, X: Any) -> NDArray[np.bool_]:
         self._read(X)
@@ -212,13 +164,10 @@ class BaseOracle(BaseSelector):
         return n_hidden == 0
 
     def _predict_final(self, X: Any) -> NDArray[np.float64]:
-        table, masks = self._read(X), self._relevant_masks(X)
-        table.check_revealed(masks)
-        values = self._encode(table)
-        return self._predict_with(values, torch.as_tensor(masks, device=values.device))
+        return self._predict_with(self._read(X), self._relevant_masks(X))
 
 
-class OracleClassifier(ClassificationTarget, BaseOracle):
+class OracleClassifier(TableClassifier, BaseOracle):
     """A known selection: a classifier that reads the relevant columns of each row.
 
     Whether the selection leaks depends on ``relevant``.
@@ -245,7 +194,7 @@ validation_fraction, device, random_state, verbose
     """
 
 
-class OracleRegressor(RegressionTarget, BaseOracle):
+class OracleRegressor(TableRegressor, BaseOracle):
     """A known selection for squared error; see `OracleClassifier`.
 
     Examples

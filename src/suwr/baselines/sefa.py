@@ -16,34 +16,26 @@ might have, so that features which are informative only jointly can have a large
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from suwr._utils.validation import Interval, Options, parameter_error
-from suwr.baselines.base import SELECTOR_CONSTRAINTS, Schedule, SelectorPhase, make_adamw
-from suwr.baselines.greedy import (
-    SEQUENTIAL_CONSTRAINTS,
-    BaseSequentialBaseline,
-    Stopping,
-    mean_step_loss,
-)
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr._utils.validation import Interval, Options
+from suwr.baselines.base import PhaseBuilders, Schedule, SelectorPhase, make_adamw, parameter
+from suwr.baselines.greedy import RuleStopping, Stopping, mean_step_loss
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.nn.ensembles import EnsembleMLP
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import CrossEntropy, Loss
 from suwr.nn.networks import Architecture, Network, PolicyOutputs
 from suwr.nn.rollout import Policy, block_size
-from suwr.training.data import Folds, Rows
-from suwr.training.loop import Metrics, Phase, optimizer_step
-
-__all__ = ["SEFAClassifier", "SEFANetwork", "SEFARegressor", "bottleneck", "vjp"]
+from suwr.training.data import Folds
 
 # Latent samples in the validation of an epoch, which would otherwise take longer than its training.
 VALIDATION_SAMPLES = 32
@@ -239,9 +231,7 @@ class SEFANetwork(Network):
     ) -> tuple[Tensor, PolicyOutputs]:
         """See `suwr.nn.networks.Network`; sampled policies draw units by their scores."""
         scores, prediction = self.scores(inputs)
-        available = self.units.available(inputs[:, self.architecture.n_values :] > 0.5)
-        stop = self.stopping.applies(scores, available, self.units.costs, prediction)
-        stop_logit = torch.where(stop, torch.inf, -torch.inf)
+        stop_logit = self.stopping.logit(self.units, inputs, scores, prediction)
         return stop_logit, PolicyOutputs(-stop_logit, scores.clamp_min(MIN_SCORE).log())
 
     def for_validation(self) -> SEFANetwork:
@@ -254,108 +244,54 @@ class SEFANetwork(Network):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BaseSEFA(BaseSequentialBaseline):
+class BaseSEFA(RuleStopping):
     """SEFA for classes and values."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SELECTOR_CONSTRAINTS,
-        **SEQUENTIAL_CONSTRAINTS,
-        "stopping": [Options("budget", "confidence")],
-        "max_cost": [None, Interval(Real, 0)],
-        "confidence": [Interval(Real, 0, 1, closed="both")],
-        "bottleneck_weight": [Interval(Real, 0)],
-        "latent_size": [Interval(Integral, 1)],
-        "encoder_size": [Interval(Integral, 1)],
-        "n_samples": [Interval(Integral, 1)],
-        "n_training_samples": [Interval(Integral, 1)],
-    }
-
-    max_steps: int | None = 5
-    stopping: Literal["budget", "confidence"] = "budget"
-    max_cost: float | None = None
-    confidence: float = 0.95
-    bottleneck_weight: float = 5e-4
-    latent_size: int = 4
-    encoder_size: int = 20
-    n_samples: int = 200
-    n_training_samples: int = 20
+    max_steps: int | None = parameter(5, None, Interval(Integral, 1))
+    stopping: Literal["budget", "confidence"] = parameter("budget", Options("budget", "confidence"))
+    bottleneck_weight: float = parameter(5e-4, Interval(Real, 0))
+    latent_size: int = parameter(4, Interval(Integral, 1))
+    encoder_size: int = parameter(20, Interval(Integral, 1))
+    n_samples: int = parameter(200, Interval(Integral, 1))
+    n_training_samples: int = parameter(20, Interval(Integral, 1))
     n_layers: int = 2
-    learning_rate: float = 3e-3
-    patience: int | None = None
+    learning_rate: float = parameter(3e-3, Interval(Real, 0, closed="neither"))
+    patience: int | None = parameter(None, None, Interval(Integral, 1))
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.stopping == "confidence" and not hasattr(self, "predict_proba"):
-            raise parameter_error(
-                "stopping", type(self).__name__, "'budget' for regression", self.stopping
-            )
-
-    def _phases(
-        self, data: TrainingData, generator: torch.Generator
-    ) -> Sequence[Callable[[], Phase]]:
-        self.max_steps_ = self._resolve_max_steps()
+    def _phases(self, data: TrainingData, folds: Folds) -> PhaseBuilders:
+        self.max_steps_, inputs = self._resolve_max_steps(), data.inputs
         architecture = Architecture(**self._network_sizes(data), n_members=self.n_samples)
-        rule = {
-            "confidence": Stopping(confidence=self.confidence),
-            "budget": Stopping(max_cost=self.max_cost),
-        }[self.stopping]
-        network = SEFANetwork(
-            architecture, data.inputs, data.loss, self.latent_size, self.encoder_size, rule
-        ).to(self.device_)
-        self.policy_ = Policy(network, data.inputs, data.loss, self.max_steps_)
-        schedule = Schedule(
-            self.max_epochs, self._batch_size(len(data.rows)), self.learning_rate, self.patience
-        )
-        return [lambda: self._phase(network, data, Folds(data.rows, generator), schedule)]
-
-    def _phase(
-        self, network: SEFANetwork, data: TrainingData, folds: Folds, schedule: Schedule
-    ) -> SelectorPhase:
-        """Training on random masks; the best epoch is that of the policy which it implies."""
+        sizes, rule = (self.latent_size, self.encoder_size), self._stopping_rule()
+        network = SEFANetwork(architecture, inputs, data.loss, *sizes, rule).to(self.device_)
+        self.policy_ = Policy(network, inputs, data.loss, self.max_steps_)
+        batch_size = self._batch_size(len(data.rows))
+        schedule = Schedule(self.max_epochs, batch_size, self.learning_rate, self.patience)
         optimizer = make_adamw(network, schedule)
+        # The best epoch is that of the policy which the network implies.
         twin = network.for_validation()
-        policy = Policy(
-            twin, data.inputs, data.loss, self.max_steps_,
-            block=min(block_size(twin.architecture, data.inputs.device), len(data.validation)),
-        )  # fmt: skip
+        block = min(block_size(twin.architecture, inputs.device), len(data.validation))
+        policy = Policy(twin, inputs, data.loss, self.max_steps_, block=block)
 
-        def update(index: Tensor, progress: float) -> Tensor:
-            mask = data.inputs.random_masks(tuple(index.shape), folds.generator)
-            loss = self._loss(network, data, folds.rows[index], mask, folds.generator)
-            optimizer_step(optimizer, loss)
-            return loss
-
-        def validate() -> Metrics:
-            objective = mean_step_loss(policy, data)
-            return Metrics(
-                validation_objective=float(objective.value), mean_cost=float(objective.mean_cost)
-            )
-
-        return SelectorPhase(
-            self._method_name(), network, folds, schedule, [optimizer], update, validate
-        )
-
-    def _loss(
-        self,
-        network: SEFANetwork,
-        data: TrainingData,
-        rows: Rows,
-        mask: Tensor,
-        generator: torch.Generator,
-    ) -> Tensor:
-        """Loss of the mean prediction over new latent samples, and the information bottleneck."""
-        mean, std = network.encode(data.inputs.reveal(rows.values, mask))
-        shape = (self.n_training_samples, *mean.shape)
-        noise = torch.randn(shape, generator=generator, device=generator.device)
-        samples = data.loss.predict(network.outputs(mean + std * noise))
-        losses = data.loss.of_prediction(samples.mean(dim=0), rows.targets)
         # β is published for a cross-entropy in nats; losses are relative to the best constant's.
         unit = data.loss.unit if isinstance(data.loss, CrossEntropy) else 1.0
-        losses = losses + self.bottleneck_weight / unit * bottleneck(mean, std)
-        return (losses * rows.weight).mean()
+        weight, generator = self.bottleneck_weight / unit, folds.generator
+
+        def of_rows(index: Tensor, progress: float) -> Tensor:
+            """Loss of the mean prediction over new latent samples, and the bottleneck."""
+            rows, mask = folds.rows[index], inputs.random_masks(tuple(index.shape), generator)
+            mean, std = network.encode(inputs.reveal(rows.values, mask))
+            shape = (self.n_training_samples, *mean.shape)
+            noise = torch.randn(shape, generator=generator, device=generator.device)
+            samples = data.loss.predict(network.outputs(mean + std * noise))
+            losses = data.loss.of_prediction(samples.mean(dim=0), rows.targets)
+            return ((losses + weight * bottleneck(mean, std)) * rows.weight).mean()
+
+        steps, validate = [(optimizer, of_rows)], partial(mean_step_loss, policy, data)
+        name = self._method_name()
+        return [lambda: SelectorPhase(name, network, folds, schedule, steps, validate)]
 
 
-class SEFAClassifier(ClassificationTarget, BaseSEFA):
+class SEFAClassifier(TableClassifier, BaseSEFA):
     """SEFA: units in decreasing order of the gradients in a stochastic latent space.
 
     Like SUWR it decides from what is revealed. It does not estimate the gain of the next unit but
@@ -415,7 +351,7 @@ class SEFAClassifier(ClassificationTarget, BaseSEFA):
     """
 
 
-class SEFARegressor(RegressionTarget, BaseSEFA):
+class SEFARegressor(TableRegressor, BaseSEFA):
     """SEFA for squared error; see `SEFAClassifier`. ``stopping='confidence'`` is not available.
 
     The publication is about classes. Here the gradient is that of the predicted value.

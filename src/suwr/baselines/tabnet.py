@@ -10,23 +10,18 @@ loop are those of the other baselines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from suwr._utils.validation import Interval, Options, require
-from suwr.baselines.base import SELECTOR_CONSTRAINTS, BaseSelector, SelectorPhase
-from suwr.estimators.table import TrainingData
-from suwr.estimators.targets import ClassificationTarget, RegressionTarget
+from suwr.baselines.base import BaseSelector, PhaseBuilders, SelectorPhase, make_adamw, parameter
+from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.nn.inputs import MaskedInputs
 from suwr.training.data import Folds, Rows
-from suwr.training.loop import Metrics, Phase, optimizer_step
-
-__all__ = ["TabNetClassifier", "TabNetRegressor", "attention_matrix"]
 
 # Rows per virtual batch of the ghost batch normalisation; the default of the package.
 VIRTUAL_BATCH_SIZE = 128
@@ -42,32 +37,20 @@ def attention_matrix(inputs: MaskedInputs) -> Tensor:
 class BaseTabNet(BaseSelector):
     """TabNet for classes and values."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SELECTOR_CONSTRAINTS,
-        "n_steps": [Interval(Integral, 1)],
-        "mask_sparsity_weight": [Interval(Real, 0)],
-        "relaxation": [Interval(Real, 1)],
-        "mask_type": [Options("sparsemax", "entmax")],
-    }
-
     hidden_size: int = 8
     n_layers: int = 2
-    learning_rate: float = 0.02
-    n_steps: int = 3
-    mask_sparsity_weight: float = 1e-3
-    relaxation: float = 1.3
-    mask_type: Literal["sparsemax", "entmax"] = "sparsemax"
+    learning_rate: float = parameter(0.02, Interval(Real, 0, closed="neither"))
+    n_steps: int = parameter(3, Interval(Integral, 1))
+    mask_sparsity_weight: float = parameter(1e-3, Interval(Real, 0))
+    relaxation: float = parameter(1.3, Interval(Real, 1))
+    mask_type: Literal["sparsemax", "entmax"] = parameter(
+        "sparsemax", Options("sparsemax", "entmax")
+    )
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        require("pytorch_tabnet", "baselines", "TabNet")
-
-    def _phases(
-        self, data: TrainingData, generator: torch.Generator
-    ) -> Sequence[Callable[[], Phase]]:
+    def _phases(self, data: TrainingData, folds: Folds) -> PhaseBuilders:
         network = self.network_ = self._build_tabnet(data)
-        schedule, folds = self._schedule(data), Folds(data.rows, generator)
-        optimizer = torch.optim.AdamW(network.parameters(), weight_decay=0.0)
+        schedule, name = self._schedule(data), self._method_name()
+        optimizer = make_adamw(network, schedule, weight_decay=0.0)
         # The losses are in units of the loss of the best constant prediction.
         penalty = self.mask_sparsity_weight / self.constant_loss_
 
@@ -76,26 +59,22 @@ class BaseTabNet(BaseSelector):
             losses = data.loss.per_row(outputs, rows.targets)
             return (losses * rows.weight).mean(), negative_entropy
 
-        def update(index: Tensor, progress: float) -> Tensor:
+        def of_rows(index: Tensor, progress: float) -> Tensor:
             loss, negative_entropy = loss_and_entropy(data.rows[index])
-            objective = loss - penalty * negative_entropy
-            optimizer_step(optimizer, objective)
-            return objective
+            return loss - penalty * negative_entropy
 
-        def validate() -> Metrics:
-            return Metrics(validation_objective=float(loss_and_entropy(data.validation)[0]))
+        def validate() -> tuple[Tensor, None]:
+            return loss_and_entropy(data.validation)[0], None
 
         return [
-            lambda: SelectorPhase(
-                self._method_name(), network, folds, schedule, [optimizer], update, validate
-            )
+            lambda: SelectorPhase(name, network, folds, schedule, [(optimizer, of_rows)], validate)
         ]
 
     def _build_tabnet(self, data: TrainingData) -> nn.Module:
         package = require("pytorch_tabnet.tab_network", "baselines", "TabNet")
         network: nn.Module = package.TabNet(
             data.rows.values.shape[1],
-            self._n_outputs(),
+            self.target_.n_outputs,
             n_d=self.hidden_size,
             n_a=self.hidden_size,
             n_steps=self.n_steps,
@@ -118,10 +97,10 @@ class BaseTabNet(BaseSelector):
         return (~used).to(torch.float32) @ member.T.to(torch.float32) == 0
 
     def _final_predictions(self, values: Tensor) -> Tensor:
-        return self._make_loss().predict(self.network_(values)[0])
+        return self.target_.make_loss().predict(self.network_(values)[0])
 
 
-class TabNetClassifier(ClassificationTarget, BaseTabNet):
+class TabNetClassifier(TableClassifier, BaseTabNet):
     """TabNet: sequential attention over units; requires ``pip install 'suwr[baselines]'``.
 
     The selection may leak: it can depend on the values of features that are not selected. The
@@ -159,7 +138,7 @@ class TabNetClassifier(ClassificationTarget, BaseTabNet):
     """
 
 
-class TabNetRegressor(RegressionTarget, BaseTabNet):
+class TabNetRegressor(TableRegressor, BaseTabNet):
     """TabNet for squared error; see `TabNetClassifier`.
 
     Examples

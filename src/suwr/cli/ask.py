@@ -20,7 +20,6 @@ from suwr.data.descriptions import ColumnDescription
 from suwr.data.encode import ColumnCode, TableEncoder
 from suwr.data.parse import INVALID
 from suwr.estimators.files import load
-from suwr.estimators.limits import always_known
 from suwr.estimators.session import Acquisition
 from suwr.narrative.explanation import Explanation
 
@@ -280,7 +279,8 @@ def ask_questions(
     interview = Interview(model, Terminal(), context=context)
     began = datetime.now()
     try:
-        values |= interview.ask_known([name for name in always_known(model) if name not in values])
+        start = model.fitted_policy().always_known
+        values |= interview.ask_known([name for name in start if name not in values])
         interview.session = session = model.acquire(
             known=values or None, unavailable=unavailable, max_cost=max_cost,
             mean_features=mean_features,
@@ -334,7 +334,7 @@ class Interview:
         self.model = model
         self.context = context
         self.terminal = terminal
-        self.description = model._description()
+        self.description = model.fitted_policy().description
         self.log: list[dict[str, Any]] = []
 
     def ask_known(self, columns: Sequence[str]) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from suwr._utils.text import counted, printable
-from suwr.cli.options import CsvFormat, Terminal, missing_column
+from suwr.cli.options import CsvFormat, Terminal
 from suwr.cli.tables import date_parameters, file_digest, read_frame, write_frame
 from suwr.data.dates import DateParts
 from suwr.data.parse import describe_cell, parse_cell
-from suwr.estimators.base import BaseSUWR
+from suwr.estimators.base import SUWRModel
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.exceptions import TableError
@@ -194,7 +194,7 @@ def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) ->
         params = params | date_parameters(dates, params["groups"], params["columns"])
     if task == "auto":
         task = "regression" if _is_regression_target(y) else "classification"
-    kind: type[BaseSUWR] = SUWRRegressor if task == "regression" else SUWRClassifier
+    kind: type[SUWRModel] = SUWRRegressor if task == "regression" else SUWRClassifier
     test = None
     if source.test_size is not None:
         X, y, test = _hold_out(X, y, source.test_size, task, int(params["random_state"]))
@@ -255,12 +255,7 @@ def _read_whole(source: FitInput) -> tuple[Any, NDArray[Any], Any]:
     """Return features, target, and the rows that the final message summarises: all of them."""
     path, target = Path(source.data), source.target
     frame = read_frame(path, infer_types=True, form=source.form)
-    options = (("--target", [target]), ("--drop", source.drop), ("--dates", source.dates))
-    for option, names in options:
-        for name in names:
-            if name not in frame.columns:
-                raise missing_column(path, name, option, frame.columns, source.form)
-    for option, names in options[:2]:
+    for option, names in (("--target", [target]), ("--drop", source.drop)):
         if both := set(names) & set(source.dates):
             raise ValueError(f"--dates and {option} must not name the same column: {min(both)!r}.")
     y, X = frame[target], frame.drop(columns=[target, *source.drop])

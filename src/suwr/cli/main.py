@@ -31,8 +31,6 @@ from suwr.cli.options import (
     check_model,
     check_outputs,
     check_table,
-    check_table_path,
-    missing_column,
     parse_loss,
     parse_number,
     parse_pairs,
@@ -41,10 +39,11 @@ from suwr.cli.options import (
     parse_task,
     print_warning,
     read_columns,
+    read_header,
     report_errors,
     split_names,
 )
-from suwr.data.files import find_files
+from suwr.data.files import check_suffix, find_files
 
 __all__ = ["app", "certify", "fit", "form", "serve"]
 
@@ -213,7 +212,7 @@ def fit(
     if test_out is not None:
         if test_size is None:
             raise ValueError("--test-out requires --test-size.")
-        check_table_path(test_out)
+        check_suffix(test_out)
     params = {
         "sparsity_weight": parse_sparsity_weight(sparsity_weight),
         "groups": {n: split_names(v) for n, v in parse_pairs(group or [])},
@@ -342,34 +341,33 @@ def certify(
     check_column(data, group, "--group", form)
     check_outputs({"--out": out}, model, data)
     from suwr.cli.predict import read_labels
-    from suwr.cli.tables import model_columns, read_frame, warn_training_file
+    from suwr.cli.tables import read_rows, warn_training_file
     from suwr.estimators.files import load
 
     fitted = load(model)
-    frame = read_frame(data, infer_types=False, form=form)
-    X, y = model_columns(fitted, frame, form), None
+    X, y = read_rows(fitted, data, form), None
+    groups = None if group is None else _read_groups(data, group, form)
     warn_training_file(fitted, data)
     name = target or fitted.target_name_
     if risk != "disagreement" and name is None:
         raise ValueError(f"--target is required by --risk {risk}.")
-    by_target = per_class and (target is not None or name in frame.columns)
+    by_target = per_class and (target is not None or name in read_header(data, form))
     if name is not None and (by_target or risk != "disagreement"):
-        if name not in frame.columns:
-            raise missing_column(data, name, "--target", frame.columns, form)
+        check_column(data, name, "--target", form)
         y, present = read_labels(fitted, data, name, form)
         if not present.all():
             print_warning(f"{(~present).sum():,} rows without {name!r} are left out.")
-        X, frame = X[present], frame[present]
-    if fitted._class_labels() is None and per_class:
+        X, groups = X[present], None if groups is None else groups[present]
+    if fitted.target_.labels is None and per_class:
         raise ValueError("--per-class requires a classification model.")
-    if fitted._class_labels() is None and tolerance is None and risk != "loss":
+    if fitted.target_.labels is None and tolerance is None and risk != "loss":
         raise ValueError(
             f"--risk {risk} of a regression model requires --tolerance: the difference of "
             "predicted values that does not count, in the units of the target."
         )
     certified = fitted.certify(
         X, y, risk=risk, level=level, confidence=confidence,
-        groups=None if group is None else _read_groups(frame, data, group, form),
+        groups=groups,
         per="class" if per_class else "steps" if per_steps else None,
         abstain=abstain, tolerance=tolerance, rule=rule,
     )  # fmt: skip
@@ -389,11 +387,11 @@ def certify(
     terminal.print_written(out)
 
 
-def _read_groups(frame: Any, data: Path, name: str, form: CsvFormat) -> Any:
-    """Return the group of each calibration row, as text."""
-    if name not in frame.columns:
-        raise missing_column(data, name, "--group", frame.columns, form)
-    groups = frame[name]
+def _read_groups(data: Path, name: str, form: CsvFormat) -> Any:
+    """Return the group of each row, as text."""
+    from suwr.cli.tables import read_frame
+
+    groups = read_frame(data, infer_types=False, columns=[name], form=form)[name]
     if groups.isna().any() or (groups == "").any():
         raise ValueError(f"--group: the column {name!r} must not have missing values.")
     return groups.astype(str).to_numpy()
@@ -439,7 +437,7 @@ def form(
     path = out or Path(f"{model.stem}-form{SUFFIXES[format]}")
     check_outputs({"--out": path}, model, data)
     from suwr.cli.predict import read_labels
-    from suwr.cli.tables import model_columns, read_frame
+    from suwr.cli.tables import read_rows
     from suwr.deploy import ModelPolicy, make_form, measure_regret, write_form
     from suwr.estimators.files import load
 
@@ -449,10 +447,9 @@ def form(
     )
     note = f"{made.n_questions} questions, {len(made.pages) - made.n_questions} results."
     if data is not None:
-        frame = read_frame(data, infer_types=False, form=csv)
-        X, y = model_columns(fitted, frame, csv), None
+        X, y = read_rows(fitted, data, csv), None
         name = target or fitted.target_name_
-        if name in frame.columns:
+        if name in read_header(data, csv):
             y, present = read_labels(fitted, data, name, csv)
             X = X[present]
         note += f" {measure_regret(made, fitted, X, y, mean_features=mean_features)}."
@@ -565,7 +562,7 @@ def predict(
     folder = out.is_dir() or not out.suffix
     if not folder:
         check_table(Path(data))
-        check_table_path(out)
+        check_suffix(out)
         check_outputs({"--out": out}, model, Path(data))
     elif mean_features is not None:
         raise ValueError("--mean-features requires --out to be a file, not a folder.")

@@ -17,15 +17,23 @@ from rich.text import Text
 
 from suwr._utils.files import check_writable, file_identity
 from suwr._utils.text import printable
-from suwr.data.files import PARQUET, SEPARATORS, DelimitedFile, is_separator
+from suwr.data.files import (
+    DelimitedFile,
+    ParquetFile,
+    check_suffix,
+    is_separator,
+    open_table,
+    separator_of,
+)
 from suwr.exceptions import ModelFileError, TableError
 
 __all__ = [
     "LOSSES", "TARGET_TRANSFORMS", "Context", "CsvFormat", "Data", "Decimal", "Encoding",
     "MeanFeatures", "Model", "Seed", "Sep", "Terminal", "check_column", "check_model",
-    "check_outputs", "check_table", "check_table_path", "encoding_error", "missing_column",
+    "check_outputs", "check_table", "encoding_error", "missing_column",
     "parse_loss", "parse_number", "parse_pairs", "parse_range", "parse_sparsity_weight",
-    "parse_task", "print_error", "print_warning", "read_columns", "report_errors", "split_names",
+    "parse_task", "print_error", "print_warning", "read_columns", "read_header",
+    "report_errors", "split_names",
 ]  # fmt: skip
 
 
@@ -114,17 +122,14 @@ class CsvFormat:
                     f"Got {self.encoding!r}."
                 ) from None
 
-    def separator(self, path: Path) -> str:
-        """Return the separator of the columns of a file."""
-        default = SEPARATORS.get(path.suffix.lower(), ",")
-        return default if self.sep is None else self.sep.replace("\\t", "\t")
+    def separator(self, path: Path) -> str | None:
+        """Return the separator of the columns of a file; None for a Parquet file."""
+        return separator_of(path) if self.sep is None else self.sep.replace("\\t", "\t")
 
-    def open(self, path: Path, *, infer_types: bool = False) -> DelimitedFile:
-        """Open a file of this format."""
+    def open(self, path: Path, *, infer_types: bool = False) -> DelimitedFile | ParquetFile:
+        """Open a file of this format, or a Parquet file."""
         sep = self.separator(path)
-        return DelimitedFile(
-            path, sep, self.encoding, infer_types=infer_types, decimal=self.decimal
-        )
+        return open_table(path, sep, self.encoding, infer_types=infer_types, decimal=self.decimal)
 
     @property
     def is_default(self) -> bool:
@@ -145,14 +150,7 @@ def check_model(path: Path) -> None:
 def check_table(path: Path) -> None:
     """Raise an error if a table does not exist or its format is unknown."""
     _check_exists(path)
-    if path.suffix.lower() not in (*SEPARATORS, *PARQUET):
-        raise TableError(f"{str(path)!r} must end in .csv, .tsv, .parquet or .pq.")
-
-
-def check_table_path(path: Path) -> None:
-    """Raise an error if the format of a table that is to be written is unknown."""
-    if path.suffix.lower() not in (*SEPARATORS, *PARQUET):
-        raise TableError(f"{str(path)!r} must end in .csv, .tsv, .parquet or .pq.")
+    check_suffix(path)
 
 
 def check_outputs(outputs: Mapping[str, Path | None], *inputs: Path | None) -> None:
@@ -181,7 +179,7 @@ def check_outputs(outputs: Mapping[str, Path | None], *inputs: Path | None) -> N
 
 
 def check_column(path: Path, name: str | None, option: str, form: CsvFormat | None = None) -> None:
-    """Raise an error if a CSV file lacks a column; Parquet files are checked when they are read.
+    """Raise an error if a table lacks a column.
 
     Parameters
     ----------
@@ -193,9 +191,9 @@ def check_column(path: Path, name: str | None, option: str, form: CsvFormat | No
     form : CsvFormat, optional
     """
     form = form or CsvFormat()
-    if name is None or path.suffix.lower() not in SEPARATORS:
+    if name is None:
         return
-    columns = _read_header(path, form)
+    columns = read_header(path, form)
     if name not in columns:
         raise missing_column(path, name, option, columns, form)
 
@@ -211,7 +209,7 @@ def missing_column(
     alike = difflib.get_close_matches(name, texts, n=1)
     hint = f" Did you mean {printable(alike[0])!r}?" if alike else ""
     sep = (form or CsvFormat()).separator(path)
-    if len(texts) == 1 and path.suffix.lower() in SEPARATORS:
+    if len(texts) == 1 and sep is not None:
         found = [s for s in _OTHER_SEPARATORS if s != sep and s in texts[0]]
         if found:
             shown = "\\t" if found[0] == "\t" else found[0]
@@ -343,7 +341,7 @@ def _check_exists(path: Path) -> None:
         raise FileNotFoundError(f"The file {str(path)!r} does not exist.")
 
 
-def _read_header(path: Path, form: CsvFormat) -> list[str]:
+def read_header(path: Path, form: CsvFormat) -> list[str]:
     """Return the names of the columns, if they are text in the encoding."""
     try:
         with form.open(path) as file:

@@ -19,14 +19,13 @@ from suwr._utils.files import atomic_file, write_atomic
 from suwr._utils.progress import progress_bars
 from suwr._utils.text import counted, printable
 from suwr._utils.validation import require
-from suwr.audit import audit_files
-from suwr.cli.options import CsvFormat, Terminal, missing_column
-from suwr.cli.tables import model_columns, read_frame, warn_training_file, write_frame
+from suwr.auditing import audit_files
+from suwr.cli.options import CsvFormat, Terminal, check_column, read_header
+from suwr.cli.tables import model_columns, read_frame, read_rows, warn_training_file, write_frame
 from suwr.data.stored import source_columns
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.evaluate import Evaluation
 from suwr.estimators.files import load
-from suwr.estimators.results import receipt_texts
 from suwr.estimators.verify import Verifier
 from suwr.exceptions import TableError
 from suwr.narrative.receipt import MAX_BYTES
@@ -56,10 +55,8 @@ def score_table(
     name = target or model.target_name_
     if name is None:
         raise ValueError("--target is required, since the model file does not name its target.")
-    frame = read_frame(data, infer_types=False, form=form)
-    if name not in frame.columns:
-        raise missing_column(data, name, "--target", frame.columns, form)
-    X = model_columns(model, frame, form)
+    check_column(data, name, "--target", form)
+    X = read_rows(model, data, form, name)
     warn_training_file(model, data)
     found = evaluate_table(model, data, X, name, mean_features, form)
     text = json.dumps(found.to_dict(), ensure_ascii=False, indent=2) if as_json else found.text()
@@ -146,10 +143,11 @@ def write_receipts(
             for start in range(0, len(frame), BATCH):
                 rows = frame.iloc[start : start + BATCH]
                 rows = rows.set_axis(range(n_rows, n_rows + len(rows)))
-                for text in receipt_texts(model, rows, mean_features):
-                    file.write(text.encode() + b"\n")
+                for narrative in model.explain(rows, mean_features=mean_features):
+                    file.write(narrative.receipt().to_json().encode() + b"\n")
                 n_rows += len(rows)
                 bar(0, status=f"{n_rows:,} rows")
+        bar()
     Terminal().print_written(out, f"{n_rows:,} receipts")
 
 
@@ -168,7 +166,7 @@ def _without_collection() -> Iterator[None]:
 def _row_batches(model: Any, data: Path, form: CsvFormat | None) -> Iterator[Any]:
     if form is not None and form != CsvFormat():
         # Only files of the default format are read in batches.
-        yield model_columns(model, read_frame(data, infer_types=False, form=form), form)
+        yield read_rows(model, data, form)
         return
     columns = source_columns(model)
     for partition in find_partitions(data, 2**62):
@@ -237,8 +235,7 @@ def predict_table(
     """Write the prediction and the selected columns of every row to one file."""
     pandas = require("pandas", "tables", "Writing predictions")
     model = load(model_path)
-    frame = read_frame(data, infer_types=False, form=form)
-    X = model_columns(model, frame, form)
+    X = read_rows(model, data, form)
     masks = model.select(X, mean_features=mean_features)
     columns: dict[str, Any] = {
         "row": np.arange(len(X)),
@@ -254,7 +251,7 @@ def predict_table(
     write_frame(pandas.DataFrame(columns), out)
     terminal = Terminal()
     terminal.print_written(out, f"{len(X)} predictions")
-    if model.target_name_ in frame.columns:
+    if model.target_name_ in read_header(data, form or CsvFormat()):
         try:
             found = evaluate_table(model, data, X, model.target_name_, mean_features, form)
             terminal.print(f"Compared with the column {printable(model.target_name_)!r}:")
@@ -318,10 +315,7 @@ def explain_rows(
         write_receipts(model, data, receipts, mean_features, form)
         if json is None and html is None:
             return
-    frame = read_frame(data, infer_types=False, form=form)
-    X = model_columns(model, frame, form)
-    if options.target is not None and options.target not in frame.columns:
-        raise missing_column(data, options.target, "--target", frame.columns, form)
+    X = read_rows(model, data, form)
     invalid = [r for r in rows if not 0 <= r < len(X)]
     if invalid:
         raise ValueError(f"--row must be between 0 and {len(X) - 1}. Got {invalid[0]}.")
@@ -402,16 +396,14 @@ def _at_mean_features(model: Any, mean_features: float | None) -> Any:
     if mean_features is None:
         return model
     fixed = copy(model)
-    fixed.policy_, fixed.weight_range_ = model._policy_at(mean_features=mean_features), None
+    fixed.policy_ = model.fitted_policy(mean_features=mean_features).policy
+    fixed.weight_range_ = None
     return fixed
 
 
 def _read_rows(model: Any, data: Path, target: str, form: CsvFormat) -> tuple[Any, Any]:
     """Read the features and the target column of a table."""
-    frame = read_frame(data, infer_types=False, form=form)
-    if target not in frame.columns:
-        raise missing_column(data, target, "--target", frame.columns, form)
-    X = model_columns(model, frame.drop(columns=[target]), form)
+    X = read_rows(model, data, form, target)
     y = read_frame(data, infer_types=True, columns=[target], form=form)[target].to_numpy()
     # A model fitted without column names warns about a data frame.
     return X if hasattr(model, "feature_names_in_") else X.to_numpy(), y

@@ -10,17 +10,14 @@ from typing import Any
 
 from suwr._utils.files import write_atomic
 from suwr._utils.text import printable
-from suwr._utils.validation import require
-from suwr.cli.options import CsvFormat, check_table, encoding_error, print_warning
+from suwr.cli.options import CsvFormat, check_table, encoding_error, print_warning, read_header
 from suwr.data.dates import WEEKDAYS, DateColumn, DateParts
-from suwr.data.files import PARQUET
-from suwr.data.frame import arrow_to_pandas
+from suwr.data.files import is_parquet, separator_of
 from suwr.data.stored import source_columns
-from suwr.exceptions import TableError
 
 __all__ = [
     "date_of", "date_parameters", "file_digest", "model_columns", "read_date", "read_frame",
-    "warn_training_file", "write_frame",
+    "read_rows", "warn_training_file", "write_frame",
 ]  # fmt: skip
 
 
@@ -103,12 +100,6 @@ def read_frame(
     """
     check_table(path)
     form = form or CsvFormat()
-    if path.suffix.lower() in PARQUET:
-        parquet = require("pyarrow.parquet", "tables", "Reading Parquet files")
-        try:
-            return arrow_to_pandas(parquet.read_table(path, columns=columns))
-        except (ValueError, OSError) as error:
-            raise TableError(f"{str(path)!r} cannot be read: {error}") from error
     try:
         with form.open(path, infer_types=infer_types) as file:
             return file.read_frame(columns)
@@ -116,8 +107,28 @@ def read_frame(
         raise encoding_error(path, form, error) from error
 
 
+def read_rows(
+    model: Any, path: Path, form: CsvFormat | None = None, target: str | None = None
+) -> Any:
+    """Read the columns that the model was fitted on, as the model expects them, and no others.
+
+    Parameters
+    ----------
+    model : estimator
+    path : Path
+    form : CsvFormat, optional
+    target : str, optional
+        A column that is none of a model that was fitted without names.
+    """
+    columns = source_columns(model)
+    if columns is None and target is not None:
+        columns = [name for name in read_header(path, form or CsvFormat()) if name != target]
+    frame = read_frame(path, infer_types=False, columns=columns, form=form)
+    return model_columns(model, frame, form)
+
+
 def model_columns(model: Any, frame: Any, form: CsvFormat | None = None) -> Any:
-    """Return the columns that the model was fitted on; others, such as the target, are dropped.
+    """Return the columns that `suwr.data.stored.source_columns` names as the model expects them.
 
     Columns of dates are replaced by their parts, if the model was fitted on these.
 
@@ -129,19 +140,11 @@ def model_columns(model: Any, frame: Any, form: CsvFormat | None = None) -> Any:
     form : CsvFormat, optional
         If its decimal separator is a comma, it is replaced in the columns of numbers.
     """
-    sources = source_columns(model)
-    if sources is None:
+    chosen = frame
+    if source_columns(model) is None:
         chosen = frame.set_axis(range(frame.shape[1]), axis=1)
-    else:
-        missing = [n for n in sources if n not in frame.columns]
-        if missing:
-            raise TableError(
-                f"The table lacks {len(missing)} column(s) that the model was fitted on: "
-                + ", ".join(repr(n) for n in missing[:8])
-            )
-        chosen = frame[sources]
-        if model.dates_ is not None:
-            chosen = model.dates_.transform(chosen)[list(model.feature_names_in_)]
+    elif model.dates_ is not None:
+        chosen = model.dates_.transform(frame)[list(model.feature_names_in_)]
     if form is None or form.decimal == "." or chosen.shape[1] != len(model.encoder_.codes):
         return chosen
     chosen = chosen.copy()
@@ -173,11 +176,10 @@ def warn_training_file(model: Any, data: Path) -> None:
 
 def write_frame(frame: Any, path: Path) -> None:
     """Write a CSV, TSV or Parquet file atomically."""
-    suffix = path.suffix.lower()
-    if suffix in PARQUET:
+    if is_parquet(path):
         buffer = io.BytesIO()
         frame.to_parquet(buffer, index=False)
         write_atomic(path, buffer.getvalue())
     else:
-        text = frame.to_csv(index=False, sep="\t" if suffix == ".tsv" else ",")
+        text = frame.to_csv(index=False, sep=separator_of(path))
         write_atomic(path, text.encode())

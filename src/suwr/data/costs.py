@@ -18,10 +18,6 @@ from numpy.typing import NDArray
 from suwr._utils.validation import Interval, parameter_error
 from suwr.data.frame import column_names, is_frame, select_columns
 
-__all__ = [
-    "CostFunction", "Setups", "Visits", "read_row_costs", "resolve_costs", "resolve_setups",
-]  # fmt: skip
-
 # Random masks on which a cost function is checked.
 N_CHECKED = 16
 
@@ -191,21 +187,33 @@ def read_row_costs(
                 f"model. Got {differing!r} in only one of them."
             )
         costs = select_columns(costs, list(names))
+    shape = (n_rows, len(names))
+    array = _read_numbers(costs, (shape, shape[1:]), owner, expected)
+    array = np.broadcast_to(array, shape).copy()
+    bad = np.argwhere(~(np.isfinite(array) & (array >= 0)))
+    if len(bad):
+        row, unit = bad[0]
+        raise _wrong_cost(array[row, unit], f"{names[unit]!r} in row {row}", owner)
+    return array
+
+
+def _read_numbers(
+    costs: Any, shapes: Sequence[tuple[int, ...]], owner: str, expected: str
+) -> NDArray[np.float64]:
     try:
         array = np.asarray(costs, dtype=np.float64)
     except (TypeError, ValueError):
         raise parameter_error("costs", owner, expected, type(costs).__name__) from None
-    if array.shape not in ((n_rows, len(names)), (len(names),)):
+    if array.shape not in shapes:
         raise parameter_error("costs", owner, expected, f"shape {array.shape}")
-    array = np.broadcast_to(array, (n_rows, len(names))).copy()
-    bad = np.argwhere(~(np.isfinite(array) & (array >= 0)))
-    if len(bad):
-        row, unit = bad[0]
-        raise ValueError(
-            f"The 'costs' parameter of {owner} must hold finite numbers of at least 0. "
-            f"Got {array[row, unit]} for {names[unit]!r} in row {row} instead."
-        )
     return array
+
+
+def _wrong_cost(cost: float, where: str, owner: str) -> ValueError:
+    return ValueError(
+        f"The 'costs' parameter of {owner} must hold finite numbers of at least 0. "
+        f"Got {cost} for {where} instead."
+    )
 
 
 def resolve_setups(setup_costs: Any, names: Sequence[str], owner: str) -> Setups | None:
@@ -263,24 +271,11 @@ def resolve_costs(costs: Any, names: tuple[str, ...], owner: str) -> NDArray[np.
         values = [costs.get(name, 1.0) for name in names]
     else:
         values = costs
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"The 'costs' parameter of {owner} must hold numbers. Got {costs!r} instead."
-        ) from None
-    if array.shape != (len(names),):
-        raise ValueError(
-            f"The 'costs' parameter of {owner} must hold one cost per unit, {len(names)} in all. "
-            f"Got shape {array.shape} instead."
-        )
-    bad = ~(np.isfinite(array) & (array >= 0))
-    if bad.any():
-        first = int(np.flatnonzero(bad)[0])
-        raise ValueError(
-            f"The 'costs' parameter of {owner} must hold finite numbers of at least 0. "
-            f"Got {array[first]} for {names[first]!r} instead."
-        )
+    expected = f"one cost per unit, {len(names)} numbers in all"
+    array = _read_numbers(values, [(len(names),)], owner, expected)
+    bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
+    if len(bad):
+        raise _wrong_cost(array[bad[0]], repr(names[bad[0]]), owner)
     return array
 
 

@@ -8,21 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import MAXYEAR, MINYEAR, date, datetime
 from typing import Any, Literal, Self
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from suwr._utils.text import check_unicode
 from suwr._utils.validation import check_choice, parameter_error
-from suwr.data.frame import column_names, is_frame, row_labels
+from suwr.data.frame import column_names, is_frame, row_labels, series_cells
 from suwr.data.parse import INVALID, MISSING_TEXTS, describe_cell, is_missing
 from suwr.exceptions import TableError
-
-__all__ = ["PARTS", "WEEKDAYS", "DateColumn", "DateParts", "parse_date"]
 
 #: The parts of a date, in the order of their columns.
 PARTS = ("year", "month", "day", "weekday", "hour", "minute")
@@ -65,12 +64,22 @@ def parse_date(value: Any, order: str) -> Any:
     >>> parse_date("", "ymd") is None, parse_date("soon", "ymd"), parse_date("2024-02-30", "ymd")
     (True, INVALID, INVALID)
     """
+    try:
+        return _parse(value, order)
+    except Exception:  # a cell may be any object, and its methods may raise anything
+        return INVALID
+
+
+def _parse(value: Any, order: str) -> Any:
     if is_missing(value):
         return None
     if isinstance(value, np.datetime64):
+        if not MINYEAR <= value.astype("datetime64[Y]").astype(int) + 1970 <= MAXYEAR:
+            return INVALID
         value = value.astype("datetime64[us]").item()
     if isinstance(value, datetime):
-        return value
+        # The years of pandas have no limit.
+        return value if value.year <= MAXYEAR else INVALID
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day)
     if isinstance(value, np.generic):
@@ -225,7 +234,7 @@ class DateParts(TransformerMixin, BaseEstimator):
         frame, labels = nw.from_native(X, eager_only=True), row_labels(X, len(X))
         found = []
         for name in names:
-            cells = frame.get_column(name).to_list()
+            cells = series_cells(frame.get_column(name))
             order = _find_order(cells, name, labels) if self.order == "auto" else self.order
             found.append(_fit_column(cells, name, order, labels))
         taken = set(map(str, frame.columns)).difference(names)
@@ -234,6 +243,8 @@ class DateParts(TransformerMixin, BaseEstimator):
                 raise TableError(f"'X' must not have a column named {column!r}: a part of a date.")
             taken.add(column)
         self.dates_ = tuple(found)
+        self.feature_names_in_ = np.array(frame.columns, dtype=object)
+        self.n_features_in_ = len(frame.columns)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -251,23 +262,34 @@ class DateParts(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "dates_")
         self._check_columns(X)
         frame = nw.from_native(X, eager_only=True)
-        by_name = {column.name: column for column in self.dates_}
         parts: list[Any] = []
-        order: list[str] = []
-        for name in frame.columns:
-            if name not in by_name:
-                order.append(name)
-                continue
-            dates = by_name[name]
-            order += dates.columns
-            cells = dates.expand(frame.get_column(name).to_list())
+        for dates in self.dates_:
+            cells = dates.expand(series_cells(frame.get_column(dates.name)))
             for column, values in zip(dates.columns, cells, strict=True):
                 number = not any(isinstance(value, str) for value in values)
                 # Frames other than those of pandas have one type per column.
                 shown = values if number else [None if v is None else str(v) for v in values]
                 kind = nw.Float64() if number else nw.String()
                 parts.append(nw.new_series(column, shown, kind, backend=frame.implementation))
+        order = self.get_feature_names_out(frame.columns).tolist()
         return frame.with_columns(*parts).select(*order).to_native()
+
+    def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[Any]:
+        """Return the names of the columns that `transform` returns.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            The columns of ``X``; by default those of `fit`.
+
+        Returns
+        -------
+        ndarray of str objects
+        """
+        check_is_fitted(self, "dates_")
+        names = self.feature_names_in_ if input_features is None else input_features
+        parts = {column.name: column.columns for column in self.dates_}
+        return np.array([new for name in names for new in parts.get(name, [name])], dtype=object)
 
     @property
     def groups_(self) -> dict[str, list[str]]:

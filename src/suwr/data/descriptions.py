@@ -35,11 +35,6 @@ from suwr.data.parse import EXPECTED, INVALID, ColumnType
 from suwr.data.units import Patches, Units
 from suwr.exceptions import UnusualValueWarning
 
-__all__ = [
-    "NO_DESCRIPTION", "Column", "ColumnDescription", "Question", "TableDescription", "UnusualValue",
-    "describe_table", "find_unusual", "resolve_columns", "warn_unusual",
-]  # fmt: skip
-
 # Text that a narrative repeats must be short; model files may come from anywhere.
 MAX_LABEL, MAX_UNIT, MAX_LABELLED = 200, 40, 1_000
 

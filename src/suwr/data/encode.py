@@ -22,10 +22,6 @@ from suwr.data.frame import Table
 from suwr.data.parse import ColumnType, parse_cell, parse_column
 from suwr.exceptions import TableError
 
-__all__ = [
-    "ColumnCode", "ColumnSummary", "TableEncoder", "category_code", "number_code", "robust_scale",
-]  # fmt: skip
-
 # If a value has at least this share of the rows, the scale of the other rows replaces one that is
 # so many times smaller or, for a mostly constant column, larger.
 FREQUENT_SHARE, MANY_SCALES = 0.25, 4.0

@@ -1,4 +1,4 @@
-"""Tables in files: which files there are, and the reader of CSV and TSV files.
+"""Tables in files: which files there are, and the readers of CSV, TSV and Parquet files.
 
 pandas takes the first column as an index if the first row has a field more than the header, drops
 further fields, and fills missing ones with NaN, all in silence. `DelimitedFile` counts the fields
@@ -11,12 +11,12 @@ import csv
 import glob
 import io
 import os
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -24,16 +24,15 @@ from numpy.typing import NDArray
 
 from suwr._utils.text import counted
 from suwr._utils.validation import require
+from suwr.data.frame import arrow_to_pandas
 from suwr.exceptions import TableError
 
-__all__ = ["PARQUET", "SEPARATORS", "DelimitedFile", "find_files", "is_separator"]
-
-#: Suffixes of Parquet files.
-PARQUET = (".parquet", ".pq")
-#: Suffixes of text tables with the default separator of their columns.
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
+# Suffixes of tables with the default separator of their columns; Parquet files have none.
+_SEPARATORS = {".csv": ",", ".tsv": "\t", ".parquet": None, ".pq": None}
 # Characters that are read at least at a time.
 _BLOCK = 2**18
+# Cells per batch of a text file: texts take more memory than numbers.
+_TEXT_CELLS = 2**22
 # Bytes of the longest row. Without a limit, a quote that is not closed is read to the end.
 _MAX_ROW = 2**28
 _LF, _CR, _QUOTE = b'\n\r"'
@@ -65,14 +64,46 @@ def find_files(entry: str) -> list[str]:
         message = f"No file matches {entry!r}."
     if not found:
         raise FileNotFoundError(message)
-    wrong = [p for p in found if Path(p).suffix.lower() not in (*PARQUET, *SEPARATORS)]
-    if wrong:
-        raise TableError(f"{wrong[0]!r} must end in .csv, .tsv, .parquet or .pq.")
+    for name in found:
+        check_suffix(name)
     return found
 
 
 def _is_table(path: Path) -> bool:
-    return path.suffix.lower() in (*PARQUET, *SEPARATORS) and not path.name.startswith((".", "_"))
+    return path.suffix.lower() in _SEPARATORS and not path.name.startswith((".", "_"))
+
+
+def check_suffix(path: str | os.PathLike[str]) -> None:
+    """Raise a `TableError` unless the name of a file is that of a table."""
+    if Path(path).suffix.lower() not in _SEPARATORS:
+        raise TableError(f"{os.fspath(path)!r} must end in .csv, .tsv, .parquet or .pq.")
+
+
+def is_parquet(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a Parquet file, by its suffix."""
+    return separator_of(path) is None
+
+
+def separator_of(path: str | os.PathLike[str]) -> str | None:
+    """Return the usual separator of the columns of a file; None for a Parquet file."""
+    return _SEPARATORS.get(Path(path).suffix.lower(), ",")
+
+
+def open_table(
+    path: str | os.PathLike[str],
+    sep: str | None = None,
+    encoding: str | None = None,
+    **options: Any,
+) -> DelimitedFile | ParquetFile:
+    """Open a table.
+
+    Parameters
+    ----------
+    path : path
+    sep, encoding, **options
+        As in `DelimitedFile`; a Parquet file has none of these.
+    """
+    return ParquetFile(path) if is_parquet(path) else DelimitedFile(path, sep, encoding, **options)
 
 
 def is_separator(text: str) -> bool:
@@ -80,7 +111,119 @@ def is_separator(text: str) -> bool:
     return len(text) == 1 and text.isascii() and text not in '"\r\n\0'
 
 
-class DelimitedFile:
+class TableFile(ABC):
+    """A table in a file, whose columns are read as pandas frames.
+
+    Raises
+    ------
+    TableError
+        The file cannot be read, or lacks a column.
+    """
+
+    path: Path
+
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The names of the columns."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    @abstractmethod
+    def __exit__(self, *error: object) -> None: ...
+
+    @abstractmethod
+    def _frames(self, n_rows: int, columns: list[str], groups: Any) -> Iterator[Any]: ...
+
+    @abstractmethod
+    def _frame(self, columns: list[str]) -> Any: ...
+
+    def read_frame(self, columns: list[str] | None = None) -> Any:
+        """Return the table as a pandas frame.
+
+        Parameters
+        ----------
+        columns : list of str, optional
+            The columns to read; all by default. No other column is read.
+        """
+        with self._readable():
+            frame = self._frame(self._chosen(columns))
+            return frame if columns is None else frame[columns]
+
+    def batches(
+        self, n_rows: int, columns: list[str] | None = None, row_groups: Sequence[int] | None = None
+    ) -> Iterator[Any]:
+        """Iterate over pandas frames of at most ``n_rows`` rows, fewer for wide text files.
+
+        Parameters
+        ----------
+        n_rows : int
+        columns : list of str, optional
+            The columns to read; all by default. No other column is read.
+        row_groups : sequence of int, optional
+            The row groups to read of a Parquet file; all by default.
+        """
+        with self._readable():
+            for frame in self._frames(n_rows, self._chosen(columns), row_groups):
+                yield frame if columns is None else frame[columns]
+
+    def _chosen(self, columns: list[str] | None) -> list[str]:
+        missing = [name for name in columns or [] if name not in self.names]
+        if missing:
+            raise TableError(
+                f"{str(self.path)!r} lacks {len(missing)} column(s) of the model: "
+                + ", ".join(map(repr, missing[:8]))
+            )
+        return self.names if columns is None else columns
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except (TableError, UnicodeDecodeError):
+            raise
+        except (ValueError, OSError, csv.Error) as error:
+            raise TableError(f"{str(self.path)!r} cannot be read: {error}") from error
+
+
+class ParquetFile(TableFile):
+    """A Parquet file.
+
+    Parameters
+    ----------
+    path : path
+
+    Attributes
+    ----------
+    file : pyarrow.parquet.ParquetFile
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        parquet = require("pyarrow.parquet", "tables", "Reading Parquet files")
+        with self._readable():
+            self.file = parquet.ParquetFile(self.path)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.file.schema_arrow.names)
+
+    def __exit__(self, *error: object) -> None:
+        self.file.close()
+
+    def _frame(self, columns: list[str]) -> Any:
+        # With the columns of an index that pandas stored.
+        return arrow_to_pandas(self.file.read(columns=columns, use_pandas_metadata=True))
+
+    def _frames(self, n_rows: int, columns: list[str], groups: Any) -> Iterator[Any]:
+        arrow = require("pyarrow", "tables", "Reading Parquet files")
+        for batch in self.file.iter_batches(n_rows, row_groups=groups, columns=columns):
+            yield arrow_to_pandas(arrow.Table.from_batches([batch]), ignore_metadata=True)
+
+
+class DelimitedFile(TableFile):
     """A CSV or TSV file with a header, each of whose rows has as many fields as the header.
 
     A line without text is no row if the header has several columns. In a file of a single column
@@ -128,7 +271,7 @@ class DelimitedFile:
         decimal: str = ".",
     ) -> None:
         self.path = Path(path)
-        self.sep = SEPARATORS.get(self.path.suffix.lower(), ",") if sep is None else sep
+        self.sep = separator_of(path) or "," if sep is None else sep
         if not is_separator(self.sep):
             raise ValueError(
                 "The separator of columns must be one ASCII character, and no quote. "
@@ -150,15 +293,7 @@ class DelimitedFile:
         self._special = bytes(code in (_LF, _CR, _QUOTE, ord(self.sep)) for code in range(256))
         self._rest, self._line, self._at_end, self._at_start = b"", 1, False, True
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._file.close()
 
     @cached_property
@@ -175,30 +310,15 @@ class DelimitedFile:
                 raise TableError(f"{str(self.path)!r} has two columns named {twice[0]!r}.")
         return names
 
-    def read_frame(self, columns: list[str] | None = None) -> Any:
-        """Return the table as a pandas frame.
+    def _frame(self, columns: list[str]) -> Any:
+        return self._parse(columns)
 
-        Parameters
-        ----------
-        columns : list of str, optional
-            The columns to read; all by default.
-        """
-        with self._readable():
-            return self._parse(columns)
-
-    def batches(self, n_rows: int, columns: list[str] | None = None) -> Iterator[Any]:
-        """Iterate over pandas frames of at most ``n_rows`` rows.
-
-        Parameters
-        ----------
-        n_rows : int
-        columns : list of str, optional
-            The columns to read; all by default.
-        """
-        with self._readable(), self._parse(columns, chunksize=n_rows) as frames:
+    def _frames(self, n_rows: int, columns: list[str], groups: Any) -> Iterator[Any]:
+        n_rows = max(1, min(n_rows, _TEXT_CELLS // max(1, len(columns))))
+        with self._parse(columns, chunksize=n_rows) as frames:
             yield from frames
 
-    def _parse(self, columns: list[str] | None, **options: Any) -> Any:
+    def _parse(self, columns: list[str], **options: Any) -> Any:
         pandas = require("pandas", "tables", "Reading tables")
         return pandas.read_csv(
             self, sep=self.sep, header=0, names=self.names, usecols=columns, index_col=False,
@@ -304,15 +424,6 @@ class DelimitedFile:
             begin = end
         self._line += _count_lines(data)
         return b"".join([*kept, data[begin:]])
-
-    @contextmanager
-    def _readable(self) -> Iterator[None]:
-        try:
-            yield
-        except (TableError, UnicodeDecodeError):
-            raise
-        except (ValueError, OSError, csv.Error) as error:
-            raise TableError(f"{str(self.path)!r} cannot be read: {error}") from error
 
 
 def _count_lines(data: bytes) -> int:

@@ -8,11 +8,11 @@ the kinds of frames.
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from typing import Any
 
 import narwhals as nw
@@ -21,14 +21,9 @@ from narwhals.dependencies import is_into_dataframe
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
+from suwr._utils.validation import require
 from suwr.data.parse import INVALID, describe_cell, plain_cell
 from suwr.exceptions import TableError
-
-__all__ = [
-    "Table", "arrow_to_pandas", "as_rows", "column_names", "column_values", "gather_rows",
-    "is_frame", "object_column", "plain_value", "raw_columns", "read_table", "row_labels",
-    "select_columns", "take_rows",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -141,20 +136,30 @@ def raw_columns(X: Any) -> list[NDArray[Any]]:
 def arrow_to_pandas(table: Any, **options: Any) -> Any:
     """Convert a pyarrow table to pandas, whatever its cells contain.
 
-    Integers stay integers if some are missing. Times of day, which no column of a model holds, are
-    truncated to microseconds: Python cannot represent shorter times. An index that pandas stored is
-    restored, but not the types that it recorded, since those of the table may differ.
+    Integers stay integers if some are missing. Bytes that are no UTF-8 are replaced. Times of day,
+    which no column of a model holds, are truncated to microseconds: Python cannot represent shorter
+    times. An index that pandas stored is restored, but not the types that it recorded, since those
+    of the table may differ.
     """
-    for number, column in enumerate(table.schema):
-        if str(column.type) == "time64[ns]":
-            times = table.column(number).cast("time64[us]", safe=False)
-            table = table.set_column(number, column.name, times)
+    arrow = require("pyarrow", "tables", "Reading Parquet files")
+    for number, (column, name) in enumerate(zip(table.columns, table.column_names, strict=True)):
+        kind = column.type
+        if str(kind) == "time64[ns]":
+            table = table.set_column(number, name, column.cast("time64[us]", safe=False))
+        elif "string" in str(kind) and not arrow.types.is_nested(kind):
+            try:
+                column.validate(full=True)
+            except ValueError:
+                texts = arrow.array(_decode(column), "large_string")
+                table = table.set_column(number, name, texts)
+    # Dates as those of NumPy, which have any year.
+    options |= {"integer_object_nulls": True, "date_as_object": False}
     table = table.replace_schema_metadata(_index_metadata(table.schema.metadata))
     try:
-        return table.to_pandas(integer_object_nulls=True, **options)
+        return table.to_pandas(**options)
     except (KeyError, TypeError, ValueError, NotImplementedError):
         # The recorded index does not fit the table.
-        return table.to_pandas(integer_object_nulls=True, ignore_metadata=True)
+        return table.to_pandas(**options | {"ignore_metadata": True})
 
 
 def _index_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[bytes, bytes] | None:
@@ -184,12 +189,21 @@ def as_rows(X: Any) -> Any:
     if is_frame(X):
         _narwhals(X)
         return X
-    rows = np.asarray(X)
+    rows = np.asarray(unmasked(X))
     if rows.ndim != 2:
         raise TableError(
             f"Expected 2D array, got {rows.ndim}D array instead. Flatten images to one row each."
         )
     return rows
+
+
+def unmasked(X: Any) -> Any:
+    """Return a masked array as an array in which masked cells are missing; all else unchanged."""
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    if X.dtype.kind in "bf":
+        return np.ma.filled(X.astype(np.float64), np.nan)
+    return np.ma.filled(X.astype(object), None)
 
 
 def column_names(X: Any) -> list[Any] | None:
@@ -265,13 +279,54 @@ def object_column(cells: Sequence[Any]) -> NDArray[Any]:
     return column
 
 
+def series_cells(series: nw.Series[Any]) -> list[Any]:
+    """Return the cells of a column, each converted by itself.
+
+    The type of the column stands for cells that Python cannot represent, such as dates beyond the
+    year 9999, and for all cells of types that no model has: one of them would make the conversion
+    of the whole column fail.
+    """
+    native = series.to_native()
+    if str(getattr(native, "dtype", "")).endswith("[pyarrow]"):  # pandas
+        series = nw.from_native(native.array.__arrow_array__(), series_only=True)
+    if str(getattr(series.to_native(), "type", "")) == "date64[ms]":  # narwhals has no such type
+        series = nw.from_native(series.to_native().cast("timestamp[ms]"), series_only=True)
+    dtype = series.dtype
+    if dtype in (nw.Date, nw.Datetime):
+        # In UTC, as integers.
+        pandas = series.implementation.is_pandas_like()
+        stamps = native.to_numpy("datetime64[s]") if pandas else series.to_numpy()
+        missing = np.isnat(stamps)
+        years = stamps.astype("datetime64[Y]").astype(np.int64) + 1970
+        # Without the last day, which may be in the year 10000 elsewhere.
+        fits = ~missing & (years > datetime.MINYEAR) & (years < datetime.MAXYEAR)
+        cells = object_column([dtype] * len(fits))
+        cells[missing] = None
+        if fits.any():
+            cells[fits] = object_column(series.filter(fits.tolist()).to_list())
+        return cells.tolist()
+    if dtype.is_temporal() or dtype.is_decimal() or dtype.is_nested():
+        return [None if missing else dtype for missing in series.is_null().to_list()]
+    try:
+        return series.to_list()
+    except UnicodeDecodeError:
+        native = series.to_native()
+        return _decode(native if hasattr(native, "chunks") else native.array.__arrow_array__())
+
+
+def _decode(column: Any) -> list[str | None]:
+    """Return the texts of a pyarrow column, with replacements for bytes that are no UTF-8."""
+    cells = column.cast("large_binary").to_pylist()
+    return [None if cell is None else cell.decode("utf-8", "replace") for cell in cells]
+
+
 def _raw_series(series: nw.Series[Any]) -> NDArray[Any]:
     if series.dtype.is_float() or series.dtype.is_integer() or series.dtype == nw.Boolean:
         values = series.to_numpy()
         # Integers with missing values would become floats, which represent fewer integers.
         if values.dtype.kind == "f" if series.dtype.is_float() else values.dtype.kind in "biu":
             return values
-    return object_column(series.to_list())
+    return object_column(series_cells(series))
 
 
 def _infer_column(values: NDArray[Any], name: str, category: bool = False) -> NDArray[Any]:
@@ -291,7 +346,7 @@ def _infer_column(values: NDArray[Any], name: str, category: bool = False) -> ND
                 + (
                     "Replace dates by year, month and weekday: with suwr.DateParts, or suwr fit "
                     "--dates."
-                    if isinstance(value, date | np.datetime64)
+                    if isinstance(value, datetime.date | np.datetime64 | nw.Date | nw.Datetime)
                     else "Use numbers, strings, categories or booleans."
                 )
             )

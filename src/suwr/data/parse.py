@@ -18,11 +18,6 @@ from numpy.typing import NDArray
 
 from suwr.exceptions import TableError
 
-__all__ = [
-    "EXPECTED", "INVALID", "MISSING_TEXTS", "ColumnType", "InvalidCell",
-    "describe_cell", "is_missing", "parse_cell", "parse_column", "plain_cell",
-]  # fmt: skip
-
 ColumnType = Literal["number", "boolean", "text", "numeric category"]
 
 #: Texts that mean 'missing', except for a text column that has the text as a category.
@@ -87,8 +82,8 @@ def is_missing(value: Any) -> bool:
         return bool(value != value)
     except TypeError:
         return True  # the truth value of pandas.NA is undefined
-    except ValueError:
-        return False  # an array in a cell
+    except Exception:  # an array, a signalling NaN, or any other object
+        return False
 
 
 def describe_cell(value: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from suwr.data.encode import ColumnCode, TableEncoder, category_code, number_code
 from suwr.data.frame import (
@@ -22,13 +22,9 @@ from suwr.data.frame import (
     raw_columns,
     read_table,
     select_columns,
+    unmasked,
 )
 from suwr.exceptions import TableError
-
-__all__ = [
-    "StoredTable", "mapped_array", "name_columns", "read_fit_table", "read_predict_table",
-    "source_columns",
-]  # fmt: skip
 
 
 class StoredTable(ABC):
@@ -212,12 +208,28 @@ def read_fit_table(
         table = read_table(_validate(estimator, X, reset=True, min_rows=2))
         _check_finite(table, name_columns(estimator))
     check_consistent_length(X, y)
-    weight = _check_sample_weight(
-        sample_weight, np.empty((table.n_rows, 1)), dtype=np.float64, ensure_non_negative=True
+    return table, y, read_weight(sample_weight, table.n_rows)
+
+
+def read_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
+    """Read the weights of rows; ones by default."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    if np.isscalar(sample_weight):
+        sample_weight = np.full(n_rows, sample_weight)
+    weight: NDArray[np.float64] = check_array(
+        sample_weight, dtype=np.float64, ensure_2d=False, copy=True, input_name="sample_weight"
     )
+    if weight.shape != (n_rows,):
+        raise ValueError(
+            f"'sample_weight' must have one weight for each of the {n_rows} rows. "
+            f"Got shape {weight.shape} instead."
+        )
+    if (weight < 0).any():
+        raise ValueError("'sample_weight' must not be negative.")
     if not (weight > 0).any():
         raise ValueError("'sample_weight' must be positive for at least one row. Got only zeros.")
-    return table, y, weight
+    return weight
 
 
 def read_predict_table(estimator: Any, X: Any, rows: Sequence[Any] | None = None) -> Table:
@@ -265,6 +277,7 @@ def _validate(estimator: Any, X: Any, *, reset: bool, min_rows: int) -> Any:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         _check_size(len(X), len(names), min_rows)
         return X
+    X = unmasked(X)
     if not hasattr(X, "dtype") and not hasattr(X, "__array__"):
         # Without a common type, which would depend on all cells.
         X = _as_objects(X)

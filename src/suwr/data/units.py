@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -18,8 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from suwr._utils.validation import parameter_error
 from suwr.data.costs import CostFunction, Setups, Visits, resolve_costs, resolve_setups
-
-__all__ = ["Patches", "Units", "membership_bytes", "named_groups", "resolve_units"]
 
 
 def named_groups(groups: Any, columns: Sequence[str], owner: str) -> dict[str, list[int]]:
@@ -77,44 +75,6 @@ def named_groups(groups: Any, columns: Sequence[str], owner: str) -> dict[str, l
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
-
-
-def reveal(X: ArrayLike, mask: ArrayLike) -> FloatArray:
-    """Return *x ⊙ h*: the revealed values, concatenated with the mask.
-
-    Each column becomes three numbers: its value (0 if hidden or missing), whether it is revealed
-    *and missing*, and whether it is revealed. Thus the hidden symbol ∅ is ``(0, 0, 0)``, different
-    from a revealed 0, ``(0, 0, 1)``, and from a revealed NaN, ``(0, 1, 1)``.
-
-    .. deprecated:: 0.2.0
-       Estimators mask their inputs themselves; use ``predict_masked(X, masks)``.
-
-    Parameters
-    ----------
-    X : array-like of shape (n, d)
-        Numbers; NaN is a missing value. Hidden values are never read.
-    mask : array-like of bool, shape (n, d)
-        True for the revealed columns of each row.
-
-    Returns
-    -------
-    ndarray of shape (n, 3 * d)
-        Values, then missing flags, then the mask.
-
-    Examples
-    --------
-    >>> reveal([[0.0, float("nan"), 7.0]], [[True, True, False]])
-    array([[0., 0., 0., 0., 1., 0., 1., 1., 0.]])
-    """
-    X = np.asarray(X, dtype=np.float64)
-    mask = np.asarray(mask, dtype=bool)
-    if X.ndim != 2 or X.shape != mask.shape:
-        raise ValueError(
-            f"'mask' must have the shape of 'X', (n, d). Got {mask.shape} for X of shape {X.shape}."
-        )
-    shown = np.where(mask, X, 0.0)
-    missing = np.isnan(shown)
-    return np.hstack([np.where(missing, 0.0, shown), missing, mask])
 
 
 def _pair(value: Any, name: str) -> tuple[int, int]:
@@ -350,7 +310,7 @@ def membership_bytes(groups: Any, n_columns: int) -> int:
 
 def resolve_units(
     groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None,
-    costs: Mapping[str, float] | ArrayLike | None,
+    costs: Mapping[str, float] | ArrayLike | Callable[..., Any] | None,
     columns: Sequence[str],
     owner: str = "SUWRClassifier",
     setup_costs: Any = None,

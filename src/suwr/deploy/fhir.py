@@ -103,7 +103,7 @@ def _update(service: Service, given: Fields, replay: Replay) -> dict[str, Any]:
     if replay.done and narrative is not None:
         final = service.final(narrative)
         prediction = final["prediction"]
-        number = service.model._class_labels() is None
+        number = service.model.target_.labels is None
         results = {
             "prediction": {"valueDecimal": prediction} if number
             else {"valueString": format_label(prediction)},

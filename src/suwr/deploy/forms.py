@@ -17,8 +17,7 @@ from suwr._utils.validation import check_integer
 from suwr.data.descriptions import Question
 from suwr.data.encode import ColumnCode
 from suwr.data.frame import Table
-from suwr.estimators.limits import always_known, check_plain_costs
-from suwr.estimators.results import decide_masked
+from suwr.estimators.limits import check_plain_costs
 from suwr.narrative.explanation import format_prediction
 
 __all__ = [
@@ -101,8 +100,8 @@ class ModelPolicy:
 
     def __init__(self, model: Any, mean_features: float | None = None) -> None:
         self.model = model
-        self._policy = model._policy_at(None, mean_features)
-        check_plain_costs(model)
+        self._fitted = model.fitted_policy(mean_features=mean_features)
+        check_plain_costs(self._fitted.policy, model.units_)
         names, codes = model.encoder_.names, model.encoder_.codes
         if model.encoder_.unrecorded:
             # A value that was asked for may turn out to be missing.
@@ -114,14 +113,14 @@ class ModelPolicy:
             for number, name in enumerate(model.units_.names)
         ]
         self.costs: Sequence[float] = model.units_.costs.tolist()
-        self.start: Sequence[str] = always_known(model)
-        self.classes: tuple[Any, ...] | None = model._class_labels()
-        self.max_steps = self._policy.max_steps
+        self.start: Sequence[str] = self._fitted.always_known
+        self.classes: tuple[Any, ...] | None = model.target_.labels
+        self.max_steps = self._fitted.policy.max_steps
         self.resolution = 0.5 * getattr(model, "target_scale_", 1.0)
         if getattr(model, "target_transform", None) is not None:
             # The scale is that of the transformed target.
             quarter = np.array([[-0.25], [0.25]], dtype=np.float32)
-            low, high = model._in_user_units(quarter)[:, 0]
+            low, high = model.target_.shown(quarter)[:, 0]
             self.resolution = float(high - low)
 
     def decide(self, answers: Sequence[Mapping[str, Any]]) -> list[State]:
@@ -135,7 +134,7 @@ class ModelPolicy:
             columns.append(column)
         table = self.model.encoder_.parse(columns)
         masks = np.array([[name in known for name in names] for known in answers])
-        found = decide_masked(self.model, self._policy, table, masks)
+        found = self._fitted.decide(table, masks)
         states = []
         for number in range(len(answers)):
             stops = found.stop_probability[number] >= 0.5
@@ -722,7 +721,7 @@ def measure_regret(
     >>> measure_regret(make_form(ModelPolicy(clf)), clf, X, y).n_rows
     150
     """
-    walks = walk_rows(form, model, model._read(X))
+    walks = walk_rows(form, model, model.fitted_policy().read(X))
     explanation = model.explain(X, mean_features=mean_features)
     ours = np.array([walk.page.prediction for walk in walks])
     theirs = np.array([narrative.prediction for narrative in explanation])
@@ -736,7 +735,8 @@ def measure_regret(
     means = (float(form_cost.mean()), float(policy_cost.mean()))
     if y is None:
         return Regret(len(ours), disagreement, *means, is_regression=regression)
-    losses = [_losses(model, form.classes, prediction, y) for prediction in (ours, theirs)]
+    truth = model.target_.read(y, len(ours))
+    losses = [model.target_.row_losses(truth, prediction) for prediction in (ours, theirs)]
     difference = losses[0] - losses[1] + model.sparsity_weight_ * (form_cost - policy_cost)
     error = float(difference.std() / np.sqrt(len(difference)))
     return Regret(
@@ -752,18 +752,3 @@ def _costs(model: Any, acquired: Sequence[Sequence[str]]) -> NDArray[np.float64]
         order[row, : len(names)] = [model.units_.names.index(name) for name in names]
     costs: NDArray[np.float64] = model.units_.cost_of(order)
     return costs
-
-
-def _losses(
-    model: Any, classes: tuple[Any, ...] | None, prediction: NDArray[np.float64], y: Any
-) -> NDArray[np.float64]:
-    truth = np.asarray(y)
-    if classes is None:
-        losses: NDArray[np.float64] = model._row_losses(truth.astype(np.float64), prediction[:, 0])
-        return losses
-    position = {label: number for number, label in enumerate(classes)}
-    unknown = [label for label in truth.tolist() if label not in position]
-    if unknown:
-        raise ValueError(f"'y' must have the classes of the model. Got {unknown[0]!r}.")
-    chosen = prediction[np.arange(len(truth)), [position[label] for label in truth.tolist()]]
-    return -np.log(np.maximum(chosen, 1e-12))

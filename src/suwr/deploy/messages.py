@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from suwr.data.descriptions import Question
 from suwr.data.frame import Table
 from suwr.data.parse import INVALID, InvalidCell
-from suwr.estimators.limits import always_known, largest_budget
+from suwr.estimators.fitted import FittedPolicy
+from suwr.estimators.limits import largest_budget
 from suwr.exceptions import TableError
 from suwr.narrative.given import Given
 
@@ -114,12 +115,12 @@ def check_fields(content: Any, what: str, allowed: set[str] | None = None) -> Fi
     return content
 
 
-def read_given(model: Any, questions: Mapping[str, Question], request: Fields) -> Given:
+def read_given(model: FittedPolicy, questions: Mapping[str, Question], request: Fields) -> Given:
     """Read the fields 'known', 'unavailable' and 'max_cost' of a request.
 
     Parameters
     ----------
-    model : SUWRClassifier or SUWRRegressor
+    model : FittedPolicy
     questions : mapping
         The question of each column.
     request : Fields
@@ -127,7 +128,7 @@ def read_given(model: Any, questions: Mapping[str, Question], request: Fields) -
     known = check_fields(request.get("known", Fields([])), "known")
     unavailable = request.get("unavailable", [])
     max_cost = request.get("max_cost")
-    codes = dict(zip(model.encoder_.names, model.encoder_.codes, strict=True))
+    codes = dict(zip(model.names, model.encoder.codes, strict=True))
     for name, value in known.items():
         if name not in questions:
             raise RequestError(f"The model has no column {name[:80]!r}.", name[:80])
@@ -137,17 +138,17 @@ def read_given(model: Any, questions: Mapping[str, Question], request: Fields) -
     if not isinstance(unavailable, list) or not all(isinstance(u, str) for u in unavailable):
         raise RequestError("'unavailable' must be a list of units.", "unavailable")
     for unit in unavailable:
-        if unit not in model.units_.names:
+        if unit not in model.units.names:
             raise RequestError(f"The model has no unit {unit[:80]!r}.", "unavailable")
-        columns = model.units_.columns_of(model.units_.names.index(unit))
-        if all(model.encoder_.names[c] in known for c in columns):
+        columns = model.units.columns_of(model.units.names.index(unit))
+        if all(model.names[c] in known for c in columns):
             raise RequestError(f"{unit!r} is known: it cannot be unavailable.", "unavailable")
     is_number = isinstance(max_cost, int | float) and not isinstance(max_cost, bool)
     if max_cost is not None and not (is_number and max_cost >= 0):
         raise RequestError("'max_cost' must be a number of at least 0.", "max_cost")
     # Integers may be too large for a float, and no sum of costs is.
     limit = float(max_cost) if max_cost is not None and max_cost < 1e300 else None
-    largest = largest_budget(model)
+    largest = largest_budget(model.policy.inputs)
     if largest is not None and max_cost is not None and max_cost > largest:
         raise RequestError(
             f"'max_cost' must be at most {largest:g}, the largest budget that the model was fitted "
@@ -157,9 +158,9 @@ def read_given(model: Any, questions: Mapping[str, Question], request: Fields) -
     given = Given(
         dict(known), tuple(dict.fromkeys(unavailable)), largest if limit is None else limit
     )
-    other = known.keys() - set(always_known(model))
+    other = known.keys() - set(model.always_known)
     limited = bool(other or unavailable or limit is not None)
-    if limited and model._certificate_sentence():
+    if limited and model.guarantee:
         field = "known" if other else "unavailable" if unavailable else "max_cost"
         raise RequestError(
             "The model is certified for one policy on whole rows: 'known' (except for columns that "

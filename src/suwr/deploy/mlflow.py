@@ -78,7 +78,7 @@ class SuwrModel:
             return np.array([", ".join(columns) for columns in used], dtype=object)
         if output == "prediction":
             return self.model.predict(model_input, **options)
-        if self.model._class_labels() is None:
+        if self.model.target_.labels is None:
             raise ValueError("'probabilities' requires a classifier. This model is a regressor.")
         pandas = require("pandas", "mlflow", "Probabilities with class labels")
         names = [str(label) for label in self.model.classes_]

@@ -19,8 +19,8 @@ import suwr
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.validation import require
 from suwr.data.encode import BOUND
-from suwr.estimators.container import ModelIssuer
 from suwr.estimators.export import describe_network, describe_output
+from suwr.estimators.fitted import FittedPolicy
 from suwr.estimators.limits import check_plain_costs, known_at_start
 
 __all__ = ["METADATA_KEY", "OPSET", "export_onnx", "onnx_metadata"]
@@ -43,9 +43,10 @@ def export_onnx(
     """Write one step of a fitted model; see `suwr.SUWRClassifier.to_onnx`."""
     onnx = require("onnx", "onnx", "Exporting to ONNX")
     check_writable(path)
-    policy = model._policy_at(sparsity_weight, mean_features)
-    check_plain_costs(model)
-    graph = _step_graph(onnx, model, policy)
+    fitted = model.fitted_policy(sparsity_weight, mean_features)
+    policy = fitted.policy
+    check_plain_costs(policy, model.units_)
+    graph = _step_graph(onnx, fitted)
     file = onnx.helper.make_model(
         graph,
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
@@ -53,28 +54,29 @@ def export_onnx(
         producer_name="suwr",
         producer_version=suwr.__version__,
     )
-    text = json.dumps(onnx_metadata(model, policy), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(
+        onnx_metadata(fitted, model.target_name_), ensure_ascii=False, allow_nan=False
+    )
     onnx.helper.set_model_props(file, {METADATA_KEY: text})
     write_atomic(path, file.SerializeToString())
 
 
-def onnx_metadata(model: Any, policy: Any) -> dict[str, Any]:
+def onnx_metadata(fitted: FittedPolicy, target_name: str | None) -> dict[str, Any]:
     """Return what a caller needs besides the graph, as JSON types.
 
     Parameters
     ----------
-    model : SequentialModel
-        Fitted.
-    policy : Policy
-        At one λ.
+    fitted : FittedPolicy
+    target_name : str or None
     """
+    encoder, policy = fitted.encoder, fitted.policy
     try:
-        digest = ModelIssuer(model, policy).model
+        digest = fitted.issuer.model
     except ValueError:
         # A model that cannot be saved has no file.
         digest = None
-    codes = zip(model.encoder_.names, model.encoder_.codes, strict=True)
-    chance = known_at_start(model)
+    codes = zip(encoder.names, encoder.codes, strict=True)
+    chance = known_at_start(policy.inputs, encoder.names)
     columns = []
     for name, code in codes:
         facts = {"name": name, "type": code.type, "width": code.width}
@@ -84,7 +86,7 @@ def onnx_metadata(model: Any, policy: Any) -> dict[str, Any]:
         else:
             facts |= {"categories": list(code.categories)}
         columns.append(facts | {"known_at_start": chance.get(name, 0.0)})
-    units, setups = model.units_, model.units_.setups
+    units, setups = fitted.units, fitted.units.setups
     names = () if setups is None else setups.names
     prices = () if setups is None else setups.costs.tolist()
     return {
@@ -93,7 +95,7 @@ def onnx_metadata(model: Any, policy: Any) -> dict[str, Any]:
         "model": digest,
         "columns": columns,
         "bound": BOUND,
-        "missing": "unrecorded" if model.encoder_.unrecorded else "value",
+        "missing": "unrecorded" if encoder.unrecorded else "value",
         "units": [
             {
                 "name": name,
@@ -106,17 +108,17 @@ def onnx_metadata(model: Any, policy: Any) -> dict[str, Any]:
         "setup_costs": dict(zip(names, prices, strict=True)),
         "max_steps": policy.max_steps,
         "units_per_step": policy.units_per_step,
-        "classes": model._class_labels(),
-        "target": model.target_name_,
-        "certificate": model._certificate_sentence(),
+        "classes": fitted.target.labels,
+        "target": target_name,
+        "certificate": fitted.guarantee,
     }
 
 
-def _step_graph(onnx: Any, model: Any, policy: Any) -> Any:
+def _step_graph(onnx: Any, fitted: FittedPolicy) -> Any:
     """Return the graph from (values, mask) to (stop_probability, logits, prediction)."""
-    weights: list[NDArray[np.float32]] = []
+    policy, weights = fitted.policy, list[NDArray[np.float32]]()
     description = describe_network(policy, weights)
-    output = describe_output(model, policy.loss)
+    output = describe_output(fitted.target, policy.loss)
     graph = _Graph(onnx)
     inputs = policy.inputs
     mask = _recorded(graph, inputs) if inputs.unrecorded else "mask"
@@ -138,7 +140,7 @@ def _step_graph(onnx: Any, model: Any, policy: Any) -> Any:
         if description["stop"] is None:
             gain = graph.part(outputs, description["gain"])
         else:
-            features = graph.uncertainty(prediction, numbers, model._n_outputs())
+            features = graph.uncertainty(prediction, numbers, fitted.target.n_outputs)
             gain = graph.network(description["stop"]["layers"], features, parameters)
         factor = graph.number(-1.0 / description["stop_temperature"])
         stop = graph.add("Sigmoid", graph.add("Mul", gain, factor))
@@ -155,7 +157,7 @@ def _step_graph(onnx: Any, model: Any, policy: Any) -> Any:
         in_user_units = graph.add("Add", in_user_units, graph.constant(mean))
         in_user_units = graph.inverse_transform(in_user_units, output)
     graph.add("Identity", in_user_units, output="prediction")
-    widths = (len(inputs.column_of), inputs.n_columns, inputs.n_units, model._n_outputs())
+    widths = (len(inputs.column_of), inputs.n_columns, inputs.n_units, fitted.target.n_outputs)
     return graph.build(*widths)
 
 

@@ -30,15 +30,7 @@ from suwr.deploy.messages import (
     read_given,
     read_rows,
 )
-from suwr.estimators.container import ModelIssuer
-from suwr.estimators.limits import (
-    always_known,
-    known_at_start,
-    largest_budget,
-    start_distance,
-    starts_of,
-)
-from suwr.estimators.results import expected_gain, explain_rows, narrate
+from suwr.estimators.limits import known_at_start, start_distance
 from suwr.exceptions import TableError
 from suwr.narrative.explanation import Explanation, Narrative
 from suwr.narrative.given import Given
@@ -125,12 +117,13 @@ class Service:
         self.model = model
         self.mean_features = mean_features
         self.max_rows = max_rows
-        self.policy = model._policy_at(None, mean_features)
-        self.digest = ModelIssuer(model, self.policy).model
-        self.start = tuple(always_known(model))
+        self.fitted = model.fitted_policy(mean_features=mean_features)
+        self.policy = self.fitted.policy
+        self.digest = self.fitted.issuer.model
+        self.start = tuple(self.fitted.always_known)
         names, codes = model.encoder_.names, model.encoder_.codes
         self.codes = dict(zip(names, codes, strict=True))
-        self.description = model._description()
+        self.description = self.fitted.description
         self.questions = {name: Question.of(name, code) for name, code in self.codes.items()}
 
     @cached_property
@@ -139,10 +132,13 @@ class Service:
         cells = []
         for code in self.codes.values():
             column = np.empty(1, dtype=object)
-            column[0] = code.center if code.categories is None else (code.categories or (None,))[0]
+            if code.categories is None:
+                column[0] = float(f"{code.center:.6g}")
+            elif code.categories:
+                column[0] = code.categories[0]
             cells.append(column)
         table = self.model.encoder_.parse(cells)
-        explanation = self._explain_table(table, ["typical values"])
+        explanation = self._explain_table(table, ["of typical values"])
         return page_html(explanation, title="A model, step by step")
 
     def read_next(self, request: Fields) -> Answers:
@@ -154,7 +150,7 @@ class Service:
         if unasked not in ("error", "drop"):
             raise RequestError("'unasked' must be 'error' or 'drop'.", "unasked")
         answers = check_fields(request.get("answers", Fields([])), "answers")
-        given = read_given(self.model, self.questions, request)
+        given = read_given(self.fitted, self.questions, request)
         twice = [name for name in given.known if name in answers]
         if twice:
             raise RequestError(f"{twice[0]!r} is in 'known' and in 'answers'.", twice[0])
@@ -224,10 +220,10 @@ class Service:
     def _roll_out(self, sessions: Sequence[Answers]) -> list[Replay | RequestError]:
         model = self.model
         table = parse_rows(model.encoder_, [{**s.values, **s.given.known} for s in sessions])
-        values, starts = model._encode(table), None
+        values = self.fitted.encode(table)
+        starts = self.fitted.starts_of([session.given for session in sessions])
         distances: list[int | None] = [None] * len(sessions)
-        if any(session.given for session in sessions) or largest_budget(model) is not None:
-            starts = starts_of(model, [session.given for session in sessions])
+        if starts is not None:
             assert starts.known is not None
             found_distances = start_distance(self.policy, values, starts.known).tolist()
             known = zip(sessions, found_distances, strict=True)
@@ -250,14 +246,14 @@ class Service:
             found.append(asked)
         shorter = replace(trace, order=order)
         labels = ["answers"] * len(sessions)
-        narratives = narrate(model, table, labels, self.policy, shorter, starts)
+        narratives = self.fitted.narrate(table, labels, shorter, starts)
         replays: list[Replay | RequestError] = []
         for row, (session, narrative) in enumerate(zip(sessions, narratives, strict=True)):
             try:
                 replay = self._replay(table, row, session, narrative, *found[row])
                 assert trace.gain is not None
                 found_gain = float(trace.gain[row, len(narrative.steps)])
-                gain = expected_gain(model, self.policy, found_gain)
+                gain = self.fitted.expected_gain(found_gain)
                 replays.append(replace(replay, start_distance=distances[row], gain=gain))
             except RequestError as error:
                 replays.append(error)
@@ -340,13 +336,13 @@ class Service:
             "model": self.digest,
             "version": suwr.__version__,
             "target": model.target_name_,
-            "classes": model._class_labels(),
+            "classes": model.target_.labels,
             "columns": [question.to_dict() for question in self.questions.values()],
             "units": list(model.units_.names),
-            "known_at_start": known_at_start(model),
+            "known_at_start": known_at_start(self.policy.inputs, model.encoder_.names),
             "missing": "unrecorded" if model.encoder_.unrecorded else "value",
             "max_steps": model.max_steps_,
-            "certificate": model._certificate_sentence() or None,
+            "certificate": self.fitted.guarantee or None,
         }
 
     def _explain(self, request: Fields) -> tuple[Explanation, list[dict[str, Any]]]:
@@ -371,7 +367,7 @@ class Service:
     def _explain_table(self, table: Table, labels: Sequence[Any]) -> Explanation:
         starts = Starts.usual(self.policy.inputs, table.n_rows)
         # A warning would write values to the log.
-        return explain_rows(self.model, table, labels, self.policy, starts=starts, warn=False)
+        return self.fitted.explain(table, labels, starts=starts, warn=False)
 
     def _prediction(self, narrative: Narrative) -> dict[str, Any]:
         state: dict[str, Any] = {"prediction": narrative.label, "ended": narrative.ended}

@@ -1,12 +1,16 @@
-"""`BaseSUWR`: parameters and fitting of `SUWRClassifier` and `SUWRRegressor`."""
+"""`SUWRModel`: parameters and fitting of `SUWRClassifier` and `SUWRRegressor`."""
 
 from __future__ import annotations
 
+import copy
+import hashlib
+import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import narwhals as nw
 import numpy as np
@@ -14,24 +18,46 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from suwr._utils.files import check_writable
+import suwr
+from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.progress import report_choices, training_progress
-from suwr._utils.validation import Interval, Options, parameter_error
+from suwr._utils.validation import Interval, Options, check_choice, check_real, parameter_error
+from suwr._utils.views import view
+from suwr.data.costs import Visits
+from suwr.data.dates import DateParts
 from suwr.data.encode import TableEncoder
 from suwr.data.frame import as_rows, gather_rows, is_frame, take_rows
-from suwr.data.units import Patches, Units
-from suwr.estimators.certificate import WritableModel, training_digests
-from suwr.estimators.container import FileCheckpoint, check_seed, fingerprint
+from suwr.data.units import Patches, Units, membership_bytes, resolve_units
+from suwr.estimators.certify import N_WEIGHTS, Request, certify
+from suwr.estimators.container import (
+    FileCheckpoint,
+    check_seed,
+    encode_parameter,
+    fingerprint,
+    pack,
+)
+from suwr.estimators.evaluate import Evaluation
 from suwr.estimators.export import reference_rows
-from suwr.estimators.limits import check_resumable_costs, model_budgets
-from suwr.estimators.sequential import PolicyKind, record_held_out
-from suwr.estimators.table import TABLE_CONSTRAINTS, TrainingData, image_shape, seeded
+from suwr.estimators.fitted import FittedPolicy
+from suwr.estimators.limits import RowLimits
+from suwr.estimators.risks import (
+    SCORES,
+    Certificate,
+    Conformal,
+    RiskFunction,
+    conformal_quantile,
+    scores_of_classes,
+    training_digests,
+)
+from suwr.estimators.sequential import SequentialModel
+from suwr.estimators.table import TABLE_CONSTRAINTS, TrainingData, consistent, image_shape, seeded
+from suwr.estimators.targets import ValueTarget
 from suwr.exceptions import ModelFileError, ModelOutputError
 from suwr.nn.distributed import ProcessGroup
 from suwr.nn.ensembles import ExternalPredictor
-from suwr.nn.inputs import POSITION_KNOTS
+from suwr.nn.inputs import POSITION_KNOTS, Budgets
 from suwr.nn.networks import Architecture, Network
-from suwr.nn.rollout import Policy
+from suwr.nn.rollout import Policy, block_size, row_work
 from suwr.nn.step import training_starts
 from suwr.training.actor import FixedPredictorTrainer
 from suwr.training.config import Settings, TrainingConfig, condition_of
@@ -40,14 +66,6 @@ from suwr.training.registry import MAX_ACTOR_UNITS, TRAINERS, Trainer, default_t
 from suwr.training.screening import Screening
 from suwr.training.teacher import TeacherRows, fit_teacher
 from suwr.training.validation import Task, compare_held_out
-
-__all__ = [
-    "EXTENSION", "BaseSUWR", "PolicyKind", "WeightRange", "check_predictor", "check_range",
-    "check_reference", "check_sparsity_weight", "choices_by_rows", "default_bins",
-    "default_extension", "default_folds", "default_predictors", "fixed_predictor_trainer",
-    "max_screened_units", "predictor_state", "resolve_bins", "resolve_epochs", "resolve_extension",
-    "resolve_folds", "resolve_predictors", "restore_predictor", "restore_range",
-]  # fmt: skip
 
 # Training rows from which two predictors without bins, two folds and fewer epochs suffice, and from
 # which the number of relevant columns is not limited.
@@ -360,7 +378,7 @@ def fixed_predictor_trainer(model: Any, X: Any) -> FixedPredictorTrainer:
 
 
 def _external_predictor(model: Any, encoder: TableEncoder, backend: Any) -> ExternalPredictor:
-    classes = model._class_labels()
+    classes = model.target_.labels
     order: NDArray[np.intp] | None = None
     known = getattr(model.predictor, "classes_", None)
     if classes is not None and known is not None:
@@ -372,9 +390,9 @@ def _external_predictor(model: Any, encoder: TableEncoder, backend: Any) -> Exte
 
     def to_outputs(prediction: NDArray[np.float64]) -> NDArray[np.float64]:
         if classes is None:
-            scaled = (prediction - model.target_center_) / model.target_scale_
-            log_link = model._make_loss().link == "log"
-            return np.log(np.maximum(scaled, SMALLEST)) if log_link else scaled
+            target = model.target_
+            scaled = (prediction - target.center) / target.scale
+            return np.log(np.maximum(scaled, SMALLEST)) if target.log_link else scaled
         ordered = prediction if order is None else prediction[:, order]
         return np.log(np.maximum(ordered, SMALLEST))
 
@@ -383,7 +401,7 @@ def _external_predictor(model: Any, encoder: TableEncoder, backend: Any) -> Exte
         len(encoder.names),
         RowDecoder(encoder, backend),
         to_outputs,
-        model._n_outputs(),
+        model.target_.n_outputs,
     )
 
 
@@ -429,7 +447,7 @@ def check_reference(model: Any, stored: Mapping[str, Any]) -> None:
 
 def _reference_predictions(model: Any) -> NDArray[np.float64]:
     """Predict reference rows with all, half and none of the columns revealed."""
-    _, values = reference_rows(model)
+    _, values = reference_rows(model.encoder_, model.policy_.device)
     shape, policy = (len(values), model.n_features_in_), model.policy_
     column = torch.arange(shape[1], device=values.device)
     masks = [column >= 0, column % 2 == 0, column % 2 == 1, column < 0]
@@ -439,6 +457,17 @@ def _reference_predictions(model: Any) -> NDArray[np.float64]:
 
 # Default limit of `max_steps`: longer narratives are hard to read.
 DEFAULT_MAX_STEPS = 32
+
+
+# Memory that groups of columns may take besides twice the size of the weights.
+_MAX_MEMBERSHIP = 2**26
+# Multiplications to predict one row, steps × rows of a block × weights: about a second, which only
+# models with more than the default number of steps reach.
+_MAX_WORK = 2 * 10**10
+# Building a network takes a fraction of a millisecond per tensor.
+MAX_TENSORS = 4096
+# Parameters that a file lacks if they have this value, so that earlier versions can read it.
+_OPTIONAL = {"columns": None, "visit_cost": 0.0, "max_cost": None, "target_transform": None}
 
 
 class FitPlan(NamedTuple):
@@ -451,7 +480,8 @@ class FitPlan(NamedTuple):
     choices: dict[str, str]
 
 
-class BaseSUWR(WritableModel):
+@dataclass(kw_only=True, eq=False, repr=False)
+class SUWRModel(SequentialModel):
     """Sequential unmasking without reversion (SUWR) as a scikit-learn estimator."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -475,67 +505,48 @@ class BaseSUWR(WritableModel):
         "columns": [None, Mapping],
     }
 
-    weight_range_: WeightRange | None
-    history_: list[dict[str, Any]]
-    choices_: dict[str, str]
-    validation_: dict[str, float]
-    selectable_units_: NDArray[np.bool_]
+    # scikit-learn does not read the names of ``**limits`` from the signatures.
+    __metadata_request__predict: ClassVar = dict.fromkeys(RowLimits.__annotations__)
+    __metadata_request__predict_proba: ClassVar = dict.fromkeys(RowLimits.__annotations__)
+    __metadata_request__predict_log_proba: ClassVar = dict.fromkeys(RowLimits.__annotations__)
+    __metadata_request__score: ClassVar = dict.fromkeys(("sparsity_weight", "mean_features"))
 
-    def __init__(
-        self,
-        *,
-        sparsity_weight: float | Literal["auto"] | tuple[float, float] = "auto",
-        max_steps: int | None = None,
-        groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
-        costs: Mapping[str, float] | ArrayLike | Callable[..., Any] | None = None,
-        setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None,
-        units_per_step: int = 1,
-        visit_cost: float = 0.0,
-        max_cost: tuple[float, float] | None = None,
-        known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None,
-        missing: Literal["value", "unrecorded"] = "value",
-        hidden_size: int = 128,
-        n_layers: int = 3,
-        n_predictors: int | Literal["auto"] = "auto",
-        max_epochs: int | Literal["auto"] = "auto",
-        batch_size: int | Literal["auto"] = "auto",
-        validation_fraction: float = 0.1,
-        teacher: Any = "auto",
-        trainer: str = "auto",
-        network: Literal["mlp", "conv"] = "mlp",
-        predictor: Any = None,
-        training: TrainingConfig | Mapping[str, Any] | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        columns: Mapping[str, Any] | None = None,
-        device: str = "auto",
-        random_state: Any = None,
-        verbose: int | None = None,
-    ) -> None:
-        self.sparsity_weight = sparsity_weight
-        self.max_steps = max_steps
-        self.groups = groups
-        self.costs = costs
-        self.setup_costs = setup_costs
-        self.units_per_step = units_per_step
-        self.visit_cost = visit_cost
-        self.max_cost = max_cost
-        self.known_at_start = known_at_start
-        self.missing = missing
-        self.hidden_size = hidden_size
-        self.n_layers = n_layers
-        self.n_predictors = n_predictors
-        self.max_epochs = max_epochs
-        self.batch_size = batch_size
-        self.validation_fraction = validation_fraction
-        self.teacher, self.trainer = teacher, trainer
-        self.network = network
-        self.predictor = predictor
-        self.training = training
-        self.checkpoint = checkpoint
-        self.columns = columns
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+    sparsity_weight: float | Literal["auto"] | tuple[float, float] = "auto"
+    max_steps: int | None = None
+    groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None
+    costs: Mapping[str, float] | ArrayLike | Callable[..., Any] | None = None
+    setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None
+    units_per_step: int = 1
+    visit_cost: float = 0.0
+    max_cost: tuple[float, float] | None = None
+    known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None
+    missing: Literal["value", "unrecorded"] = "value"
+    hidden_size: int = 128
+    n_layers: int = 3
+    n_predictors: int | Literal["auto"] = "auto"
+    max_epochs: int | Literal["auto"] = "auto"
+    batch_size: int | Literal["auto"] = "auto"
+    validation_fraction: float = 0.1
+    teacher: Any = "auto"
+    trainer: str = "auto"
+    network: Literal["mlp", "conv"] = "mlp"
+    predictor: Any = None
+    training: TrainingConfig | Mapping[str, Any] | None = None
+    checkpoint: str | os.PathLike[str] | None = None
+    columns: Mapping[str, Any] | None = None
+    device: str = "auto"
+    random_state: Any = None
+    verbose: int | None = None
+
+    weight_range_: WeightRange | None = field(init=False)
+    history_: list[dict[str, Any]] = field(init=False)
+    choices_: dict[str, str] = field(init=False)
+    validation_: dict[str, float] = field(init=False)
+    selectable_units_: NDArray[np.bool_] = field(init=False)
+    certificate_: Certificate = field(init=False)
+    conformal_: Conformal = field(init=False)
+    # See `suwr.estimators.risks`; None in copies and in models that were loaded.
+    _training_digests_: NDArray[np.uint64] | None = field(init=False, default=None)
 
     def fit(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, costs: Any = None
@@ -648,7 +659,9 @@ class BaseSUWR(WritableModel):
         if self.checkpoint is not None:
             check_writable(self.checkpoint)
             check_seed(self, "The 'checkpoint' parameter", "a resumed fit draws the same numbers")
-            check_resumable_costs(self)
+            if callable(self.costs):
+                expected = "None if 'costs' is a function, which a resumed fit could not recognise"
+                raise parameter_error("checkpoint", type(self).__name__, expected, self.checkpoint)
         data = self._training_data(X, y, sample_weight, costs)
         self.weight_range_ = self.dates_ = self.training_file_ = None
         self._install(self.encoder_, self.units_, torch.device(self.device_), None)
@@ -659,11 +672,37 @@ class BaseSUWR(WritableModel):
         super()._check_parameters()
         check_sparsity_weight(self.sparsity_weight, self.trainer, type(self).__name__)
         check_predictor(self)
-        model_budgets(self)
+        self._budgets()
         self._training_config()
         if (n := self.n_predictors) != "auto" and n % 2:
             raise parameter_error("n_predictors", type(self).__name__, "an even number", n)
         image_shape(self.network, self.groups)
+
+    def _resolve_units(self, names: Sequence[str]) -> Units:
+        visits = Visits(float(self.visit_cost), int(self.units_per_step))
+        owner = type(self).__name__
+        return resolve_units(self.groups, self.costs, names, owner, self.setup_costs, visits)
+
+    def _budgets(self) -> Budgets | None:
+        """Read the range of budgets ``max_cost``; None if it is not given."""
+        given, owner = self.max_cost, type(self).__name__
+        if given is None:
+            return None
+        expected = "None, or a range (low, high) of budgets with 0 < low < high"
+        if not isinstance(given, tuple | list) or len(given) != 2:
+            raise parameter_error("max_cost", owner, expected, given)
+        if not all(isinstance(end, Real) for end in given) or not 0 < given[0] < given[1] < np.inf:
+            raise parameter_error("max_cost", owner, expected, tuple(given))
+        if isinstance(self.sparsity_weight, tuple | list):
+            expected = "None if 'sparsity_weight' is a range"
+            raise parameter_error("max_cost", owner, expected, tuple(given))
+        if self.units_per_step != 1:
+            expected = "None if 'units_per_step' is not 1"
+            raise parameter_error("max_cost", owner, expected, tuple(given))
+        if self.trainer not in ("auto", "actor"):
+            expected = f"None if trainer={self.trainer!r}"
+            raise parameter_error("max_cost", owner, expected, tuple(given))
+        return Budgets(float(given[0]), float(given[1]))
 
     def _training_config(self) -> TrainingConfig:
         """Return the parameter ``training`` as a validated object."""
@@ -702,7 +741,7 @@ class BaseSUWR(WritableModel):
             self.policy_, data.loss, data.rows, data.validation, weight, unit
         )
         self.validation_ = comparison.to_dict()
-        record_held_out(self, data.validation)
+        self._record_held_out(data.validation)
         self._training_digests_ = training_digests((data.rows, data.validation))
         comparison.warn(type(self).__name__, len(data.rows), weight, plan.task.settings.max_epochs)
         if isinstance(self.sparsity_weight, tuple | list):
@@ -736,7 +775,7 @@ class BaseSUWR(WritableModel):
         if teacher == "targets" and trainer.teaches:
             return replace(task, settings=self._taught_settings(trainer, task.settings, n))
         stack = teacher == "auto" and trainer.screens and MIN_TAUGHT <= n <= MAX_TAUGHT
-        if not trainer.teaches or not data.loss.linear_in_targets or self._has_soft_targets():
+        if not trainer.teaches or not data.loss.linear_in_targets or data.soft:
             stack = False
         if not stack and (teacher is None or isinstance(teacher, str)):
             return task
@@ -747,38 +786,33 @@ class BaseSUWR(WritableModel):
         labels = replace(task.settings, max_epochs=n_epochs, pretrain_fraction=1.0)
         return replace(task, settings=labels, lesson=lesson, taught=taught)
 
-    def _teacher_rows(
-        self, data: TrainingData, X: Any, sources: NDArray[np.intp]
-    ) -> TeacherRows:
+    def _teacher_rows(self, data: TrainingData, X: Any, sources: NDArray[np.intp]) -> TeacherRows:
         """What the user's ``teacher`` is fitted to."""
         own = take_rows(as_rows(X), data.row_numbers)
-        targets = data.rows.targets.cpu().numpy()
-        classes = self._class_labels()
-        if classes is None:
-            y = self._in_user_units(targets)[:, 0]
-
-            def to_targets(model: Any, predicted: Any) -> NDArray[np.float64]:
-                return self._to_network_units(np.asarray(predicted, dtype=np.float64).reshape(-1, 1))
-
-            return TeacherRows(own, gather_rows(own, sources), y, to_targets)
-
-        def of_classes(model: Any, predicted: Any) -> NDArray[np.float64]:
-            full = np.zeros((len(predicted), len(self.classes_)))
-            full[:, np.searchsorted(self.classes_, model.classes_)] = predicted
-            return full
-
-        y = self.classes_[targets.argmax(axis=1)]
-        return TeacherRows(own, gather_rows(own, sources), y, of_classes)
+        y = self.target_.answers(self.target_.shown(data.rows.targets.cpu().numpy()))
+        return TeacherRows(own, gather_rows(own, sources), y, self.target_.taught)
 
     def _taught_settings(self, trainer: Trainer, settings: Settings, n_rows: int) -> Settings:
         import json
+
         E = json.loads(os.environ.get("TAUGHT", "{}"))
-        config = TrainingConfig(**{"rollouts": E.get("rollouts", 1), "pretrain_fraction": E.get("pre", .5), "finetune_fraction": E.get("fine", .2), **self._training_config().to_dict()})
+        config = TrainingConfig(
+            **{
+                "rollouts": E.get("rollouts", 1),
+                "pretrain_fraction": E.get("pre", 0.5),
+                "finetune_fraction": E.get("fine", 0.2),
+                **self._training_config().to_dict(),
+            }
+        )
         return trainer.configure(
-            config, taught=True, sparsity_weight=settings.sparsity_weight, max_steps=settings.max_steps,
+            config,
+            taught=True,
+            sparsity_weight=settings.sparsity_weight,
+            max_steps=settings.max_steps,
             units_per_step=settings.units_per_step,
             max_epochs=E.get("epochs", 30) if self.max_epochs == "auto" else self.max_epochs,
-            n_folds=settings.n_folds, batch_size=min(E.get("batch", 500), self._batch_size(n_rows)),
+            n_folds=settings.n_folds,
+            batch_size=min(E.get("batch", 500), self._batch_size(n_rows)),
         )
 
     def _architecture(self, data: TrainingData, trainer: Trainer) -> Architecture:
@@ -790,7 +824,7 @@ class BaseSUWR(WritableModel):
             n_knots=POSITION_KNOTS if self._has_range else 1,
             image_shape=image_shape(self.network, self.groups),
             # The uncertainty features are functions of class probabilities.
-            informed=trainer.informed and self._n_outputs() > 1,
+            informed=trainer.informed and self.target_.n_outputs > 1,
         )
 
     def _checkpoint(self, data: TrainingData, writes: bool) -> FileCheckpoint | None:
@@ -839,6 +873,503 @@ class BaseSUWR(WritableModel):
         self, sparsity_weight: float | None = None, mean_features: float | None = None
     ) -> Policy:
         check_is_fitted(self, "policy_")
-        if self.weight_range_ is None or self._is_certified():
-            return super()._policy_at(sparsity_weight, mean_features)
-        return self.policy_.at(self.weight_range_.condition(sparsity_weight, mean_features))
+        if self._is_certified():
+            self._check_unchanged()
+        elif self.weight_range_ is not None:
+            return self.policy_.at(self.weight_range_.condition(sparsity_weight, mean_features))
+        for name, value in (("sparsity_weight", sparsity_weight), ("mean_features", mean_features)):
+            if value is None:
+                continue
+            if self._is_certified():
+                raise ValueError(
+                    f"The {name!r} parameter cannot be chosen, because the model is certified for "
+                    f"one policy. Got {value!r}. Certify the original model again instead."
+                )
+            raise ValueError(
+                f"The {name!r} parameter can be chosen after fitting only if the model was "
+                "fitted for a range, with sparsity_weight=(low, high)."
+            )
+        return self.policy_
+
+    # Guarantees.
+
+    @consistent
+    def certify(
+        self,
+        X_cal: Any,
+        y_cal: ArrayLike | None = None,
+        *,
+        risk: Literal["disagreement", "error", "loss"] | RiskFunction = "disagreement",
+        level: float = 0.05,
+        confidence: float = 0.95,
+        groups: ArrayLike | None = None,
+        per: Literal["steps", "class"] | None = None,
+        abstain: bool = False,
+        tolerance: float | None = None,
+        rule: Literal["auto", "confidence", "gain"] = "auto",
+    ) -> Self:
+        """Choose the cheapest stopping rule whose risk is provably at most a level.
+
+        With probability at least ``confidence`` over the calibration rows, the expected risk of a
+        new row is at most ``level``. This holds for any distribution and any number of calibration
+        rows, provided that calibration rows and new rows are exchangeable and that the model was
+        not fitted on them. See the `theory <../theory/guarantee.md>`_.
+
+        Parameters
+        ----------
+        X_cal : array-like or data frame of shape (n, d)
+            Complete calibration rows that were used neither by `fit` nor to choose its parameters.
+        y_cal : array-like of shape (n,), optional
+            Their classes or values; required by the risks 'error' and 'loss'. The classes are those
+            of ``per='class'``.
+        risk : {'disagreement', 'error', 'loss'} or callable, default='disagreement'
+            What may go wrong because a row stops before everything is revealed:
+
+            - 'disagreement': the prediction is another class, or differs by more than
+              ``tolerance``.
+            - 'error': the prediction is wrong (by more than ``tolerance``), and with everything
+              revealed it would not be.
+            - 'loss': the increase of the log loss or of the ``loss`` of a regressor, from 0 to 1 in
+              units of the loss of the best constant prediction, or with squared error of
+              ``tolerance`` squared.
+            - A function ``risk(prediction, full, y)`` of class probabilities or values, when the
+              row stops and with everything revealed, that returns a number in [0, 1] per row.
+        level : float, default=0.05
+        confidence : float, default=0.95
+        groups : array-like of shape (n,), optional
+            Labels of the calibration rows: the guarantee then holds in each group.
+        per : {'class', 'steps'}, optional
+            'class' gives the guarantee in each class of the model, whose calibration rows must be
+            enough for it: among the rows of each true class or, without ``y_cal``, among those for
+            which everything revealed would predict the class. In each class of each group, if there
+            are ``groups``. A classifier only.
+
+            'steps' gives the guarantee also among the rows that stop within t steps, for each t
+            from ``certificate_.steps`` on. It sets a fifth of the calibration rows aside.
+        abstain : bool, default=False
+            Whether rows that use up ``max_steps`` abstain; see `answered`. The guarantee is then
+            for the answered rows. It sets a fifth of the calibration rows aside.
+        tolerance : float, optional
+            Difference of predicted values that does not count, in the units of ``y``; regression
+            only.
+        rule : {'auto', 'confidence', 'gain'}, default='auto'
+            What the certified policy stops by: 'confidence' is the probability of the predicted
+            class, 'gain' the stopping policy of the model with another threshold. For a model of a
+            range of λ, the family of 'gain' also contains its λ. 'auto' is 'confidence' for the
+            risks 'disagreement' and 'error' of a classifier that has no range, 'gain' otherwise.
+
+        Returns
+        -------
+        estimator
+            A fitted estimator of the same class with the attribute ``certificate_``. This one is
+            left as it is. If no other policy passes, it reveals every feature, with a
+            `suwr.exceptions.CertificationWarning`. The same warning is issued if the policy that
+            stops at once meets the level too, if calibration rows are training rows, and if most of
+            them are one and the same row.
+        """
+        check_is_fitted(self, self._fitted_attribute)
+        if self._is_certified():
+            raise ValueError(
+                f"This {type(self).__name__} is certified already. Certify the model that it was "
+                "made from."
+            )
+        request = Request(risk, level, confidence, per, abstain, tolerance, rule)
+        found, weights = self.weight_range_, list[float | None]([None])
+        if found is not None:
+            ends = found.low, found.high
+            weights = np.geomspace(*ends, N_WEIGHTS).clip(*ends).tolist()
+        policies = [(weight, self.fitted_policy(weight)) for weight in weights]
+        policy, certificate = certify(
+            policies, X_cal, y_cal, groups, request, self._training_digests_
+        )
+        certified = copy.copy(self)
+        certified.policy_ = policy
+        if certificate.sparsity_weight is not None:
+            certified.sparsity_weight_ = certificate.sparsity_weight
+        if certificate.reveals_everything:
+            certified.max_steps = int(self.selectable_units_.sum())
+            certified.max_steps_ = policy.max_steps = certified._max_steps(certified.max_steps)
+        if hasattr(certified, "conformal_"):
+            del certified.conformal_
+        certified.certificate_ = replace(certificate, digest=certified._digest())
+        return certified
+
+    @consistent
+    def answered(self, X: Any) -> NDArray[np.bool_]:
+        """Return which rows are answered; the others abstain.
+
+        Only models that were certified with ``abstain=True`` abstain: from rows that use up
+        ``max_steps`` before the policy stops.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        ndarray of bool, shape (n,)
+        """
+        fitted, parts = self.fitted_policy(), []
+        for values, trace in fitted.rollouts(self._read(X)):
+            if fitted.last == "budget":
+                parts.append(np.ones(len(values), dtype=bool))
+            else:
+                stopped = trace.n_steps < fitted.policy.max_steps
+                parts.append(stopped | fitted.policy.complete(trace.mask))
+        return np.concatenate(parts)
+
+    @consistent
+    def conformalize(
+        self,
+        X_cal: Any,
+        y_cal: ArrayLike,
+        *,
+        coverage: float = 0.9,
+        score: Literal["auto", "lac", "aps", "absolute"] = "auto",
+    ) -> Self:
+        """Calibrate `predict_set` by split conformal prediction on the stopped policy.
+
+        The set of a new exchangeable row contains its class or value with probability at least
+        ``coverage``, on average over calibration rows and new rows.
+
+        Parameters
+        ----------
+        X_cal : array-like or data frame of shape (n, d)
+            Rows that were used neither by `fit` nor by `certify`.
+        y_cal : array-like of shape (n,)
+        coverage : float, default=0.9
+        score : {'auto', 'lac', 'aps', 'absolute'}, default='auto'
+            'lac' is one minus the probability of the class, and gives the smallest sets; 'aps' is
+            the total probability of all classes that are at least as probable, and adapts the size
+            of the set to the difficulty of the row; 'absolute' is the absolute residual of a
+            regression, after its ``target_transform``. 'auto' is 'lac' or 'absolute'.
+
+        Returns
+        -------
+        estimator
+            A fitted estimator of the same class with the attribute ``conformal_``.
+        """
+        check_real(coverage, "coverage", "conformalize", Interval(Real, 0, 1, closed="neither"))
+        target = self.target_
+        known = SCORES["values" if target.labels is None else "classes"]
+        chosen = check_choice(score, "score", "conformalize", ("auto", *known))
+        chosen = known[0] if chosen == "auto" else chosen
+        predicted = target.normalized(self._predict_final(X_cal))
+        truth = target.read(y_cal, len(predicted))
+        if isinstance(target, ValueTarget):
+            transform = target.transformation.forward
+            scores = np.abs(transform(predicted[:, 0]) - transform(truth))
+        else:
+            scores = scores_of_classes(predicted, chosen)[np.arange(len(truth)), truth]
+        calibrated = copy.copy(self)
+        quantile = conformal_quantile(scores, coverage)
+        calibrated.conformal_ = Conformal(
+            float(coverage), chosen, quantile, len(scores), self._digest()
+        )
+        return calibrated
+
+    @consistent
+    def predict_set(self, X: Any) -> NDArray[Any]:
+        """Predict a set of classes, or an interval, that contains the truth with known coverage.
+
+        Requires `conformalize`.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        ndarray of bool, shape (n, n_classes), or of float, shape (n, 2)
+            The classes in each set, or the ends of each interval.
+        """
+        check_is_fitted(self, self._fitted_attribute)
+        if not hasattr(self, "conformal_"):
+            raise ValueError(
+                "predict_set requires a model whose sets are calibrated: call "
+                "conformalize(X_cal, y_cal) first, and use the estimator that it returns."
+            )
+        predicted = self.target_.normalized(self._predict_final(X))
+        if self.conformal_.digest != self._digest():
+            raise ValueError("The model was changed after conformalize.")
+        if isinstance(self.target_, ValueTarget):
+            transform = self.target_.transformation
+            ends = self.conformal_.intervals(transform.forward(predicted[:, 0]))
+            return transform.inverse(ends)
+        return self.conformal_.sets(predicted)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # With the digests, a pickle would tell whether a given row was used for training.
+        return {k: v for k, v in super().__getstate__().items() if k != "_training_digests_"}
+
+    # Protection of guarantees. A guarantee holds for one policy and is bound to the digest of the
+    # model: if the parameters, the weights, the classes or the encoding of a certified model are
+    # changed, its methods raise a ValueError.
+
+    def _is_certified(self) -> bool:
+        return hasattr(self, "certificate_")
+
+    def _certificate(self) -> Certificate | None:
+        return self.certificate_ if self._is_certified() else None
+
+    def _fitted(self, policy: Policy) -> FittedPolicy:
+        scale = self._training_config().reward_scale
+        if self.weight_range_ is not None and policy.condition is not None:
+            # See `SparsityWeights.importance`.
+            scale *= (self.weight_range_.high / self.weight_range_.low) ** (-policy.condition / 4)
+        return replace(super()._fitted(policy), gain_unit=scale)
+
+    def _digest(self) -> str:
+        """Return the SHA-256 of all that determines decisions and predictions of a fitted self."""
+        policy, units = self.policy_, self.units_
+        facts = {
+            "kind": type(self).__name__,
+            "columns": self.encoder_.names,
+            "codes": [
+                [code.center, code.scale, code.has_missing, str(code.type), code.categories]
+                for code in self.encoder_.codes
+            ],
+            "units": [units.columns_of(u).tolist() for u in range(len(units))],
+            "costs": [float(cost) for cost in units.costs],
+            "selectable": self.selectable_units_.tolist(),
+            "max_steps": [policy.max_steps, self._max_steps(int(self.selectable_units_.sum()))],
+            "units_per_step": [policy.units_per_step, self._step_size()],
+            "condition": policy.condition,
+            "stop_odds": policy.stop_odds,
+            "output": self.target_.facts(),
+        }  # fmt: skip
+        # Digests of certificates from before these existed stay valid.
+        if units.setups is not None:
+            facts["setups"] = [units.setups.costs.tolist(), units.setups.of_unit.tolist()]
+        if units.visits is not None:
+            facts["visit_cost"] = units.visits.cost
+        if policy.inputs.known is not None:
+            facts["known"] = policy.inputs.known.tolist()
+        if self.encoder_.unrecorded:
+            facts["unrecorded"] = True
+        if any(code.knots for code in self.encoder_.codes):
+            facts["knots"] = [code.knots for code in self.encoder_.codes]
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode())
+        for name, tensor in sorted(policy.network.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().numpy().tobytes())
+        return digest.hexdigest()
+
+    def _check_unchanged(self) -> None:
+        """Raise a ``ValueError`` if the certificate does not belong to the model."""
+        if self._digest() != self.certificate_.digest:
+            raise ValueError(
+                f"This {type(self).__name__} was changed after it was certified, so that its "
+                "certificate does not hold. Certify the changed model again."
+            )
+
+    def set_params(self, **params: Any) -> Self:
+        """Set the parameters of this estimator; a certified one cannot be changed.
+
+        Parameters
+        ----------
+        **params
+
+        Returns
+        -------
+        self
+        """
+        if params:
+            self._refuse("set_params")
+        changed: Self = super().set_params(**params)
+        return changed
+
+    @contextmanager
+    def _fit_aside(self) -> Iterator[Self]:
+        self._refuse("fit")
+        with super()._fit_aside() as fresh:
+            yield fresh
+
+    def _refuse(self, method: str) -> None:
+        if self._is_certified():
+            raise ValueError(
+                f"{method} would change a certified {type(self).__name__}. Use "
+                "sklearn.base.clone(estimator), which has no certificate."
+            )
+
+    # Files.
+
+    def _guarantees(self) -> dict[str, Any]:
+        """Return the entries of a model file; certified models have format 2."""
+        state: dict[str, Any] = {}
+        if self._is_certified():
+            self._check_unchanged()
+            # An older suwr would decide by another λ of a range, and not mention the certificate.
+            state |= {"format": 2, "certificate": self.certificate_.to_dict()}
+        if hasattr(self, "conformal_"):
+            state["conformal"] = self.conformal_.to_dict()
+        return state
+
+    def _restore_guarantees(self, state: dict[str, Any]) -> None:
+        """Set the guarantees of a model file, after checking that they are of this model."""
+        if "certificate" in state:
+            certificate = Certificate.from_dict(state["certificate"])
+            weight = certificate.sparsity_weight
+            if (weight is None) != (self.weight_range_ is None):
+                raise ModelFileError("Its certificate is inconsistent.")
+            if weight is not None:
+                self.policy_ = self._policy_at(weight)
+                self.sparsity_weight_ = weight
+            if certificate.rule == "confidence" and not certificate.reveals_everything:
+                # No odds are at most 0: the policy never stops.
+                self.policy_.stop_odds = certificate.threshold or None
+            if certificate.digest != self._digest():
+                raise ModelFileError("Its certificate belongs to another self.")
+            self.certificate_ = certificate
+        if "conformal" in state:
+            conformal = Conformal.from_dict(state["conformal"])
+            known = SCORES["values" if self.target_.labels is None else "classes"]
+            if conformal.score not in known or conformal.digest != self._digest():
+                raise ModelFileError("Its prediction sets belong to another self.")
+            self.conformal_ = conformal
+
+    def _held_out_state(self) -> dict[str, Any]:
+        """Return what a model file says about its target and held-out rows."""
+        state: dict[str, Any] = {
+            "target_name": self.target_name_,
+            "report": None if self.report_ is None else self.report_.to_dict(),
+            "importances": None,
+        }
+        if self.feature_importances_ is not None:
+            state["importances"] = self.feature_importances_.tolist()
+        if self.training_file_ is not None:
+            state["training_file"] = self.training_file_
+        if self.dates_ is not None:
+            state["dates"] = self.dates_.to_list()
+        return state
+
+    def _restore_held_out(self, state: Mapping[str, Any]) -> None:
+        """Set the attributes of `_held_out_state`; files of suwr 0.2.0 lack them."""
+        name, report = state.get("target_name"), state.get("report")
+        self.target_name_ = None if name is None else str(name)
+        if state.get("training_file") is not None:
+            self.training_file_ = str(state["training_file"])
+        if state.get("dates") is not None:
+            self.dates_ = DateParts.from_list(state["dates"])
+            parts = {part for own in self.dates_.groups_.values() for part in own}
+            if not parts <= set(state["names"] or ()):
+                raise ValueError("The parts of its dates are not columns.")
+        self.report_ = None if report is None else Evaluation.from_dict(report)
+        self.feature_importances_ = None
+        if state.get("importances") is not None:
+            shares = np.array(state["importances"], dtype=np.float64)
+            if shares.shape != (self.n_features_in_,):
+                raise ValueError("There must be one importance per column.")
+            if not ((shares >= 0) & np.isfinite(shares)).all():
+                raise ValueError("The importances of columns must be finite and not negative.")
+            self.feature_importances_ = shares
+
+    def _size_problem(self, a: Architecture) -> str | None:
+        """Say why units or steps would take too much memory or time for the size of the model."""
+        n_weights = a.n_weights
+        if membership_bytes(self.groups, a.n_columns) > 8 * n_weights + _MAX_MEMBERSHIP:
+            n = a.n_columns
+            return f"Its groups have too many columns for the size of its networks: {n:,}."
+        most = DEFAULT_MAX_STEPS if self.max_steps is None else self.max_steps
+        n_steps = min(most, -(-a.n_units // self.units_per_step))
+        work = n_steps * block_size(a, torch.device("cpu")) * row_work(a)
+        if n_steps > DEFAULT_MAX_STEPS and work > _MAX_WORK:
+            most = max(DEFAULT_MAX_STEPS, n_steps * _MAX_WORK // work)
+            return f"It takes too many steps for its size: {n_steps:,}. The most is {most:,}."
+        return None
+
+    def _to_bytes(self) -> bytes:
+        """Return a fitted model as the bytes of a model file."""
+        network = self.policy_.network
+        tensors = {k: v.detach().cpu().numpy() for k, v in network.state_dict().items()}
+        problem = self._size_problem(network.architecture)
+        if len(tensors) > MAX_TENSORS:
+            problem = f"It has too many tensors: {len(tensors):,}."
+        if problem is not None:
+            raise ValueError(f"The model cannot be saved, since it could not be loaded. {problem}")
+        named = hasattr(self, "feature_names_in_")
+        state: dict[str, Any] = {
+            "format": 1,
+            "version": suwr.__version__,
+            "kind": type(self).__name__,
+            "params": {
+                k: encode_parameter(v)
+                for k, v in self.get_params(deep=False).items()
+                if k not in ("checkpoint", "predictor")
+                and (k not in _OPTIONAL or v != _OPTIONAL[k])
+            },
+            "names": self.feature_names_in_.tolist() if named else None,
+            "n_features": int(self.n_features_in_),
+            "encoder": self.encoder_.to_dict(),
+            "architecture": network.architecture.to_dict(),
+            "history": self.history_,
+            "choices": self.choices_,
+            "validation": self.validation_,
+            **self._held_out_state(),
+            **self.target_.to_dict(),
+        }
+        if not self.selectable_units_.all():
+            state["selectable_units"] = np.flatnonzero(self.selectable_units_).tolist()
+        if self.predictor is not None:
+            state["predictor"] = predictor_state(self)
+        if self.weight_range_ is not None:
+            state["weight_range"] = self.weight_range_.to_dict()
+        if self.units_.function is not None:
+            raise ValueError(
+                "The model cannot be saved, because its 'costs' parameter is a function, and model "
+                "files hold data, never code. Describe discounts by 'setup_costs' instead."
+            )
+        if self.units_.per_row:
+            # An older suwr would charge 1 for every unit: it must refuse the file.
+            state |= {"format": 2, "mean_costs": self.units_.costs.tolist()}
+        state |= self._guarantees()
+        return pack(json.dumps(state, sort_keys=True, ensure_ascii=False), tensors)
+
+    def _file_digest(self) -> str:
+        # The file is the one that the model was loaded from or, for a model that was not loaded or
+        # has changed since, the one that `save` would write.
+        sha256, policy, certificate = getattr(self, "_loaded_from_", (None, None, None))
+        if sha256 is not None and policy is self.policy_ and certificate is self._certificate():
+            return str(sha256)
+        return hashlib.sha256(self._to_bytes()).hexdigest()
+
+    @consistent
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file of tensors and JSON, to be read by `suwr.load`.
+
+        Parameters
+        ----------
+        path : path
+        """
+        check_is_fitted(self, "policy_")
+        write_atomic(path, self._to_bytes())
+
+    @consistent
+    def to_onnx(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        sparsity_weight: float | None = None,
+        mean_features: float | None = None,
+    ) -> None:
+        """Write one step of Algorithm 1 as an ONNX graph, with the encoding as metadata.
+
+        The graph maps ``values`` (encoded rows, float) and ``mask`` (revealed columns, bool) to
+        ``stop_probability``, ``logits`` (-inf for units that cannot be revealed) and
+        ``prediction``. It replaces hidden values itself, so they have no influence. A caller
+        repeats it until ``stop_probability`` is at least one half or ``max_steps`` is reached.
+
+        Parameters
+        ----------
+        path : path
+            The file; an existing file is replaced atomically.
+        sparsity_weight, mean_features : float, optional
+            As in `select`; an ONNX file holds the policy of one λ.
+
+        Raises
+        ------
+        UnsupportedModelError
+            The model has a network that cannot be exported.
+        """
+        limits = {"sparsity_weight": sparsity_weight, "mean_features": mean_features}
+        view("deploy.onnx:export_onnx", self, path, **limits)

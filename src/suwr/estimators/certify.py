@@ -9,12 +9,11 @@ and, for a model of a range, by λ. The order does not depend on the calibration
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,22 +22,20 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from suwr._utils.text import printable
 from suwr._utils.validation import Interval, check_choice, check_real, parameter_error, warn_caller
-from suwr.data.frame import Table
-from suwr.estimators.certificate import (
+from suwr.estimators.fitted import FittedPolicy
+from suwr.estimators.risks import (
     RISKS,
     Certificate,
-    policy_digest,
-    row_digests,
-    warn_known_rows,
-)
-from suwr.estimators.risks import (
+    Digests,
+    Losses,
     RiskFunction,
     binomial_p_value,
     fixed_sequence,
     hoeffding_bentkus_p_value,
     losses_of,
-    read_target,
+    row_digests,
     smallest_sample,
+    warn_known_rows,
 )
 from suwr.exceptions import CertificationWarning, UnsupportedModelError
 from suwr.nn.rollout import (
@@ -51,14 +48,9 @@ from suwr.nn.rollout import (
 )
 from suwr.nn.step import Starts
 
-if TYPE_CHECKING:
-    from suwr.estimators.base import BaseSUWR
-
-__all__ = [
-    "Calibration", "Candidate", "Request", "calibrate", "certify", "ordered_family", "thresholds",
-]  # fmt: skip
-
 FloatArray = NDArray[np.float64]
+# λ, None for a model without a range, and the policy at it.
+Policies = Sequence[tuple[float | None, FittedPolicy]]
 # Values of λ between the ends of a range.
 N_WEIGHTS = 33
 
@@ -126,36 +118,20 @@ class Calibration:
 
 
 def calibrate(
-    model: BaseSUWR,
-    table: Table,
-    loss_of: Callable[[FloatArray, FloatArray], FloatArray],
-    rule: str,
-) -> tuple[list[Calibration], FloatArray, torch.Tensor]:
-    """Return the paths at every λ, the predictions from everything, and the encoded rows."""
-    shown = np.zeros(model.n_features_in_, dtype=bool)
-    for unit in np.flatnonzero(model.selectable_units_):
-        shown[model.units_.columns_of(int(unit))] = True
-    table.check_revealed(np.broadcast_to(shown, (table.n_rows, len(shown))))
-    values = model._encode(table)
-    mask = torch.as_tensor(shown, device=values.device).expand(len(values), -1)
-    full = model._in_user_units(model.policy_.predict(values, mask).cpu().numpy())
-    weights: list[float | None] = [None]
-    if model.weight_range_ is not None:
-        found = model.weight_range_
-        weights = (
-            np.geomspace(found.low, found.high, N_WEIGHTS).clip(found.low, found.high).tolist()
-        )
+    policies: Policies, values: torch.Tensor, losses: Losses, full: FloatArray, rule: str
+) -> list[Calibration]:
+    """Return the paths of encoded rows at every λ."""
     results = []
-    for weight in weights:
-        policy = model._policy_at(weight)
-        paths = roll_out_paths(policy, values)
+    for weight, fitted in policies:
+        paths = roll_out_paths(fitted.policy, values)
         n, states, _ = paths.prediction.shape
-        stopped = model._in_user_units(paths.prediction.reshape(n * states, -1))
+        stopped = fitted.target.shown(paths.prediction.reshape(n * states, -1))
         stopped = stopped.reshape(n, states, -1)
-        loss = np.stack([loss_of(stopped[:, t], full) for t in range(states)], axis=1)
+        loss = np.stack([losses(stopped[:, t], full) for t in range(states)], axis=1)
         signal = paths.gain if rule == "gain" else paths.log_odds
-        results.append(Calibration(weight, policy, rule, signal, loss, paths.cost, paths.complete))
-    return results, full, values
+        found = Calibration(weight, fitted.policy, rule, signal, loss, paths.cost, paths.complete)
+        results.append(found)
+    return results
 
 
 def ordered_family(paths: list[Calibration]) -> list[Candidate]:
@@ -215,15 +191,14 @@ class Request:
         """The name of the risk."""
         return self.risk if isinstance(self.risk, str) else getattr(self.risk, "__name__", "risk")
 
-    def rule_of(self, model: BaseSUWR) -> str:
-        """What the certified policy stops by."""
-        classes = model._class_labels() is not None
+    def rule_of(self, classes: bool, ranged: bool) -> str:
+        """What the certified policy of a classifier, or of a model of a range, stops by."""
         if self.rule == "confidence" and not classes:
             raise parameter_error("rule", "certify", "'auto' or 'gain' for a regressor", self.rule)
         if self.rule != "auto":
             return self.rule
         by_class = classes and self.risk in ("disagreement", "error")
-        return "confidence" if by_class and model.weight_range_ is None else "gain"
+        return "confidence" if by_class and not ranged else "gain"
 
     def p_value(self, losses: FloatArray) -> float:
         """The p-value of the hypothesis that the expected loss is at least the level."""
@@ -243,45 +218,67 @@ class Outcome(NamedTuple):
     first_step: int | None
 
 
-def certify(model: BaseSUWR, X: Any, y: Any, groups: ArrayLike | None, request: Request) -> Any:
-    """Return a certified copy of a fitted model; see `CertifiableModel.certify`."""
-    if model.policy_.inputs.budgets is not None:
+def certify(
+    policies: Policies,
+    X: Any,
+    y: Any,
+    groups: ArrayLike | None,
+    request: Request,
+    training: Digests | None,
+) -> tuple[Policy, Certificate]:
+    """Return the certified policy and its certificate, which has no digest yet.
+
+    Parameters
+    ----------
+    policies : sequence of tuple
+        λ and the policy at it, in increasing order of λ; None without a range.
+    X, y, groups
+        As in `SUWRModel.certify`.
+    request : Request
+    training : ndarray or None
+        Digests of the training rows.
+    """
+    fitted = policies[0][1]
+    target, inputs = fitted.target, fitted.policy.inputs
+    if inputs.budgets is not None:
         raise UnsupportedModelError(
             "Models that were fitted with 'max_cost' cannot be certified: a budget, not the risk, "
             "decides when their rows stop."
         )
-    table = model._read(X)
+    table = fitted.read(X)
     if table.n_rows == 0:
         raise ValueError("'X_cal' must have at least one row.")
-    names = model._class_labels() or ()
+    names = target.labels or ()
     if request.per == "class" and not names:
         raise parameter_error("per", "certify", "None or 'steps' for a regressor", request.per)
     labels = _read_groups(groups, table.n_rows)
-    loss_of = losses_of(model, request.risk, y, table.n_rows, request.tolerance)
-    paths, full, values = calibrate(model, table, loss_of, request.rule_of(model))
+    loss_of = losses_of(target, request.risk, y, table.n_rows, request.tolerance)
+    selectable = _selectable(fitted)
+    shown = np.zeros((table.n_rows, len(fitted.names)), dtype=bool)
+    for unit in np.flatnonzero(selectable):
+        shown[:, fitted.units.columns_of(int(unit))] = True
+    table.check_revealed(shown)
+    values = fitted.encode(table)
+    full = fitted.predict(values, shown)
+    rule = request.rule_of(target.labels is not None, policies[0][0] is not None)
+    paths = calibrate(policies, values, loss_of, full, rule)
     full_loss = loss_of(full, full)
-    warn_known_rows(row_digests(values), model._training_digests_)
+    warn_known_rows(row_digests(values), training)
     split = request.abstain or request.per == "steps"
     design, tested = _split(table.n_rows, split)
     family = ordered_family(paths)
     strata, kind = [Stratum("", tested)], None
     if request.per == "class":
         kind = "predicted" if y is None else "true"
-        classes = full.argmax(axis=1) if y is None else read_target(model, y, table.n_rows)
+        classes = full.argmax(axis=1) if y is None else target.read(y, table.n_rows)
         # A class without calibration rows is an empty stratum, in which no policy passes.
         strata = _divide(strata, classes, "class", list(enumerate(names)))
     if labels is not None:
         strata = _divide(strata, labels, "group", [(g, g) for g in np.unique(labels).tolist()])
     tests = _Tests(request, paths, strata, design, tested)
-    blank = _certificate(model, request, labels, tests, kind)
+    blank = _certificate(fitted, request, labels, tests, kind)
     if callable(request.risk):
-        p_full = tests.p_of(full_loss, np.ones(table.n_rows, dtype=bool))
-        if p_full > 1 - request.confidence:
-            raise ValueError(
-                f"The risk {request.name!r} cannot be certified: with all features revealed it is "
-                f"{full_loss.mean():.3g} on the calibration rows, and its p-value is {p_full:.3g}."
-                f"{tests.shortage()}"
-            )
+        tests.check_full(full_loss)
     start = tests.first(family) if request.abstain else 0
     outcomes: list[Outcome] = []
     for candidate in family[start:]:
@@ -299,8 +296,15 @@ def certify(model: BaseSUWR, X: Any, y: Any, groups: ArrayLike | None, request: 
         trace = policy.rollout(values, starts=Starts.usual(policy.inputs, len(values)))
         found = tests.outcome(candidate, trace.n_steps)
         if found.p_value <= 1 - request.confidence:
-            return _finish(model, blank, tests, paths[candidate.path], candidate, policy, found)
-    return _reveal_everything(model, blank, tests, paths[0].policy, full_loss)
+            certificate = _finish(blank, tests, paths[candidate.path], candidate, found)
+            return policy, certificate
+    certificate = _reveal_everything(blank, tests, full_loss)
+    return never_stopping(paths[0].policy), certificate
+
+
+def _selectable(fitted: FittedPolicy) -> NDArray[np.bool_]:
+    found = fitted.policy.inputs.selectable
+    return np.ones(len(fitted.units), dtype=bool) if found is None else found.cpu().numpy()
 
 
 class Stratum(NamedTuple):
@@ -334,6 +338,16 @@ class _Tests:
         risk = max(float(loss[rows].mean()) for _, rows in self.strata)
         passes = self.p_of(loss, np.ones(len(loss), dtype=bool)) <= 1 - self.request.confidence
         return risk, passes or risk <= self.request.level
+
+    def check_full(self, full_loss: FloatArray) -> None:
+        """Raise an error if not even everything revealed passes the test."""
+        request, p = self.request, self.p_of(full_loss, np.ones(len(full_loss), dtype=bool))
+        if p > 1 - request.confidence:
+            raise ValueError(
+                f"The risk {request.name!r} cannot be certified: with all features revealed it is "
+                f"{full_loss.mean():.3g} on the calibration rows, and its p-value is {p:.3g}."
+                f"{self.shortage()}"
+            )
 
     def outcome(self, candidate: Candidate, steps: NDArray[np.intp]) -> Outcome:
         """Test a policy by the number of steps of each row."""
@@ -401,14 +415,14 @@ def _read_groups(groups: ArrayLike | None, n_rows: int) -> NDArray[Any] | None:
 
 
 def _certificate(
-    model: BaseSUWR,
+    fitted: FittedPolicy,
     request: Request,
     groups: NDArray[Any] | None,
     tests: _Tests,
     kind: str | None,
 ) -> Certificate:
     """Return a certificate without its results."""
-    labels = model._class_labels()
+    labels = fitted.target.labels
     return Certificate(
         risk=request.name,
         level=float(request.level),
@@ -417,7 +431,7 @@ def _certificate(
         empirical_risk=0.0,
         p_value=0.0,
         mean_cost=0.0,
-        full_cost=model.units_.total_cost(model.selectable_units_),
+        full_cost=fitted.units.total_cost(_selectable(fitted)),
         rule=tests.paths[0].rule,
         threshold=0.0,
         tolerance=None if request.tolerance is None else float(request.tolerance),
@@ -430,19 +444,9 @@ def _certificate(
 
 
 def _finish(
-    model: BaseSUWR,
-    blank: Certificate,
-    tests: _Tests,
-    path: Calibration,
-    candidate: Candidate,
-    policy: Policy,
-    found: Outcome,
-) -> Any:
-    """Return a copy of the model with the certified policy."""
-    certified = copy.copy(model)
-    certified.policy_ = policy
-    if path.sparsity_weight is not None:
-        certified.sparsity_weight_ = path.sparsity_weight
+    blank: Certificate, tests: _Tests, path: Calibration, candidate: Candidate, found: Outcome
+) -> Certificate:
+    """Return the certificate of a policy that passed."""
     empty_risk, needs_nothing = tests.empty()
     certificate = replace(
         blank,
@@ -458,46 +462,25 @@ def _finish(
     )
     if certificate.caution:
         warn_caller(certificate.caution, CertificationWarning)
-    return _attach(certified, certificate)
+    return certificate
 
 
-def _reveal_everything(
-    model: BaseSUWR,
-    blank: Certificate,
-    tests: _Tests,
-    policy: Policy,
-    full_loss: FloatArray,
-) -> Any:
-    """Return a copy of the model that reveals everything, with a warning."""
-    certified = copy.copy(model)
-    certified.max_steps = int(model.selectable_units_.sum())
-    certified.max_steps_ = certified._max_steps(certified.max_steps)
-    certified.policy_ = never_stopping(policy)
-    certified.policy_.max_steps = certified.max_steps_
-    weight = tests.paths[0].sparsity_weight
-    if weight is not None:
-        certified.sparsity_weight_ = weight
+def _reveal_everything(blank: Certificate, tests: _Tests, full_loss: FloatArray) -> Certificate:
+    """Return the certificate of the policy that reveals everything, with a warning."""
     certificate = replace(
         blank,
         empirical_risk=float(full_loss.mean()),
         mean_cost=blank.full_cost,
         threshold=_stored(blank.rule, -np.inf),
-        sparsity_weight=weight,
+        sparsity_weight=tests.paths[0].sparsity_weight,
         abstain=False,
         reveals_everything=True,
         needs_nothing=False,
     )
     warn_caller(certificate.sentence + tests.shortage(), CertificationWarning)
-    return _attach(certified, certificate)
+    return certificate
 
 
 def _stored(rule: str, threshold: float) -> float:
     """Return the threshold as odds or as a gain; infinity has no JSON form."""
     return float(np.exp(threshold)) if rule == "confidence" else max(threshold, -NEVER)
-
-
-def _attach(certified: BaseSUWR, certificate: Certificate) -> BaseSUWR:
-    if hasattr(certified, "conformal_"):
-        del certified.conformal_
-    certified.certificate_ = replace(certificate, digest=policy_digest(certified))
-    return certified

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score
 
 from suwr._utils.validation import Interval, Options, parameter_error
-from suwr.data.units import Patches
-from suwr.estimators.base import BaseSUWR
-from suwr.estimators.targets import (
-    ClassificationTarget,
-    ClassProbabilities,
-    normalize_probabilities,
-)
-from suwr.training.config import TrainingConfig
-
-__all__ = ["SUWRClassifier"]
+from suwr.estimators.base import SUWRModel
+from suwr.estimators.limits import RowLimits
+from suwr.estimators.table import TableClassifier, consistent
+from suwr.estimators.targets import ClassProbabilities, ClassTarget
 
 
-class SUWRClassifier(ClassificationTarget, BaseSUWR):
+@dataclass(kw_only=True, eq=False, repr=False)
+class SUWRClassifier(TableClassifier, SUWRModel):
     """Leakage-free, instance-wise feature selection for classification.
 
     Each row starts with all features masked. At each step the model stops or reveals one more unit;
@@ -180,52 +175,11 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaseSUWR._parameter_constraints,
+        **SUWRModel._parameter_constraints,
         "class_weight": [None, Options("balanced"), Mapping],
     }
 
-    def __init__(
-        self,
-        *,
-        sparsity_weight: float | Literal["auto"] | tuple[float, float] = "auto",
-        max_steps: int | None = None,
-        groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
-        costs: Mapping[str, float] | ArrayLike | Callable[..., Any] | None = None,
-        setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None,
-        units_per_step: int = 1,
-        visit_cost: float = 0.0,
-        max_cost: tuple[float, float] | None = None,
-        known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None,
-        missing: Literal["value", "unrecorded"] = "value",
-        hidden_size: int = 128,
-        n_layers: int = 3,
-        n_predictors: int | Literal["auto"] = "auto",
-        max_epochs: int | Literal["auto"] = "auto",
-        batch_size: int | Literal["auto"] = "auto",
-        validation_fraction: float = 0.1,
-        teacher: Any = "auto",
-        trainer: str = "auto",
-        network: Literal["mlp", "conv"] = "mlp",
-        predictor: Any = None,
-        training: TrainingConfig | Mapping[str, Any] | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        columns: Mapping[str, Any] | None = None,
-        device: str = "auto",
-        random_state: Any = None,
-        verbose: int | None = None,
-        class_weight: Literal["balanced"] | Mapping[Any, float] | None = None,
-    ) -> None:
-        super().__init__(
-            sparsity_weight=sparsity_weight, max_steps=max_steps, groups=groups, costs=costs,
-            setup_costs=setup_costs, units_per_step=units_per_step, visit_cost=visit_cost,
-            max_cost=max_cost, known_at_start=known_at_start, missing=missing,
-            hidden_size=hidden_size, n_layers=n_layers, n_predictors=n_predictors,
-            max_epochs=max_epochs, batch_size=batch_size, teacher=teacher, trainer=trainer,
-            validation_fraction=validation_fraction, network=network, predictor=predictor,
-            training=training, checkpoint=checkpoint, columns=columns, device=device,
-            random_state=random_state, verbose=verbose,
-        )  # fmt: skip
-        self.class_weight = class_weight
+    class_weight: Literal["balanced"] | Mapping[Any, float] | None = None
 
     def _check_parameters(self) -> None:
         """See `TableModel`."""
@@ -235,6 +189,14 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
             if item[1] not in positive:
                 expected = "a dict of positive weights"
                 raise parameter_error("class_weight", owner, expected, dict([item]))
+
+    def _fit_target(
+        self, y: Any, weight: NDArray[np.float64]
+    ) -> tuple[ClassTarget, NDArray[Any], NDArray[np.float64]]:
+        return ClassTarget.fit(y, weight, type(self).__name__, self.class_weight)
+
+    def _restore_target(self, state: Mapping[str, Any]) -> None:
+        self.target_ = ClassTarget.from_dict(state)
 
     def fit(
         self,
@@ -277,111 +239,66 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
             y = ClassProbabilities.read(y, classes, type(self).__name__)
         return super().fit(X, y, sample_weight, costs=costs)
 
-    def predict_proba(
-        self,
-        X: Any,
-        *,
-        sparsity_weight: float | None = None,
-        mean_features: float | None = None,
-        known: Any = None,
-        available: Any = None,
-        max_cost: Any = None,
-        exactly: Any = None,
-        costs: Any = None,
-    ) -> NDArray[np.float64]:
+    @consistent
+    def predict_proba(self, X: Any, **limits: Unpack[RowLimits]) -> NDArray[np.float64]:
         """Predict class probabilities from the selected features; see also ``class_weight``.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
-        sparsity_weight, mean_features : float, optional
-            As in `select`.
-        known, available, max_cost, exactly, costs
-            As in `select`.
+        **limits
+            As in `select`: ``sparsity_weight``, ``mean_features``, ``known``, ``available``,
+            ``max_cost``, ``exactly`` and ``costs``.
 
         Returns
         -------
         ndarray of shape (n, n_classes)
         """
-        probability = self._predict_final(
-            X, sparsity_weight, mean_features, known=known, available=available,
-            max_cost=max_cost, exactly=exactly, costs=costs,
-        )  # fmt: skip
-        return normalize_probabilities(probability)
+        return self.target_.normalized(self._predict_final(X, **limits))
 
-    def predict_log_proba(
-        self,
-        X: Any,
-        *,
-        sparsity_weight: float | None = None,
-        mean_features: float | None = None,
-        known: Any = None,
-        available: Any = None,
-        max_cost: Any = None,
-        exactly: Any = None,
-        costs: Any = None,
-    ) -> NDArray[np.float64]:
+    @consistent
+    def predict_log_proba(self, X: Any, **limits: Unpack[RowLimits]) -> NDArray[np.float64]:
         """Return the logarithms of the class probabilities; see `predict_proba`.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
-        sparsity_weight, mean_features : float, optional
-            As in `select`.
-        known, available, max_cost, exactly, costs
-            As in `select`.
+        **limits
+            As in `select`: ``sparsity_weight``, ``mean_features``, ``known``, ``available``,
+            ``max_cost``, ``exactly`` and ``costs``.
 
         Returns
         -------
         ndarray of shape (n, n_classes)
         """
-        probability = self.predict_proba(
-            X, sparsity_weight=sparsity_weight, mean_features=mean_features, known=known,
-            available=available, max_cost=max_cost, exactly=exactly, costs=costs,
-        )  # fmt: skip
+        probability = self.predict_proba(X, **limits)
         # Single precision may round a probability to zero.
         return np.log(np.maximum(probability, np.finfo(np.float64).tiny))
 
-    def predict(
-        self,
-        X: Any,
-        *,
-        sparsity_weight: float | None = None,
-        mean_features: float | None = None,
-        known: Any = None,
-        available: Any = None,
-        max_cost: Any = None,
-        exactly: Any = None,
-        costs: Any = None,
-    ) -> NDArray[Any]:
+    @consistent
+    def predict(self, X: Any, **limits: Unpack[RowLimits]) -> NDArray[Any]:
         """Predict the most probable class of each row from the selected features.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
-        sparsity_weight, mean_features : float, optional
-            As in `select`.
-        known, available, max_cost, exactly, costs
-            As in `select`.
+        **limits
+            As in `select`: ``sparsity_weight``, ``mean_features``, ``known``, ``available``,
+            ``max_cost``, ``exactly`` and ``costs``.
 
         Returns
         -------
         ndarray of shape (n,)
         """
-        probability = self._predict_final(
-            X, sparsity_weight, mean_features, known=known, available=available,
-            max_cost=max_cost, exactly=exactly, costs=costs,
-        )  # fmt: skip
-        return self.classes_[probability.argmax(axis=1)]
+        return self.target_.answers(self._predict_final(X, **limits))
 
+    @consistent
     def score(
         self,
         X: Any,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
-        *,
-        sparsity_weight: float | None = None,
-        mean_features: float | None = None,
+        **limits: Unpack[RowLimits],
     ) -> float:
         """Return the accuracy of `predict`.
 
@@ -390,12 +307,13 @@ class SUWRClassifier(ClassificationTarget, BaseSUWR):
         X : array-like or data frame of shape (n, d)
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
-        sparsity_weight, mean_features : float, optional
-            As in `select`.
+        **limits
+            As in `select`: ``sparsity_weight``, ``mean_features``, ``known``, ``available``,
+            ``max_cost``, ``exactly`` and ``costs``.
 
         Returns
         -------
         float
         """
-        predicted = self.predict(X, sparsity_weight=sparsity_weight, mean_features=mean_features)
+        predicted = self.predict(X, **limits)
         return float(accuracy_score(y, predicted, sample_weight=sample_weight))

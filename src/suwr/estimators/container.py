@@ -17,9 +17,9 @@ import json
 import os
 import platform
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,12 @@ from safetensors.numpy import save as tensor_bytes
 from torch import Tensor
 
 from suwr._utils.files import write_atomic
+from suwr.data.descriptions import Column
+from suwr.data.units import Patches
+from suwr.estimators.risks import Certificate
 from suwr.exceptions import ModelFileError
 from suwr.nn.rollout import Policy
-
-__all__ = [
-    "MAX_FILE", "MAX_HEADER", "FileCheckpoint", "ModelIssuer", "Tensors", "digest", "environment",
-    "fingerprint", "model_digest", "pack", "read_file", "remember_file", "unpack",
-]  # fmt: skip
+from suwr.training.config import TrainingConfig
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -224,35 +223,6 @@ class FileCheckpoint:
             Path(os.path.realpath(self.path)).unlink(missing_ok=True)
 
 
-def remember_file(model: Any, data: bytes) -> Any:
-    """Let a loaded model remember the digest of its file; return the model.
-
-    A later version of suwr writes another file for the same model, so the digest cannot be computed
-    from the model.
-    """
-    sha256 = hashlib.sha256(data).hexdigest()
-    model._loaded_from_ = (sha256, model.policy_, getattr(model, "certificate_", None))
-    return model
-
-
-def model_digest(model: Any) -> str:
-    """Return the SHA-256 digest of the model file.
-
-    Parameters
-    ----------
-    model : SUWRClassifier or SUWRRegressor
-        Fitted. The file is the one that the model was loaded from or, for a model that was not
-        loaded or has changed since, the one that ``save`` would write.
-    """
-    from suwr.estimators.files import to_bytes
-
-    sha256, policy, certificate = getattr(model, "_loaded_from_", (None, None, None))
-    unchanged = policy is model.policy_ and certificate is getattr(model, "certificate_", None)
-    if sha256 is not None and unchanged:
-        return str(sha256)
-    return hashlib.sha256(to_bytes(model)).hexdigest()
-
-
 def environment(device: torch.device) -> str:
     """Describe platform, libraries and device: with equal descriptions, numbers round alike."""
     processor = torch.backends.cpu.get_cpu_capability()
@@ -268,32 +238,53 @@ class ModelIssuer:
 
     Parameters
     ----------
-    model : SequentialModel
-        Fitted.
+    file_digest : callable
+        Returns the SHA-256 digest of the model file.
     policy : Policy
         The policy that decides, at one λ.
+    certificate : Certificate or None
     """
 
-    def __init__(self, model: Any, policy: Policy) -> None:
-        self._model = model
+    def __init__(
+        self, file_digest: Callable[[], str], policy: Policy, certificate: Certificate | None
+    ) -> None:
+        self._file_digest, self._certificate = file_digest, certificate
         self.condition = policy.condition
         self.environment = environment(policy.device)
 
     @cached_property
     def model(self) -> str:
         """SHA-256 digest of the model file."""
-        if not hasattr(self._model, "save"):
-            raise ValueError(
-                "A receipt requires a model that can be saved. "
-                f"Got {type(self._model).__name__} instead."
-            )
-        return model_digest(self._model)
+        return self._file_digest()
 
     @cached_property
     def certificate(self) -> dict[str, Any] | None:
         """The certificate as JSON types."""
-        found = getattr(self._model, "certificate_", None)
-        if found is None:
+        if self._certificate is None:
             return None
-        state: dict[str, Any] = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+        state: dict[str, Any] = json.loads(json.dumps(self._certificate.to_dict(), allow_nan=False))
         return state
+
+
+def encode_parameter(value: Any) -> Any:
+    """Convert a constructor parameter to JSON types; objects of suwr are marked."""
+    if isinstance(value, Patches):
+        return {"__patches__": [list(value.shape), value.size, value.stride]}
+    if isinstance(value, Column):
+        return value.to_dict()
+    if isinstance(value, TrainingConfig):
+        return {"__training__": value.to_dict()}
+    if hasattr(value, "__array__"):
+        return np.asarray(value).tolist()
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, Real):
+        return int(value) if isinstance(value, Integral) else float(value)
+    if isinstance(value, Mapping):
+        if all(isinstance(k, str) for k in value):
+            return {str(k): encode_parameter(v) for k, v in value.items()}
+        return {"__items__": [[encode_parameter(part) for part in item] for item in value.items()]}
+    if isinstance(value, Sequence):
+        return [encode_parameter(v) for v in value]
+    # A RandomState has no JSON form, and a fitted model no longer needs it.
+    return None

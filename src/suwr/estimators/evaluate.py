@@ -6,7 +6,7 @@ The intervals follow from the influence of each row on the metric.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from statistics import NormalDist
@@ -16,11 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suwr._utils.text import align_columns, format_alike
-
-__all__ = [
-    "Calibration", "Estimate", "Evaluation", "Outcome", "RowLosses", "area_under_roc",
-    "calibration_bins", "evaluate_outcome", "mean_estimate", "r2_estimate", "wilson_estimate",
-]  # fmt: skip
+from suwr.estimators.targets import Target, ValueTarget
 
 FloatArray = NDArray[np.float64]
 
@@ -193,9 +189,6 @@ def calibration_bins(probability: FloatArray, hits: NDArray[Any], share: FloatAr
     return Calibration(predicted, observed, shares, counts)
 
 
-RowLosses = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
-
-_TINY = 1e-12
 # Metric → heading and decimals, in the order of the table; None is four significant digits.
 _HEADINGS = {
     "loss": ("loss", None),
@@ -216,7 +209,7 @@ class Outcome:
 
     Attributes
     ----------
-    prediction : ndarray of shape (n, n_classes) or (n,)
+    prediction : ndarray of shape (n, n_outputs)
         Class probabilities, or values.
     cost : ndarray of shape (n,)
     """
@@ -312,37 +305,27 @@ class Evaluation:
 
 
 def evaluate_outcome(
+    target: Target,
     y: NDArray[Any],
-    classes: Sequence[Any] | None,
     model: Outcome,
     constant: Outcome,
     all_features: Outcome | None,
     weight: NDArray[np.float64] | None = None,
     confidence: float = 0.95,
-    row_losses: RowLosses | None = None,
-    quantile: bool = False,
 ) -> Evaluation:
     """Compute all metrics of a model and its references.
 
     Parameters
     ----------
+    target : Target
     y : ndarray of shape (n,)
         Numbers of the classes, or values.
-    classes : sequence or None
-        The class labels; None for regression.
     model, constant, all_features : Outcome
     weight : ndarray of shape (n,), optional
         Weights of the rows.
     confidence : float, default=0.95
-    row_losses : callable, optional
-        From values of ``y`` and predictions to the loss of every row; by default, the squared
-        error. Not used for classification, whose loss is the cross-entropy.
-    quantile : bool, default=False
-        Whether the predictions are quantiles.
     """
-    measure = _class_metrics
-    if classes is None:
-        measure = partial(_value_metrics, row_losses or _squared_errors, quantile)
+    measure = partial(_class_metrics if target.labels else _value_metrics, target)
     weight = np.ones(len(y)) if weight is None else weight
     share = weight / weight.sum()
     references = [
@@ -356,7 +339,7 @@ def evaluate_outcome(
         measure(y, model, share, confidence),
         references[0],
         references[1],
-        None if classes is None else _calibration(y, model.prediction, share),
+        None if target.labels is None else _calibration(y, model.prediction, share),
     )
 
 
@@ -372,14 +355,17 @@ def _texts(values: Sequence[float | None], decimals: int | None) -> list[str]:
 
 
 def _class_metrics(
-    y: NDArray[Any], outcome: Outcome, share: NDArray[np.float64], confidence: float
+    target: Target,
+    y: NDArray[Any],
+    outcome: Outcome,
+    share: NDArray[np.float64],
+    confidence: float,
 ) -> dict[str, Estimate]:
     probability = outcome.prediction
-    of_truth = probability[np.arange(len(y)), y]
     truth = np.eye(probability.shape[1])[y]
     error = _calibration(y, probability, share).error()
     found: dict[str, Estimate] = {
-        "loss": mean_estimate(-np.log(np.maximum(of_truth, _TINY)), share, confidence),
+        "loss": mean_estimate(target.row_losses(y, probability), share, confidence),
         "accuracy": wilson_estimate(probability.argmax(axis=1) == y, share, confidence),
         "brier": mean_estimate(((probability - truth) ** 2).sum(axis=1), share, confidence),
         "calibration_error": Estimate(error),
@@ -389,26 +375,23 @@ def _class_metrics(
     return found if auroc is None else {**found, "auroc": auroc}
 
 
-def _squared_errors(y: NDArray[np.float64], prediction: NDArray[np.float64]) -> NDArray[np.float64]:
-    return (prediction - y) ** 2
-
-
 def _value_metrics(
-    row_losses: RowLosses,
-    quantile: bool,
+    target: Target,
     y: NDArray[Any],
     outcome: Outcome,
     share: NDArray[np.float64],
     confidence: float,
 ) -> dict[str, Estimate]:
+    assert isinstance(target, ValueTarget)
+    prediction = outcome.prediction[:, 0]
     found = {
-        "loss": mean_estimate(row_losses(y, outcome.prediction), share, confidence),
-        "mae": mean_estimate(np.abs(outcome.prediction - y), share, confidence),
+        "loss": mean_estimate(target.row_losses(y, outcome.prediction), share, confidence),
+        "mae": mean_estimate(np.abs(prediction - y), share, confidence),
         "cost": mean_estimate(outcome.cost, share, confidence),
     }
-    if quantile:
-        found["coverage"] = wilson_estimate(y <= outcome.prediction, share, confidence)
-    r2 = r2_estimate(y, outcome.prediction, share, confidence)
+    if target.loss == "quantile":
+        found["coverage"] = wilson_estimate(y <= prediction, share, confidence)
+    r2 = r2_estimate(y, prediction, share, confidence)
     return found if r2 is None else {**found, "r2": r2}
 
 

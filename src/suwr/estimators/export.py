@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from suwr.data.encode import BOUND, ColumnCode
+from suwr.data.encode import BOUND, ColumnCode, TableEncoder
 from suwr.estimators.container import ModelIssuer
 from suwr.estimators.limits import always_known
-from suwr.estimators.targets import MAX_TRANSFORMED, RegressionTarget
+from suwr.estimators.targets import MAX_TRANSFORMED, Target, ValueTarget
 from suwr.exceptions import UnsupportedModelError
 from suwr.narrative.explanation import PageModel
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
@@ -28,31 +28,26 @@ from suwr.nn.losses import MAX_LOG, CrossEntropy, Loss, ValueLoss
 from suwr.nn.networks import Architecture, Network, SeparateNetwork, SharedNetwork
 from suwr.nn.rollout import Policy
 
-if TYPE_CHECKING:
-    from suwr.estimators.sequential import SequentialModel
-
-__all__ = [
-    "describe_network",
-    "describe_output",
-    "export_model",
-    "reference_rows",
-]
-
 FORMAT = 2
 # Rows for which a page compares its predictions with those of Python.
 MAX_REFERENCES = 12
 Weights = list[NDArray[np.float32]]
 
 
-def export_model(model: SequentialModel, policy: Policy) -> PageModel:
+def export_model(
+    policy: Policy, encoder: TableEncoder, target: Target, issuer: ModelIssuer, last: str
+) -> PageModel:
     """Describe the encoding, the units, the networks and the output of a fitted model.
 
     Parameters
     ----------
-    model : SequentialModel
-        Fitted.
     policy : Policy
         The policy to export, at one λ.
+    encoder : TableEncoder
+    target : Target
+    issuer : ModelIssuer
+    last : str
+        How a narrative ends after the maximum number of steps; see `Narrative.ended`.
 
     Raises
     ------
@@ -62,40 +57,32 @@ def export_model(model: SequentialModel, policy: Policy) -> PageModel:
     if policy.inputs.budgets is not None:
         raise UnsupportedModelError("Models with 'max_cost' can be used in Python only.")
     weights: Weights = []
-    start = always_known(model)
+    start = always_known(policy.inputs, encoder.names)
     description = {
         "format": FORMAT,
-        "codes": [_code(code) for code in model.encoder_.codes],
+        "codes": [_code(code) for code in encoder.codes],
         "bound": BOUND,
-        "start": [c for c, name in enumerate(model.encoder_.names) if name in start],
+        "start": [c for c, name in enumerate(encoder.names) if name in start],
         "unrecorded": policy.inputs.unrecorded,
         "max_steps": policy.max_steps,
         "units_per_step": policy.units_per_step,
-        "budget_ending": model._budget_ending(),
+        "budget_ending": last,
         "selectable": _selectable(policy),
-        "output": describe_output(model, policy.loss),
+        "output": describe_output(target, policy.loss),
         **describe_network(policy, weights),
-        "references": _references(model, policy),
+        "references": _references(policy, encoder, target),
     }
-    return PageModel(
-        description, np.concatenate([w.ravel() for w in weights]), _receipt_facts(model, policy)
-    )
-
-
-def _receipt_facts(model: SequentialModel, policy: Policy) -> dict[str, Any] | None:
-    """Return what the receipts of the model state about it."""
-    issuer = ModelIssuer(model, policy)
     try:
-        digest = issuer.model
+        facts = {
+            "model": issuer.model,
+            "condition": issuer.condition,
+            "classes": target.labels,
+            "certificate": issuer.certificate,
+        }
     except ValueError:
         # A model that cannot be saved has no receipts.
-        return None
-    return {
-        "model": digest,
-        "condition": issuer.condition,
-        "classes": model._class_labels(),
-        "certificate": issuer.certificate,
-    }
+        facts = None
+    return PageModel(description, np.concatenate([w.ravel() for w in weights]), facts)
 
 
 def _selectable(policy: Policy) -> list[bool]:
@@ -260,22 +247,22 @@ def _code(code: ColumnCode) -> dict[str, Any]:
     return {"categories": list(code.categories), **facts}
 
 
-def _references(model: SequentialModel, policy: Policy) -> list[dict[str, Any]]:
+def _references(policy: Policy, encoder: TableEncoder, target: Target) -> list[dict[str, Any]]:
     """Return rows with the predictions for all columns revealed.
 
     With them, a page that encodes a column differently detects that it does not agree with the
     model.
     """
-    rows, values = reference_rows(model)
-    mask = torch.ones((len(rows), model.n_features_in_), dtype=torch.bool, device=values.device)
-    predictions = model._in_user_units(policy.predict(values, mask).cpu().numpy())
+    rows, values = reference_rows(encoder, policy.device)
+    mask = torch.ones((len(rows), len(encoder.names)), dtype=torch.bool, device=values.device)
+    predictions = target.shown(policy.predict(values, mask).cpu().numpy())
     return [
         {"cells": row, "prediction": [float(p) for p in prediction]}
         for row, prediction in zip(rows, predictions, strict=True)
     ]
 
 
-def reference_rows(model: SequentialModel) -> tuple[list[list[Any]], Tensor]:
+def reference_rows(encoder: TableEncoder, device: torch.device) -> tuple[list[list[Any]], Tensor]:
     """Return made-up rows with numbers, categories and missing values of every column.
 
     Returns
@@ -284,11 +271,12 @@ def reference_rows(model: SequentialModel) -> tuple[list[list[Any]], Tensor]:
     values : Tensor
         The encoded rows.
     """
-    cells = [_reference_cells(code) for code in model.encoder_.codes]
+    cells = [_reference_cells(code) for code in encoder.codes]
     n_rows = min(MAX_REFERENCES, max(len(column) for column in cells))
     rows = [[column[i % len(column)] for column in cells] for i in range(n_rows)]
     columns = [np.array(column, dtype=object) for column in zip(*rows, strict=True)]
-    return rows, model._encode(model.encoder_.parse(columns))
+    encoded = encoder.encode(encoder.parse(columns))
+    return rows, torch.as_tensor(encoded, device=device)
 
 
 def _reference_cells(code: ColumnCode) -> list[Any]:
@@ -299,17 +287,16 @@ def _reference_cells(code: ColumnCode) -> list[Any]:
     return [float(f"{number:.6g}") for number in numbers if math.isfinite(number)] + [None]
 
 
-def describe_output(model: SequentialModel, loss: Loss) -> dict[str, Any]:
+def describe_output(target: Target, loss: Loss) -> dict[str, Any]:
     """Describe the transformation from predictor outputs to predictions."""
     if isinstance(loss, CrossEntropy):
         return {"kind": "probabilities"}
-    if isinstance(loss, ValueLoss):
-        assert isinstance(model, RegressionTarget)
-        output = {"kind": "value", "scale": model.target_scale_, "mean": model.target_center_}
+    if isinstance(loss, ValueLoss) and isinstance(target, ValueTarget):
+        output = {"kind": "value", "scale": target.scale, "mean": target.center}
         if loss.link == "log":
             output["max_log"] = MAX_LOG
-        if model.target_transform is not None:
+        if target.transform is not None:
             # `mean` and `scale` are of the transformed target.
-            output |= {"transform": model.target_transform, "max_transformed": MAX_TRANSFORMED}
+            output |= {"transform": target.transform, "max_transformed": MAX_TRANSFORMED}
         return output
     raise UnsupportedModelError(f"Models with the loss {type(loss).__name__} cannot be exported.")

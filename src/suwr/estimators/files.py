@@ -7,12 +7,10 @@ take at most four times the size of the file plus 200 MB.
 
 from __future__ import annotations
 
+import hashlib
 import json
-import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from numbers import Integral, Real
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -20,56 +18,26 @@ import torch
 from numpy.typing import NDArray
 
 import suwr
-from suwr._utils.files import write_atomic
 from suwr._utils.validation import parameter_error
-from suwr.data.descriptions import Column, resolve_columns
+from suwr.data.costs import resolve_costs
+from suwr.data.descriptions import resolve_columns
 from suwr.data.encode import MAX_CATEGORIES, TableEncoder
-from suwr.data.units import Patches, membership_bytes
+from suwr.data.units import Patches
 from suwr.estimators.base import (
-    DEFAULT_MAX_STEPS,
-    BaseSUWR,
+    MAX_TENSORS,
+    SUWRModel,
     check_reference,
-    predictor_state,
     restore_predictor,
     restore_range,
 )
-from suwr.estimators.certificate import restore_guarantees, store_guarantees
 from suwr.estimators.classifier import SUWRClassifier
-from suwr.estimators.container import Tensors, pack, read_file, remember_file, unpack
-from suwr.estimators.limits import restore_units, store_costs
+from suwr.estimators.container import Tensors, read_file, unpack
 from suwr.estimators.regressor import SUWRRegressor
-from suwr.estimators.sequential import held_out_state, restore_held_out
+from suwr.estimators.targets import check_scalars
 from suwr.exceptions import ModelFileError
 from suwr.nn.ensembles import ExternalPredictor
 from suwr.nn.networks import Architecture, Network, SeparateNetwork, build
-from suwr.nn.rollout import block_size, row_work
 from suwr.training.config import TrainingConfig
-
-__all__ = ["decode_parameter", "encode_parameter", "from_bytes", "load", "save", "to_bytes"]
-
-
-def encode_parameter(value: Any) -> Any:
-    """Convert a constructor parameter to JSON types; objects of suwr are marked."""
-    if isinstance(value, Patches):
-        return {"__patches__": [list(value.shape), value.size, value.stride]}
-    if isinstance(value, Column):
-        return value.to_dict()
-    if isinstance(value, TrainingConfig):
-        return {"__training__": value.to_dict()}
-    if hasattr(value, "__array__"):
-        return np.asarray(value).tolist()
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, Real):
-        return int(value) if isinstance(value, Integral) else float(value)
-    if isinstance(value, Mapping):
-        if all(isinstance(k, str) for k in value):
-            return {str(k): encode_parameter(v) for k, v in value.items()}
-        return {"__items__": [[encode_parameter(part) for part in item] for item in value.items()]}
-    if isinstance(value, Sequence):
-        return [encode_parameter(v) for v in value]
-    # A RandomState has no JSON form, and a fitted model no longer needs it.
-    return None
 
 
 def decode_parameter(value: Any) -> Any:
@@ -94,25 +62,8 @@ def decode_parameter(value: Any) -> Any:
 # Incremented when an older suwr would misread a file. Files of all earlier formats must load: a
 # field that they lack needs a default with the meaning it had in the older version.
 FORMAT = 2
-KINDS: dict[str, type[BaseSUWR]] = {k.__name__: k for k in (SUWRClassifier, SUWRRegressor)}
-# Memory that groups of columns may take besides twice the size of the weights.
-_MAX_MEMBERSHIP = 2**26
-# Multiplications to predict one row, steps × rows of a block × weights: about a second, which only
-# models with more than the default number of steps reach.
-_MAX_WORK = 2 * 10**10
-# Building a network takes a fraction of a millisecond per tensor.
-_MAX_TENSORS = 4096
-# Parameters that a file lacks if they have this value, so that earlier versions can read it.
-_OPTIONAL = {"columns": None, "visit_cost": 0.0, "max_cost": None, "target_transform": None}
+KINDS: dict[str, type[SUWRModel]] = {k.__name__: k for k in (SUWRClassifier, SUWRRegressor)}
 _HISTORY_KEYS = {"epoch", "phase", "training_loss", "validation_objective", "mean_cost"}
-_CLASS_DTYPES: dict[str, Any] = {
-    "b": bool, "i": np.int64, "u": np.uint64, "f": np.float64, "U": str,
-}  # fmt: skip
-
-
-def save(model: BaseSUWR, path: str | os.PathLike[str]) -> None:
-    """Write a fitted model; an existing file is replaced atomically."""
-    write_atomic(path, to_bytes(model))
 
 
 def load(path: str | os.PathLike[str], *, predictor: Any = None) -> Any:
@@ -153,47 +104,9 @@ def load(path: str | os.PathLike[str], *, predictor: Any = None) -> Any:
     return from_bytes(read_file(path), str(path), predictor)
 
 
-def to_bytes(model: BaseSUWR) -> bytes:
+def to_bytes(model: SUWRModel) -> bytes:
     """Return a fitted model as the bytes of a model file."""
-    network = model.policy_.network
-    tensors = {k: v.detach().cpu().numpy() for k, v in network.state_dict().items()}
-    problem = _too_large(model, network.architecture)
-    if len(tensors) > _MAX_TENSORS:
-        problem = f"It has too many tensors: {len(tensors):,}."
-    if problem is not None:
-        raise ValueError(f"The model cannot be saved, since it could not be loaded. {problem}")
-    named = hasattr(model, "feature_names_in_")
-    state: dict[str, Any] = {
-        "format": 1,
-        "version": suwr.__version__,
-        "kind": type(model).__name__,
-        "params": {
-            k: encode_parameter(v)
-            for k, v in model.get_params(deep=False).items()
-            if k not in ("checkpoint", "predictor") and (k not in _OPTIONAL or v != _OPTIONAL[k])
-        },
-        "names": model.feature_names_in_.tolist() if named else None,
-        "n_features": int(model.n_features_in_),
-        "encoder": model.encoder_.to_dict(),
-        "architecture": network.architecture.to_dict(),
-        "constant_loss": model.constant_loss_,
-        "history": model.history_,
-        "choices": model.choices_,
-        "validation": model.validation_,
-        **held_out_state(model),
-    }
-    if not model.selectable_units_.all():
-        state["selectable_units"] = np.flatnonzero(model.selectable_units_).tolist()
-    if model.predictor is not None:
-        state["predictor"] = predictor_state(model)
-    if model.weight_range_ is not None:
-        state["weight_range"] = model.weight_range_.to_dict()
-    if isinstance(model, SUWRClassifier):
-        state["classes"] = _encode_classes(model.classes_)
-    else:
-        state["target"] = [model.target_center_, model.target_scale_]
-    state |= store_costs(model) | store_guarantees(model)
-    return pack(json.dumps(state, sort_keys=True, ensure_ascii=False), tensors)
+    return model._to_bytes()
 
 
 def from_bytes(data: bytes, name: str = "the model", predictor: Any = None) -> Any:
@@ -209,7 +122,12 @@ def from_bytes(data: bytes, name: str = "the model", predictor: Any = None) -> A
                 f"It has format {found}, written by suwr {str(state.get('version'))[:20]}; this is "
                 f"suwr {suwr.__version__}, which reads up to format {FORMAT}. Upgrade suwr."
             )
-        return remember_file(_restore(state, tensors, predictor), data)
+        model = _restore(state, tensors, predictor)
+        # A later version of suwr writes another file for the same model, so the digest cannot be
+        # computed from the model.
+        sha256 = hashlib.sha256(data).hexdigest()
+        model._loaded_from_ = (sha256, model.policy_, model._certificate())
+        return model
     except ModelFileError as error:
         raise ModelFileError(f"{name} cannot be loaded. {error}") from error
     except MemoryError:
@@ -223,7 +141,7 @@ def from_bytes(data: bytes, name: str = "the model", predictor: Any = None) -> A
 # The parts of a model.
 
 
-def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> BaseSUWR:
+def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> SUWRModel:
     version = str(state.get("version"))[:20]
     model = _make_model(KINDS[state["kind"]], state["params"], version)
     external = state.get("predictor")
@@ -246,13 +164,13 @@ def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> BaseSUW
     model.history_ = _check_history(state.get("history", []))
     model.validation_ = {str(k): float(v) for k, v in dict(state.get("validation", {})).items()}
     model.choices_ = {str(k): str(v) for k, v in dict(state.get("choices", {})).items()}
-    _restore_target(model, state)
-    restore_held_out(model, state)
+    model._restore_target(state)
+    model._restore_held_out(state)
     model.weight_range_ = restore_range(
         state.get("weight_range"), model.sparsity_weight, type(model).__name__
     )
     a = _make_architecture(state["architecture"], tensors, version)
-    declared = (len(encoder.column_of), len(encoder.names), model._n_outputs())
+    declared = (len(encoder.column_of), len(encoder.names), model.target_.n_outputs)
     if (
         declared != (a.n_values, a.n_columns, a.n_outputs)
         or state["n_features"] != len(encoder.names)
@@ -265,9 +183,14 @@ def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> BaseSUW
         raise ModelFileError("Its parts are inconsistent.")
     own = None if external is None else restore_predictor(model, encoder, external)
     network = _make_network(a, tensors, own)
-    if (problem := _too_large(model, a)) is not None:
+    if (problem := model._size_problem(a)) is not None:
         raise ModelFileError(problem)
-    units = restore_units(model, encoder.names, state.get("mean_costs"))
+    units = model._resolve_units(encoder.names)
+    if state.get("mean_costs") is not None:
+        if model.costs is not None:
+            raise ModelFileError("Its costs are given per unit and per row.")
+        mean = resolve_costs(state["mean_costs"], units.names, type(model).__name__)
+        units = replace(units, costs=mean, per_row=True)
     if len(units) != a.n_units:
         raise ModelFileError("Its parts are inconsistent.")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -275,24 +198,8 @@ def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> BaseSUW
     model._install(encoder, units, device, network.to(device), selectable)
     if external is not None:
         check_reference(model, external)
-    restore_guarantees(model, state)
+    model._restore_guarantees(state)
     return model
-
-
-def _restore_target(model: BaseSUWR, state: dict[str, Any]) -> None:
-    """Set the classes, or the location and the scale of the target."""
-    model.constant_loss_ = float(state["constant_loss"])
-    statistics = [model.constant_loss_]
-    if isinstance(model, SUWRClassifier):
-        model.classes_ = _decode_classes(state["classes"])
-    else:
-        center, scale = (float(value) for value in state["target"])
-        model.target_center_, model.target_scale_ = center, scale
-        statistics.append(scale)
-        if not math.isfinite(center):
-            raise ModelFileError("The location of its target is not finite.")
-    if not all(math.isfinite(value) and value > 0 for value in statistics):
-        raise ModelFileError("The scale of its target is not a positive number.")
 
 
 def _selectable_units(stored: Any, n_units: int) -> NDArray[np.bool_] | None:
@@ -306,31 +213,18 @@ def _selectable_units(stored: Any, n_units: int) -> NDArray[np.bool_] | None:
     return np.isin(np.arange(n_units), numbers)
 
 
-def _make_model(kind: type[BaseSUWR], params: dict[str, Any], version: str) -> BaseSUWR:
+def _make_model(kind: type[SUWRModel], params: dict[str, Any], version: str) -> SUWRModel:
     _check_known(params, kind._get_param_names(), "parameter", version)
     decoded = {k: decode_parameter(v) for k, v in params.items()}
     # A later fit must not write to, or delete, a path that came from the file.
     decoded.pop("checkpoint", None)
     if isinstance(decoded.get("training"), dict):
-        # Files of earlier versions may have settings that were renamed or removed since.
-        decoded["training"] = decoded["training"]
+        # Files of earlier versions may have settings that were removed since.
+        known = {field.name for field in fields(TrainingConfig)}
+        decoded["training"] = {k: v for k, v in decoded["training"].items() if k in known}
     model = kind(**decoded)
     model._check_parameters()
     return model
-
-
-def _too_large(model: BaseSUWR, a: Architecture) -> str | None:
-    """Say why units or steps would take too much memory or time for the size of the model."""
-    n_weights = a.n_weights
-    if membership_bytes(model.groups, a.n_columns) > 8 * n_weights + _MAX_MEMBERSHIP:
-        return f"Its groups have too many columns for the size of its networks: {a.n_columns:,}."
-    most = DEFAULT_MAX_STEPS if model.max_steps is None else model.max_steps
-    n_steps = min(most, -(-a.n_units // model.units_per_step))
-    work = n_steps * block_size(a, torch.device("cpu")) * row_work(a)
-    if n_steps > DEFAULT_MAX_STEPS and work > _MAX_WORK:
-        most = max(DEFAULT_MAX_STEPS, n_steps * _MAX_WORK // work)
-        return f"It takes too many steps for its size: {n_steps:,}. The most is {most:,}."
-    return None
 
 
 def _make_architecture(stored: dict[str, Any], tensors: Tensors, version: str) -> Architecture:
@@ -343,7 +237,7 @@ def _make_architecture(stored: dict[str, Any], tensors: Tensors, version: str) -
     modules = [stored["n_layers"]]
     if stored.get("image_shape") is not None:
         modules.append(stored.get("n_members", 0))
-    if len(tensors) > _MAX_TENSORS:
+    if len(tensors) > MAX_TENSORS:
         raise ModelFileError(f"It has too many tensors: {len(tensors):,}.")
     if not all(0 <= v <= n_weights for v in numbers) or max(modules) > len(tensors):
         raise ModelFileError("Its architecture does not match its tensors.")
@@ -394,20 +288,10 @@ def _check_encoder(encoder: TableEncoder) -> None:
         if code.categories is not None:
             if len(code.categories) > MAX_CATEGORIES:
                 raise ModelFileError(f"Its column {name[:40]!r} has too many categories.")
-            _check_scalars(code.categories, f"The categories of its column {name[:40]!r}")
+            check_scalars(code.categories, f"The categories of its column {name[:40]!r}")
             # The type of the column is that of its first category.
             if len({(isinstance(c, str), isinstance(c, bool)) for c in code.categories}) > 1:
                 raise ModelFileError(f"Its column {name[:40]!r} has categories of mixed types.")
-
-
-def _check_scalars(values: Any, what: str) -> None:
-    if not all(isinstance(v, bool | int | float | str) for v in values):
-        raise ModelFileError(f"{what} are not scalars.")
-    # Large integers can be chosen to have equal hashes, which takes quadratic time.
-    if any(isinstance(v, int) and not -(2**63) <= v < 2**64 for v in values):
-        raise ModelFileError(f"{what} have more than 64 bits.")
-    if len(set(values)) != len(values):
-        raise ModelFileError(f"{what} are not unique.")
 
 
 def _check_history(stored: Any) -> list[dict[str, Any]]:
@@ -417,32 +301,3 @@ def _check_history(stored: Any) -> list[dict[str, Any]]:
         ):
             raise ModelFileError("Its training history is invalid.")
     return list(stored)
-
-
-def _encode_classes(classes: NDArray[Any]) -> dict[str, Any]:
-    values = classes.tolist()
-    for value in values:
-        if not isinstance(value, bool | int | float | str):
-            raise ValueError(
-                "Class labels must be numbers, strings or booleans to be saved. "
-                f"Got {value!r} instead."
-            )
-        if isinstance(value, int) and not -(2**63) <= value < 2**64:
-            raise ValueError("Integer class labels must have at most 64 bits to be saved.")
-    return {"kind": classes.dtype.kind, "dtype": classes.dtype.name, "values": values}
-
-
-def _decode_classes(stored: dict[str, Any]) -> NDArray[Any]:
-    values, kind = stored["values"], stored["kind"]
-    if not isinstance(values, list) or len(values) < 2:
-        raise ModelFileError("It has fewer than two classes.")
-    _check_scalars(values, "Its classes")
-    dtype = _CLASS_DTYPES.get(kind, object)
-    if kind in ("i", "u", "f") and "dtype" in stored:
-        dtype = np.dtype(stored["dtype"])
-        if dtype.kind != kind:
-            raise ModelFileError("The type of its classes is inconsistent.")
-    classes = np.array(values, dtype=dtype)
-    if classes.tolist() != values:
-        raise ModelFileError("The type of its classes is inconsistent.")
-    return classes

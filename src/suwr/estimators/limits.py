@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import torch
@@ -13,68 +12,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from suwr._utils.validation import Interval, parameter_error, warn_caller
-from suwr.data.costs import Visits, read_row_costs, resolve_costs
+from suwr.data.costs import read_row_costs
 from suwr.data.frame import Table, column_names, is_frame, select_columns
-from suwr.data.units import Units, resolve_units
+from suwr.data.units import Units
 from suwr.exceptions import StartWarning, UnsupportedModelError
 from suwr.narrative.given import Given
-from suwr.nn.inputs import Budgets
+from suwr.nn.inputs import MaskedInputs
 from suwr.nn.rollout import Policy, Trace
 from suwr.nn.step import Starts
 
-__all__ = [
-    "always_known", "charge_rows", "check_plain_costs", "check_resumable_costs", "describe_start",
-    "known_at_start", "largest_budget", "model_budgets", "read_starts", "read_training_costs",
-    "resolve_model_units", "restore_units", "start_distance", "start_probability", "starts_of",
-    "stop_reasons", "store_costs", "warn_distance", "with_mean_costs",
-]  # fmt: skip
-
 FloatArray = NDArray[np.float64]
-
-
-def resolve_model_units(model: Any, names: Sequence[str]) -> Units:
-    """Resolve ``groups`` and the costs of an estimator.
-
-    Parameters
-    ----------
-    model : TableModel
-        Baselines have neither set-up costs, nor visits, nor functions as ``costs``.
-    names : sequence of str
-        Column names.
-    """
-    visits = None
-    if hasattr(model, "visit_cost"):
-        visits = Visits(float(model.visit_cost), int(model.units_per_step))
-    setups = getattr(model, "setup_costs", None)
-    return resolve_units(model.groups, model.costs, names, type(model).__name__, setups, visits)
-
-
-def model_budgets(model: Any) -> Budgets | None:
-    """Read the range of budgets ``max_cost`` of an estimator; None if it has none.
-
-    Parameters
-    ----------
-    model : TableModel
-        The ``max_cost`` of baselines is a number, and no range.
-    """
-    given, owner = getattr(model, "max_cost", None), type(model).__name__
-    if given is None or not hasattr(model, "known_at_start"):
-        return None
-    expected = "None, or a range (low, high) of budgets with 0 < low < high"
-    if not isinstance(given, tuple | list) or len(given) != 2:
-        raise parameter_error("max_cost", owner, expected, given)
-    if not all(isinstance(end, Real) for end in given) or not 0 < given[0] < given[1] < np.inf:
-        raise parameter_error("max_cost", owner, expected, tuple(given))
-    if isinstance(model.sparsity_weight, tuple | list):
-        expected = "None if 'sparsity_weight' is a range"
-        raise parameter_error("max_cost", owner, expected, tuple(given))
-    if model.units_per_step != 1:
-        expected = "None if 'units_per_step' is not 1"
-        raise parameter_error("max_cost", owner, expected, tuple(given))
-    if model.trainer not in ("auto", "actor"):
-        expected = f"None if trainer={model.trainer!r}"
-        raise parameter_error("max_cost", owner, expected, tuple(given))
-    return Budgets(float(given[0]), float(given[1]))
 
 
 def charge_rows(
@@ -99,64 +46,12 @@ def charge_rows(
     return np.concatenate(parts)
 
 
-def read_training_costs(model: Any, units: Units, costs: Any, n_rows: int) -> FloatArray | None:
-    """Read the argument ``costs`` of ``fit``, ``(n_rows, n_units)``; None without it."""
-    if costs is None:
-        return None
-    if model.costs is not None:
-        expected = "None if fit is given the costs of each row"
-        raise parameter_error("costs", type(model).__name__, expected, model.costs)
-    return read_row_costs(costs, units.names, n_rows, "fit")
-
-
-def with_mean_costs(units: Units, costs: FloatArray, weight: FloatArray) -> Units:
-    """Return units that cost the weighted mean of rows, for rows whose costs are not given."""
-    return replace(units, costs=np.average(costs, axis=0, weights=weight), per_row=True)
-
-
-def restore_units(model: Any, names: Sequence[str], stored: Any) -> Units:
-    """Return the units of a model file, with the mean costs that it may contain."""
-    units = resolve_model_units(model, names)
-    if stored is None:
-        return units
-    if model.costs is not None:
-        raise ValueError("The model must not have costs per unit and per row.")
-    mean = resolve_costs(stored, units.names, type(model).__name__)
-    return replace(units, costs=mean, per_row=True)
-
-
-def check_resumable_costs(model: Any) -> None:
-    """Raise an error for a checkpoint of a fit whose costs are a function."""
-    if callable(model.costs):
-        expected = "None if 'costs' is a function, which a resumed fit could not recognise"
-        raise parameter_error("checkpoint", type(model).__name__, expected, model.checkpoint)
-
-
-def store_costs(model: Any) -> dict[str, Any]:
-    """Return the entries of a model file about costs, besides the parameters.
-
-    Raises
-    ------
-    ValueError
-        The costs are a function, which no file can hold.
-    """
-    if model.units_.function is not None:
-        raise ValueError(
-            "The model cannot be saved, because its 'costs' parameter is a function, and model "
-            "files hold data, never code. Describe discounts by 'setup_costs' instead."
-        )
-    if not model.units_.per_row:
-        return {}
-    # An older suwr would charge 1 for every unit: it must refuse the file.
-    return {"format": 2, "mean_costs": model.units_.costs.tolist()}
-
-
-def check_plain_costs(model: Any) -> None:
+def check_plain_costs(policy: Policy, units: Units) -> None:
     """Raise an error if costs depend on more than the units, for exports that ignore the rest."""
     found = {
-        "'visit_cost'": model.units_.visits,
-        "a function as 'costs'": model.units_.function,
-        "'max_cost'": model.policy_.inputs.budgets,
+        "'visit_cost'": units.visits,
+        "a function as 'costs'": units.function,
+        "'max_cost'": policy.inputs.budgets,
     }
     for what, part in found.items():
         if part is not None:
@@ -171,59 +66,78 @@ BoolArray = NDArray[np.bool_]
 MAX_ROWS = 256
 
 
+class RowLimits(TypedDict, total=False):
+    """Keyword arguments of `SequentialModel.select` and of other methods, which it describes."""
+
+    sparsity_weight: float | None
+    mean_features: float | None
+    known: Any
+    available: Any
+    max_cost: Any
+    exactly: Any
+    costs: Any
+
+
+def check_limits(owner: str, limits: RowLimits) -> bool:
+    """Return whether rows start otherwise than they always do; refuse unknown names."""
+    unknown = limits.keys() - RowLimits.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"{owner}() got an unexpected keyword argument {min(unknown)!r}")
+    if limits.get("max_cost") is not None and limits.get("exactly") is not None:
+        raise ValueError("Pass either 'max_cost' or 'exactly', not both.")
+    policy = ("sparsity_weight", "mean_features")
+    return any(value is not None for name, value in limits.items() if name not in policy)
+
+
 def read_starts(
-    model: Any,
+    policy: Policy,
+    names: Sequence[str],
+    units: Units,
     owner: str,
     n_rows: int,
-    known: Any = None,
-    available: Any = None,
-    max_cost: Any = None,
-    exactly: Any = None,
-    costs: Any = None,
-) -> Starts | None:
-    """Validate the parameters of a method; None if every row starts from nothing without limits.
+    limits: RowLimits,
+    order: NDArray[np.intp] | None = None,
+) -> Starts:
+    """Read where rows start, and what they may acquire.
 
     Parameters
     ----------
-    model : SequentialModel
-        Fitted.
+    policy : Policy
+    names : sequence of str
+        Column names of the model.
+    units : Units
     owner : str
         The method, for error messages.
     n_rows : int
-    known, available, max_cost, exactly, costs
-        As in `SequentialModel.select`.
+    limits : RowLimits
+    order : ndarray of int, optional
+        Positions of the columns of the model in the table whose order ``known`` has.
     """
-    if known is available is max_cost is exactly is costs is None:
-        return Starts.usual(model.policy_.inputs, n_rows)
-    if model._certificate_sentence():
-        raise ValueError(
-            f"{owner} cannot take 'known', 'available', 'max_cost', 'exactly' or 'costs', because "
-            "the model is certified for one policy on whole rows. Use the model that it was made "
-            "from."
-        )
-    if max_cost is not None and exactly is not None:
-        raise ValueError("Pass either 'max_cost' or 'exactly', not both.")
-    device, names = model.device_, model.encoder_.names
+    known, exactly, costs = (limits.get(name) for name in ("known", "exactly", "costs"))
+    inputs, device = policy.inputs, policy.device
     if isinstance(known, Sequence) and all(isinstance(name, str) for name in known):
         unknown = [name for name in known if name not in names]
         if unknown:
             raise parameter_error("known", owner, "a mask, or names of columns", unknown[0])
-        known = np.isin(names, list(known))
-    usual = Starts.usual(model.policy_.inputs, n_rows) or Starts()
+        known, order = np.isin(names, list(known)), None
+    usual = Starts.usual(inputs, n_rows) or Starts()
     name = "max_cost" if exactly is None else "exactly"
-    budget = _read_budget(max_cost if exactly is None else exactly, name, owner, n_rows)
-    largest = largest_budget(model)
-    if largest is not None and budget is not None and budget.max(initial=0.0) > largest:
-        expected = f"at most {largest:g}, the largest budget that the model was fitted for"
-        raise parameter_error(name, owner, expected, float(budget.max()))
-    prices = None if costs is None else read_row_costs(costs, model.units_.names, n_rows, owner)
-    if prices is not None and model.units_.function is not None:
+    budget = _read_budget(limits.get(name), name, owner, n_rows)
+    if inputs.budgets is not None and budget is not None:
+        largest = inputs.budgets.high
+        if budget.max(initial=0.0) > largest:
+            expected = f"at most {largest:g}, the largest budget that the model was fitted for"
+            raise parameter_error(name, owner, expected, float(budget.max()))
+    prices = None if costs is None else read_row_costs(costs, units.names, n_rows, owner)
+    if prices is not None and units.function is not None:
         expected = "None if the 'costs' parameter of the model is a function"
         raise parameter_error("costs", owner, expected, f"shape {prices.shape}")
     if exactly is not None and budget is not None:
-        _check_reachable(model, owner, float(budget.max(initial=0.0)), prices)
+        _check_reachable(policy, units, owner, float(budget.max(initial=0.0)), prices)
     shown = _read_flags(known, "known", owner, n_rows, names)
-    open_units = _read_flags(available, "available", owner, n_rows, model.units_.names)
+    if shown is not None and order is not None and not is_frame(known):
+        shown = shown[:, order]
+    open_units = _read_flags(limits.get("available"), "available", owner, n_rows, units.names)
     return Starts(
         usual.known if shown is None else torch.as_tensor(shown, device=device),
         None if open_units is None else torch.as_tensor(open_units, device=device),
@@ -274,25 +188,23 @@ def start_probability(
     return probability if probability.any() else None
 
 
-def known_at_start(model: Any) -> dict[str, float]:
+def known_at_start(inputs: MaskedInputs, names: Sequence[str]) -> dict[str, float]:
     """Return the probability of each column that training may know at the start of a row."""
-    chance = model.policy_.inputs.known
-    if chance is None:
+    if inputs.known is None:
         return {}
     # Single precision has seven digits.
-    named = zip(model.encoder_.names, chance.tolist(), strict=True)
+    named = zip(names, inputs.known.tolist(), strict=True)
     return {name: float(f"{p:.7g}") for name, p in named if p > 0}
 
 
-def always_known(model: Any) -> list[str]:
+def always_known(inputs: MaskedInputs, names: Sequence[str]) -> list[str]:
     """Return the columns that training knows at the start of every row."""
-    return [name for name, p in known_at_start(model).items() if p == 1]
+    return [name for name, p in known_at_start(inputs, names).items() if p == 1]
 
 
-def largest_budget(model: Any) -> float | None:
+def largest_budget(inputs: MaskedInputs) -> float | None:
     """Return the budget of rows unless given: the largest one of training; None is no limit."""
-    budgets = model.policy_.inputs.budgets
-    return None if budgets is None else float(budgets.high)
+    return None if inputs.budgets is None else float(inputs.budgets.high)
 
 
 def _as_masks(given: Any) -> BoolArray | None:
@@ -306,21 +218,23 @@ def _as_masks(given: Any) -> BoolArray | None:
     return array if array.ndim == 2 and array.dtype.kind == "b" else None
 
 
-def starts_of(model: Any, given: Sequence[Given]) -> Starts:
+def starts_of(
+    inputs: MaskedInputs, columns: Sequence[str], units: Units, given: Sequence[Given]
+) -> Starts:
     """Return the starts of rows that have their names and values in ``given``.
 
     All of them must have the same ``exactly``. Names that the model does not have are ignored.
     """
-    columns, units, device = model.encoder_.names, model.units_.names, model.device_
+    device, names = inputs.device, units.names
     known = [[name in g.known for name in columns] for g in given]
-    available = [[name not in g.unavailable for name in units] for g in given]
-    most = largest_budget(model)
+    available = [[name not in g.unavailable for name in names] for g in given]
+    most = largest_budget(inputs)
     most = np.inf if most is None else most
     budget = [most if g.max_cost is None else g.max_cost for g in given]
     costs = None
     if any(g.costs is not None for g in given):
-        usual = dict(zip(units, model.units_.costs.tolist(), strict=True))
-        rows = [[{**usual, **(g.costs or {})}[name] for name in units] for g in given]
+        usual = dict(zip(names, units.costs.tolist(), strict=True))
+        rows = [[{**usual, **(g.costs or {})}[name] for name in names] for g in given]
         costs = torch.tensor(rows, dtype=torch.float64, device=device)
     return Starts(
         torch.tensor(known, dtype=torch.bool, device=device),
@@ -331,7 +245,9 @@ def starts_of(model: Any, given: Sequence[Given]) -> Starts:
     )
 
 
-def describe_start(model: Any, table: Table, starts: Starts | None, row: int) -> Given | None:
+def describe_start(
+    starts: Starts | None, table: Table, names: Sequence[str], units: Units, row: int
+) -> Given | None:
     """Return the start of one row in names and values; None if it starts from nothing."""
     if starts is None:
         return None
@@ -342,26 +258,22 @@ def describe_start(model: Any, table: Table, starts: Starts | None, row: int) ->
     if starts.available is not None:
         closed = torch.nonzero(~starts.available[row])[:, 0].tolist()
     budget = np.inf if starts.budget is None else float(starts.budget[row])
+    costs = None if starts.costs is None else starts.costs[row].tolist()
     given = Given(
-        {model.encoder_.names[c]: table.value(row, c) for c in columns},
-        tuple(model.units_.names[u] for u in closed),
+        {names[c]: table.value(row, c) for c in columns},
+        tuple(units.names[u] for u in closed),
         budget if np.isfinite(budget) else None,
         starts.spend_all,
-        None
-        if starts.costs is None
-        else dict(zip(model.units_.names, starts.costs[row].tolist(), strict=True)),
+        None if costs is None else dict(zip(units.names, costs, strict=True)),
     )
     return given or None
 
 
 def stop_reasons(
-    model: Any,
-    policy: Policy,
-    trace: Trace,
-    starts: Starts | None = None,
+    policy: Policy, trace: Trace, starts: Starts | None = None, *, last: str = "budget"
 ) -> list[str]:
-    """Return why each rollout ended; see `Narrative.ended`."""
-    spent = np.where(trace.n_steps == model.max_steps_, model._budget_ending(), "decision")
+    """Return why each rollout ended, see `Narrative.ended`; ``last`` is the maximum of steps."""
+    spent = np.where(trace.n_steps == policy.max_steps, last, "decision")
     if starts is not None:
         mask = torch.as_tensor(trace.mask, device=policy.device)
         cost = torch.as_tensor(trace.cost, device=policy.device)
@@ -416,9 +328,7 @@ def start_distance(policy: Policy, values: Tensor, known: Tensor) -> Tensor:
     return distance
 
 
-def warn_distance(
-    model: Any, policy: Policy, values: Tensor, starts: Starts | None, owner: str
-) -> None:
+def warn_distance(policy: Policy, values: Tensor, starts: Starts | None, owner: str) -> None:
     """Warn if known columns start the rows in states that training has not visited."""
     if starts is None or starts.known is None:
         return
@@ -480,14 +390,15 @@ def _read_budget(given: Any, name: str, owner: str, n_rows: int) -> NDArray[np.f
 
 
 def _check_reachable(
-    model: Any, owner: str, amount: float, prices: NDArray[np.float64] | None
+    policy: Policy, units: Units, owner: str, amount: float, prices: NDArray[np.float64] | None
 ) -> None:
-    units, n_steps = model.units_, model.max_steps_
+    n_steps, selectable = policy.max_steps, policy.inputs.selectable
     if units.function is not None:
         # The largest cost of a row depends on the order.
         return
-    costs = (units.costs[None] if prices is None else prices)[:, model.selectable_units_]
-    largest = np.sort(costs, axis=1)[:, ::-1][:, : n_steps * model.policy_.units_per_step]
+    costs = units.costs[None] if prices is None else prices
+    costs = costs if selectable is None else costs[:, selectable.cpu().numpy()]
+    largest = np.sort(costs, axis=1)[:, ::-1][:, : n_steps * policy.units_per_step]
     most = float(largest.sum(axis=1).max(initial=0.0)) + n_steps * units.visit_cost
     most += 0.0 if units.setups is None else float(units.setups.costs.sum())
     if len(costs) and amount > most * (1 + 1e-9):

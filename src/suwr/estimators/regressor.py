@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import r2_score
 
 from suwr._utils.validation import Interval, Options, parameter_error
-from suwr.data.units import Patches
-from suwr.estimators.base import BaseSUWR
-from suwr.estimators.targets import REGRESSION_LOSSES, TARGET_TRANSFORMS, RegressionTarget
-from suwr.training.config import TrainingConfig
-
-__all__ = ["SUWRRegressor"]
+from suwr.estimators.base import SUWRModel
+from suwr.estimators.limits import RowLimits
+from suwr.estimators.table import TableRegressor, consistent
+from suwr.estimators.targets import REGRESSION_LOSSES, TARGET_TRANSFORMS, ValueTarget
 
 
-class SUWRRegressor(RegressionTarget, BaseSUWR):
+@dataclass(kw_only=True, eq=False, repr=False)
+class SUWRRegressor(TableRegressor, SUWRModel):
     """Leakage-free, instance-wise feature selection for regression.
 
     All other parameters are those of `SUWRClassifier`, which has no ``loss``; ``sparsity_weight``
@@ -88,60 +87,17 @@ default='squared_error'
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaseSUWR._parameter_constraints,
+        **SUWRModel._parameter_constraints,
         "loss": [Options(*REGRESSION_LOSSES)],
         "quantile": [None, Interval(Real, 0, 1, closed="neither")],
         "target_transform": [None, Options(*TARGET_TRANSFORMS)],
     }
 
-    def __init__(
-        self,
-        *,
-        sparsity_weight: float | Literal["auto"] | tuple[float, float] = "auto",
-        max_steps: int | None = None,
-        groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None,
-        costs: Mapping[str, float] | ArrayLike | Callable[..., Any] | None = None,
-        setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None,
-        units_per_step: int = 1,
-        visit_cost: float = 0.0,
-        max_cost: tuple[float, float] | None = None,
-        known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None,
-        missing: Literal["value", "unrecorded"] = "value",
-        hidden_size: int = 128,
-        n_layers: int = 3,
-        n_predictors: int | Literal["auto"] = "auto",
-        max_epochs: int | Literal["auto"] = "auto",
-        batch_size: int | Literal["auto"] = "auto",
-        validation_fraction: float = 0.1,
-        teacher: Any = "auto",
-        trainer: str = "auto",
-        network: Literal["mlp", "conv"] = "mlp",
-        predictor: Any = None,
-        training: TrainingConfig | Mapping[str, Any] | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        columns: Mapping[str, Any] | None = None,
-        device: str = "auto",
-        random_state: Any = None,
-        verbose: int | None = None,
-        loss: Literal[
-            "squared_error", "absolute_error", "quantile", "poisson", "gamma"
-        ] = "squared_error",
-        quantile: float | None = None,
-        target_transform: Literal["log", "log1p", "asinh"] | None = None,
-    ) -> None:
-        super().__init__(
-            sparsity_weight=sparsity_weight, max_steps=max_steps, groups=groups, costs=costs,
-            setup_costs=setup_costs, units_per_step=units_per_step, visit_cost=visit_cost,
-            max_cost=max_cost, known_at_start=known_at_start, missing=missing,
-            hidden_size=hidden_size, n_layers=n_layers, n_predictors=n_predictors,
-            max_epochs=max_epochs, batch_size=batch_size, teacher=teacher, trainer=trainer,
-            validation_fraction=validation_fraction, network=network, predictor=predictor,
-            training=training, checkpoint=checkpoint, columns=columns, device=device,
-            random_state=random_state, verbose=verbose,
-        )  # fmt: skip
-        self.loss = loss
-        self.quantile = quantile
-        self.target_transform = target_transform
+    loss: Literal["squared_error", "absolute_error", "quantile", "poisson", "gamma"] = (
+        "squared_error"
+    )
+    quantile: float | None = None
+    target_transform: Literal["log", "log1p", "asinh"] | None = None
 
     def _check_parameters(self) -> None:
         """See `TableModel`."""
@@ -157,45 +113,41 @@ default='squared_error'
                 owner, given = type(self).__name__, self.target_transform
                 raise parameter_error("target_transform", owner, f"None if {reason}", given)
 
-    def predict(
-        self,
-        X: Any,
-        *,
-        sparsity_weight: float | None = None,
-        mean_features: float | None = None,
-        known: Any = None,
-        available: Any = None,
-        max_cost: Any = None,
-        exactly: Any = None,
-        costs: Any = None,
-    ) -> NDArray[np.float64]:
+    def _unfitted_target(self) -> ValueTarget:
+        return ValueTarget(self.loss, self.quantile, self.target_transform)
+
+    def _fit_target(
+        self, y: Any, weight: NDArray[np.float64]
+    ) -> tuple[ValueTarget, NDArray[Any], NDArray[np.float64]]:
+        return *self._unfitted_target().fit(y, weight, type(self).__name__), weight
+
+    def _restore_target(self, state: Mapping[str, Any]) -> None:
+        self.target_ = self._unfitted_target().restored(state)
+
+    @consistent
+    def predict(self, X: Any, **limits: Unpack[RowLimits]) -> NDArray[np.float64]:
         """Predict the target of each row from the selected features.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
-        sparsity_weight, mean_features : float, optional
-            As in `select`.
-        known, available, max_cost, exactly, costs
-            As in `select`.
+        **limits
+            As in `select`: ``sparsity_weight``, ``mean_features``, ``known``, ``available``,
+            ``max_cost``, ``exactly`` and ``costs``.
 
         Returns
         -------
         ndarray of shape (n,)
         """
-        return self._predict_final(
-            X, sparsity_weight, mean_features, known=known, available=available,
-            max_cost=max_cost, exactly=exactly, costs=costs,
-        )[:, 0]  # fmt: skip
+        return self.target_.answers(self._predict_final(X, **limits))
 
+    @consistent
     def score(
         self,
         X: Any,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
-        *,
-        sparsity_weight: float | None = None,
-        mean_features: float | None = None,
+        **limits: Unpack[RowLimits],
     ) -> float:
         """Return the coefficient of determination R² of `predict`.
 
@@ -204,12 +156,13 @@ default='squared_error'
         X : array-like or data frame of shape (n, d)
         y : array-like of shape (n,)
         sample_weight : array-like of shape (n,), optional
-        sparsity_weight, mean_features : float, optional
-            As in `select`.
+        **limits
+            As in `select`: ``sparsity_weight``, ``mean_features``, ``known``, ``available``,
+            ``max_cost``, ``exactly`` and ``costs``.
 
         Returns
         -------
         float
         """
-        predicted = self.predict(X, sparsity_weight=sparsity_weight, mean_features=mean_features)
+        predicted = self.predict(X, **limits)
         return float(r2_score(y, predicted, sample_weight=sample_weight))

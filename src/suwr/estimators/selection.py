@@ -11,7 +11,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import torch
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
@@ -30,19 +29,13 @@ from suwr._utils.validation import (
     require,
     warn_caller,
 )
+from suwr._utils.views import view
 from suwr.data.frame import Table
-from suwr.estimators.base import BaseSUWR
+from suwr.estimators.base import SUWRModel
+from suwr.estimators.fitted import FittedPolicy, Scores
 from suwr.estimators.limits import charge_rows
-from suwr.estimators.results import Scores, score_rows
-from suwr.estimators.risks import read_target
 from suwr.exceptions import UninformativeModelWarning
-from suwr.nn.rollout import Policy
 from suwr.nn.step import Starts
-
-__all__ = [
-    "ColumnUse", "MinimisationReport", "SparsityPath", "Stability", "UnitStability",
-    "hold_out_rows", "minimisation_report", "sparsity_path", "stability",
-]  # fmt: skip
 
 # Default λ, relative to the loss of the best constant prediction.
 RELATIVE_WEIGHTS = np.array([0.001, 0.003, 0.01, 0.03, 0.1, 0.3])
@@ -71,10 +64,10 @@ class SparsityPath:
     score: NDArray[np.float64]
     n_selected: NDArray[np.float64]
     cost: NDArray[np.float64]
-    estimators: list[BaseSUWR]
+    estimators: list[SUWRModel]
     score_error: NDArray[np.float64] | None = None
 
-    def best(self, rule: str = "1se") -> BaseSUWR:
+    def best(self, rule: str = "1se") -> SUWRModel:
         """Return one of the estimators.
 
         Parameters
@@ -122,7 +115,7 @@ class SparsityPath:
 
 
 def sparsity_path(
-    estimator: BaseSUWR,
+    estimator: SUWRModel,
     X: Any,
     y: Any,
     sparsity_weights: ArrayLike | None = None,
@@ -163,7 +156,7 @@ def sparsity_path(
     >>> float(path.n_selected[1])
     0.0
     """
-    if not isinstance(estimator, BaseSUWR):
+    if not isinstance(estimator, SUWRModel):
         expected = "a SUWRClassifier or SUWRRegressor"
         raise parameter_error("estimator", "sparsity_path", expected, estimator)
     if sparsity_weights is None:
@@ -195,13 +188,13 @@ def sparsity_path(
 
 
 def hold_out_rows(
-    estimator: BaseSUWR, X: Any, y: Any, test_size: float, seed: int
+    estimator: SUWRModel, X: Any, y: Any, test_size: float, seed: int
 ) -> tuple[Any, Any, Any, Any]:
     """Split rows into those that several fits share and those that they are compared on.
 
     Parameters
     ----------
-    estimator : BaseSUWR
+    estimator : SUWRModel
         The rows are stratified for a classifier.
     X, y : array-like
     test_size : float
@@ -224,8 +217,8 @@ def hold_out_rows(
 
 
 def _fit_point(
-    estimator: BaseSUWR, weight: float, parts: tuple[Any, ...]
-) -> tuple[BaseSUWR, float, float, float, float]:
+    estimator: SUWRModel, weight: float, parts: tuple[Any, ...]
+) -> tuple[SUWRModel, float, float, float, float]:
     X_train, X_test, y_train, y_test = parts
     verbose = 0 if estimator.verbose is None else estimator.verbose
     model = clone(estimator).set_params(sparsity_weight=weight, verbose=verbose)
@@ -240,18 +233,16 @@ def _fit_point(
     )
 
 
-def _score_error(model: BaseSUWR, X: Any, y: Any) -> float:
+def _score_error(model: SUWRModel, X: Any, y: Any) -> float:
     """Return the standard error of the accuracy or of R²; NaN if it is not defined."""
     scores = model.evaluate(X, y).scores
     found = scores.get("accuracy", scores.get("r2"))
     return float("nan") if found is None or found.error is None else found.error
 
 
-def _constant_loss(estimator: BaseSUWR, y: Any) -> float:
+def _constant_loss(estimator: SUWRModel, y: Any) -> float:
     """Return the loss of the best constant prediction."""
-    model = clone(estimator)
-    model._prepare_target(y, np.ones(len(y)))
-    return float(model.constant_loss_)
+    return clone(estimator)._fit_target(y, np.ones(len(y)))[0].constant_loss
 
 
 # Units that the text lists.
@@ -322,7 +313,7 @@ class Stability:
     scores: tuple[float, ...]
     costs: tuple[float, ...]
     units: tuple[UnitStability, ...]
-    estimators: list[BaseSUWR]
+    estimators: list[SUWRModel]
 
     def text(self) -> str:
         """Return the agreement, and how often each unit is used, as plain text."""
@@ -369,7 +360,7 @@ class Stability:
 
 
 def stability(
-    estimator: BaseSUWR,
+    estimator: SUWRModel,
     X: Any,
     y: Any,
     *,
@@ -417,7 +408,7 @@ def stability(
     >>> found.n_seeds, found.n_rows
     (2, 38)
     """
-    if not isinstance(estimator, BaseSUWR):
+    if not isinstance(estimator, SUWRModel):
         expected = "a SUWRClassifier or SUWRRegressor"
         raise parameter_error("estimator", "stability", expected, estimator)
     check_integer(n_seeds, "n_seeds", "stability", 2)
@@ -453,8 +444,8 @@ def stability(
 
 
 def _fit_seed(
-    estimator: BaseSUWR, seed: int, parts: tuple[Any, ...]
-) -> tuple[BaseSUWR, Scores, float, float, str | None]:
+    estimator: SUWRModel, seed: int, parts: tuple[Any, ...]
+) -> tuple[SUWRModel, Scores, float, float, str | None]:
     """Fit and score a model; its warning is returned, so that all fits have a single one."""
     X_train, X_test, y_train, y_test = parts
     # Fits that run in parallel cannot share a checkpoint.
@@ -469,7 +460,13 @@ def _fit_seed(
         else:
             warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
     score = float(model.score(X_test, y_test))
-    return model, score_rows(model, X_test), score, float(model.cost(X_test).mean()), problem
+    return (
+        model,
+        model.fitted_policy().scores(X_test),
+        score,
+        float(model.cost(X_test).mean()),
+        problem,
+    )
 
 
 def _agreement(found: tuple[Scores, ...], spread: float) -> dict[str, Any]:
@@ -631,12 +628,10 @@ class MinimisationReport:
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the use of the columns; see :func:`suwr.plots.plot_minimisation`."""
-        from suwr.plots import plot_minimisation
-
-        return plot_minimisation(self, ax)
+        return view("plots:plot_minimisation", self, ax)
 
 
-def minimisation_report(model: BaseSUWR, X: Any, y: ArrayLike | None = None) -> MinimisationReport:
+def minimisation_report(model: SUWRModel, X: Any, y: ArrayLike | None = None) -> MinimisationReport:
     """Report which columns the decisions about a table used, and what dropping each would cost.
 
     To drop a column for all rows, the units that contain it are made unavailable to the policy,
@@ -666,11 +661,11 @@ def minimisation_report(model: BaseSUWR, X: Any, y: ArrayLike | None = None) -> 
     (150, 4)
     """
     check_is_fitted(model, "policy_")
-    table, policy = model._read(X), model._policy_at()
+    table, fitted = model._read(X), model.fitted_policy()
     if table.n_rows == 0:
         raise ValueError("'X' must have at least one row.")
-    target = None if y is None else read_target(model, y, table.n_rows)
-    mask, before, cost = _decide(model, policy, table)
+    target = None if y is None else model.target_.read(y, table.n_rows)
+    mask, before, cost = _decide(fitted, table)
     score = None if target is None else _score(before, target, model)
     uses = []
     for number, column in enumerate(model.encoder_.names):
@@ -678,7 +673,7 @@ def minimisation_report(model: BaseSUWR, X: Any, y: ArrayLike | None = None) -> 
         # No decision changes if the units of the column were never chosen.
         changed, more, lost = 0.0, 0.0, None if score is None else 0.0
         if used > 0:
-            _, after, after_cost = _decide(model, _without(policy, number), table)
+            _, after, after_cost = _decide(_without(fitted, number), table)
             changed = _change(before, after, model)
             more = float((after_cost - cost).mean())
             if score is not None and target is not None:
@@ -687,44 +682,44 @@ def minimisation_report(model: BaseSUWR, X: Any, y: ArrayLike | None = None) -> 
     per_row = mask.sum(axis=1)
     return MinimisationReport(
         table.n_rows, mask.shape[1], float(mask.mean()), float(per_row.mean()), int(per_row.max()),
-        tuple(uses), model._class_labels() is not None,
+        tuple(uses), model.target_.labels is not None,
     )  # fmt: skip
 
 
 def _decide(
-    model: BaseSUWR, policy: Policy, table: Table
+    fitted: FittedPolicy, table: Table
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]:
     """Return masks, predictions in the user's units and costs of all rows."""
     masks, predictions, orders = [], [], []
-    for values, trace in model._rollouts(table, policy):
-        mask = torch.as_tensor(trace.mask, device=values.device)
-        predictions.append(model._in_user_units(policy.predict(values, mask).cpu().numpy()))
+    for values, trace in fitted.rollouts(table):
+        predictions.append(fitted.predict(values, trace.mask))
         masks.append(trace.mask)
         orders.append(trace.order)
-    costs = charge_rows(model.units_, orders, Starts.usual(policy.inputs, table.n_rows))
+    starts = Starts.usual(fitted.policy.inputs, table.n_rows)
+    costs = charge_rows(fitted.units, orders, starts)
     return np.concatenate(masks), np.concatenate(predictions), costs
 
 
-def _without(policy: Policy, column: int) -> Policy:
+def _without(fitted: FittedPolicy, column: int) -> FittedPolicy:
     """Return the policy to which the units of a column are not available."""
-    inputs = policy.inputs
+    inputs = fitted.policy.inputs
     free = ~inputs.membership[:, column]
     if inputs.selectable is not None:
         free = free & inputs.selectable
-    changed = copy.copy(policy)
+    changed = copy.copy(fitted.policy)
     changed.inputs = replace(inputs, selectable=free)
-    return changed
+    return replace(fitted, policy=changed)
 
 
-def _change(before: NDArray[Any], after: NDArray[Any], model: BaseSUWR) -> float:
-    if model._class_labels() is None:
+def _change(before: NDArray[Any], after: NDArray[Any], model: SUWRModel) -> float:
+    if model.target_.labels is None:
         return float(np.abs(after - before).mean())
     return float((before.argmax(axis=1) != after.argmax(axis=1)).mean())
 
 
-def _score(prediction: NDArray[Any], target: NDArray[Any], model: BaseSUWR) -> float:
+def _score(prediction: NDArray[Any], target: NDArray[Any], model: SUWRModel) -> float:
     """Return accuracy or R²."""
-    if model._class_labels() is not None:
+    if model.target_.labels is not None:
         return float((prediction.argmax(axis=1) == target).mean())
     residual, spread = prediction[:, 0] - target, target - target.mean()
     return float(1 - (residual**2).sum() / (spread**2).sum()) if spread.any() else float("nan")

@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Unpack
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
-from torch import Tensor
+from sklearn.utils.validation import check_is_fitted
 
-from suwr._utils.draws import RowDraws
-from suwr._utils.text import plain_repr
 from suwr._utils.validation import Interval, check_real
 from suwr.data.dates import DateParts
 from suwr.data.descriptions import warn_unusual
 from suwr.data.frame import Table, row_labels
+from suwr.data.stored import read_weight
 from suwr.estimators.evaluate import Evaluation, Outcome, evaluate_outcome
-from suwr.estimators.limits import charge_rows, read_starts, start_distance, warn_distance
+from suwr.estimators.fitted import FittedPolicy, chunks
+from suwr.estimators.limits import (
+    RowLimits,
+    charge_rows,
+    check_limits,
+    start_distance,
+)
+from suwr.estimators.risks import Certificate
 from suwr.estimators.session import Acquisition, make_given
-from suwr.estimators.table import TableModel, make_draws, read_masks
-from suwr.estimators.targets import RegressionTarget
+from suwr.estimators.table import TableModel, consistent, make_draws, read_masks
 from suwr.narrative.explanation import Explanation
 from suwr.nn.rollout import Policy, Trace, mask_probability
 from suwr.nn.step import Starts, training_starts
 from suwr.training.data import Rows
 
-__all__ = [
-    "PolicyKind", "RolloutModel", "SequentialModel", "evaluate_rows", "held_out_state",
-    "record_held_out", "restore_held_out",
-]  # fmt: skip
-
 PolicyKind = Literal["greedy", "sampled"]
 
 
-class RolloutModel(TableModel):
-    """An estimator with a fitted ``policy_``.
+class SequentialModel(TableModel):
+    """An estimator that selects, predicts, explains and acquires step by step.
 
     Every decision reads only what has been revealed before it; see `suwr.nn.rollout`.
     """
@@ -46,60 +45,63 @@ class RolloutModel(TableModel):
     leak_free_by_construction: ClassVar[bool] = True
     _fitted_attribute: ClassVar[str] = "policy_"
 
+    # The columns of dates whose parts the model was fitted on; see `suwr fit --dates`.
+    dates_: DateParts | None = None
+    # SHA-256 of the file that `suwr fit` has read.
+    training_file_: str | None = None
+
     policy_: Policy
     max_steps_: int
+    report_: Evaluation | None
+    feature_importances_: NDArray[np.float64] | None
 
     def _policy_at(
         self, sparsity_weight: float | None = None, mean_features: float | None = None
     ) -> Policy:
         """Return the policy for a λ within the range that the model was fitted for."""
         check_is_fitted(self, "policy_")
-        for name, value in (("sparsity_weight", sparsity_weight), ("mean_features", mean_features)):
-            if value is not None:
-                raise ValueError(
-                    f"The {name!r} parameter can be chosen after fitting only if the model was "
-                    "fitted for a range, with sparsity_weight=(low, high)."
-                )
+        if sparsity_weight is not None or mean_features is not None:
+            raise ValueError(f"A {type(self).__name__} is fitted for a single trade-off.")
         return self.policy_
 
-    def _certificate_sentence(self) -> str:
-        """Return the guarantee of the model in one sentence; '' if it has none."""
-        return ""
+    @consistent
+    def fitted_policy(
+        self, sparsity_weight: float | None = None, mean_features: float | None = None
+    ) -> FittedPolicy:
+        """Return the policy at one λ with all that it needs to decide about rows.
 
-    def _budget_ending(self) -> str:
-        """Return how a narrative ends after the maximum number of steps; see `Narrative.ended`."""
-        return "budget"
-
-    def _rollouts(
-        self,
-        table: Table,
-        policy: Policy,
-        *,
-        draws: RowDraws | None = None,
-        record: bool = False,
-        starts: Starts | None = None,
-        owner: str = "",
-    ) -> Iterator[tuple[Tensor, Trace]]:
-        """Yield encoded rows and their rollouts, in chunks of bounded size.
-
-        ``owner`` is the method that may warn that ``starts`` are unlike training.
-
-        A cell that could not be parsed is an error if the rollout has revealed it. Its row stops
-        there, since no probability is at least one half or less if the inputs are NaN.
+        Parameters
+        ----------
+        sparsity_weight, mean_features : float, optional
+            As in `select`.
         """
-        starts, first = starts or Starts.usual(policy.inputs, table.n_rows), 0
-        for rows in self._chunks(table):
-            values = self._encode(rows)
-            chunk = slice(first, first + rows.n_rows)
-            here = None if starts is None else starts[chunk]
-            drawn = None if draws is None else draws[chunk]
-            trace = policy.rollout(values, draws=drawn, record=record, starts=here)
-            rows.check_revealed(trace.mask)
-            if owner and first == 0:
-                warn_distance(self, policy, values, here, owner)
-            first += rows.n_rows
-            yield values, trace
+        return self._fitted(self._policy_at(sparsity_weight, mean_features))
 
+    def _fitted(self, policy: Policy) -> FittedPolicy:
+        return FittedPolicy(
+            policy=policy,
+            encoder=self.encoder_,
+            units=self.units_,
+            target=self.target_,
+            groups=self.groups,
+            columns=self.columns,
+            owner=type(self).__name__,
+            certificate=self._certificate(),
+            read=self._read,
+            file_digest=self._file_digest,
+        )
+
+    def _certificate(self) -> Certificate | None:
+        """Return the guarantee of the model, if it has one."""
+        return None
+
+    def _file_digest(self) -> str:
+        """Return the SHA-256 digest of the model file."""
+        raise ValueError(
+            f"A receipt requires a model that can be saved. Got {type(self).__name__} instead."
+        )
+
+    @consistent
     def predict_masked(
         self,
         X: Any,
@@ -124,14 +126,13 @@ class RolloutModel(TableModel):
             Class probabilities, or values for regression.
         """
         table = self._read(X)
-        policy = self._policy_at(sparsity_weight, mean_features)
+        fitted = self.fitted_policy(sparsity_weight, mean_features)
         given = read_masks(masks, table.n_rows, self.n_features_in_, (2,))
+        given = self._in_order_of_fit(X, given)
         table.check_revealed(given)
-        values = self._encode(table)
-        prediction = policy.predict(values, torch.as_tensor(given, device=values.device))
-        result = self._in_user_units(prediction.cpu().numpy())
-        return result if self._class_labels() is not None else result[:, 0]
+        return self.target_.outputs(fitted.predict(fitted.encode(table), given))
 
+    @consistent
     def mask_probability(
         self,
         X: Any,
@@ -163,59 +164,46 @@ class RolloutModel(TableModel):
         if given.ndim == 2 and table.n_rows == 1 and len(given) != 1:
             table = table.take(np.zeros(len(given), dtype=np.intp))
         given = read_masks(given, table.n_rows, self.n_features_in_, (2, 3))
+        given = self._in_order_of_fit(X, given)
         flat = given[:, None, :] if given.ndim == 2 else given
-        chosen = self._policy_at(sparsity_weight, mean_features)
+        fitted = self.fitted_policy(sparsity_weight, mean_features)
         if make_draws(policy, 0, table.n_rows, "mask_probability") is None:
-            final = np.concatenate([trace.mask for _, trace in self._rollouts(table, chosen)])
+            final = np.concatenate([trace.mask for _, trace in fitted.rollouts(table)])
             result = (flat == final[:, None, :]).all(axis=2).astype(np.float64)
         else:
             table.check_revealed(np.asarray(flat.any(axis=1)))
-            result = mask_probability(chosen, self._encode(table), flat)
+            result = mask_probability(fitted.policy, fitted.encode(table), flat)
         return result[:, 0] if given.ndim == 2 else result
 
+    def _begin(
+        self, owner: str, X: Any, table: Table, limits: RowLimits
+    ) -> tuple[FittedPolicy, Starts | None]:
+        """Read the limits of a call: the policy that decides, and where rows start."""
+        limited = check_limits(owner, limits)
+        fitted = self.fitted_policy(limits.get("sparsity_weight"), limits.get("mean_features"))
+        if not limited:
+            return fitted, Starts.usual(fitted.policy.inputs, table.n_rows)
+        return fitted, fitted.read_starts(owner, table.n_rows, limits, self._column_order(X))
 
-class SequentialModel(RolloutModel):
-    """An estimator that selects, predicts, explains and acquires step by step."""
-
-    # The columns of dates whose parts the model was fitted on; see `suwr fit --dates`.
-    dates_: DateParts | None = None
-    # SHA-256 of the file that `suwr fit` has read.
-    training_file_: str | None = None
-    report_: Evaluation | None
-    feature_importances_: NDArray[np.float64] | None
-
-    def _predict_final(
-        self,
-        X: Any,
-        sparsity_weight: float | None = None,
-        mean_features: float | None = None,
-        **limits: Any,
-    ) -> NDArray[np.float64]:
+    def _predict_final(self, X: Any, **limits: Unpack[RowLimits]) -> NDArray[np.float64]:
         """Predict from the features that the greedy policy selects."""
-        policy, parts, masks = self._policy_at(sparsity_weight, mean_features), [], []
-        table = self._read(X)
-        starts = read_starts(self, "predict", table.n_rows, **limits)
-        for values, trace in self._rollouts(table, policy, starts=starts, owner="predict"):
-            mask = torch.as_tensor(trace.mask, device=values.device)
-            parts.append(policy.predict(values, mask).cpu().numpy())
+        table, parts, masks = self._read(X), [], []
+        fitted, starts = self._begin("predict", X, table, limits)
+        for values, trace in fitted.rollouts(table, starts=starts, owner="predict"):
+            parts.append(fitted.predict(values, trace.mask))
             masks.append(trace.mask)
         labels = row_labels(X, table.n_rows)
         warn_unusual(self.encoder_, table, np.concatenate(masks), "predict", labels)
-        return self._in_user_units(np.concatenate(parts))
+        return np.concatenate(parts)
 
+    @consistent
     def select(
         self,
         X: Any,
         *,
         policy: PolicyKind = "greedy",
         random_state: Any = None,
-        sparsity_weight: float | None = None,
-        mean_features: float | None = None,
-        known: Any = None,
-        available: Any = None,
-        max_cost: Any = None,
-        exactly: Any = None,
-        costs: Any = None,
+        **limits: Unpack[RowLimits],
     ) -> NDArray[np.bool_]:
         """Select the columns that the prediction of each row uses.
 
@@ -233,6 +221,8 @@ class SequentialModel(RolloutModel):
             alone and in any batch; a row that is alone has the same for this int. Rows of equal
             seeds have equal draws. A seed must not depend on hidden values, or the selection leaks
             them.
+        **limits
+            All methods that decide have these keyword arguments:
         sparsity_weight : float, optional
             λ to decide by, for a model that was fitted for a range ``(low, high)``. The geometric
             mean of the range unless given.
@@ -241,8 +231,9 @@ class SequentialModel(RolloutModel):
             A group or a patch is one unit, however many columns it has and whatever it costs; units
             are columns if the model has no ``groups``.
         known : bool array of shape (n, d) or (d,), or list of column names, optional
-            Columns that are revealed at no cost before the first decision. They are part of the
-            mask. A known cell that is missing is revealed as missing.
+            Columns that are revealed at no cost before the first decision, as a mask in the order
+            of the columns of ``X``, or by name. They are part of the mask. A known cell that is
+            missing is revealed as missing.
         available : bool array of shape (n, n_units) or (n_units,), optional
             Units that may be revealed; the best of the rest is taken. Neither ``known`` nor
             ``available`` may depend on hidden values, or the selection leaks them.
@@ -260,29 +251,16 @@ class SequentialModel(RolloutModel):
         Returns
         -------
         ndarray of bool, shape (n, d)
-            The mask *h* of each row.
+            The mask *h* of each row, in the order of the columns of ``X``.
         """
         table = self._read(X)
         draws = make_draws(policy, random_state, table.n_rows, "select")
-        chosen = self._policy_at(sparsity_weight, mean_features)
-        starts = read_starts(
-            self, "select", table.n_rows, known, available, max_cost, exactly, costs
-        )
-        rollouts = self._rollouts(table, chosen, draws=draws, starts=starts, owner="select")
-        return np.concatenate([trace.mask for _, trace in rollouts])
+        fitted, starts = self._begin("select", X, table, limits)
+        rollouts = fitted.rollouts(table, draws=draws, starts=starts, owner="select")
+        return self._in_order_of(X, np.concatenate([trace.mask for _, trace in rollouts]))
 
-    def cost(
-        self,
-        X: Any,
-        *,
-        sparsity_weight: float | None = None,
-        mean_features: float | None = None,
-        known: Any = None,
-        available: Any = None,
-        max_cost: Any = None,
-        exactly: Any = None,
-        costs: Any = None,
-    ) -> NDArray[np.float64]:
+    @consistent
+    def cost(self, X: Any, **limits: Unpack[RowLimits]) -> NDArray[np.float64]:
         """Return ‖h‖ of each row: the number of revealed units, or the sum of their costs.
 
         Set-up costs and the costs of visits are included. Known columns cost nothing.
@@ -290,20 +268,20 @@ class SequentialModel(RolloutModel):
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
-        sparsity_weight, mean_features : float, optional
-            As in `select`.
-        known, available, max_cost, exactly, costs
-            As in `select`.
+        **limits
+            As in `select`: ``sparsity_weight``, ``mean_features``, ``known``, ``available``,
+            ``max_cost``, ``exactly`` and ``costs``.
 
         Returns
         -------
         ndarray of shape (n,)
         """
-        policy, table = self._policy_at(sparsity_weight, mean_features), self._read(X)
-        starts = read_starts(self, "cost", table.n_rows, known, available, max_cost, exactly, costs)
-        rollouts = self._rollouts(table, policy, starts=starts, owner="cost")
+        table = self._read(X)
+        fitted, starts = self._begin("cost", X, table, limits)
+        rollouts = fitted.rollouts(table, starts=starts, owner="cost")
         return charge_rows(self.units_, [trace.order for _, trace in rollouts], starts)
 
+    @consistent
     def evaluate(
         self,
         X: Any,
@@ -311,9 +289,7 @@ class SequentialModel(RolloutModel):
         sample_weight: ArrayLike | None = None,
         *,
         confidence: float = 0.95,
-        sparsity_weight: float | None = None,
-        mean_features: float | None = None,
-        costs: Any = None,
+        **limits: Unpack[RowLimits],
     ) -> Evaluation:
         """Evaluate the predictions for rows with known targets.
 
@@ -328,54 +304,63 @@ class SequentialModel(RolloutModel):
         sample_weight : array-like of shape (n,), optional
         confidence : float, default=0.95
             Confidence level of the intervals.
-        sparsity_weight, mean_features, costs
-            As in `select`.
+        **limits
+            As in `select`: ``sparsity_weight``, ``mean_features``, ``known``, ``available``,
+            ``max_cost``, ``exactly`` and ``costs``.
 
         Returns
         -------
         Evaluation
         """
+        check_real(confidence, "confidence", "evaluate", Interval(Real, 0, 1, closed="neither"))
+        table = self._read(X)
+        fitted, starts = self._begin("evaluate", X, table, limits)
+        truth = self.target_.read(y, table.n_rows)
+        weight = read_weight(sample_weight, table.n_rows)
+        predictions, orders = [], []
+        for values, trace in fitted.rollouts(table, starts=starts):
+            predictions.append(fitted.predict(values, trace.mask))
+            orders.append(trace.order)
+        own = self._outcome(predictions, charge_rows(self.units_, orders, starts))
+        everything = None
+        # The predictions from all cells need all of them to be valid.
+        if not table.invalid:
+            full = np.ones((1, len(fitted.names)), dtype=bool)
+            found = [fitted.encode(rows) for rows in chunks(table)]
+            shown = [fitted.predict(v, np.repeat(full, len(v), axis=0)) for v in found]
+            everything = self._outcome(shown, self._total_costs(table.n_rows, starts))
+        return self._evaluate(truth, own, everything, weight, confidence)
 
-        policy = self._policy_at(sparsity_weight, mean_features)
-        return evaluate_rows(self, X, y, sample_weight, confidence, policy, costs)
-
+    @consistent
     def explain(
         self,
         X: Any,
         *,
         policy: PolicyKind = "greedy",
         random_state: Any = None,
-        sparsity_weight: float | None = None,
-        mean_features: float | None = None,
-        known: Any = None,
-        available: Any = None,
-        max_cost: Any = None,
-        exactly: Any = None,
-        costs: Any = None,
+        **limits: Unpack[RowLimits],
     ) -> Explanation:
         """Return the narrative of each row: revealed units in order, with every prediction.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n, d)
-        policy, random_state, sparsity_weight, mean_features
+        policy, random_state
             As in `select`.
-        known, available, max_cost, exactly, costs
-            As in `select`.
+        **limits
+            As in `select`: ``sparsity_weight``, ``mean_features``, ``known``, ``available``,
+            ``max_cost``, ``exactly`` and ``costs``.
 
         Returns
         -------
         Explanation
         """
-        from suwr.estimators.results import explain_rows
-
-        table, chosen = self._read(X), self._policy_at(sparsity_weight, mean_features)
+        table = self._read(X)
         draws = make_draws(policy, random_state, table.n_rows, "explain")
-        starts = read_starts(
-            self, "explain", table.n_rows, known, available, max_cost, exactly, costs
-        )
-        return explain_rows(self, table, row_labels(X, table.n_rows), chosen, draws, starts)
+        fitted, starts = self._begin("explain", X, table, limits)
+        return fitted.explain(table, row_labels(X, table.n_rows), draws, starts)
 
+    @consistent
     def start_distance(
         self,
         X: Any,
@@ -399,13 +384,17 @@ class SequentialModel(RolloutModel):
             The number of known units that the policy would not have revealed by itself; 0 if it
             passes through this state.
         """
-        policy, table = self._policy_at(sparsity_weight, mean_features), self._read(X)
-        starts = read_starts(self, "start_distance", table.n_rows, known)
+        table = self._read(X)
+        limits: RowLimits = {
+            "known": known, "sparsity_weight": sparsity_weight, "mean_features": mean_features
+        }  # fmt: skip
+        fitted, starts = self._begin("start_distance", X, table, limits)
         if starts is None or starts.known is None:
             return np.zeros(table.n_rows, dtype=np.intp)
         table.check_revealed(starts.known.cpu().numpy())
-        return start_distance(policy, self._encode(table), starts.known).cpu().numpy()
+        return start_distance(fitted.policy, fitted.encode(table), starts.known).cpu().numpy()
 
+    @consistent
     def acquire(
         self,
         *,
@@ -435,208 +424,79 @@ class SequentialModel(RolloutModel):
         -------
         Acquisition
         """
-        policy = self._policy_at(sparsity_weight, mean_features)
-        given = make_given(self, known, unavailable, max_cost, exactly, costs)
-        session = Acquisition(self, policy, given)
-        warn_distance(self, policy, session._encoded()[0], session._starts, "acquire")
+        fitted = self.fitted_policy(sparsity_weight, mean_features)
+        given = make_given(fitted, known, unavailable, max_cost, exactly, costs)
+        session = Acquisition(fitted, given)
+        session.warn_distance()
         return session
 
+    # Evaluation.
 
-def evaluate_rows(
-    model: SequentialModel,
-    X: Any,
-    y: Any,
-    sample_weight: ArrayLike | None,
-    confidence: float,
-    policy: Policy,
-    costs: Any = None,
-) -> Evaluation:
-    """Evaluate a model on a table; see `SequentialModel.evaluate`."""
-    check_real(confidence, "confidence", "evaluate", Interval(Real, 0, 1, closed="neither"))
-    table = model._read(X)
-    check_consistent_length(X, y)
-    target = _target(model, y)
-    weight = np.ones(len(target))
-    if sample_weight is not None:
-        weight = column_or_1d(np.asarray(sample_weight, dtype=np.float64))
-        check_consistent_length(X, weight)
-        if not (weight >= 0).all() or not np.isfinite(weight).all() or not weight.any():
-            raise ValueError("'sample_weight' must not be negative, and not zero for all rows.")
-    starts = read_starts(model, "evaluate", table.n_rows, costs=costs)
-    predictions, orders = [], []
-    for values, trace in model._rollouts(table, policy, starts=starts):
-        mask = torch.as_tensor(trace.mask, device=values.device)
-        predictions.append(policy.predict(values, mask).cpu().numpy())
-        orders.append(trace.order)
-    paid = charge_rows(model.units_, orders, starts)
-    own = _outcome(model, np.concatenate(predictions), paid)
-    everything = _all_features(model, table, policy, starts)
-    return _evaluate(model, target, own, everything, weight, confidence)
+    def _record_held_out(self, rows: Rows) -> None:
+        """Set ``report_`` and ``feature_importances_`` from the validation rows of a fit."""
+        fitted, shown, costs, full = self._fitted(self.policy_), [], [], []
+        policy, effects = fitted.policy, np.zeros(len(self.units_))
+        with torch.no_grad():
+            for _, part in rows.blocks():
+                starts = training_starts(policy.inputs, part.values, part.costs)
+                trace = policy.rollout(part.values, record=True, starts=starts)
+                effects += self._unit_effects(trace)
+                shown.append(fitted.predict(part.values, trace.mask))
+                full.append(fitted.predict(part.values, np.ones_like(trace.mask)))
+                costs.append(charge_rows(self.units_, [trace.order], starts))
+        target = self.target_.numbers(rows.targets.cpu().numpy())
+        own = self._outcome(shown, np.concatenate(costs))
+        total = self._total_costs(len(rows), Starts(costs=rows.costs))
+        everything = self._outcome(full, total)
+        weight = rows.weight.cpu().numpy().astype(np.float64)
+        self.report_ = self._evaluate(target, own, everything, weight, 0.95)
+        importances = np.zeros(self.n_features_in_)
+        for unit in np.flatnonzero(effects):
+            columns = self.units_.columns_of(int(unit))
+            importances[columns] += effects[unit] / len(columns)
+        total = importances.sum()
+        self.feature_importances_ = importances / total if total > 0 else importances
 
+    def _unit_effects(self, trace: Trace) -> NDArray[np.float64]:
+        """Return the summed changes of the predictions by the steps that reveal each unit."""
+        assert trace.prediction is not None
+        effects = np.zeros(len(self.units_))
+        for t in range(trace.order.shape[1]):
+            units = trace.order[:, t]
+            active = units >= 0
+            rows = np.flatnonzero(active.any(axis=1))
+            change = np.abs(trace.prediction[rows, t + 1] - trace.prediction[rows, t]).sum(axis=1)
+            # As in `suwr.narrative.explanation`: units that are revealed together share the effect.
+            shared = (change / active[rows].sum(axis=1))[:, None] * active[rows]
+            np.add.at(effects, np.maximum(units[rows], 0), shared)
+        return effects
 
-def record_held_out(model: SequentialModel, rows: Rows) -> None:
-    """Set ``report_`` and ``feature_importances_`` from the validation rows of a fit."""
-    policy, values, costs, masked = model.policy_, [], [], []
-    effects = np.zeros(len(model.units_))
-    with torch.no_grad():
-        for _, part in rows.blocks():
-            starts = training_starts(policy.inputs, part.values, part.costs)
-            trace = policy.rollout(part.values, record=True, starts=starts)
-            effects += _unit_effects(model, trace)
-            mask = torch.as_tensor(trace.mask, device=policy.device)
-            values.append(policy.predict(part.values, mask).cpu().numpy())
-            masked.append(policy.predict(part.values, torch.ones_like(mask)).cpu().numpy())
-            costs.append(charge_rows(model.units_, [trace.order], starts))
-    truth = rows.targets.cpu().numpy()
-    target = truth.argmax(axis=1) if _is_classifier(model) else model._in_user_units(truth)[:, 0]
-    own = _outcome(model, np.concatenate(values), np.concatenate(costs))
-    total = _total_costs(model, len(rows), Starts(costs=rows.costs))
-    everything = _outcome(model, np.concatenate(masked), total)
-    weight = rows.weight.cpu().numpy().astype(np.float64)
-    model.report_ = _evaluate(model, target, own, everything, weight, 0.95)
-    importances = np.zeros(model.n_features_in_)
-    for unit in np.flatnonzero(effects):
-        columns = model.units_.columns_of(int(unit))
-        importances[columns] += effects[unit] / len(columns)
-    total = importances.sum()
-    model.feature_importances_ = importances / total if total > 0 else importances
+    def _outcome(self, shown: Sequence[NDArray[np.float64]], cost: NDArray[np.float64]) -> Outcome:
+        return Outcome(self.target_.normalized(np.concatenate(shown)), cost)
 
+    def _total_costs(self, n: int, starts: Starts | None) -> NDArray[np.float64]:
+        """Return the cost of all units for each row that starts from nothing."""
+        steps = self.units_.all_steps()
+        starts = None if starts is None else replace(starts, known=None)
+        return charge_rows(self.units_, [np.broadcast_to(steps, (n, *steps.shape[1:]))], starts)
 
-def _unit_effects(model: SequentialModel, trace: Trace) -> NDArray[np.float64]:
-    """Return the summed changes of the predictions by the steps that reveal each unit."""
-    assert trace.prediction is not None
-    effects = np.zeros(len(model.units_))
-    for t in range(trace.order.shape[1]):
-        units = trace.order[:, t]
-        active = units >= 0
-        rows = np.flatnonzero(active.any(axis=1))
-        change = np.abs(trace.prediction[rows, t + 1] - trace.prediction[rows, t]).sum(axis=1)
-        # As in `suwr.narrative.explanation`: units that are revealed together share the effect.
-        shared = (change / active[rows].sum(axis=1))[:, None] * active[rows]
-        np.add.at(effects, np.maximum(units[rows], 0), shared)
-    return effects
-
-
-def _is_classifier(model: SequentialModel) -> bool:
-    return model._class_labels() is not None
-
-
-def _outcome(
-    model: SequentialModel, prediction: NDArray[np.float32], cost: NDArray[np.float64]
-) -> Outcome:
-    shown = model._in_user_units(prediction)
-    if not _is_classifier(model):
-        return Outcome(shown[:, 0], cost)
-    return Outcome(shown / shown.sum(axis=1, keepdims=True), cost)
-
-
-def _total_costs(model: SequentialModel, n: int, starts: Starts | None) -> NDArray[np.float64]:
-    """Return the cost of all units for each row that starts from nothing."""
-    steps = model.units_.all_steps()
-    starts = None if starts is None else replace(starts, known=None)
-    return charge_rows(model.units_, [np.broadcast_to(steps, (n, *steps.shape[1:]))], starts)
-
-
-def _all_features(
-    model: SequentialModel, table: Table, policy: Policy, starts: Starts | None
-) -> Outcome | None:
-    """Return the predictions from all cells; None if one of them is not valid."""
-    if table.invalid:
-        return None
-    parts = []
-    for rows in model._chunks(table):
-        values = model._encode(rows)
-        mask = torch.ones((len(values), model.n_features_in_), dtype=torch.bool)
-        parts.append(policy.predict(values, mask.to(values.device)).cpu().numpy())
-    return _outcome(model, np.concatenate(parts), _total_costs(model, table.n_rows, starts))
-
-
-def _evaluate(
-    model: SequentialModel,
-    target: NDArray[Any],
-    own: Outcome,
-    all_features: Outcome | None,
-    weight: NDArray[np.float64],
-    confidence: float,
-) -> Evaluation:
-    prior = model._constant_prediction()
-    if prior is None:
-        # An older model file: the prediction before anything is revealed.
-        values = torch.zeros((1, len(model.encoder_.column_of)), device=model.device_)
-        mask = torch.zeros((1, model.n_features_in_), dtype=torch.bool, device=model.device_)
-        prior = model._in_user_units(model.policy_.predict(values, mask).cpu().numpy())
-    repeated = np.repeat(np.atleast_2d(prior), len(target), axis=0)
-    constant = Outcome(repeated if _is_classifier(model) else repeated[:, 0], np.zeros(len(target)))
-    return evaluate_outcome(
-        target, model._class_labels(), own, constant, all_features, weight, confidence,
-        row_losses=getattr(model, "_row_losses", None),
-        quantile=getattr(model, "loss", None) == "quantile",
-    )  # fmt: skip
-
-
-def _target(model: SequentialModel, y: Any) -> NDArray[Any]:
-    """Return the numbers of the classes, or the values of ``y``."""
-    labels = model._class_labels()
-    values = column_or_1d(y, warn=True)
-    if labels is None:
-        numbers = np.asarray(values, dtype=np.float64)
-        if not np.isfinite(numbers).all():
-            raise ValueError("y must be finite for every row.")
-        if isinstance(model, RegressionTarget):
-            model._check_domain(numbers)
-        return numbers
-    index = {label: number for number, label in enumerate(labels)}
-    found = [index.get(v) for v in values.tolist()]
-    if None in found:
-        unknown = plain_repr(values[found.index(None)])
-        known = ", ".join(map(repr, labels[:8]))
-        raise ValueError(f"y must contain the classes of fit: {known}. Got {unknown} instead.")
-    return np.array(found, dtype=np.intp)
-
-
-def held_out_state(model: Any) -> dict[str, Any]:
-    """Return what a model file says about its target and held-out rows."""
-    state: dict[str, Any] = {
-        "target_name": model.target_name_,
-        "report": None if model.report_ is None else model.report_.to_dict(),
-        "importances": None,
-    }
-    if model.feature_importances_ is not None:
-        state["importances"] = model.feature_importances_.tolist()
-    if model.training_file_ is not None:
-        state["training_file"] = model.training_file_
-    if model.dates_ is not None:
-        state["dates"] = model.dates_.to_list()
-    if _is_classifier(model):
-        prior = model.class_prior_
-        state["class_prior"] = None if prior is None else prior.tolist()
-    return state
-
-
-def restore_held_out(model: Any, state: Mapping[str, Any]) -> None:
-    """Set the attributes of `held_out_state`; files of suwr 0.2.0 lack them."""
-    name, report = state.get("target_name"), state.get("report")
-    model.target_name_ = None if name is None else str(name)
-    if state.get("training_file") is not None:
-        model.training_file_ = str(state["training_file"])
-    if state.get("dates") is not None:
-        model.dates_ = DateParts.from_list(state["dates"])
-        parts = {part for own in model.dates_.groups_.values() for part in own}
-        if not parts <= set(state["names"] or ()):
-            raise ValueError("The parts of its dates are not columns.")
-    model.report_ = None if report is None else Evaluation.from_dict(report)
-    stored = state.get("importances")
-    model.feature_importances_ = None if stored is None else np.array(stored, dtype=np.float64)
-    if stored is not None:
-        if model.feature_importances_.shape != (model.n_features_in_,):
-            raise ValueError("There must be one importance per column.")
-        if not ((model.feature_importances_ >= 0) & np.isfinite(model.feature_importances_)).all():
-            raise ValueError("The importances of columns must be finite and not negative.")
-    labels = model._class_labels()
-    if labels is not None:
-        model.class_prior_ = None
-    if labels is not None and state.get("class_prior") is not None:
-        prior = np.array(state["class_prior"], dtype=np.float64)
-        if prior.shape != (len(labels),) or not (prior > 0).all() or abs(prior.sum() - 1) > 1e-6:
-            raise ValueError("The class frequencies must be positive and sum to one.")
-        model.class_prior_ = prior
+    def _evaluate(
+        self,
+        target: NDArray[Any],
+        own: Outcome,
+        all_features: Outcome | None,
+        weight: NDArray[np.float64],
+        confidence: float,
+    ) -> Evaluation:
+        prior = self.target_.constant
+        if prior is None:
+            # An older model file: the prediction before anything is revealed.
+            values = torch.zeros((1, len(self.encoder_.column_of)), device=self.device_)
+            mask = np.zeros((1, self.n_features_in_), dtype=bool)
+            prior = self._fitted(self.policy_).predict(values, mask)
+        constant = Outcome(
+            np.repeat(np.atleast_2d(prior), len(target), axis=0), np.zeros(len(target))
+        )
+        return evaluate_outcome(
+            self.target_, target, own, constant, all_features, weight, confidence
+        )

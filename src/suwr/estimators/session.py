@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, NamedTuple, NoReturn
 
@@ -22,27 +22,21 @@ from suwr._utils.validation import parameter_error
 from suwr.data.costs import read_row_costs
 from suwr.data.frame import Table
 from suwr.data.parse import EXPECTED, INVALID, describe_cell
-from suwr.estimators.container import ModelIssuer
+from suwr.estimators.fitted import FittedPolicy
 from suwr.estimators.limits import (
-    always_known,
+    RowLimits,
     charge_rows,
+    check_limits,
     largest_budget,
-    read_starts,
-    starts_of,
-    stop_reasons,
+    warn_distance,
 )
 from suwr.exceptions import SessionError
 from suwr.narrative.explanation import Narrative, Step
 from suwr.narrative.given import Given
-from suwr.narrative.reading import check_scalar, parse_receipt, read_given
+from suwr.narrative.reading import check_scalar, is_number, parse_json, read_given
 from suwr.narrative.receipt import Origin
-from suwr.nn.rollout import Policy, Trace
-from suwr.nn.step import acquire_units
-
-__all__ = [
-    "Acquisition", "StoredSession", "check_answer", "check_unit", "make_given", "read_revision",
-    "read_session", "read_value", "session_json",
-]  # fmt: skip
+from suwr.nn.rollout import Trace
+from suwr.nn.step import Starts, acquire_units
 
 # Incremented when an older suwr would misread a session.
 FORMAT = 1
@@ -79,9 +73,9 @@ class StoredSession(NamedTuple):
 # Answers.
 
 
-def read_value(model: Any, name: str, value: Any) -> Any:
+def read_value(model: FittedPolicy, name: str, value: Any) -> Any:
     """Parse one value by the type of its column."""
-    code = model.encoder_.codes[model.encoder_.names.index(name)]
+    code = model.encoder.codes[model.names.index(name)]
     read = code.parse(value)
     if read is INVALID:
         raise ValueError(
@@ -94,13 +88,13 @@ def read_value(model: Any, name: str, value: Any) -> Any:
 
 
 def check_answer(
-    model: Any, values: Any, requested: Sequence[str], known: Mapping[str, Any]
+    model: FittedPolicy, values: Any, requested: Sequence[str], known: Mapping[str, Any]
 ) -> None:
     """Raise a ``ValueError`` unless there is a value for every requested column and no other.
 
     Parameters
     ----------
-    model : SequentialModel
+    model : FittedPolicy
     values : mapping
         Values by column.
     requested : sequence of str
@@ -114,7 +108,7 @@ def check_answer(
         if name in requested:
             continue
         reason = f"{plain_repr(name)} is not requested"
-        if name not in model.encoder_.names:
+        if name not in model.names:
             reason = f"the model has no column {plain_repr(name)}"
         elif name in known:
             reason = f"{name!r} has a value already, which revise() can change"
@@ -123,7 +117,7 @@ def check_answer(
         raise ValueError(f"{expected} Got {list(values)} instead.")
 
 
-def read_revision(model: Any, values: Any, known: Mapping[str, Any]) -> dict[str, Any]:
+def read_revision(model: FittedPolicy, values: Any, known: Mapping[str, Any]) -> dict[str, Any]:
     """Return new values of columns that have one, parsed."""
     if not isinstance(values, Mapping) or not values:
         raise ValueError(
@@ -137,19 +131,19 @@ def read_revision(model: Any, values: Any, known: Mapping[str, Any]) -> dict[str
     return {name: read_value(model, name, value) for name, value in values.items()}
 
 
-def check_unit(model: Any, unit: Any) -> None:
+def check_unit(model: FittedPolicy, unit: Any) -> None:
     """Raise a ``ValueError`` if the model has no such unit."""
-    if not isinstance(unit, str) or unit not in model.units_.names:
+    if not isinstance(unit, str) or unit not in model.units.names:
         raise ValueError(f"The model has no unit {plain_repr(unit)}.")
 
 
-def _check_column(model: Any, name: Any) -> None:
-    if name not in model.encoder_.names:
+def _check_column(model: FittedPolicy, name: Any) -> None:
+    if name not in model.names:
         raise ValueError(f"The model has no column {plain_repr(name)}.")
 
 
 def make_given(
-    model: Any,
+    model: FittedPolicy,
     known: Mapping[str, Any] | None = None,
     unavailable: Sequence[str] = (),
     max_cost: float | None = None,
@@ -162,7 +156,7 @@ def make_given(
         raise parameter_error("known", "acquire", expected, known)
     for name in known or ():
         _check_column(model, name)
-    names = always_known(model)
+    names = model.always_known
     if known is None and names:
         raise ValueError(
             f"The 'known' parameter of acquire must have the values of {names}, which the model "
@@ -172,33 +166,37 @@ def make_given(
         raise parameter_error("unavailable", "acquire", "a list of units", unavailable)
     for unit in unavailable:
         check_unit(model, unit)
-        columns = model.units_.columns_of(model.units_.names.index(unit))
-        if all(model.encoder_.names[c] in (known or {}) for c in columns):
+        columns = model.units.columns_of(model.units.names.index(unit))
+        if all(model.names[c] in (known or {}) for c in columns):
             raise ValueError(f"{unit!r} is known: it cannot be unavailable.")
     for name, value in (("max_cost", max_cost), ("exactly", exactly)):
         if value is not None and not isinstance(value, Real):
             raise parameter_error(name, "acquire", "a number of at least 0", value)
     # The same checks as for tables. A certified model may start as it always does.
     usual = set(known or ()) == set(names)
-    flags = np.isin(model.encoder_.names, list(known)) if known and not usual else None
+    flags = np.isin(model.names, list(known)) if known and not usual else None
     prices = _read_costs(model, costs)
-    read_starts(model, "acquire", 1, flags, None, max_cost, exactly, prices)
+    limits: RowLimits = {
+        "known": flags, "max_cost": max_cost, "exactly": exactly, "costs": prices
+    }  # fmt: skip
+    if check_limits("acquire", limits):
+        model.read_starts("acquire", 1, limits)
     limit = max_cost if exactly is None else exactly
-    limit = largest_budget(model) if limit is None else limit
+    limit = largest_budget(model.policy.inputs) if limit is None else limit
     return Given(
         {name: read_value(model, name, value) for name, value in (known or {}).items()},
         tuple(dict.fromkeys(unavailable)),
         None if limit is None or np.isinf(limit) else float(limit),
         exactly is not None,
-        None if prices is None else dict(zip(model.units_.names, prices.tolist(), strict=True)),
+        None if prices is None else dict(zip(model.units.names, prices.tolist(), strict=True)),
     )
 
 
-def _read_costs(model: Any, costs: Any) -> NDArray[np.float64] | None:
+def _read_costs(model: FittedPolicy, costs: Any) -> NDArray[np.float64] | None:
     """Return the costs of the units of one row; None without any."""
     if costs is None:
         return None
-    units = model.units_
+    units = model.units
     if isinstance(costs, Mapping):
         for unit in costs:
             check_unit(model, unit)
@@ -221,7 +219,7 @@ def session_json(session: StoredSession) -> str:
     return json.dumps(state, ensure_ascii=False, allow_nan=False)
 
 
-def read_session(text: str | bytes, model: Any) -> StoredSession:
+def read_session(text: str | bytes, model: FittedPolicy) -> StoredSession:
     """Read the fields of a session; anything but exactly its fields is refused.
 
     The answers are only checked for their types. Replaying the session validates them.
@@ -235,15 +233,15 @@ def read_session(text: str | bytes, model: Any) -> StoredSession:
     if len(text) > MAX_BYTES:
         raise SessionError(f"The session has more than {MAX_BYTES:,} bytes.")
     try:
-        state = parse_receipt(text if isinstance(text, str) else text.decode())
+        state = parse_json(text if isinstance(text, str) else text.decode())
         stored = _read_fields(state)
-        found = ModelIssuer(model, model.policy_).model
+        found = model.issuer.model
         if stored.model != found:
             _refuse(
                 f"it is of the model {stored.model[:12]}…, not of {found[:12]}…, by the digests of "
                 "their files."
             )
-        if (stored.condition is None) != (model.policy_.condition is None):
+        if (stored.condition is None) != (model.policy.condition is None):
             _refuse("'condition' is not that of the model.")
         given = stored.given
         checked = make_given(
@@ -275,7 +273,7 @@ def _read_fields(state: Any) -> StoredSession:
         if type(state[name]) is not str:
             _refuse(f"{name!r} must be text.")
     condition, answers, continued = state["condition"], state["answers"], state["continued"]
-    if condition is not None and not (type(condition) is float and -1 <= condition <= 1):
+    if condition is not None and not (is_number(condition) and -1 <= condition <= 1):
         _refuse("'condition' must be a number in [-1, 1] or null.")
     if type(answers) is not list or not all(type(answer) is dict for answer in answers):
         _refuse("'answers' must list objects.")
@@ -290,8 +288,33 @@ def _read_fields(state: Any) -> StoredSession:
         _refuse("'continued' must list numbers of steps.")
     given = Given() if state["given"] is None else read_given(state["given"])
     return StoredSession(
-        state["model"], condition, given, tuple(answers), tuple(continued), state["unused"]
+        state["model"],
+        None if condition is None else float(condition),
+        given,
+        tuple(answers),
+        tuple(continued),
+        state["unused"],
     )
+
+
+@dataclass
+class _Run:
+    """What has happened in a session, and the current decision."""
+
+    given: Given
+    starts: Starts | None
+    answers: list[dict[str, Any]] = field(default_factory=list)  # of each step
+    unused: dict[str, Any] = field(default_factory=dict)  # answers from before a revision
+    continued: set[int] = field(default_factory=set)  # steps before which `go_on` was called
+    steps: list[Step] = field(default_factory=list)
+    margins: list[float] = field(default_factory=list)
+    spent: list[float] = field(default_factory=lambda: [0.0])  # before each step
+    start: tuple[float, tuple[float, ...]] = (0.0, ())  # stop probability and prediction
+    state: tuple[float, tuple[float, ...]] = (0.0, ())
+    best: list[int] = field(default_factory=list)
+    requested: list[int] = field(default_factory=list)
+    requested_cost: float = 0.0
+    exhausted: bool = False
 
 
 class Acquisition:
@@ -302,14 +325,6 @@ class Acquisition:
 
     Attributes
     ----------
-    next_unit : str or None
-        The unit to acquire next; None if the policy has stopped.
-    next_units : tuple of str
-        The requested units; several if the model has ``units_per_step > 1``.
-    next_columns : tuple of str
-        The columns that the next call of `observe` must provide.
-    given : Given
-        Values known at the start, units that cannot be had, and the budget.
     description : suwr.data.descriptions.TableDescription
         How columns, units and values are worded.
 
@@ -328,22 +343,35 @@ class Acquisition:
     True
     """
 
-    def __init__(self, model: Any, policy: Policy, given: Given | None = None) -> None:
-        self._model = model
-        self._policy = policy
-        self._issuer = ModelIssuer(model, policy)
-        self.given = given or Given()
-        limited = bool(self.given) or largest_budget(model) is not None
-        self._starts = starts_of(model, [self.given]) if limited else None
-        self._answers: list[dict[str, Any]] = []  # of each step
-        self._unused: dict[str, Any] = {}  # answers from before a revision
-        self._continued: set[int] = set()  # numbers of steps before which `go_on` was called
-        self._steps: list[Step] = []
-        self._margins: list[float] = []
-        self._spent: list[float] = [0.0]  # before each step
-        self.description = model._description()
+    def __init__(self, fitted: FittedPolicy, given: Given | None = None) -> None:
+        self._model, self._policy = fitted, fitted.policy
+        self.description = fitted.description
+        given = given or Given()
+        self._run = _Run(given, fitted.starts_of([given]))
         self._evaluate()
-        self._start = self._state
+        self._run.start = self._run.state
+
+    @property
+    def given(self) -> Given:
+        """Values known at the start, units that cannot be had, and the budget."""
+        return self._run.given
+
+    @property
+    def next_unit(self) -> str | None:
+        """The unit to acquire next; None if the policy has stopped."""
+        return " + ".join(self.next_units) or None
+
+    @property
+    def next_units(self) -> tuple[str, ...]:
+        """The requested units; several if the model has ``units_per_step > 1``."""
+        return tuple(self._model.units.names[u] for u in self._run.requested)
+
+    @property
+    def next_columns(self) -> tuple[str, ...]:
+        """The columns that the next call of `observe` must provide."""
+        known = self.known
+        names = (name for u in self._run.requested for name in self._columns_of(u))
+        return tuple(dict.fromkeys(name for name in names if name not in known))
 
     @property
     def done(self) -> bool:
@@ -353,38 +381,42 @@ class Acquisition:
     @property
     def known(self) -> dict[str, Any]:
         """The values by column: those known at the start, and the observed ones."""
-        answers = (answer.items() for answer in self._answers)
+        answers = (answer.items() for answer in self._run.answers)
         return {**self.given.known, **{name: value for part in answers for name, value in part}}
 
     @property
     def steps(self) -> tuple[Step, ...]:
         """The steps so far."""
-        return tuple(self._steps)
+        return tuple(self._run.steps)
 
     @property
     def cost(self) -> float:
         """Cost of the acquired units, of set-ups and of visits."""
-        number, steps = self._model.units_.names.index, self._steps
+        number, steps = self._model.units.names.index, self._run.steps
         order = np.full((1, len(steps), self._policy.units_per_step), -1, dtype=np.intp)
         for position, step in enumerate(steps):
             order[0, position, : len(step.units)] = [number(unit) for unit in step.units]
-        return float(charge_rows(self._model.units_, [order], self._starts)[0])
+        return float(charge_rows(self._model.units, [order], self._run.starts)[0])
 
     @property
     def next_cost(self) -> float:
         """Cost of acquiring the requested units; 0 if the policy has stopped."""
-        return 0.0 if self.done else self._requested_cost
+        return 0.0 if self.done else self._run.requested_cost
 
     @property
     def prediction(self) -> NDArray[np.float64] | float:
         """Class probabilities, or the predicted value, given the observations so far."""
-        values = np.array(self._state[1])
-        return values if self._model._class_labels() is not None else float(values[0])
+        values = np.array(self._run.state[1])
+        return values if self._model.target.labels is not None else float(values[0])
 
     @property
     def stop_probability(self) -> float:
         """ζ_stop in the current state."""
-        return self._state[0]
+        return self._run.state[0]
+
+    def warn_distance(self) -> None:
+        """Warn if the known values start the session in a state that training has not visited."""
+        warn_distance(self._policy, self._encoded()[0], self._run.starts, "acquire")
 
     def observe(self, values: Mapping[str, Any]) -> Acquisition:
         """Provide the values of the requested unit.
@@ -400,8 +432,10 @@ class Acquisition:
         self
         """
         self._observe(values)
-        while self._unused and not self.done and self._unused.keys() >= set(self.next_columns):
-            self._observe({name: self._unused.pop(name) for name in self.next_columns})
+        while (
+            self._run.unused and not self.done and self._run.unused.keys() >= set(self.next_columns)
+        ):
+            self._observe({name: self._run.unused.pop(name) for name in self.next_columns})
         return self
 
     def _observe(self, values: Mapping[str, Any]) -> None:
@@ -409,16 +443,16 @@ class Acquisition:
             raise ValueError("The policy has stopped: no unit is requested.")
         check_answer(self._model, values, self.next_columns, self.known)
         read = {name: read_value(self._model, name, values[name]) for name in self.next_columns}
-        before, requested, cost = self._state[1], self._requested, self._requested_cost
-        self._answers.append(read)
-        self._spent.append(self._spent[-1] + cost)
+        before, requested, cost = self._run.state[1], self._run.requested, self._run.requested_cost
+        self._run.answers.append(read)
+        self._run.spent.append(self._run.spent[-1] + cost)
         self._evaluate()
         known = self.known
         revealed = {
-            self._model.units_.names[u]: {name: known[name] for name in self._columns_of(u)}
+            self._model.units.names[u]: {name: known[name] for name in self._columns_of(u)}
             for u in requested
         }
-        self._steps.append(Step(revealed, self._state[0], before, self._state[1]))
+        self._run.steps.append(Step(revealed, self._run.state[0], before, self._run.state[1]))
 
     def revise(self, values: Mapping[str, Any]) -> Acquisition:
         """Change answers that were given before.
@@ -438,15 +472,15 @@ class Acquisition:
         known = self.known
         new = read_revision(self._model, values, known)
         start = {name: new.get(name, value) for name, value in self.given.known.items()}
-        changed = [n for n, answer in enumerate(self._answers) if not new.keys().isdisjoint(answer)]
+        changed = [
+            n for n, answer in enumerate(self._run.answers) if not new.keys().isdisjoint(answer)
+        ]
         first = min(changed, default=0) if start == self.given.known else 0
-        self._become(
-            self._replayed(
-                replace(self.given, known=start),
-                {**self._unused, **known, **new},
-                {n for n in self._continued if n <= first},
-            )
-        )
+        self._run = self._replayed(
+            replace(self.given, known=start),
+            {**self._run.unused, **known, **new},
+            {n for n in self._run.continued if n <= first},
+        )._run
         return self
 
     def unavailable(self, unit: str) -> Acquisition:
@@ -466,11 +500,12 @@ class Acquisition:
         check_unit(self._model, unit)
         if unit in self.given.unavailable:
             return self
-        columns = self._columns_of(self._model.units_.names.index(unit))
-        if any(unit in step.units for step in self._steps) or set(columns) <= set(self.known):
+        columns = self._columns_of(self._model.units.names.index(unit))
+        if any(unit in step.units for step in self._run.steps) or set(columns) <= set(self.known):
             raise ValueError(f"{unit!r} is revealed already: it cannot be unavailable.")
         given = replace(self.given, unavailable=(*self.given.unavailable, unit))
-        self._become(self._replayed(given, {**self._unused, **self.known}, self._continued))
+        answers = {**self._run.unused, **self.known}
+        self._run = self._replayed(given, answers, self._run.continued)._run
         return self
 
     def undo(self) -> Acquisition:
@@ -480,12 +515,12 @@ class Acquisition:
         -------
         self
         """
-        if not self._steps:
+        if not self._run.steps:
             raise ValueError("There is no observation to undo.")
-        for history in (self._steps, self._answers, self._spent):
+        for history in (self._run.steps, self._run.answers, self._run.spent):
             history.pop()
-        self._continued = {n for n in self._continued if n < len(self._steps)}
-        self._unused = {}
+        self._run.continued = {n for n in self._run.continued if n < len(self._run.steps)}
+        self._run.unused = {}
         self._evaluate()
         return self
 
@@ -500,10 +535,10 @@ class Acquisition:
         """
         if not self.done:
             raise ValueError("The policy has not stopped: it has requested a unit.")
-        if len(self._steps) >= self._model.max_steps_ or self._exhausted:
+        if len(self._run.steps) >= self._model.policy.max_steps or self._run.exhausted:
             raise ValueError("No unit is left to request within 'max_steps'.")
-        self._continued.add(len(self._steps))
-        self._request(self._best)
+        self._run.continued.add(len(self._run.steps))
+        self._run.requested = self._run.best
         return self
 
     def narrative(self, row: int | str = "asked") -> Narrative:
@@ -517,26 +552,27 @@ class Acquisition:
         model, given = self._model, self.given or None
         # A certificate is for rows that start as in training and stop where the policy does.
         known = {} if given is None else given.known
-        usual = set(known) == set(always_known(model)) and (given or Given()) == Given(known)
-        free = usual and not self._continued
+        always = model.always_known
+        usual = set(known) == set(always) and (given or Given()) == Given(known)
+        free = usual and not self._run.continued
         return Narrative(
-            row, self._start[1], self._start[0], tuple(self._steps),
+            row, self._run.start[1], self._run.start[0], tuple(self._run.steps),
             self._ending() if self.done else "open",
-            model._class_labels(), len(model.units_), model._certificate_sentence() if free else "",
-            Origin(self._issuer, tuple(self._margins)), self.description, given,
-            model.units_.visit_cost,
+            model.target.labels, len(model.units), model.guarantee if free else "",
+            Origin(self._model.issuer, tuple(self._run.margins)), self.description, given,
+            model.units.visit_cost,
         )  # fmt: skip
 
     def to_json(self) -> str:
         """Return the session as JSON, for `from_json`; it contains the answers."""
         return session_json(
             StoredSession(
-                self._issuer.model,
+                self._model.issuer.model,
                 self._policy.condition,
                 self.given,
-                tuple(self._answers),
-                tuple(sorted(self._continued)),
-                self._unused,
+                tuple(self._run.answers),
+                tuple(sorted(self._run.continued)),
+                self._run.unused,
             )
         )
 
@@ -556,10 +592,10 @@ class Acquisition:
         suwr.exceptions.SessionError
             The text is not a session, or not one of this model.
         """
-        stored = read_session(text, model)
-        policy = model._policy_at()
-        policy = policy if stored.condition is None else policy.at(stored.condition)
-        session = cls(model, policy, stored.given)
+        fitted = model.fitted_policy()
+        stored = read_session(text, fitted)
+        fitted = fitted if stored.condition is None else fitted.at(stored.condition)
+        session = cls(fitted, stored.given)
         for number, answer in enumerate((*stored.answers, None), start=1):
             try:
                 if number - 1 in stored.continued:
@@ -568,7 +604,7 @@ class Acquisition:
                     session.observe(answer)
             except ValueError as error:
                 raise SessionError(f"The session is invalid at step {number}: {error}") from None
-        session._unused = stored.unused
+        session._run.unused = stored.unused
         return session
 
     # Replays.
@@ -577,77 +613,70 @@ class Acquisition:
         self, given: Given, answers: Mapping[str, Any], continued: Iterable[int]
     ) -> Acquisition:
         """Return a session with these answers, as far as the policy requests them."""
-        fresh, left = Acquisition(self._model, self._policy, given), dict(answers)
+        fresh, left = Acquisition(self._model, given), dict(answers)
         for name in given.known:
             left.pop(name, None)
         steps = set(continued)
         while True:
-            n = len(fresh._steps)
-            if fresh.done and n in steps and n < self._model.max_steps_ and not fresh._exhausted:
+            n = len(fresh._run.steps)
+            if (
+                fresh.done
+                and n in steps
+                and n < self._model.policy.max_steps
+                and not fresh._run.exhausted
+            ):
                 fresh.go_on()
             if fresh.done or not left.keys() >= set(fresh.next_columns):
-                fresh._unused = left
+                fresh._run.unused = left
                 return fresh
             fresh.observe({name: left.pop(name) for name in fresh.next_columns})
 
-    def _become(self, other: Acquisition) -> None:
-        # A single assignment: the session is either the old one or the new one.
-        self.__dict__ = other.__dict__
-
     def _columns_of(self, unit: int) -> tuple[str, ...]:
-        names = self._model.encoder_.names
-        return tuple(names[c] for c in self._model.units_.columns_of(unit))
+        names = self._model.names
+        return tuple(names[c] for c in self._model.units.columns_of(unit))
 
     # Decisions.
 
     def _ending(self) -> str:
         trace = Trace(
             self._encoded()[1].cpu().numpy(),
-            np.zeros((1, len(self._steps), 1), dtype=np.intp),
-            np.array(self._spent[-1:]),
+            np.zeros((1, len(self._run.steps), 1), dtype=np.intp),
+            np.array(self._run.spent[-1:]),
         )
-        return stop_reasons(self._model, self._policy, trace, self._starts)[0]
+        return self._model.stop_reasons(trace, self._run.starts)[0]
 
     def _encoded(self) -> tuple[Tensor, Tensor]:
         """The encoded row and its mask."""
         model, known = self._model, self.known
         columns: list[NDArray[Any]] = []
-        for name, code in zip(model.encoder_.names, model.encoder_.codes, strict=True):
+        for name, code in zip(model.names, model.encoder.codes, strict=True):
             value = known.get(name)
             if code.categories is None:
                 columns.append(np.array([np.nan if value is None else float(value)]))
             else:
                 columns.append(np.array([value], dtype=object))
-        values = model._encode(Table(columns, 1))
-        mask = [[name in known for name in model.encoder_.names]]
+        values = model.encode(Table(columns, 1))
+        mask = [[name in known for name in model.names]]
         return values, torch.tensor(mask, device=values.device)
 
     def _evaluate(self) -> None:
         """Evaluate the policy and the predictor in the current state."""
-        model, policy, n_steps = self._model, self._policy, len(self._answers)
+        model, policy, n_steps = self._model, self._policy, len(self._run.answers)
         values, mask = self._encoded()
-        spent = torch.tensor(self._spent[-1:], dtype=torch.float64, device=values.device)
+        spent = torch.tensor(self._run.spent[-1:], dtype=torch.float64, device=values.device)
         with torch.inference_mode():
-            decision = policy.decide(values, mask, starts=self._starts, spent=spent)
+            decision = policy.decide(values, mask, starts=self._run.starts, spent=spent)
             prediction = policy.predict(values, mask).cpu().numpy()
             best, revealed = acquire_units(
-                policy.inputs, decision, mask, policy.units_per_step, None, self._starts, spent
+                policy.inputs, decision, mask, policy.units_per_step, None, self._run.starts, spent
             )
         full = n_steps >= policy.max_steps
         probability = 1.0 if full else float(decision.stop_probability[0])
         margin = float("inf") if full else float(decision.margin(policy.units_per_step)[0])
-        self._margins[n_steps:] = [margin]
-        self._exhausted = not bool(decision.available.any())
-        shown = model._in_user_units(prediction)[0]
-        self._state = (probability, tuple(float(p) for p in shown))
-        self._best = [u for u in best[0].tolist() if u >= 0]
-        self._requested_cost = float(revealed.cost[0])
-        self._request([] if probability >= 0.5 else self._best)
-
-    def _request(self, units: list[int]) -> None:
-        self._requested, known = units, self.known
-        self.next_units = tuple(self._model.units_.names[u] for u in units)
-        self.next_unit = " + ".join(self.next_units) or None
-        self.next_columns = tuple(
-            dict.fromkeys(name for u in units for name in self._columns_of(u) if name not in known)
-        )
+        self._run.margins[n_steps:] = [margin]
+        self._run.exhausted = not bool(decision.available.any())
+        shown = model.target.shown(prediction)[0]
+        self._run.state = (probability, tuple(float(p) for p in shown))
+        self._run.best = [u for u in best[0].tolist() if u >= 0]
+        self._run.requested_cost = float(revealed.cost[0])
+        self._run.requested = [] if probability >= 0.5 else self._run.best

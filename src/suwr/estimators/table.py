@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, ParamSpec, Self, TypeVar, cast
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -28,27 +29,20 @@ from suwr._utils.validation import (
     check_parameters,
     parameter_error,
 )
-from suwr.data.descriptions import TableDescription, describe_table, resolve_columns
+from suwr.data.costs import read_row_costs
+from suwr.data.descriptions import resolve_columns
 from suwr.data.encode import TableEncoder
-from suwr.data.frame import Table
+from suwr.data.frame import Table, column_names, is_frame
 from suwr.data.stored import StoredTable, name_columns, read_fit_table, read_predict_table
-from suwr.data.units import Patches, Units
-from suwr.estimators.limits import (
-    model_budgets,
-    read_training_costs,
-    resolve_model_units,
-    start_probability,
-    with_mean_costs,
-)
-from suwr.nn.inputs import MaskedInputs
+from suwr.data.units import Patches, Units, resolve_units
+from suwr.estimators.limits import start_probability
+from suwr.estimators.targets import ClassTarget, Target, ValueTarget
+from suwr.nn.inputs import Budgets, MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.training.data import Rows
 
-__all__ = [
-    "TABLE_CONSTRAINTS", "TableModel", "TrainingData", "image_shape", "make_draws", "read_masks",
-    "seeded",
-]  # fmt: skip
-
+P = ParamSpec("P")
+R = TypeVar("R")
 # Fits in several threads share torch's global generator: one at a time may seed and use it.
 _GENERATOR = threading.Lock()
 if hasattr(os, "register_at_fork"):
@@ -72,8 +66,19 @@ def make_draws(policy: str, random_state: Any, n_rows: int, owner: str) -> RowDr
     return RowDraws.of(random_state, n_rows, owner)
 
 
-# Rows that are encoded and evaluated at a time.
-CHUNK = 65_536
+def consistent(method: Callable[P, R]) -> Callable[P, R]:
+    """Let a method use one fitted state, even if another thread fits the estimator meanwhile."""
+
+    @wraps(method)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        estimator: Any = args[0]
+        state = object.__new__(type(estimator))
+        # `TableModel._fit_aside` replaces the dict, whose attributes belong together, as a whole.
+        state.__dict__ = dict(vars(estimator))
+        return cast(Any, method)(state, *args[1:], **options)
+
+    return call
+
 
 #: Constraints of the parameters that every estimator on tables has.
 TABLE_CONSTRAINTS: dict[str, Any] = {
@@ -103,6 +108,8 @@ class TrainingData:
     seed : int
     row_numbers, validation_numbers : ndarray of int
         Positions of the rows in the user's table.
+    soft : bool
+        Whether targets are class probabilities.
     """
 
     rows: Rows
@@ -112,6 +119,7 @@ class TrainingData:
     seed: int
     row_numbers: NDArray[np.intp]
     validation_numbers: NDArray[np.intp]
+    soft: bool
 
 
 class TableModel(BaseEstimator, metaclass=ABCMeta):
@@ -134,47 +142,35 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
     random_state: Any
     encoder_: TableEncoder
     units_: Units
+    target_: Target
     device_: str
-    constant_loss_: float
     n_features_in_: int
+    feature_names_in_: NDArray[Any]
     target_name_: str | None
 
-    # Implemented by `suwr.estimators.targets`.
+    # Parameters of `SUWRModel`, with the values that they have in all other estimators.
+    known_at_start: Any = None
+    missing: Literal["value", "unrecorded"] = "value"
+    columns: Mapping[str, Any] | None = None
 
     @abstractmethod
-    def _prepare_target(
+    def _fit_target(
         self, y: Any, weight: NDArray[np.float64]
-    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Validate ``y``, set the fitted attributes that describe it, and return it as numbers.
+    ) -> tuple[Target, NDArray[Any], NDArray[np.float64]]:
+        """Return the target of ``y``, ``y`` as numbers, and weights that may depend on ``y``."""
 
-        Also returns the weights of the rows, which may depend on ``y``.
-        """
+    def _resolve_units(self, names: Sequence[str]) -> Units:
+        """Resolve ``groups`` and costs for the columns with these names."""
+        return resolve_units(self.groups, self.costs, names, type(self).__name__)
 
-    @abstractmethod
-    def _make_loss(self) -> Loss:
-        """Return the loss, in units of the loss of the best constant prediction."""
-
-    @abstractmethod
-    def _split(
-        self, y: NDArray[Any], n_validation: int, rng: np.random.RandomState
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the indices of the training rows and of the validation rows."""
-
-    @abstractmethod
-    def _in_user_units(self, prediction: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Convert predictions of the network to the scale of ``y``, (n, n_outputs)."""
-
-    @abstractmethod
-    def _constant_prediction(self) -> NDArray[np.float64] | None:
-        """Return the best constant prediction of the training rows, (n_outputs,), if known."""
-
-    @abstractmethod
-    def _n_outputs(self) -> int:
-        """Return the number of outputs of the predictor."""
-
-    def _class_labels(self) -> tuple[Any, ...] | None:
-        """Return the class labels as Python scalars; None for regression."""
+    def _budgets(self) -> Budgets | None:
+        """Return the range of budgets to train for; None if there is none."""
         return None
+
+    @property
+    def constant_loss_(self) -> float:
+        """Loss of the best constant prediction."""
+        return self.target_.constant_loss
 
     # Before training.
 
@@ -209,16 +205,21 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         """Read the arguments of ``fit``; sets the encoder, the units and the device."""
         device = _resolve_device(self.device, type(self).__name__)
         table, y, weight = read_fit_table(self, X, y, sample_weight)
-        target, weight = self._prepare_target(y, weight)
+        self.target_, target, weight = self._fit_target(y, weight)
         name = getattr(y, "name", None)
         self.target_name_ = name if isinstance(name, str) else None
         used = np.flatnonzero(weight > 0)
         names = name_columns(self)
         check_unicode(names, "Column names")
-        units = resolve_model_units(self, names)
-        prices = read_training_costs(self, units, costs, len(weight))
-        if prices is not None:
-            units = with_mean_costs(units, prices[used], weight[used])
+        units, prices = self._resolve_units(names), None
+        if costs is not None:
+            if self.costs is not None:
+                expected = "None if fit is given the costs of each row"
+                raise parameter_error("costs", type(self).__name__, expected, self.costs)
+            prices = read_row_costs(costs, units.names, len(weight), "fit")
+            # Rows whose costs are not given are charged the mean.
+            mean = np.average(prices[used], axis=0, weights=weight[used])
+            units = replace(units, costs=mean, per_row=True)
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(np.iinfo(np.int32).max))
         train_rows, validation_rows = self._split_rows(target[used], rng)
@@ -228,10 +229,10 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
             encoder = table.fit_encoder(joint=joint, n_bins=n_bins)
         else:
             encoder = TableEncoder.fit(table, names, joint=joint, n_bins=n_bins)
-        if getattr(self, "missing", "value") == "unrecorded":
+        if self.missing == "unrecorded":
             encoder = encoder.as_unrecorded()
-        _check_names(encoder, units, self._class_labels())
-        resolve_columns(getattr(self, "columns", None), encoder, type(self).__name__)
+        _check_names(encoder, units, self.target_.labels)
+        resolve_columns(self.columns, encoder, type(self).__name__)
         self.encoder_, self.units_, self.device_ = encoder, units, str(device)
         inputs, loss = self._parts()
         train, validation = used[train_rows], used[validation_rows]
@@ -254,16 +255,16 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
             for own, part in zip(values, (train, validation), strict=True)
         )
         rows = replace(rows, targets=loss.smoothed(rows.targets, rows.weight))
-        return TrainingData(rows, held_out, inputs, loss, seed, train, validation)
+        return TrainingData(rows, held_out, inputs, loss, seed, train, validation, target.ndim == 2)
 
     def _parts(self, selectable: NDArray[np.bool_] | None = None) -> tuple[MaskedInputs, Loss]:
         encoder, owner = self.encoder_, type(self).__name__
-        known = start_probability(getattr(self, "known_at_start", None), encoder.names, owner)
+        known = start_probability(self.known_at_start, encoder.names, owner)
         inputs = MaskedInputs.build(
             self.units_, encoder.column_of, self.device_, selectable, known, encoder.unrecorded,
-            model_budgets(self), encoder.pieces,
+            self._budgets(), encoder.pieces,
         )  # fmt: skip
-        return inputs, self._make_loss()
+        return inputs, self.target_.make_loss()
 
     def _resolve_weight(self, value: float | str) -> float:
         """λ in the units of the loss; 'auto' is 1 % of the best constant prediction's loss."""
@@ -276,7 +277,7 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         if n < 10:
             # Too few rows to hold any out.
             return np.arange(n), np.arange(n)
-        return self._split(target, max(1, round(self.validation_fraction * n)), rng)
+        return self.target_.split(target, max(1, round(self.validation_fraction * n)), rng)
 
     def _network_sizes(self, data: TrainingData) -> dict[str, Any]:
         """Return the sizes that `Architecture` needs."""
@@ -284,7 +285,7 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
             "n_values": data.rows.values.shape[1],
             "n_columns": data.inputs.n_columns,
             "n_units": data.inputs.n_units,
-            "n_outputs": self._n_outputs(),
+            "n_outputs": self.target_.n_outputs,
             "hidden_size": self.hidden_size,
             "n_layers": self.n_layers,
         }
@@ -302,18 +303,22 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self, self._fitted_attribute)
         return read_predict_table(self, X, rows)
 
-    def _description(self) -> TableDescription:
-        """Describe the columns and units, by the parameter ``columns`` if there is one."""
-        columns = resolve_columns(
-            getattr(self, "columns", None), self.encoder_, type(self).__name__
-        )
-        return describe_table(self.encoder_, self.units_, self.groups, columns)
+    def _column_order(self, X: Any) -> NDArray[np.intp] | None:
+        """Positions in ``X`` of the columns of the model; None if they have the same order."""
+        given = column_names(X) if is_frame(X) and hasattr(self, "feature_names_in_") else None
+        if given is None or given == list(self.feature_names_in_):
+            return None
+        return np.array([given.index(name) for name in self.feature_names_in_])
 
-    @staticmethod
-    def _chunks(table: Table) -> Iterator[Table]:
-        """Yield the rows in chunks of bounded size."""
-        for start in range(0, table.n_rows, CHUNK):
-            yield table.take(slice(start, start + CHUNK))
+    def _in_order_of_fit(self, X: Any, masks: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Masks in the order of the columns in ``fit``, from masks in their order in ``X``."""
+        order = self._column_order(X)
+        return masks if order is None else masks[..., order]
+
+    def _in_order_of(self, X: Any, masks: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Masks in the order of the columns of ``X``, from masks in their order in ``fit``."""
+        order = self._column_order(X)
+        return masks if order is None else masks[..., np.argsort(order)]
 
     def _encode(self, table: Table) -> Tensor:
         """Encode a table; call `Table.check_revealed` before the result of a revealed cell is used.
@@ -333,6 +338,93 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         tags.input_tags.string = True
         tags.target_tags.required = True
         return tags
+
+
+class TableClassifier(ClassifierMixin, TableModel):
+    """A classifier; precedes the class of its method in the list of bases."""
+
+    target_: ClassTarget
+
+    def _fit_target(
+        self, y: Any, weight: NDArray[np.float64]
+    ) -> tuple[ClassTarget, NDArray[Any], NDArray[np.float64]]:
+        return ClassTarget.fit(y, weight, type(self).__name__)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The class labels."""
+        return self.target_.classes
+
+    @property
+    def class_prior_(self) -> NDArray[np.float64] | None:
+        """Frequencies of the classes in the training rows, by weight."""
+        return self.target_.prior
+
+    @consistent
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict class probabilities from the selected features.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+        """
+        shown = self._predict_final(X)
+        return self.target_.normalized(shown)
+
+    @consistent
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the most probable class of each row from the selected features.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        shown = self._predict_final(X)
+        return self.target_.answers(shown)
+
+
+class TableRegressor(RegressorMixin, TableModel):
+    """A regressor; precedes the class of its method in the list of bases."""
+
+    target_: ValueTarget
+
+    def _fit_target(
+        self, y: Any, weight: NDArray[np.float64]
+    ) -> tuple[ValueTarget, NDArray[Any], NDArray[np.float64]]:
+        return *ValueTarget().fit(y, weight, type(self).__name__), weight
+
+    @property
+    def target_center_(self) -> float:
+        """Location of ``y``."""
+        return self.target_.center
+
+    @property
+    def target_scale_(self) -> float:
+        """Scale of ``y``."""
+        return self.target_.scale
+
+    @consistent
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predict the target of each row from the selected features.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, d)
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
+        shown = self._predict_final(X)
+        return self.target_.answers(shown)
 
 
 def image_shape(network: str, groups: Any) -> tuple[int, int] | None:

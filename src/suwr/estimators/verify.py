@@ -10,10 +10,9 @@ Cells are replaced in the raw table, before any of them is parsed.
 from __future__ import annotations
 
 import datetime
-import math
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,19 +26,15 @@ import suwr
 from suwr._utils.text import printable
 from suwr.data.frame import Table, column_names, is_frame, raw_columns, select_columns
 from suwr.data.parse import EXPECTED, is_missing
-from suwr.estimators.base import BaseSUWR
-from suwr.estimators.container import ModelIssuer
+from suwr.estimators.base import SUWRModel
 from suwr.estimators.files import load
-from suwr.estimators.limits import starts_of, stop_reasons
-from suwr.estimators.results import ReceiptIssuer, join_traces
+from suwr.estimators.fitted import FittedPolicy, join_traces
 from suwr.exceptions import ReceiptError
 from suwr.narrative.given import Given
-from suwr.narrative.reading import TOLERANCE
+from suwr.narrative.reading import TOLERANCE, canonical_json
 from suwr.narrative.receipt import Receipt
-from suwr.nn.rollout import Policy, Trace
+from suwr.nn.rollout import Trace
 from suwr.nn.step import Starts
-
-__all__ = ["PoisonReport", "Verification", "Verifier", "poison_check", "poisoned", "verify"]
 
 
 @dataclass(frozen=True)
@@ -87,13 +82,13 @@ class Verification:
         return f"differs {place}: {self.reason}"
 
 
-def verify(receipt: Receipt | str | bytes, model: Any) -> Verification:
+def verify(receipt: Receipt | Mapping[str, Any] | str | bytes, model: Any) -> Verification:
     """Replay every decision of a receipt from the revealed values alone.
 
     Parameters
     ----------
-    receipt : Receipt, str or bytes
-        A receipt or its JSON.
+    receipt : Receipt, str, bytes or dict
+        A receipt, its JSON, or its JSON as a library has parsed it.
     model : SUWRClassifier, SUWRRegressor or path
         The fitted model, or its file.
 
@@ -106,6 +101,7 @@ def verify(receipt: Receipt | str | bytes, model: Any) -> Verification:
 
     Examples
     --------
+    >>> import json
     >>> from sklearn.datasets import load_iris
     >>> from suwr import SUWRClassifier, verify
     >>> X, y = load_iris(return_X_y=True)
@@ -113,7 +109,7 @@ def verify(receipt: Receipt | str | bytes, model: Any) -> Verification:
     >>> receipt = clf.explain(X[:1])[0].receipt()
     >>> bool(verify(receipt, clf))
     True
-    >>> print(verify(receipt.to_json().replace('"row":0', '"row":1'), clf))
+    >>> print(verify({**json.loads(receipt.to_json()), "row": 1}, clf))
     refused: The receipt is invalid: it was altered: its digest does not match its content.
     """
     return Verifier(model).verify([receipt])[0]
@@ -156,41 +152,33 @@ class Verifier:
 
     def __init__(self, model: Any) -> None:
         model = load(model) if isinstance(model, str | os.PathLike) else model
-        if not isinstance(model, BaseSUWR):
+        if not isinstance(model, SUWRModel):
             raise TypeError(
                 "The 'model' parameter of verify must be a SUWRClassifier, a SUWRRegressor or the "
                 f"path of a model file. Got {type(model).__name__} instead."
             )
         check_is_fitted(model, "policy_")
-        self._model = model
-        self._issuer = ModelIssuer(model, model.policy_)
-        units, names = model.units_, model.encoder_.names
+        fitted = self._fitted = model.fitted_policy()
+        units, names = fitted.units, fitted.names
         self._number = {name: i for i, name in enumerate(units.names)}
         self._columns = {
             name: tuple(names[c] for c in units.columns_of(i)) for i, name in enumerate(units.names)
         }
         self._column_number = {name: i for i, name in enumerate(names)}
-        self._classes = model._class_labels()
-        self._types = _types(self._classes)
-        plain = ReceiptIssuer.applies_to(model.policy_)
-        self._reissuer = ReceiptIssuer(model, model.policy_) if plain else None
+        self._classes = fitted.target.labels
 
-    def verify(self, receipts: Iterable[Receipt | str | bytes]) -> list[Verification]:
-        """Verify a batch of receipts, which are replayed together.
-
-        A text that the model issues again, byte for byte, is verified; all others are read and
-        replayed, to find the first difference or to compare within the tolerance.
-        """
+    def verify(
+        self, receipts: Iterable[Receipt | Mapping[str, Any] | str | bytes]
+    ) -> list[Verification]:
+        """Verify a batch of receipts, which are replayed together."""
         receipts = list(receipts)
-        results = self._reissued(receipts)
+        results: list[Verification | None] = [None] * len(receipts)
         # The receipts of each λ and each kind of start, with their positions in the batch.
         groups: dict[tuple[float | None, bool | None], list[tuple[int, Receipt]]]
         groups = defaultdict(list)
         for position, given in enumerate(receipts):
-            if results[position] is not None:
-                continue
             try:
-                receipt = given if isinstance(given, Receipt) else Receipt.from_json(given)
+                receipt = _read(given)
                 self._check_model(receipt)
             except ReceiptError as error:
                 results[position] = Verification(False, str(error))
@@ -199,43 +187,26 @@ class Verifier:
                 kind = receipt.condition, None if limits is None else limits.exactly
                 groups[kind].append((position, receipt))
         for (condition, _), members in groups.items():
-            policy = self._model.policy_
-            policy = policy if condition is None else policy.at(condition)
-            for (position, _), found in zip(members, self._replay(members, policy), strict=True):
+            fitted = self._fitted if condition is None else self._fitted.at(condition)
+            for (position, _), found in zip(members, self._replay(members, fitted), strict=True):
                 results[position] = found
         return [result for result in results if result is not None]
 
-    def _reissued(self, receipts: Sequence[Receipt | str | bytes]) -> list[Verification | None]:
-        """Verify texts that the model issues again; None for all others."""
-        results: list[Verification | None] = [None] * len(receipts)
-        places = [i for i, given in enumerate(receipts) if isinstance(given, str | bytes)]
-        if self._reissuer is None or not places:
-            return results
-        texts: list[Any] = [receipts[i] for i in places]
-        for place, ties in zip(places, self._reissuer.reissued(texts), strict=True):
-            if ties is not None:
-                results[place] = Verification(True, "", None, True, ties)
-        return results
-
     def _check_model(self, receipt: Receipt) -> None:
         """Refuse a receipt that is not of this model."""
-        model, narrative = self._model, receipt.narrative
-        if receipt.model != self._issuer.model:
+        issuer, narrative = self._fitted.issuer, receipt.narrative
+        if receipt.model != issuer.model:
             raise ReceiptError(
-                f"it is of the model {receipt.model[:12]}…, not of {self._issuer.model[:12]}…, by "
+                f"it is of the model {receipt.model[:12]}…, not of {issuer.model[:12]}…, by "
                 "the digests of their files."
             )
-        classes = narrative.classes
-        if (
-            classes != self._classes
-            or _types(classes) != self._types
-            or narrative.n_units != len(model.units_)
-        ):
+        n_units = len(self._fitted.units)
+        if not _same(narrative.classes, self._classes) or narrative.n_units != n_units:
             raise ReceiptError("its classes or its number of units are not those of the model.")
-        if (receipt.condition is None) != (model.policy_.condition is None):
+        if (receipt.condition is None) != (self._fitted.policy.condition is None):
             raise ReceiptError("its position of λ is not that of the model.")
-        expected = self._issuer.certificate if narrative.given is None else None
-        if receipt.certificate != expected:
+        expected = issuer.certificate if narrative.given is None else None
+        if not _same(receipt.certificate, expected):
             raise ReceiptError("its certificate is not that of the model.")
         if narrative.given is not None:
             unknown = [c for c in narrative.given.known if c not in self._column_number]
@@ -244,34 +215,33 @@ class Verifier:
             if unknown:
                 raise ReceiptError(f"the model has no {printable(unknown[0])!r}.")
 
-    def _replay(self, members: Sequence[tuple[int, Receipt]], policy: Policy) -> list[Verification]:
+    def _replay(
+        self, members: Sequence[tuple[int, Receipt]], fitted: FittedPolicy
+    ) -> list[Verification]:
         """Verify receipts with one policy."""
         receipts = [receipt for _, receipt in members]
         table, problems = self._table(receipts)
         given = [receipt.narrative.given for receipt in receipts]
         found = [g for g in given if g is not None]
-        starts = starts_of(self._model, found) if found else None
-        rollouts = self._model._rollouts(table, policy, record=True, starts=starts)
+        starts = fitted.starts_of(found) if found else None
+        rollouts = fitted.rollouts(table, record=True, starts=starts)
         trace = join_traces([trace for _, trace in rollouts])
         assert trace.stop_probability is not None
-        assert trace.prediction is not None
         assert trace.margin is not None
-        n, states = trace.stop_probability.shape
-        shown = self._model._in_user_units(trace.prediction.reshape(n * states, -1))
         replays = map(
             Replay,
             problems,
             trace.order.tolist(),
             trace.stop_probability.astype(np.float64).tolist(),
-            shown.reshape(n, states, -1).tolist(),
+            fitted.shown_states(trace).tolist(),
             trace.margin.tolist(),
-            stop_reasons(self._model, policy, trace, starts),
+            fitted.stop_reasons(trace, starts),
         )
         return [self._compare(*pair) for pair in zip(receipts, replays, strict=True)]
 
     def _table(self, receipts: Sequence[Receipt]) -> tuple[Table, list[tuple[int, str] | None]]:
         """Return the revealed cells, and the first step of each receipt with a wrong cell."""
-        encoder, n = self._model.encoder_, len(receipts)
+        encoder, n = self._fitted.encoder, len(receipts)
         columns: list[NDArray[Any]] = [
             np.full(n, np.nan) if code.categories is None else np.full(n, None, dtype=object)
             for code in encoder.codes
@@ -311,7 +281,7 @@ class Verifier:
     ) -> tuple[int, str] | None:
         for name, value in values.items():
             column = self._column_number[name]
-            code = self._model.encoder_.codes[column]
+            code = self._fitted.encoder.codes[column]
             if value is None:
                 continue
             parsed = code.parse(value)
@@ -327,7 +297,7 @@ class Verifier:
     def _compare(self, receipt: Receipt, replay: Replay) -> Verification:
         """Compare a receipt with its replay."""
         exact = receipt.version == suwr.__version__ and (
-            receipt.environment == self._issuer.environment
+            receipt.environment == self._fitted.issuer.environment
         )
         ties = tuple(i for i, margin in enumerate(replay.margins) if margin < TOLERANCE)
         found = self._first_difference(receipt, replay, exact)
@@ -348,13 +318,15 @@ class Verifier:
                 return replay.problem
             found, expected = replay.stops[number], replay.predictions[number]
             if stop != found or list(prediction) != expected:
-                distance = max(abs(stop - found), self._distance(prediction, expected))
+                distance = max(
+                    abs(stop - found), self._fitted.target.distance(prediction, expected)
+                )
                 if exact or not distance <= TOLERANCE:
                     return number, (
                         f"stop probability and prediction are {found!r} and {expected}, not "
                         f"{stop!r} and {list(prediction)}."
                     )
-            taken = replay.units(number, self._model.units_.names)
+            taken = replay.units(number, self._fitted.units.names)
             claimed = narrative.steps[number].units if number < n_steps else ()
             if taken != claimed:
                 policy, said = (
@@ -368,24 +340,16 @@ class Verifier:
             return n_steps, f"the rollout ended by {replay.ended!r}, not {narrative.ended!r}."
         return None
 
-    def _distance(self, a: Sequence[float], b: Sequence[float]) -> float:
-        """Largest difference of probabilities; of values, relative to the target's scale."""
-        if self._classes is not None:
-            return max(abs(x - y) for x, y in zip(a, b, strict=True))
-        center, scale = self._model.target_center_, self._model.target_scale_
-        found, expected = self._model._transform().forward([a[0], b[0]]).tolist()
-        unit = max(abs(scale), abs(expected - center), math.ulp(0.0))
-        # A receipt may state a value that cannot be transformed.
-        return abs(found - expected) / unit if math.isfinite(found) else math.inf
+
+def _read(receipt: Receipt | Mapping[str, Any] | str | bytes) -> Receipt:
+    if isinstance(receipt, Mapping):
+        return Receipt.from_dict(receipt)
+    return receipt if isinstance(receipt, Receipt) else Receipt.from_json(receipt)
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Equality of values and types: True is not 1, and 1 is not 1.0."""
-    return type(a) is type(b) and bool(a == b)
-
-
-def _types(classes: tuple[Any, ...] | None) -> list[type]:
-    return [type(label) for label in classes or ()]
+    """Equality in JSON: True is not 1, but 1 is 1.0."""
+    return canonical_json(a) == canonical_json(b)
 
 
 # Values of every type, for columns of every type.
@@ -464,7 +428,7 @@ def poisoned(X: Any, mask: NDArray[np.bool_], poison: str, rng: np.random.Random
     return nw.from_dict(data, dict.fromkeys(names, nw.String), backend=backend).to_native()
 
 
-def poison_check(model: BaseSUWR, X: Any, random_state: Any = None) -> PoisonReport:
+def poison_check(model: SUWRModel, X: Any, random_state: Any = None) -> PoisonReport:
     """Replace every cell that a row did not reveal, and compare the rollouts bit for bit.
 
     Parameters
@@ -490,10 +454,11 @@ def poison_check(model: BaseSUWR, X: Any, random_state: Any = None) -> PoisonRep
     return PoisonReport(n_rows, n_cells, int(changed.sum()))
 
 
-def _rollout(model: BaseSUWR, X: Any) -> Trace:
-    values = model._encode(model._read(X))
-    starts = Starts.usual(model.policy_.inputs, len(values))
-    return model.policy_.rollout(values, record=True, starts=starts)
+def _rollout(model: SUWRModel, X: Any) -> Trace:
+    fitted = model.fitted_policy()
+    values = fitted.encode(fitted.read(X))
+    starts = Starts.usual(fitted.policy.inputs, len(values))
+    return fitted.policy.rollout(values, record=True, starts=starts)
 
 
 def _differs(one: Trace, two: Trace) -> NDArray[np.bool_]:

@@ -5,9 +5,6 @@
 policy, and ``gap`` compares a fitted model with the optimum.
 """
 
-from typing import Any
-
-from suwr._utils.deprecation import DeprecatedName, deprecated_attribute
 from suwr.exact.front import ParetoFront, pareto_front
 from suwr.exact.gap import OptimalityGap, gap
 from suwr.exact.leakage import LeakageAmount, LeakageReport, LeakageWitness, leakage
@@ -60,16 +57,3 @@ __all__ = [
     "solve",
     "toy_problem",
 ]
-
-_DEPRECATED = {
-    "Gap": DeprecatedName(
-        "suwr.exact.gap:OptimalityGap", "Use suwr.exact.OptimalityGap", removal="0.3.0"
-    ),
-    "Witness": DeprecatedName(
-        "suwr.exact.leakage:LeakageWitness", "Use suwr.exact.LeakageWitness", removal="0.3.0"
-    ),
-}
-
-
-def __getattr__(name: str) -> Any:
-    return deprecated_attribute("suwr.exact", name, _DEPRECATED)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from suwr._utils.validation import check_choice
+from suwr._utils.views import view
 from suwr.exact.problem import FiniteProblem
 from suwr.exact.solve import METHODS, StepLimits, front_points_dp, solve_lp, subset_amounts
 from suwr.exact.states import Floats
@@ -85,9 +86,7 @@ class ParetoFront:
         -------
         matplotlib Axes
         """
-        from suwr.plots import plot_fronts
-
-        return plot_fronts([self], ax=ax, **kwargs)
+        return view("plots:plot_fronts", [self], ax=ax, **kwargs)
 
 
 def pareto_front(
@@ -96,7 +95,6 @@ def pareto_front(
     *,
     max_steps: int | None = None,
     units_per_step: int = 1,
-    **options: Any,
 ) -> ParetoFront:
     """Compute the exact Pareto front of expected loss and cost.
 
@@ -112,8 +110,6 @@ def pareto_front(
         As in :func:`suwr.exact.solve`.
     max_steps, units_per_step : int
         As in :func:`suwr.exact.solve`.
-    **options
-        For "lp": ``time_limit`` in seconds for each λ, and ``reduce``.
 
     Returns
     -------
@@ -128,23 +124,20 @@ def pareto_front(
     (array([0. , 1.5]), array([3., 0.]), array([2., 0.]))
     """
     check_choice(method, "method", "pareto_front", METHODS)
-    steps = StepLimits.checked(max_steps, units_per_step, "pareto_front")
-    if options and method != "lp":
-        raise TypeError(f"pareto_front() with method={method!r} takes no {sorted(options)}.")
+    steps = StepLimits(problem.n_features, max_steps, units_per_step, "pareto_front")
     states = problem.states
-    max_size = steps.max_size(problem.n_features)
     nothing = np.array([states.risk[states.root], 0.0, 0.0])
     tolerance = 1e-8 if method == "lp" else 1e-11  # HiGHS satisfies constraints to within 1e-7
     loss_tolerance = max(tolerance * nothing[0], _loss_rounding(problem, nothing[0]))
     if method == "global":
         loss, cost, size = subset_amounts(problem)
-        points = np.column_stack([loss, cost, size])[size <= max_size]
+        points = np.column_stack([loss, cost, size])[size <= steps.max_size]
         return _as_front(method, points, tolerance, loss_tolerance)
     if method == "dp":
         batch = max(1, _BATCH_BYTES // (8 * states.n_states * 8))
         oracle = _in_batches(lambda w: front_points_dp(problem, w, steps), batch)
     else:
-        oracle = _in_batches(lambda w: _lp_point(problem, float(w[0]), max_size, options), 1)
+        oracle = _in_batches(lambda w: _lp_point(problem, float(w[0]), steps.max_size), 1)
     points = _trace(oracle, nothing, tolerance, loss_tolerance)
     return _as_front(method, points, tolerance, loss_tolerance)
 
@@ -211,14 +204,12 @@ def _is_corner(left: Floats, middle: Floats, right: Floats, loss_tolerance: floa
 
 
 def _lp_point(
-    problem: FiniteProblem, weight: float, max_size: int, options: dict[str, Any]
+    problem: FiniteProblem, weight: float, max_size: int
 ) -> tuple[Floats, Floats, Floats]:
-    policy = solve_lp(problem, weight, max_size, **options)
-    return (
-        np.array([policy.expected_loss()]),
-        np.array([policy.expected_cost()]),
-        np.array([policy.expected_size()]),
-    )
+    policy = solve_lp(problem, weight, max_size)
+    amounts = (policy.expected_loss(), policy.expected_cost(), policy.expected_size())
+    loss, cost, size = np.array(amounts)[:, None]
+    return loss, cost, size
 
 
 def _in_batches(oracle: Oracle, size: int) -> Oracle:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from suwr._utils.validation import check_real
+from suwr.data.frame import take_rows
 from suwr.exact.policy import as_table
 from suwr.exact.problem import FiniteProblem
 from suwr.exact.solve import SPARSITY_WEIGHT, Solution, solve
@@ -137,12 +138,11 @@ def gap(
             for i in range(0, len(rows), _CHUNK)
         ]
     )
-    costs = np.ones(problem.n_features) if problem.costs is None else problem.costs
     limits: dict[str, Any] = {"max_steps": max_steps, "units_per_step": units_per_step}
     return OptimalityGap(
         sparsity_weight=weight,
         loss=float(share @ losses),
-        cost=float(share @ (table.masks @ costs)[columns]),
+        cost=float(share @ (table.masks @ problem.costs)[columns]),
         n_selected=float(share @ table.masks.sum(axis=1)[columns]),
         dp=solve(problem, weight, "dp", **limits),
         lp=solve(problem, weight, "lp", **limits) if lp else None,
@@ -150,8 +150,7 @@ def gap(
 
 
 def _losses(estimator: Any, problem: FiniteProblem, rows: Ints, masks: Any) -> Floats:
-    support = problem.frame()
-    X = support.iloc[rows] if hasattr(support, "iloc") else support[rows]
+    X = take_rows(problem.frame(), rows)
     raw = np.asarray(estimator.predict_masked(X, masks), dtype=float)
     if not problem.is_classification:
         if raw.shape not in ((len(rows),), (len(rows), 1)):
@@ -171,17 +170,12 @@ def _by_label(raw: Floats, estimator: Any, problem: FiniteProblem) -> Floats:
             f"predict_masked(X, masks) must return one column for each of {len(classes)} classes. "
             f"Got shape {raw.shape} instead."
         )
-    place = {label: i for i, label in enumerate(classes)}
-    # Classes that the problem does not have are always wrong; they share an extra last column.
-    ordered = np.zeros((len(raw), len(problem.labels) + 1))
     known = problem.labels.tolist()
-    for j, label in enumerate(known):
-        if label in place:
-            ordered[:, j] = raw[:, place[label]]
-    unknown = [i for label, i in place.items() if label not in known]
-    if unknown:
-        ordered[:, -1] = raw[:, unknown].max(axis=1)
-    return ordered
+    padded = np.column_stack([raw, np.zeros(len(raw))])
+    ordered = padded[:, [classes.index(label) if label in classes else -1 for label in known]]
+    # Classes that the problem does not have are always wrong; they share an extra last column.
+    unknown = [i for i, label in enumerate(classes) if label not in known]
+    return np.column_stack([ordered, padded[:, [*unknown, -1]].max(axis=1)])
 
 
 def _row_loss(prediction: Floats, problem: FiniteProblem, rows: Ints) -> Floats:

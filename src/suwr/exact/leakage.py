@@ -5,6 +5,7 @@ The three results are computed independently of each other, so that tests can ve
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -156,11 +157,27 @@ def leakage(problem: FiniteProblem, policy: Any, *, tolerance: float = 1e-9) -> 
     """
     table = as_table(problem, policy)
     groups = [_groups(problem, mask) for mask in table.masks]
-    return LeakageReport(
-        label=_label_leakage(table, groups, tolerance),
-        feature=_feature_leakage(table, groups, tolerance),
-        condition=_condition(table, groups, tolerance),
+    label, feature, condition = (
+        _amount((part(table, m, group, tolerance) for m, group in enumerate(groups)), tolerance)
+        for part in (_label_part, _feature_part, _condition_part)
     )
+    return LeakageReport(label, feature, condition)
+
+
+# Bits, the largest difference, and a function that finds the witness, of one mask.
+Part = tuple[float, float, Callable[[], LeakageWitness]]
+
+
+def _amount(parts: Iterable[Part], tolerance: float) -> LeakageAmount:
+    total, worst = 0.0, 0.0
+    find_witness: Callable[[], LeakageWitness] | None = None
+    for bits, difference, find in parts:
+        total += bits
+        if difference > worst:
+            worst, find_witness = difference, find
+    leaks = worst > tolerance
+    witness = find_witness() if leaks and find_witness is not None else None
+    return LeakageAmount(leaks, max(total, 0.0), worst, witness)
 
 
 def _groups(problem: FiniteProblem, mask: NDArray[np.bool_]) -> Ints:
@@ -171,25 +188,20 @@ def _groups(problem: FiniteProblem, mask: NDArray[np.bool_]) -> Ints:
     return group.reshape(-1)
 
 
-def _label_leakage(table: PolicyTable, groups: list[Ints], tolerance: float) -> LeakageAmount:
+def _label_part(table: PolicyTable, m: int, group: Ints, tolerance: float) -> Part:
     """Label leakage by definition: compare p(y | x[in], h) with p(y | x[in])."""
     problem = table.problem
-    bits, worst, place = 0.0, 0.0, (0, 0, 0)
-    for m, group in enumerate(groups):
-        joint = problem.p * table.probabilities[:, m]
-        prior = _label_given_group(problem, group, problem.p)
-        posterior = _label_given_group(problem, group, joint)
-        weight = np.bincount(group, weights=joint)
-        reachable = weight > tolerance * np.bincount(group, weights=problem.p)
-        ratio = np.divide(posterior, prior, out=np.ones_like(posterior), where=posterior > 0)
-        bits += float(weight @ (posterior * np.log2(ratio)).sum(axis=1))
-        difference = np.abs(posterior - prior) * reachable[:, None]
-        g, label = np.unravel_index(int(np.argmax(difference)), difference.shape)
-        if difference[g, label] > worst:
-            worst, place = float(difference[g, label]), (m, int(g), int(label))
-    leaks = worst > tolerance
-    witness = _label_witness(table, groups, *place) if leaks else None
-    return LeakageAmount(leaks, max(bits, 0.0), worst, witness)
+    joint = problem.p * table.probabilities[:, m]
+    prior = _label_given_group(problem, group, problem.p)
+    posterior = _label_given_group(problem, group, joint)
+    weight = np.bincount(group, weights=joint)
+    reachable = weight > tolerance * np.bincount(group, weights=problem.p)
+    ratio = np.divide(posterior, prior, out=np.ones_like(posterior), where=posterior > 0)
+    bits = float(weight @ (posterior * np.log2(ratio)).sum(axis=1))
+    difference = np.abs(posterior - prior) * reachable[:, None]
+    g, label = np.unravel_index(int(np.argmax(difference)), difference.shape)
+    rows = np.flatnonzero(group == g)
+    return bits, float(difference[g, label]), lambda: _label_witness(table, m, rows, int(label))
 
 
 def _label_given_group(problem: FiniteProblem, group: Ints, weight: Floats) -> Floats:
@@ -200,15 +212,12 @@ def _label_given_group(problem: FiniteProblem, group: Ints, weight: Floats) -> F
     return (gather @ problem.label_distribution).toarray()
 
 
-def _label_witness(
-    table: PolicyTable, groups: list[Ints], m: int, g: int, label: int
-) -> LeakageWitness:
+def _label_witness(table: PolicyTable, m: int, rows: Ints, label: int) -> LeakageWitness:
     """Two rows of the group that differ both in ζ and in the probability of the label.
 
     Such a pair exists: if the rows of largest and smallest ζ agree on the label, then ζ of any row
     that disagrees with them differs from one of theirs.
     """
-    rows = np.flatnonzero(groups[m] == g)
     zeta = table.probabilities[rows, m]
     label_probability = table.problem.label_distribution[rows].toarray()[:, label]
     high, low = int(np.argmax(zeta)), int(np.argmin(zeta))
@@ -221,49 +230,40 @@ def _label_witness(
     return _witness(table, m, int(rows[a]), int(rows[b]))
 
 
-def _feature_leakage(table: PolicyTable, groups: list[Ints], tolerance: float) -> LeakageAmount:
+def _feature_part(table: PolicyTable, m: int, group: Ints, tolerance: float) -> Part:
     """Feature leakage by definition: compare p(x[ex] | x[in], h) with p(x[ex] | x[in])."""
     p = table.problem.p
-    bits, worst, witness = 0.0, 0.0, None
-    for m, group in enumerate(groups):
-        joint = p * table.probabilities[:, m]
-        prior = p / np.bincount(group, weights=p)[group]
-        weight = np.bincount(group, weights=joint)[group]
-        posterior = np.divide(joint, weight, out=np.zeros_like(p), where=weight > 0)
-        positive = posterior > 0
-        bits += float(joint[positive] @ np.log2(posterior[positive] / prior[positive]))
-        reachable = weight > tolerance * np.bincount(group, weights=p)[group]
-        difference = np.abs(posterior - prior) * reachable
-        row = int(np.argmax(difference))
-        if difference[row] > worst:
-            worst = float(difference[row])
-            # The row whose posterior increased most, and the one whose posterior decreased most.
-            ratio = np.where(group == group[row], posterior / prior, np.nan)
-            witness = _witness(table, m, int(np.nanargmax(ratio)), int(np.nanargmin(ratio)))
-    leaks = worst > tolerance
-    return LeakageAmount(leaks, max(bits, 0.0), worst, witness if leaks else None)
+    joint = p * table.probabilities[:, m]
+    total = np.bincount(group, weights=p)[group]
+    weight = np.bincount(group, weights=joint)[group]
+    prior = p / total
+    posterior = np.divide(joint, weight, out=np.zeros_like(p), where=weight > 0)
+    positive = posterior > 0
+    bits = float(joint[positive] @ np.log2(posterior[positive] / prior[positive]))
+    difference = np.abs(posterior - prior) * (weight > tolerance * total)
+    row = int(np.argmax(difference))
+    rows = np.flatnonzero(group == group[row])
+    # The row whose posterior increased most, and the one whose posterior decreased most.
+    return bits, float(difference[row]), lambda: _extremes(table, m, rows, posterior / prior)
 
 
-def _condition(table: PolicyTable, groups: list[Ints], tolerance: float) -> LeakageAmount:
+def _condition_part(table: PolicyTable, m: int, group: Ints, _: float) -> Part:
     """Main corollary: compare ζ(h | x) with p(h | x[in])."""
-    p = table.problem.p
-    bits, worst, witness = 0.0, 0.0, None
-    for m, group in enumerate(groups):
-        zeta = table.probabilities[:, m]
-        given_revealed = (np.bincount(group, weights=p * zeta) / np.bincount(group, weights=p))[
-            group
-        ]
-        positive = zeta > 0
-        terms = np.log2(zeta[positive] / given_revealed[positive])
-        bits += float((p * zeta)[positive] @ terms)
-        difference = np.abs(zeta - given_revealed)
-        row = int(np.argmax(difference))
-        if difference[row] > worst:
-            worst = float(difference[row])
-            in_group = np.where(group == group[row], zeta, np.nan)
-            witness = _witness(table, m, int(np.nanargmax(in_group)), int(np.nanargmin(in_group)))
-    leaks = worst > tolerance
-    return LeakageAmount(leaks, max(bits, 0.0), worst, witness if leaks else None)
+    p, zeta = table.problem.p, table.probabilities[:, m]
+    given_revealed = np.bincount(group, weights=p * zeta) / np.bincount(group, weights=p)
+    expected = given_revealed[group]
+    positive = zeta > 0
+    bits = float((p * zeta)[positive] @ np.log2(zeta[positive] / expected[positive]))
+    difference = np.abs(zeta - expected)
+    row = int(np.argmax(difference))
+    rows = np.flatnonzero(group == group[row])
+    return bits, float(difference[row]), lambda: _extremes(table, m, rows, zeta)
+
+
+def _extremes(table: PolicyTable, m: int, rows: Ints, amounts: Floats) -> LeakageWitness:
+    """The rows of largest and smallest amount."""
+    high, low = rows[amounts[rows].argmax()], rows[amounts[rows].argmin()]
+    return _witness(table, m, int(high), int(low))
 
 
 def _witness(table: PolicyTable, m: int, row: int, other: int) -> LeakageWitness:

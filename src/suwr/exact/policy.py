@@ -6,7 +6,7 @@ probabilities, and ``PolicyTable`` is any ζ(h | x), which may leak.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,28 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from suwr.exact.problem import FiniteProblem
 from suwr.exact.states import Floats, Ints, bits_mask, check_memory, mask_bits
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One masked state of a policy table.
-
-    Attributes
-    ----------
-    revealed : dict
-        Revealed values, by column name.
-    theta : float
-        ζ(h | x) of every row that agrees with these values.
-    probability : float
-        p(s), the probability that a row agrees with them.
-    prediction : float or ndarray
-        f*(s).
-    """
-
-    revealed: dict[str, Any]
-    theta: float
-    probability: float
-    prediction: Any
 
 
 class StatePolicy:
@@ -92,28 +70,6 @@ class StatePolicy:
         """The distinct masks of positive probability, of shape (m, d)."""
         bits = np.unique(self.problem.states.masks_of(self.ids))
         return bits_mask(bits, self.problem.n_features)
-
-    def entries(self) -> list[Entry]:
-        """Every masked state with positive weight."""
-        problem, states = self.problem, self.problem.states
-        names = problem.names()
-        masks = states.masks_of(self.ids)
-        entries = []
-        for bits in np.unique(masks):
-            row_states = states.index(np.arange(problem.n_rows), bits)
-            revealed = [j for j in range(problem.n_features) if bits >> j & 1]
-            for place in np.flatnonzero(masks == bits):
-                state = self.ids[place]
-                row = int(np.argmax(row_states == state))
-                entries.append(
-                    Entry(
-                        revealed={names[j]: problem.X[row, j] for j in revealed},
-                        theta=float(self.theta[place]),
-                        probability=float(states.mass[state]),
-                        prediction=states.prediction(self.ids[[place]])[0],
-                    )
-                )
-        return entries
 
     def expected_loss(self) -> float:
         """Expected loss of f* under this policy."""
@@ -287,10 +243,6 @@ class PolicyTable:
         probabilities = np.zeros((problem.n_rows, len(bits)))
         probabilities[np.arange(problem.n_rows), place] = 1
         return cls(problem, bits_mask(bits, problem.n_features), probabilities)
-
-    def expected_size(self) -> float:
-        """Expected number of revealed features."""
-        return float(self.problem.p @ self.probabilities @ self.masks.sum(axis=1))
 
     def __repr__(self) -> str:
         return f"PolicyTable(n_rows={self.problem.n_rows}, n_masks={len(self.masks)})"
@@ -491,44 +443,19 @@ class DecisionTree:
         keep = np.concatenate([[True], path[1:] != path[:-1]])
         return [self.node(int(state)) for state in path[keep]]
 
-    def text(self, max_depth: int | None = None, decimals: int = 3) -> str:
-        """Format the tree as indented lines.
+    def text(self) -> str:
+        """Format the tree as indented lines."""
+        return "\n".join(self._lines(self.root, ()))
 
-        Parameters
-        ----------
-        max_depth : int, default=None
-            Number of steps to show; all if None.
-        decimals : int, default=3
-            Significant digits of predictions and probabilities.
-        """
-        lines: list[str] = []
-        self._describe(self.root, (), 0, max_depth, decimals, lines)
-        return "\n".join(lines)
-
-    def _describe(
-        self,
-        node: Node,
-        seen: tuple[int, ...],
-        depth: int,
-        max_depth: int | None,
-        decimals: int,
-        lines: list[str],
-    ) -> None:
+    def _lines(self, node: Node, seen: tuple[int, ...]) -> Iterator[str]:
         names = self.problem.names()
-        new = [j for j in node.revealed if j not in seen]
-        found = ", ".join(f"{names[j]} = {node.revealed[j]}" for j in new)
+        found = ", ".join(f"{names[j]} = {x}" for j, x in node.revealed.items() if j not in seen)
+        then = "reveal " + ", ".join(names[j] for j in node.reveal_next)
         if node.is_leaf:
-            then = f"predict {_format(node.prediction, decimals)}"
-        else:
-            then = "reveal " + ", ".join(names[j] for j in node.reveal_next)
-        start = f"{found}: " if found else ""
-        lines.append("  " * depth + f"{start}{then}  (p = {node.probability:.{decimals}g})")
-        children = self.children(node)
-        if children and max_depth is not None and depth >= max_depth:
-            lines.append("  " * (depth + 1) + "…")
-            return
-        for child in children:
-            self._describe(child, tuple(node.revealed), depth + 1, max_depth, decimals, lines)
+            then = f"predict {_format(node.prediction)}"
+        yield f"{found}{': ' if found else ''}{then}  (p = {node.probability:.3g})"
+        for child in self.children(node):
+            yield from (f"  {line}" for line in self._lines(child, tuple(node.revealed)))
 
     def __str__(self) -> str:
         return self.text()
@@ -543,8 +470,8 @@ def _readable(raw: Floats, problem: FiniteProblem) -> Any:
     return {label: float(q) for label, q in zip(problem.labels.tolist(), raw, strict=True)}
 
 
-def _format(prediction: Any, decimals: int) -> str:
+def _format(prediction: Any) -> str:
     if not isinstance(prediction, dict):
-        return f"{prediction:.{decimals}g}"
-    likely = [(label, q) for label, q in prediction.items() if round(q, decimals) > 0]
-    return ", ".join(f"{label} ({q:.{decimals}g})" for label, q in likely)
+        return f"{prediction:.3g}"
+    likely = [(label, q) for label, q in prediction.items() if round(q, 3) > 0]
+    return ", ".join(f"{label} ({q:.3g})" for label, q in likely)

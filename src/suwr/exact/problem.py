@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from suwr._utils.validation import check_choice, check_integer, parameter_error, require
-from suwr.exact.states import MaskedStates, build_states, group_sum, memory_limit
+from suwr._utils.validation import check_choice, check_integer, parameter_error
+from suwr.data.frame import column_names, object_column, raw_columns, take_rows
+from suwr.data.parse import is_missing
+from suwr.exact.states import MaskedStates, Support, build_states, group_sum, memory_limit
 
 LOSSES = ("auto", "squared_error", "cross_entropy", "zero_one")
 
+_OWNER = "FiniteProblem"
 _MISSING = "\0missing"  # dictionary key of NaN, which is not equal to itself
 
 
@@ -36,15 +39,36 @@ class Alphabet:
     def encode(self, column: NDArray[Any]) -> NDArray[np.int64]:
         """Codes of ``column``; -1 for a value that is not in the alphabet."""
         codes = {_key(value): code for code, value in enumerate(self.values)}
-        distinct, inverse = _distinct(column)
-        table = np.array([codes.get(_key(value), -1) for value in distinct], dtype=np.int64)
-        return table[inverse]
+        values, place = _distinct(column)
+        return np.array([codes.get(_key(value), -1) for value in values], dtype=np.int64)[place]
 
     @classmethod
     def of(cls, column: NDArray[Any]) -> "Alphabet":
         """Collect the distinct values of ``column``."""
-        distinct, _ = _distinct(column)
-        return cls(tuple(_to_python(value) for value in distinct))
+        distinct = {_key(value): _to_python(value) for value in _distinct(column)[0]}
+        return cls(tuple(distinct[key] for key in sorted(distinct, key=_sort_key)))
+
+
+def _distinct(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Values among which are all of the column, and the position of each cell among them."""
+    if column.dtype.kind not in "biufUS":  # objects cannot be sorted in general
+        return column, np.arange(len(column))
+    values, place = np.unique(column, return_inverse=True)
+    return values, place.reshape(-1)
+
+
+def _to_python(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _key(value: Any) -> Any:
+    return _MISSING if is_missing(value) else _to_python(value)
+
+
+def _sort_key(key: Any) -> Any:
+    # Values are compared within one type only; types without an order are sorted by their text.
+    comparable = key if isinstance(key, int | float | str | bytes) else str(key)
+    return isinstance(key, str), str(type(key)), comparable
 
 
 def split_columns(X: Any) -> tuple[list[NDArray[Any]], list[str] | None]:
@@ -52,17 +76,17 @@ def split_columns(X: Any) -> tuple[list[NDArray[Any]], list[str] | None]:
 
     Every column keeps its own type.
     """
-    if hasattr(X, "columns"):
-        names = [str(name) for name in X.columns]
-        return [np.asarray(X[name]) for name in X.columns], names
-    # Without dtype=object, a list that mixes numbers and strings would become all strings.
-    array = X if isinstance(X, np.ndarray) else np.array(X, dtype=object)
-    if array.ndim != 2:
+    names = column_names(X)
+    if names is None and not isinstance(X, np.ndarray):
+        # Without dtype=object, a list that mixes numbers and strings would become all strings.
+        X = np.array(X, dtype=object)
+    if names is None and X.ndim != 2:
         raise ValueError(
             "The 'X' parameter must be two-dimensional, one row for each support point. "
-            f"Got an array with {array.ndim} dimension(s) instead."
+            f"Got an array with {X.ndim} dimension(s) instead."
         )
-    return [narrow(array[:, j]) for j in range(array.shape[1])], None
+    columns = [narrow(column) for column in raw_columns(X)]
+    return columns, None if names is None else [str(name) for name in names]
 
 
 def narrow(column: NDArray[Any]) -> NDArray[Any]:
@@ -78,10 +102,7 @@ def stack(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Join columns into a matrix, which is numeric if all columns are."""
     if all(column.dtype.kind in "biuf" for column in columns):
         return np.column_stack(columns)
-    matrix = np.empty((len(columns[0]), len(columns)), dtype=object)
-    for j, column in enumerate(columns):
-        matrix[:, j] = column.tolist()
-    return matrix
+    return np.column_stack([object_column(column.tolist()) for column in columns])
 
 
 def distinct_rows(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -96,7 +117,7 @@ def distinct_rows(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[
     return first[order], place[inverse.reshape(-1)]
 
 
-def read_labels(y: Any, n_rows: int, labels: Any, owner: str) -> tuple[NDArray[Any], Any]:
+def read_labels(y: Any, n_rows: int, labels: Any) -> tuple[NDArray[Any], Any]:
     """Distinct labels, and the table p(y | x) with one row for each row of X.
 
     Parameters
@@ -108,155 +129,69 @@ def read_labels(y: Any, n_rows: int, labels: Any, owner: str) -> tuple[NDArray[A
         Number of rows of X.
     labels : array-like or None
         Names of the columns of a matrix ``y``.
-    owner : str
-        Name of the caller, for error messages.
     """
     if hasattr(y, "to_numpy"):
         y = y.to_numpy()
     if not isinstance(y, np.ndarray):
         y = list(y)
-        if y and all(isinstance(row, Mapping) for row in y):
-            return _from_mappings(y, n_rows, owner)
         shape = np.shape(np.array(y, dtype=object))
         y = np.array(y, dtype=object if len(shape) == 1 else None)
+    if y.ndim not in (1, 2):
+        raise _error("y", "be one- or two-dimensional", f"{y.ndim} dimensions")
+    if len(y) != n_rows:
+        must = f"be a label for every one of the {n_rows} rows of X"
+        raise _error("y", must, f"{len(y)} label(s)")
     if y.ndim == 2 and y.shape[1] == 1 and labels is None:
         y = y[:, 0]
     if y.ndim == 2:
-        return _from_matrix(y, n_rows, labels, owner)
-    if y.ndim != 1:
-        raise ValueError(
-            f"The 'y' parameter of {owner} must be one- or two-dimensional. "
-            f"Got {y.ndim} dimensions instead."
-        )
-    _check_length(len(y), n_rows, owner)
-    y = narrow(y)
-    _check_present(sum(_is_missing(value) for value in y), owner)
-    alphabet = Alphabet.of(y)
-    table = sparse.csr_array(
-        (np.ones(n_rows), (np.arange(n_rows), alphabet.encode(y))), shape=(n_rows, len(alphabet))
-    )
-    return narrow(as_objects(alphabet.values)), table
+        names = np.arange(y.shape[1]) if labels is None else narrow(object_column(labels))
+        n_distinct = len(Alphabet.of(names))
+        if len(names) != y.shape[1] or n_distinct != y.shape[1]:
+            must = f"be {y.shape[1]} distinct names, one for each column of 'y'"
+            raise _error("labels", must, f"{len(names)} names, {n_distinct} of them distinct,")
+        return names, _check_distributions(sparse.csr_array(y.astype(float)))
+    given = all(isinstance(row, Mapping) for row in y)
+    rows = list(y) if given else [{} if is_missing(label) else {label: 1.0} for label in narrow(y)]
+    if not all(rows):
+        n_missing = sum(not row for row in rows)
+        raise _error("y", "be a label for every row of X", f"{n_missing} row(s) without a label")
+    names = narrow(object_column([label for row in rows for label in row]))
+    alphabet = Alphabet.of(names)
+    place = np.repeat(np.arange(n_rows), [len(row) for row in rows]), alphabet.encode(names)
+    weights = np.array([weight for row in rows for weight in row.values()], dtype=float)
+    table = sparse.csr_array((weights, place), shape=(n_rows, len(alphabet)))
+    return narrow(object_column(alphabet.values)), _check_distributions(table) if given else table
 
 
-def choose_loss(loss: Any, labels: NDArray[Any], owner: str) -> str:
+def choose_loss(loss: Any, labels: NDArray[Any]) -> str:
     """Resolve ``"auto"``: squared error for numbers, cross-entropy for all other labels."""
-    check_choice(loss, "loss", owner, LOSSES)
-    numeric = labels.dtype.kind in "iuf"
+    check_choice(loss, "loss", _OWNER, LOSSES)
     if loss == "auto":
-        return "squared_error" if numeric else "cross_entropy"
+        return "squared_error" if labels.dtype.kind in "iuf" else "cross_entropy"
     if loss == "squared_error" and labels.dtype.kind not in "biuf":
         raise parameter_error(
-            "loss", owner, "'cross_entropy' or 'zero_one' if the labels are not numbers", loss
+            "loss", _OWNER, "'cross_entropy' or 'zero_one' if the labels are not numbers", loss
         )
     return str(loss)
 
 
-def as_objects(values: Any) -> NDArray[Any]:
-    """One-dimensional array of objects, even if the values are sequences."""
-    array = np.empty(len(values), dtype=object)
-    array[:] = list(values)
-    return array
-
-
-def _from_mappings(
-    rows: list[Mapping[Any, float]], n_rows: int, owner: str
-) -> tuple[NDArray[Any], Any]:
-    _check_length(len(rows), n_rows, owner)
-    _check_present(sum(not row for row in rows), owner)
-    names = narrow(as_objects([label for row in rows for label in row]))
-    alphabet = Alphabet.of(names)
-    row_index = np.repeat(np.arange(n_rows), [len(row) for row in rows])
-    weights = np.array([weight for row in rows for weight in row.values()], dtype=float)
-    table = sparse.csr_array(
-        (weights, (row_index, alphabet.encode(names))), shape=(n_rows, len(alphabet))
-    )
-    return narrow(as_objects(alphabet.values)), _check_distributions(table, owner)
-
-
-def _from_matrix(y: NDArray[Any], n_rows: int, labels: Any, owner: str) -> tuple[NDArray[Any], Any]:
-    _check_length(len(y), n_rows, owner)
-    names = np.arange(y.shape[1]) if labels is None else narrow(as_objects(labels))
-    n_distinct = len(Alphabet.of(names))
-    if len(names) != y.shape[1] or n_distinct != y.shape[1]:
-        raise ValueError(
-            f"The 'labels' parameter of {owner} must be {y.shape[1]} distinct names, one for each "
-            f"column of 'y'. Got {len(names)} names, {n_distinct} of them distinct, instead."
-        )
-    return names, _check_distributions(sparse.csr_array(np.asarray(y, dtype=float)), owner)
-
-
-def _check_distributions(table: Any, owner: str) -> Any:
+def _check_distributions(table: Any) -> Any:
     invalid = int((~np.isfinite(table.data) | (table.data < 0)).sum())
     if invalid:
-        raise ValueError(
-            f"The 'y' parameter of {owner} must contain non-negative probabilities. "
-            f"Got {invalid} negative or non-finite value(s) instead."
-        )
+        got = f"{invalid} negative or non-finite value(s)"
+        raise _error("y", "contain non-negative probabilities", got)
     totals = np.asarray(table.sum(axis=1)).reshape(-1)
-    off = ~np.isclose(totals, 1.0, rtol=0, atol=1e-8)
-    if off.any():
-        row = int(np.flatnonzero(off)[0])
-        raise ValueError(
-            f"The 'y' parameter of {owner} must contain label distributions that sum to 1. "
-            f"Got {int(off.sum())} row(s) that do not; row {row} sums to {totals[row]:.6g}."
-        )
+    off = np.flatnonzero(~np.isclose(totals, 1.0, rtol=0, atol=1e-8))
+    if len(off):
+        got = f"{len(off)} row(s) that do not; row {off[0]} sums to {totals[off[0]]:.6g}"
+        raise _error("y", "contain label distributions that sum to 1", got)
     table = sparse.csr_array(table.multiply((1 / totals)[:, None]))
     table.eliminate_zeros()
     return table
 
 
-def _check_length(n_labels: int, n_rows: int, owner: str) -> None:
-    if n_labels != n_rows:
-        raise ValueError(
-            f"The 'y' parameter of {owner} must be a label for every one of the {n_rows} rows of "
-            f"X. Got {n_labels} label(s) instead."
-        )
-
-
-def _check_present(n_missing: int, owner: str) -> None:
-    if n_missing:
-        raise ValueError(
-            f"The 'y' parameter of {owner} must be a label for every row of X. "
-            f"Got {n_missing} row(s) without a label instead."
-        )
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or bool(value != value) or str(value) in ("<NA>", "NaT")
-
-
-def _distinct(column: NDArray[Any]) -> tuple[list[Any], NDArray[np.int64]]:
-    if column.dtype.kind in "biufUS":
-        distinct, inverse = np.unique(column, return_inverse=True)
-        return list(distinct), inverse.reshape(-1)
-    seen: dict[Any, Any] = {}
-    keys = [_key(value) for value in column]
-    for key, value in zip(keys, column, strict=True):
-        seen.setdefault(key, value)
-    order = sorted(seen, key=lambda key: (isinstance(key, str), str(type(key)), _sort_key(key)))
-    place = {key: i for i, key in enumerate(order)}
-    return [seen[key] for key in order], np.array([place[key] for key in keys], dtype=np.int64)
-
-
-def _sort_key(key: Any) -> Any:
-    # Values are compared within one type only; types without an order are sorted by their text.
-    return key if isinstance(key, int | float | str | bytes) else str(key)
-
-
-def _to_python(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _key(value: Any) -> Any:
-    value = _to_python(value)
-    if value is None or (isinstance(value, float) and value != value):
-        return _MISSING
-    if str(value) in ("<NA>", "NaT"):
-        return _MISSING
-    return value
-
-
-_OWNER = "FiniteProblem"
+def _error(name: str, must: str, got: str) -> ValueError:
+    return ValueError(f"The {name!r} parameter of {_OWNER} must {must}. Got {got} instead.")
 
 
 class FiniteProblem:
@@ -293,6 +228,8 @@ class FiniteProblem:
         The distinct labels.
     label_distribution : sparse array of shape (n_rows, n_labels)
         p(y | x).
+    costs : ndarray of shape (n_features,)
+        Cost of revealing each feature.
     feature_names : list of str or None
         Column names if X was a data frame.
 
@@ -326,17 +263,15 @@ class FiniteProblem:
             check_integer(max_memory, "max_memory", _OWNER, 1)
         self.max_memory = memory_limit(max_memory)
         probabilities = _read_probabilities(p, n_rows)
-        names, table = read_labels(y, n_rows, labels, _OWNER)
-        self.loss = choose_loss(loss, names, _OWNER)
+        names, table = read_labels(y, n_rows, labels)
+        self.loss = choose_loss(loss, names)
         self.costs = _read_costs(costs, len(columns))
 
         kept = np.flatnonzero(probabilities > 0)
         columns = [column[kept] for column in columns]
         probabilities, table = probabilities[kept], table[kept]
         self.alphabets = tuple(Alphabet.of(column) for column in columns)
-        codes = np.column_stack(
-            [a.encode(column) for a, column in zip(self.alphabets, columns, strict=True)]
-        )
+        codes = self._encode(columns)
         first, group = distinct_rows(codes)
         if len(first) < len(codes):
             _check_repeats(probabilities, first, group)
@@ -347,23 +282,12 @@ class FiniteProblem:
         self.p: NDArray[np.float64] = probabilities
         self.codes: NDArray[np.int64] = codes[first]
         self.X = stack([column[first] for column in columns])
+        self._frame = self.X if self.feature_names is None else take_rows(X, kept[first])
         self._row_of = {row.tobytes(): i for i, row in enumerate(self.codes)}
 
-    @classmethod
-    def from_data(cls, X: Any, y: Any, **kwargs: Any) -> "FiniteProblem":
-        """Build the empirical distribution of a data set.
-
-        Takes the parameters of the class except ``p``, which is counted.
-
-        Examples
-        --------
-        >>> from suwr.exact import FiniteProblem
-        >>> FiniteProblem.from_data([[0], [0], [1], [0]], ["a", "b", "a", "a"]).p
-        array([0.75, 0.25])
-        """
-        if "p" in kwargs:
-            raise TypeError("FiniteProblem.from_data() estimates p from the data; it takes no 'p'.")
-        return cls(X, y, **kwargs)
+    def _encode(self, columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+        pairs = zip(self.alphabets, columns, strict=True)
+        return np.column_stack([alphabet.encode(column) for alphabet, column in pairs])
 
     @property
     def n_rows(self) -> int:
@@ -380,27 +304,23 @@ class FiniteProblem:
         """Whether predictions are distributions over ``labels``."""
         return self.loss != "squared_error"
 
-    @cached_property
-    def has_full_support(self) -> bool:
-        """Whether every combination of values has positive probability."""
-        n_combinations = 1
-        for alphabet in self.alphabets:
-            n_combinations *= len(alphabet)
-        return self.n_rows == n_combinations
+    @property
+    def support(self) -> Support:
+        """What the masked states are computed from."""
+        return Support(
+            self.codes,
+            [len(alphabet) for alphabet in self.alphabets],
+            self.p,
+            self.labels,
+            self.label_distribution,
+            self.loss,
+            self.costs,
+        )
 
     @cached_property
     def states(self) -> MaskedStates:
         """The masked states x ⊙ h, with the probability, prediction f* and loss of each."""
-        return build_states(
-            codes=self.codes,
-            radices=[len(alphabet) for alphabet in self.alphabets],
-            p=self.p,
-            labels=self.labels,
-            label_distribution=self.label_distribution,
-            loss=self.loss,
-            costs=self.costs,
-            max_memory=self.max_memory,
-        )
+        return build_states(self.support, self.max_memory)
 
     @property
     def n_states(self) -> int:
@@ -412,12 +332,8 @@ class FiniteProblem:
         return self.feature_names or [f"x{j + 1}" for j in range(self.n_features)]
 
     def frame(self) -> Any:
-        """The support rows, as a pandas data frame if X was a data frame."""
-        if self.feature_names is None:
-            return self.X
-        pandas = require("pandas", "tables", "A problem that was built from a data frame")
-        frame = pandas.DataFrame(self.X, columns=self.feature_names)
-        return frame.infer_objects() if self.X.dtype == object else frame
+        """The support rows, as a data frame if X was one."""
+        return self._frame
 
     def locate(self, X: Any) -> NDArray[np.int64]:
         """Indices of rows in the support; raises ``ValueError`` for a row outside the support."""
@@ -427,9 +343,7 @@ class FiniteProblem:
                 f"X has {len(columns)} features, but FiniteProblem is expecting "
                 f"{self.n_features} features as input."
             )
-        codes = np.column_stack(
-            [a.encode(column) for a, column in zip(self.alphabets, columns, strict=True)]
-        )
+        codes = self._encode(columns)
         rows = np.array([self._row_of.get(row.tobytes(), -1) for row in codes], dtype=np.int64)
         if (rows < 0).any():
             raise ValueError(
@@ -451,31 +365,25 @@ def _read_probabilities(p: ArrayLike | None, n_rows: int) -> NDArray[np.float64]
     try:
         values = np.asarray(p, dtype=float)
     except (TypeError, ValueError):
-        raise _p_error("be an array of numbers", repr(p)) from None
+        raise _error("p", "be an array of numbers", repr(p)) from None
     if values.shape != (n_rows,):
-        raise _p_error(f"have shape ({n_rows},)", f"shape {values.shape}")
+        raise _error("p", f"have shape ({n_rows},)", f"shape {values.shape}")
     if not np.isfinite(values).all():
         n_invalid = int((~np.isfinite(values)).sum())
-        raise _p_error("be finite", f"{n_invalid} NaN or infinite value(s)")
+        raise _error("p", "be finite", f"{n_invalid} NaN or infinite value(s)")
     if (values < 0).any():
         n_negative = int((values < 0).sum())
-        raise _p_error(
-            "be non-negative", f"{n_negative} negative value(s) down to {values.min():.6g}"
+        raise _error(
+            "p", "be non-negative", f"{n_negative} negative value(s) down to {values.min():.6g}"
         )
     total = float(values.sum())
     if abs(total - 1) > 1e-8:
-        raise _p_error("sum to 1", f"a sum of {total:.10g}")
+        raise _error("p", "sum to 1", f"a sum of {total:.10g}")
     return values / total
 
 
-def _p_error(must: str, got: str) -> ValueError:
-    return ValueError(f"The 'p' parameter of {_OWNER} must {must}. Got {got} instead.")
-
-
-def _read_costs(costs: ArrayLike | None, n_features: int) -> NDArray[np.float64] | None:
-    if costs is None:
-        return None
-    values = np.asarray(costs, dtype=float)
+def _read_costs(costs: ArrayLike | None, n_features: int) -> NDArray[np.float64]:
+    values = np.ones(n_features) if costs is None else np.asarray(costs, dtype=float)
     if values.shape != (n_features,) or not np.isfinite(values).all() or (values < 0).any():
         raise parameter_error("costs", _OWNER, f"{n_features} finite, non-negative numbers", costs)
     return values
@@ -487,7 +395,8 @@ def _check_repeats(
     differs = ~np.isclose(p, p[first][group], rtol=1e-12, atol=0)
     if differs.any():
         row = int(np.flatnonzero(differs)[0])
-        raise _p_error(
+        raise _error(
+            "p",
             "have one probability for each distinct row of X",
             f"{int(differs.sum())} repeated row(s) with a different probability (row {row} has "
             f"{p[row]:.6g}, its first occurrence {p[first[group[row]]]:.6g})",

@@ -102,28 +102,20 @@ class RayCertificate:
         """w(∅), the upper bound for all SUWR policies."""
         return self.weights[(None,) * self.table.problem.n_features]
 
-    def verify(self, units_per_step: int | None = None) -> bool:
+    def verify(self) -> bool:
         """Check every inequality in exact arithmetic.
 
-        Parameters
-        ----------
-        units_per_step : int, default=None
-            Maximum number of features that a step may reveal; unlimited if None. One is
-            sufficient: the inequalities of larger steps follow by revealing their features one at a
-            time.
+        Those of steps that reveal several features follow by revealing them one at a time.
         """
-        n_features = self.table.problem.n_features
-        most = n_features if units_per_step is None else units_per_step
         states = patterns(self.table)
         if not states.keys() <= self.weights.keys():
             return False
         for state, members in states.items():
-            hidden = [j for j in range(n_features) if state[j] is None]
-            for size in range(1, min(most, len(hidden)) + 1):
-                for units in combinations(hidden, size):
-                    children = {reveal(row, state, units) for row in members}
-                    if sum(self.weights[child] for child in children) > self.weights[state]:
-                        return False
+            for j, code in enumerate(state):
+                children = {reveal(row, state, j) for row in members}
+                weight = sum(self.weights[child] for child in children)
+                if code is None and weight > self.weights[state]:
+                    return False
         return self.reward > self.bound + Fraction(1, 10**9)
 
     def text(self) -> str:
@@ -161,9 +153,9 @@ def patterns(table: PolicyTable) -> dict[Pattern, list[tuple[int, ...]]]:
     return members
 
 
-def reveal(row: tuple[int, ...], state: Pattern, units: tuple[int, ...]) -> Pattern:
-    """The state after the features ``units`` of the row are revealed."""
-    return tuple(row[j] if j in units else code for j, code in enumerate(state))
+def reveal(row: tuple[int, ...], state: Pattern, feature: int) -> Pattern:
+    """The state after a feature of the row is revealed."""
+    return (*state[:feature], row[feature], *state[feature + 1 :])
 
 
 def describe(state: Pattern, problem: Any) -> str:
@@ -189,7 +181,7 @@ def certificate_from_rewards(
         options = [rewards.get(state, Fraction(0))]
         for j, code in enumerate(state):
             if code is None:
-                children = {reveal(row, state, (j,)) for row in members[state]}
+                children = {reveal(row, state, j) for row in members[state]}
                 options.append(sum((weights[child] for child in children), Fraction(0)))
         weights[state] = max(options)
     return RayCertificate(table, weights)
@@ -281,7 +273,7 @@ def represent(
     # Try a reward of 1 for every occupied state first: such a proof can be checked by hand.
     counted = certificate_from_rewards(table, dict.fromkeys(thetas(table), Fraction(1)))
     margin = Fraction(max(1e-6, 10 * tolerance))  # exceeds rounding errors
-    if counted.reward > counted.bound + margin and counted.verify(1):
+    if counted.reward > counted.bound + margin and counted.verify():
         return Representation(table, None, counted)
     flow = _Flow(problem, max_units)
     amounts, duals, error = flow.solve(table)
@@ -302,9 +294,6 @@ class _Flow:
         self.ids = problem.states.index(rows[:, None], np.arange(2**d))
         self.states, first = np.unique(self.ids, return_index=True)
         self.member, self.mask = np.divmod(first, 2**d)
-        self._build(d, max_units)
-
-    def _build(self, d: int, max_units: int) -> None:
         place = np.searchsorted(self.states, self.ids)
         sources: list[Ints] = []
         row_parts, column_parts, signs = [], [], []
@@ -386,7 +375,7 @@ def _certificate(flow: _Flow, table: PolicyTable, duals: Floats) -> RayCertifica
             for i, dual in enumerate(duals)
         }
         certificate = certificate_from_rewards(table, rewards)
-        if certificate.verify(1):
+        if certificate.verify():
             return certificate
     raise SuwrError(
         "No SUWR policy was found, but the certificate is not significant given rounding errors. "

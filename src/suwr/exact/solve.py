@@ -21,48 +21,44 @@ from suwr.exact.states import Floats, Ints, MaskedStates, bits_mask, check_memor
 from suwr.exceptions import SuwrError
 
 
-@dataclass(frozen=True)
 class StepLimits:
     """Number of steps of a policy, and number of features of a step.
 
-    Attributes
+    Parameters
     ----------
+    n_features : int
     max_steps : int or None
         Maximum number of steps (T in the paper); None is the number of features.
     units_per_step : int
         Maximum number of features that one step reveals at once.
+    owner : str
+        The function on behalf of which the parameters are validated.
+
+    Attributes
+    ----------
+    max_size : int
+        Maximum number of features that can be revealed in total.
+    is_counted : bool
+        Whether steps are limited otherwise than by ``max_size``. With enough steps, revealing one
+        feature at a time is never worse; with one feature per step, their number is that of the
+        revealed features.
+    options : list of tuple of int
+        Sets of features that one step may reveal.
     """
 
-    max_steps: int | None = None
-    units_per_step: int = 1
-
-    @classmethod
-    def checked(cls, max_steps: Any, units_per_step: Any, owner: str) -> StepLimits:
-        """Validate both parameters on behalf of the function ``owner``."""
+    def __init__(self, n_features: int, max_steps: Any, units_per_step: Any, owner: str) -> None:
         if max_steps is not None:
-            max_steps = check_integer(max_steps, "max_steps", owner, 0)
-        return cls(max_steps, check_integer(units_per_step, "units_per_step", owner, 1))
-
-    def is_unlimited(self, n_features: int) -> bool:
-        """Whether single-feature steps are optimal, so that steps need not be counted.
-
-        With enough steps, revealing one feature at a time is never worse. With one feature per
-        step, the number of steps is the number of revealed features.
-        """
-        return self.units_per_step == 1 or self.max_steps is None or self.max_steps >= n_features
-
-    def max_size(self, n_features: int) -> int:
-        """Maximum number of features that can be revealed in total."""
-        if self.max_steps is None:
-            return n_features
-        return min(n_features, self.max_steps * self.units_per_step)
-
-    @property
-    def limit(self) -> int:
-        """``max_steps``, which must not be None."""
-        if self.max_steps is None:
-            raise ValueError("The number of steps is not limited.")
-        return self.max_steps
+            check_integer(max_steps, "max_steps", owner, 0)
+        check_integer(units_per_step, "units_per_step", owner, 1)
+        self.max_steps: int = n_features if max_steps is None else max_steps
+        self.max_size = min(n_features, self.max_steps * units_per_step)
+        self.is_counted = units_per_step > 1 and self.max_steps < n_features
+        largest = min(units_per_step, n_features) if self.is_counted else 1
+        self.options = [
+            units
+            for size in range(1, largest + 1)
+            for units in combinations(range(n_features), size)
+        ]
 
 
 def solve_dp(
@@ -76,23 +72,20 @@ def solve_dp(
     deterministic, that is, a decision tree.
     """
     states = problem.states
-    weights = np.array([sparsity_weight])
-    if steps.is_unlimited(problem.n_features):
-        stop = states.stop_cost(weights, steps.max_size(problem.n_features))
+    stop = states.stop_cost(np.array([sparsity_weight]), steps.max_size)
+    if steps.is_counted:
+        check_memory(
+            8 * states.n_states * (steps.max_steps + 4),
+            problem.max_memory,
+            states.n_states * (steps.max_steps + 1),
+            f"A dynamic program of {steps.max_steps} steps",
+        )
+        layers = [layer[0][:, 0] for layer in _layers(states, [stop], steps)]
+    else:
         value = stop.copy()
         states.sweep(value)
-        layers, options = [value[:, 0]], _singles(problem.n_features)
-    else:
-        options = _options(problem.n_features, steps)
-        check_memory(
-            8 * states.n_states * (steps.limit + 4),
-            problem.max_memory,
-            states.n_states * (steps.limit + 1),
-            f"A dynamic program of {steps.limit} steps",
-        )
-        stop = states.stop_cost(weights)
-        layers = [layer[0][:, 0] for layer in _layers(states, [stop], options, steps.limit)]
-    paths = _paths(problem, stop[:, 0], layers, options)
+        layers = [value[:, 0]]
+    paths = _paths(problem, stop[:, 0], layers, steps.options)
     leaves = np.unique(paths[:, -1])
     policy = StatePolicy(problem, leaves, np.ones(len(leaves)))
     return policy, DecisionTree(problem, paths)
@@ -103,19 +96,15 @@ def front_points_dp(
 ) -> tuple[Floats, Floats, Floats]:
     """Loss, cost and number of features of an optimal policy at each sparsity weight."""
     states = problem.states
-    unlimited = steps.is_unlimited(problem.n_features)
-    stop = states.stop_cost(weights, steps.max_size(problem.n_features) if unlimited else None)
-    amounts = [stop, _repeated(states.cost_mass, weights)]
-    if problem.costs is not None:
+    amounts = [states.stop_cost(weights, steps.max_size), _repeated(states.cost_mass, weights)]
+    if (problem.costs != 1).any():
         amounts.append(_repeated(states.size_mass(), weights))
-    if unlimited:
-        states.sweep(*amounts)
-        final = amounts
+    if steps.is_counted:
+        (amounts,) = deque(_layers(states, amounts, steps), maxlen=1)
     else:
-        options = _options(problem.n_features, steps)
-        (final,) = deque(_layers(states, amounts, options, steps.limit), maxlen=1)
+        states.sweep(*amounts)
     root = states.root
-    value, cost, size = final[0][root], final[1][root], final[-1][root]
+    value, cost, size = amounts[0][root], amounts[1][root], amounts[-1][root]
     return value - weights * cost, cost, size
 
 
@@ -123,27 +112,13 @@ def _repeated(amounts: Floats, weights: Floats) -> Floats:
     return np.repeat(amounts[:, None], len(weights), axis=1)
 
 
-def _singles(n_features: int) -> list[tuple[int, ...]]:
-    return [(j,) for j in range(n_features)]
-
-
-def _options(n_features: int, steps: StepLimits) -> list[tuple[int, ...]]:
-    return [
-        units
-        for size in range(1, min(steps.units_per_step, n_features) + 1)
-        for units in combinations(range(n_features), size)
-    ]
-
-
-def _layers(
-    states: MaskedStates, stop: list[Floats], options: list[tuple[int, ...]], n_steps: int
-) -> Iterator[list[Floats]]:
-    """Values with 0, 1, …, n_steps remaining steps."""
+def _layers(states: MaskedStates, stop: list[Floats], steps: StepLimits) -> Iterator[list[Floats]]:
+    """Values with 0, 1, …, max_steps remaining steps."""
     following = stop
     yield following
-    for _ in range(n_steps):
+    for _ in range(steps.max_steps):
         current = [amounts.copy() for amounts in stop]
-        for units in options:
+        for units in steps.options:
             states.improve(units, following, current)
         following = current
         yield following
@@ -202,18 +177,13 @@ def _best_option(
     return best
 
 
-def solve_lp(
-    problem: FiniteProblem,
-    sparsity_weight: float,
-    max_size: int,
-    *,
-    reduce: bool = True,
-    time_limit: float | None = None,
-) -> StatePolicy:
+def solve_lp(problem: FiniteProblem, sparsity_weight: float, max_size: int) -> StatePolicy:
     """Minimise cᵀθ subject to Aθ = 1 and θ ≥ 0.
 
     A has a row for each support row x and a column for each masked state s; A[x, s] = 1 if x
-    agrees with s. θ(s) is the probability ζ(h | x) that all rows x of s share.
+    agrees with s. θ(s) is the probability ζ(h | x) that all rows x of s share. States whose cost
+    exceeds the total cost of some split are left out: weight on such a state can be moved to the
+    states of the split, so the optimum does not change.
 
     Parameters
     ----------
@@ -223,11 +193,6 @@ def solve_lp(
         λ in the paper.
     max_size : int
         Maximum number of revealed features.
-    reduce : bool, default=True
-        Remove every state whose cost exceeds the total cost of some split of it. Weight on such a
-        state can be moved to the states of the split, so the optimum does not change.
-    time_limit : float, default=None
-        Time limit of the solver in seconds.
     """
     states = problem.states
     masks = np.arange(2**problem.n_features, dtype=np.int64)
@@ -241,19 +206,20 @@ def solve_lp(
         f"The linear program with {problem.n_rows:,} constraints and {n_entries:,} entries",
     )
     stop = states.stop_cost(np.array([sparsity_weight]), max_size)
-    kept = _undominated(states, stop) if reduce else (states.mass > 0) & np.isfinite(stop[:, 0])
-    columns, matrix = _constraints(problem, masks, kept)
+    value = stop.copy()
+    states.sweep(value)
+    dominated = value[:, 0] < stop[:, 0] * (1 - 1e-12)
+    kept = np.flatnonzero((states.mass > 0) & np.isfinite(stop[:, 0]) & ~dominated)
+    matrix = _constraints(problem, masks, kept)
     # The tolerances of the solver are absolute: scale the cost of a typical row to about 1.
     scale = problem.n_rows / (stop[states.root, 0] or 1.0)
-    found, _, _ = minimise(scale * stop[columns, 0], matrix, np.ones(problem.n_rows), time_limit)
+    found, _, _ = minimise(scale * stop[kept, 0], matrix, np.ones(problem.n_rows))
     theta = np.clip(found, 0.0, 1.0)
     positive = theta > 1e-12
-    return StatePolicy(problem, columns[positive], theta[positive])
+    return StatePolicy(problem, kept[positive], theta[positive])
 
 
-def minimise(
-    cost: Floats, matrix: Any, target: Floats, time_limit: float | None = None
-) -> tuple[Floats, Floats, float]:
+def minimise(cost: Floats, matrix: Any, target: Floats) -> tuple[Floats, Floats, float]:
     """Solve min cᵀθ subject to Aθ = b and θ ≥ 0 with HiGHS.
 
     Parameters
@@ -264,8 +230,6 @@ def minimise(
         A.
     target : ndarray of shape (m,)
         b.
-    time_limit : float, default=None
-        Time limit in seconds.
 
     Returns
     -------
@@ -275,14 +239,7 @@ def minimise(
     minimum : float
     """
     solver: Any = optimize.linprog
-    result = solver(
-        cost,
-        A_eq=matrix,
-        b_eq=target,
-        bounds=(0, None),
-        method="highs",
-        options={} if time_limit is None else {"time_limit": float(time_limit)},
-    )
+    result = solver(cost, A_eq=matrix, b_eq=target, bounds=(0, None), method="highs")
     if result.x is None or result.status != 0:
         raise SuwrError(
             f"The linear program with {matrix.shape[0]:,} constraints and {matrix.shape[1]:,} "
@@ -291,20 +248,10 @@ def minimise(
     return np.asarray(result.x), np.asarray(result.eqlin.marginals), float(result.fun)
 
 
-def _undominated(states: MaskedStates, stop: Floats) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    value = stop.copy()
-    states.sweep(value)
-    dominated = value[:, 0] < stop[:, 0] * (1 - 1e-12)
-    return (states.mass > 0) & np.isfinite(stop[:, 0]) & ~dominated
-
-
-def _constraints(
-    problem: FiniteProblem, masks: Ints, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]
-) -> tuple[Ints, sparse.csc_array]:
-    """Indices of the states that are variables, and the matrix A over them."""
-    columns = np.flatnonzero(kept)
+def _constraints(problem: FiniteProblem, masks: Ints, kept: Ints) -> sparse.csc_array:
+    """The matrix A, with one column for each of the ``kept`` states."""
     place = np.full(problem.states.n_states, -1, dtype=np.int64)
-    place[columns] = np.arange(len(columns))
+    place[kept] = np.arange(len(kept))
     rows, entries = [], []
     all_rows = np.arange(problem.n_rows)
     for mask in masks:
@@ -312,9 +259,7 @@ def _constraints(
         rows.append(all_rows[found >= 0])
         entries.append(found[found >= 0])
     row, column = np.concatenate(rows), np.concatenate(entries)
-    return columns, sparse.csc_array(
-        (np.ones(len(row)), (row, column)), shape=(problem.n_rows, len(columns))
-    )
+    return sparse.csc_array((np.ones(len(row)), (row, column)), shape=(problem.n_rows, len(kept)))
 
 
 METHODS = ("dp", "lp", "global")
@@ -430,7 +375,6 @@ def solve(
     *,
     max_steps: int | None = None,
     units_per_step: int = 1,
-    **options: Any,
 ) -> Solution:
     """Find the policy that minimises the expected loss + λ cost.
 
@@ -449,9 +393,6 @@ def solve(
         features is limited to ``max_steps * units_per_step``.
     units_per_step : int, default=1
         Maximum number of features that one step reveals at once.
-    **options
-        For "lp": ``time_limit`` in seconds, and ``reduce=False`` to keep dominated states in the
-        linear program.
 
     Returns
     -------
@@ -476,15 +417,11 @@ def solve(
     """
     check_choice(method, "method", "solve", METHODS)
     weight = check_real(sparsity_weight, "sparsity_weight", "solve", SPARSITY_WEIGHT)
-    steps = StepLimits.checked(max_steps, units_per_step, "solve")
-    max_size = steps.max_size(problem.n_features)
-    if method == "lp":
-        return Solution(problem, method, weight, solve_lp(problem, weight, max_size, **options))
-    if options:
-        raise TypeError(f"solve() with method={method!r} takes no {sorted(options)}.")
+    steps = StepLimits(problem.n_features, max_steps, units_per_step, "solve")
     if method == "dp":
         return Solution(problem, method, weight, *solve_dp(problem, weight, steps))
-    return Solution(problem, method, weight, _solve_global(problem, weight, max_size))
+    find = solve_lp if method == "lp" else _solve_global
+    return Solution(problem, method, weight, find(problem, weight, steps.max_size))
 
 
 def _solve_global(problem: FiniteProblem, sparsity_weight: float, max_size: int) -> StatePolicy:
@@ -503,5 +440,4 @@ def subset_amounts(problem: FiniteProblem) -> tuple[Floats, Floats, Floats]:
     """Expected loss, cost and size of every mask, in the order of their bits."""
     loss = problem.states.mask_totals(problem.states.risk)
     masks = bits_mask(np.arange(len(loss)), problem.n_features)
-    costs = np.ones(problem.n_features) if problem.costs is None else problem.costs
-    return loss, masks @ costs, masks.sum(axis=1).astype(float)
+    return loss, masks @ problem.costs, masks.sum(axis=1).astype(float)

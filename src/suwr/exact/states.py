@@ -7,7 +7,9 @@ methods share.
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,47 @@ Ints = NDArray[np.int64]
 DEFAULT_MEMORY = 4 * 1024**3
 
 
+@dataclass(frozen=True)
+class Support:
+    """Support rows of a problem, from which its masked states are computed.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_rows, n_features)
+        Support rows, with every value replaced by its code.
+    radices : sequence of int
+        Number of values of each feature.
+    p : ndarray of shape (n_rows,)
+        Their probabilities.
+    labels : ndarray of shape (n_labels,)
+    label_distribution : sparse array of shape (n_rows, n_labels)
+        p(y | x).
+    loss : {"squared_error", "cross_entropy", "zero_one"}
+    costs : ndarray of shape (n_features,)
+        Cost of each feature.
+    """
+
+    codes: Ints
+    radices: Sequence[int]
+    p: Floats
+    labels: NDArray[Any]
+    label_distribution: Any
+    loss: str
+    costs: Floats
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Mean and variance of y given each row, for squared error."""
+        values = self.labels.astype(float)
+        mean = np.asarray(self.label_distribution @ values, dtype=float)
+        entries = self.label_distribution.tocoo()
+        squares = entries.data * (values[entries.col] - mean[entries.row]) ** 2
+        return mean, group_sum(entries.row, squares, len(mean))
+
+    def joint(self) -> Floats:
+        """p(x, y), of shape (n_labels, n_rows)."""
+        return np.asarray(self.label_distribution.multiply(self.p[:, None]).toarray().T)
+
+
 class MaskedStates(ABC):
     """Statistics of every masked state x ⊙ h.
 
@@ -29,10 +72,7 @@ class MaskedStates(ABC):
 
     Parameters
     ----------
-    codes : ndarray of shape (n_rows, n_features)
-        Support rows, with every value replaced by its code.
-    radices : sequence of int
-        Number of values of each feature.
+    support : Support
 
     Attributes
     ----------
@@ -52,9 +92,8 @@ class MaskedStates(ABC):
     cost_mass: Floats
     _prediction: Floats  # means of shape (n_states,), or p(s, y) of shape (n_labels, n_states)
 
-    def __init__(self, codes: Ints, radices: Sequence[int]) -> None:
-        self.codes = codes
-        self.radices = tuple(radices)
+    def __init__(self, support: Support) -> None:
+        self.radices = tuple(support.radices)
         self.n_features = len(self.radices)
 
     @property
@@ -187,40 +226,26 @@ class ProductStates(MaskedStates):
     that hiding a feature is a sum over an axis and no adjacency table is needed.
     """
 
-    def __init__(
-        self,
-        codes: Ints,
-        radices: Sequence[int],
-        p: Floats,
-        labels: NDArray[Any],
-        label_distribution: Any,
-        loss: str,
-        costs: Floats | None,
-    ) -> None:
-        super().__init__(codes, radices)
+    def __init__(self, support: Support) -> None:
+        super().__init__(support)
+        codes, p = support.codes, support.p
         self.shape = tuple(radix + 1 for radix in self.radices)
         self.strides = np.cumprod([1, *self.shape[:0:-1]], dtype=np.int64)[::-1]
         # Change of a state's index when a row's value is revealed.
         self._shift = (codes - np.array(self.radices)) * self.strides
         self._all_hidden = int(np.array(self.radices) @ self.strides)
         place = tuple(codes.T)
-        if loss == "squared_error":
-            mean, variance = _row_moments(labels, label_distribution)
+        if support.loss == "squared_error":
+            mean, variance = support.moments()
             cubes = [self._cube(place, v) for v in (p, mean, p * variance)]
             self.mass, self._prediction, self.risk = _pool_moments(cubes, self.n_features)
-            if len(labels) == 1:
-                self.risk[:] = 0.0  # exact, whereas the pooled means are rounded
         else:
-            joint = (label_distribution.multiply(p[:, None])).toarray()
-            masses = np.stack([self._cube(place, column) for column in joint.T])
-            self._prediction = _pool(masses, self.n_features).reshape(len(labels), -1)
+            masses = np.stack([self._cube(place, column) for column in support.joint()])
+            self._prediction = _pool(masses, self.n_features).reshape(len(masses), -1)
             self.mass = self._prediction.sum(axis=0)
-            self.risk = _stopping_loss(self._prediction, loss)
+            self.risk = _stopping_loss(self._prediction, support.loss)
         self.size = self._revealed_sum(np.ones(self.n_features), np.uint8)
-        if costs is None:
-            self.cost_mass = self.size_mass()
-        else:
-            self.cost_mass = self.mass * self._revealed_sum(costs, np.float64)
+        self.cost_mass = self.mass * self._revealed_sum(support.costs, np.float64)
 
     def _cube(self, place: tuple[Ints, ...], amounts: Floats) -> Floats:
         cube = np.zeros(self.radices)
@@ -289,17 +314,9 @@ class SparseStates(MaskedStates):
     state always have larger indices.
     """
 
-    def __init__(
-        self,
-        codes: Ints,
-        radices: Sequence[int],
-        p: Floats,
-        labels: NDArray[Any],
-        label_distribution: Any,
-        loss: str,
-        costs: Floats | None,
-    ) -> None:
-        super().__init__(codes, radices)
+    def __init__(self, support: Support) -> None:
+        super().__init__(support)
+        codes, p = support.codes, support.p
         masks = np.arange(2**self.n_features, dtype=np.int64)
         sizes = bits_mask(masks, self.n_features).sum(axis=1)
         order = np.lexsort((masks, sizes))
@@ -312,8 +329,8 @@ class SparseStates(MaskedStates):
 
         flat = self._ids.reshape(-1)
         self.mass = self._total(flat, p)
-        if loss == "squared_error":
-            mean, variance = _row_moments(labels, label_distribution)
+        if support.loss == "squared_error":
+            mean, variance = support.moments()
             state_mean = self._total(flat, p * mean) / self.mass
             self._prediction = state_mean
             deviation = (
@@ -321,16 +338,10 @@ class SparseStates(MaskedStates):
                 + np.tile(p, len(masks)) * (np.tile(mean, len(masks)) - state_mean[flat]) ** 2
             )
             self.risk = group_sum(flat, deviation)
-            if len(labels) == 1:
-                self.risk[:] = 0.0  # exact, whereas the pooled means are rounded
         else:
-            joint = label_distribution.multiply(p[:, None]).toarray()
-            self._prediction = np.stack([self._total(flat, column) for column in joint.T])
-            self.risk = _stopping_loss(self._prediction, loss)
-        if costs is None:
-            self.cost_mass = self.size_mass()
-        else:
-            self.cost_mass = self.mass * (bits_mask(self._mask, self.n_features) @ costs)
+            self._prediction = np.stack([self._total(flat, column) for column in support.joint()])
+            self.risk = _stopping_loss(self._prediction, support.loss)
+        self.cost_mass = self.mass * (bits_mask(self._mask, self.n_features) @ support.costs)
 
     def _total(self, flat: Ints, amounts: Floats) -> Floats:
         return group_sum(flat, np.tile(amounts, len(self._rank)))
@@ -370,43 +381,26 @@ class SparseStates(MaskedStates):
         _keep_lower_along(self._edges(np.arange(self.n_states), bits), source, target)
 
 
-def build_states(
-    *,
-    codes: Ints,
-    radices: Sequence[int],
-    p: Floats,
-    labels: NDArray[Any],
-    label_distribution: Any,
-    loss: str,
-    costs: Floats | None,
-    max_memory: int,
-) -> MaskedStates:
+def build_states(support: Support, max_memory: int) -> MaskedStates:
     """Enumerate the masked states in the layout that needs less memory."""
-    n_product = 1
-    for radix in radices:
-        n_product *= radix + 1
-    n_pairs = len(codes) * 2 ** len(radices)
-    n_label_arrays = 1 if loss == "squared_error" else len(labels)
+    n_rows, n_features = support.codes.shape
+    n_product = prod(radix + 1 for radix in support.radices)
+    n_pairs = n_rows * 2**n_features
+    n_label_arrays = 1 if support.loss == "squared_error" else len(support.labels)
     # Peak memory: the statistics, the copies made while building them, and one solution.
     per_state = 8 * (8 + 2 * n_label_arrays)
     product_bytes = n_product * per_state
-    sparse_bytes = n_pairs * (per_state + 48 + 12 * len(radices))
+    sparse_bytes = n_pairs * (per_state + 48 + 12 * n_features)
     check_memory(
         min(product_bytes, sparse_bytes), max_memory, min(n_product, n_pairs), "This problem"
     )
-    layout: type[ProductStates] | type[SparseStates] = (
-        ProductStates if product_bytes <= sparse_bytes and len(radices) < 31 else SparseStates
-    )
-    return layout(codes, radices, p, labels, label_distribution, loss, costs)
-
-
-def _row_moments(labels: NDArray[Any], label_distribution: Any) -> tuple[Floats, Floats]:
-    """Mean and variance of y given each row, for squared error."""
-    values = labels.astype(float)
-    mean = np.asarray(label_distribution @ values, dtype=float)
-    entries = label_distribution.tocoo()
-    squares = entries.data * (values[entries.col] - mean[entries.row]) ** 2
-    return mean, group_sum(entries.row, squares, len(mean))
+    if product_bytes <= sparse_bytes and n_features < 31:
+        states: MaskedStates = ProductStates(support)
+    else:
+        states = SparseStates(support)
+    if support.loss == "squared_error" and len(support.labels) == 1:
+        states.risk[:] = 0.0  # exact, whereas the pooled means are rounded
+    return states
 
 
 def _stopping_loss(label_mass: Floats, loss: str) -> Floats:

@@ -314,7 +314,7 @@ class SUWRExplainer(BaseEstimator):
         """
         check_is_fitted(self, "estimator_")
         outputs = ModelOutputs(self.model, self.output, self.classes, type(self).__name__)
-        outputs.expect(self.estimator_._n_outputs())
+        outputs.expect(self.estimator_.target_.n_outputs)
         return outputs(self._source.read(X), int(self.query_size))
 
     def explain(

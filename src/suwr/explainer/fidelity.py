@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suwr._utils.validation import check_choice, check_integer, require
-from suwr.audit.adapters import from_lime, top_k
+from suwr._utils.views import view
+from suwr.auditing.adapters import from_lime, top_k
 from suwr.baselines.realx import EVALXClassifier, EVALXRegressor
 from suwr.data.frame import is_frame, raw_columns, take_rows
 from suwr.nn.rollout import Trace
@@ -291,29 +292,11 @@ rows).
 
     def plot(self, ax: Any = None, *, measure: str = "divergence") -> Any:
         """Plot the curves; see :func:`suwr.plots.plot_fidelity`."""
-        from suwr.plots import plot_fidelity
-
-        return plot_fidelity(self, ax, measure=measure)
+        return view("plots:plot_fidelity", self, ax, measure=measure)
 
     def _repr_html_(self) -> str:
         """Representation in notebooks."""
-        from suwr.report.notebook import escape
-
-        measure = "1 − R²" if self.regression else "KL divergence"
-        share = "R²" if self.regression else "Agreement"
-        lines = [
-            f"<tr><th scope='row'>{escape(name)}</th><td>{cost:.2f}</td><td>{loss:.4f}</td>"
-            f"<td>{agreement:.3f}</td></tr>"
-            for name, curve in self.curves.items()
-            for cost, loss, agreement in zip(
-                curve.cost, curve.divergence, curve.agreement, strict=True
-            )
-        ]
-        return (
-            f"<p>{escape(self.summary().splitlines()[0])}</p><table><thead><tr><th>Method</th>"
-            f"<th>Mean cost</th><th>{measure}</th><th>{share}</th></tr></thead>"
-            f"<tbody>{''.join(lines)}</tbody></table>"
-        )
+        return str(view("report:fidelity_html", self))
 
 
 def measure_fidelity(
@@ -430,7 +413,8 @@ def fidelity_curve(
 def _own_masks(model: Any, X: Any) -> tuple[list[NDArray[np.bool_]], list[float], int]:
     """Masks and mean costs of the curve of an explainer, and the point that is its default."""
     if model.weight_range_ is None:
-        traces = [trace for _, trace in model._rollouts(model._read(X), model._policy_at())]
+        fitted = model.fitted_policy()
+        traces = [trace for _, trace in fitted.rollouts(fitted.read(X))]
         return *_truncations(traces, model.units_.membership, model.units_.costs), -1
     low, high = model.weight_range_.low, model.weight_range_.high
     # An odd number, so that the geometric mean is among them.

@@ -4,8 +4,6 @@
 `Explanation` many rows with the usage of units among them. An explanation made by a model has a
 `Source`: its page can list every feature and run the model. An explanation read from JSON or a data
 frame has none, and its page shows the narratives only. The wording of steps is that of format.js.
-
-The imports of `suwr.plots` and `suwr.report` inside methods are the only ones of higher layers.
 """
 
 from __future__ import annotations
@@ -30,14 +28,9 @@ from suwr._utils.text import (
     printable,
 )
 from suwr._utils.validation import require
+from suwr._utils.views import view
 from suwr.data.descriptions import NO_DESCRIPTION, TableDescription
 from suwr.narrative.given import Given
-
-__all__ = [
-    "ENDINGS", "Explanation", "Layout", "ModelNarrative", "Narrative", "PageModel", "Source",
-    "Step", "UnitUsage", "explanation_frame", "format_prediction", "measure_usage",
-    "prediction_change", "read_explanation_frame", "step_lines", "usage_frame",
-]  # fmt: skip
 
 # Sentences for the values of `Narrative.ended`; the HTML page uses them too.
 ENDINGS = {
@@ -435,21 +428,15 @@ class Narrative:
             The narrative was read from a file, sampled, continued after the policy had stopped, or
             is not finished.
         """
-        from suwr.narrative.receipt import make_receipt
-
-        return make_receipt(self)
+        return view("narrative.receipt:make_receipt", self)
 
     def plot(self, ax: Any = None) -> Any:
         """Plot the narrative; see :func:`suwr.plots.plot_narrative`."""
-        from suwr.plots import plot_narrative
-
-        return plot_narrative(self, ax)
+        return view("plots:plot_narrative", self, ax)
 
     def _repr_html_(self) -> str:
         """Representation in notebooks."""
-        from suwr.report.notebook import narrative_html
-
-        return narrative_html(self)
+        return str(view("report:narrative_html", self))
 
     def __str__(self) -> str:
         return self.text()
@@ -534,9 +521,7 @@ class Explanation(Sequence[Narrative]):
 
     def _repr_html_(self) -> str:
         """Representation in notebooks."""
-        from suwr.report.notebook import explanation_html
-
-        return explanation_html(self)
+        return str(view("report:explanation_html", self))
 
     def text(self, *, context: bool = True) -> str:
         """Return all narratives as plain text, separated by blank lines.
@@ -604,12 +589,9 @@ class Explanation(Sequence[Narrative]):
             quantiles of the training values: of every column with the model, otherwise of the
             revealed ones.
         """
-        from suwr.report import page_html
-
         check_writable(path)
-        page = page_html(
-            self, title=title, y=y, model=model, hidden_values=hidden_values, context=context
-        )
+        options = {"title": title, "y": y, "hidden_values": hidden_values, "context": context}
+        page = view("report:page_html", self, model=model, **options)
         write_atomic(path, page.encode(errors="replace"))
 
     def usage(self) -> Any:
@@ -710,7 +692,9 @@ def explanation_frame(explanation: Explanation) -> Any:
         "description": explanation.description.restrict(explanation).to_dict(),
     }
     if any(n.given is not None for n in explanation):
-        given = {n.row: n.given.to_dict() for n in explanation if n.given is not None}
+        given: dict[Any, list[Any]] = {}
+        for n in explanation:
+            given.setdefault(n.row, []).append(None if n.given is None else n.given.to_dict())
         frame.attrs["suwr"]["given"] = given
     if first is not None and first.visit_cost:
         frame.attrs["suwr"]["visit_cost"] = first.visit_cost
@@ -725,8 +709,9 @@ def read_explanation_frame(frame: Any) -> list[Narrative]:
     if "description" in facts:
         description = TableDescription.from_dict(facts["description"])
     narratives = []
-    for row, lines in frame.groupby("row", sort=False):
-        given = facts.get("given", {}).get(row)
+    for (row, place), lines in frame.groupby(["row", _occurrences(frame)], sort=False):
+        stated = facts.get("given", {}).get(row)
+        given = None if stated is None else stated[place]
         (_, start), *parts = lines.groupby("step", sort=True)
         predictions = [_prediction(start, classes)]
         steps = []
@@ -755,6 +740,19 @@ def read_explanation_frame(frame: Any) -> list[Narrative]:
             )
         )
     return narratives
+
+
+def _occurrences(frame: Any) -> Any:
+    """Return for each line how many rows of the same label come before its row.
+
+    Each row begins with step 0. Lines may be in any order if labels are unique.
+    """
+    starts = frame["step"] == 0
+    if not frame["row"][starts].duplicated().any():
+        return frame["step"] * 0
+    if not starts.iloc[0] or (frame["row"] != frame["row"].shift())[~starts].any():
+        raise ValueError("The lines of rows with equal labels must be in the order of 'to_frame'.")
+    return starts.groupby(frame["row"]).cumsum() - 1
 
 
 def _prediction_columns(classes: tuple[Any, ...] | None) -> list[str]:

@@ -9,8 +9,6 @@ from typing import Any
 from suwr._utils.text import format_number, printable
 from suwr.data.descriptions import NO_DESCRIPTION
 
-__all__ = ["Given"]
-
 # Costs that a sentence lists.
 MAX_COSTS = 12
 

@@ -1,6 +1,8 @@
-"""Reading of receipts: exactly the fields of a receipt, of exactly their types.
+"""The JSON of receipts: its canonical form, and reading of exactly the fields of a receipt.
 
-True is not 1, and 1 is not 1.0: a value has one form, so that a changed form is a changed receipt.
+Canonical JSON is that of RFC 8785: sorted keys, no white space, and numbers as in JavaScript, so
+that 1.0 is 1. The digest of a receipt is that of its canonical form, which databases and other
+libraries that parse and write JSON preserve. Only integers beyond 2**53 have more digits here.
 """
 
 from __future__ import annotations
@@ -8,29 +10,22 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, NoReturn
 
 from suwr.exceptions import ReceiptError
 from suwr.narrative.explanation import ENDINGS, Narrative, Prediction, Step
 from suwr.narrative.given import Given
 
-__all__ = [
-    "FORMAT", "PLAIN_FORMAT", "TOLERANCE", "check_scalar", "parse_receipt", "read_fields",
-    "read_given",
-]  # fmt: skip
-
-# Incremented when an older suwr would misread a receipt. Format 2 has the field 'given'; rows that
-# start from nothing, without limits, still have receipts of format 1. Only rows with costs of their
-# own have 'costs' in 'given', which an older suwr refuses.
-FORMAT, PLAIN_FORMAT = 2, 1
+# Incremented when an older suwr would misread a receipt.
+FORMAT = 3
 #: Largest difference of probabilities between platforms; a smaller margin is a near tie. The page
 #: has the same tolerance.
 TOLERANCE = 1e-5
-_FIELDS = frozenset(
-    ["format", "version", "environment", "model", "condition", "row", "classes", "n_units",
-     "start_stop_probability", "start", "steps", "ended", "near_ties", "answer", "certificate",
-     "sha256"]
-)  # fmt: skip
+_TEXTS = ("version", "environment", "model", "ended", "sha256")
+_FACTS = ("format", "condition", "row", "given", "classes", "n_units", "start_stop_probability")
+_FIELDS = frozenset([*_TEXTS, *_FACTS, "start", "steps", "near_ties", "answer", "certificate"])
 _GIVEN_FIELDS = frozenset(["known", "unavailable", "max_cost", "exactly"])
 _STEP_FIELDS = frozenset(["reveals", "stop_probability", "prediction_before", "prediction"])
 _REVEAL_FIELDS = frozenset(["unit", "columns", "values"])
@@ -48,10 +43,60 @@ def _refuse(message: str) -> NoReturn:
     raise ReceiptError(message)
 
 
-def parse_receipt(text: str) -> dict[str, Any]:
-    """Return the fields of a receipt as they are in JSON; anything malformed is refused."""
-    state: dict[str, Any] = _DECODER.decode(text)
-    return state
+def _read_float(text: str) -> float | int:
+    """Read a number with a point or an exponent; whole ones are integers in canonical JSON."""
+    number = float(text)
+    if not math.isfinite(number):
+        _refuse_constant(text)
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    _refuse(f"{name[:40]} is not a finite number.")
+
+
+_dumps = json.JSONEncoder(ensure_ascii=False).encode
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique_keys, parse_float=_read_float, parse_constant=_refuse_constant
+)
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON strictly: neither NaN nor a key twice; whole numbers are integers."""
+    return _DECODER.decode(text.rstrip())
+
+
+def canonical_json(value: Any) -> str:
+    """Return a value as canonical JSON.
+
+    Examples
+    --------
+    >>> canonical_json({"b": [1.0, 1e-7, None], "a": 1e20})
+    '{"a":100000000000000000000,"b":[1,1e-7,null]}'
+    """
+    if isinstance(value, Mapping):
+        # As in JavaScript, by the units of UTF-16.
+        names = sorted(value, key=lambda name: name.encode("utf-16-be"))
+        return f"{{{','.join(f'{_dumps(name)}:{canonical_json(value[name])}' for name in names)}}}"
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(canonical_json, value))}]"
+    return _float_text(value) if isinstance(value, float) else _dumps(value)
+
+
+def _float_text(number: float) -> str:
+    """Return a number as JavaScript does: with an exponent below 1e-6 and from 1e21 on."""
+    if not math.isfinite(number):
+        _refuse_constant(str(number))
+    mantissa, _, exponent = repr(number + 0.0).partition("e")
+    if exponent and not -7 < int(exponent) < 21:
+        return f"{mantissa}e{int(exponent):+d}"
+    text = f"{Decimal(repr(number)):f}" if exponent else mantissa
+    return text.removesuffix(".0").removeprefix("-") if number == 0 else text.removesuffix(".0")
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value of parsed JSON is a number."""
+    return type(value) in (int, float)
 
 
 def read_fields(state: Any) -> dict[str, Any]:
@@ -64,25 +109,21 @@ def read_fields(state: Any) -> dict[str, Any]:
     """
     if type(state) is dict and type(state.get("format")) is int and state["format"] > FORMAT:
         _refuse(f"it has format {state['format']}, which requires a newer suwr.")
-    given = type(state) is dict and "given" in state
-    _check_fields(state, _FIELDS | {"given"} if given else _FIELDS, "the receipt")
-    if type(state["format"]) is not int or state["format"] != (FORMAT if given else PLAIN_FORMAT):
-        _refuse(f"'format' must be {FORMAT} with 'given', {PLAIN_FORMAT} without.")
-    for name in ("version", "environment", "model", "ended", "sha256"):
+    _check_fields(state, _FIELDS, "the receipt")
+    if type(state["format"]) is not int or state["format"] != FORMAT:
+        _refuse(f"'format' must be {FORMAT}.")
+    for name in _TEXTS:
         if type(state[name]) is not str:
             _refuse(f"{name!r} must be text.")
     if not (_DIGEST.fullmatch(state["model"]) and _DIGEST.fullmatch(state["sha256"])):
         _refuse("'model' and 'sha256' must be digests.")
     condition, certificate = state["condition"], state["certificate"]
-    if condition is not None and not (type(condition) is float and -1 <= condition <= 1):
+    if condition is not None and not (is_number(condition) and -1 <= condition <= 1):
         _refuse("'condition' must be a number in [-1, 1] or null.")
-    if certificate is not None:
-        if type(certificate) is not dict:
-            _refuse("'certificate' must be an object or null.")
-        _check_finite(certificate)
+    if certificate is not None and type(certificate) is not dict:
+        _refuse("'certificate' must be an object or null.")
     narrative = _read_narrative(state)
-    answer, expected = state["answer"], narrative.label
-    if type(answer) is not type(expected) or answer != expected:
+    if canonical_json(state["answer"]) != canonical_json(narrative.label):
         _refuse("'answer' is not that of the last prediction.")
     ties, n = state["near_ties"], len(narrative.steps)
     if type(ties) is not list or not all(type(i) is int and 0 <= i <= n for i in ties):
@@ -93,7 +134,7 @@ def read_fields(state: Any) -> dict[str, Any]:
         "version": state["version"],
         "environment": state["environment"],
         "model": state["model"],
-        "condition": condition,
+        "condition": None if condition is None else float(condition),
         "narrative": narrative,
         "near_ties": tuple(ties),
         "certificate": certificate,
@@ -133,7 +174,7 @@ def _read_narrative(state: dict[str, Any]) -> Narrative:
     if len(used) > n_units:
         _refuse("it reveals more units than there are.")
     stop = _read_probability(state["start_stop_probability"])
-    limits = read_given(state["given"]) if "given" in state else None
+    limits = None if state["given"] is None else read_given(state["given"])
     if limits is not None and not used.isdisjoint(limits.unavailable):
         _refuse("it reveals a unit that is not available.")
     return Narrative(row, start, stop, tuple(steps), state["ended"], classes, n_units, given=limits)
@@ -154,14 +195,14 @@ def read_given(state: Any) -> Given:
     if len(set(unavailable)) < len(unavailable):
         _refuse("'unavailable' has a unit twice.")
     most = state["max_cost"]
-    if most is not None and not (type(most) is float and 0 <= most < math.inf):
+    if most is not None and not (is_number(most) and most >= 0):
         _refuse("'max_cost' must be a number of at least 0, or null.")
     if type(state["exactly"]) is not bool or (state["exactly"] and most is None):
         _refuse("'exactly' must be a boolean, and requires 'max_cost'.")
     costs = state.get("costs", {})
     if type(costs) is not dict or (priced and not costs):
         _refuse("'costs' must be an object.")
-    if not all(type(cost) is float and 0 <= cost < math.inf for cost in costs.values()):
+    if not all(is_number(cost) and cost >= 0 for cost in costs.values()):
         _refuse("'costs' must be numbers of at least 0.")
     given = Given.from_dict(state)
     if not given:
@@ -197,38 +238,25 @@ def _read_prediction(given: Any, n_classes: int | None) -> Prediction:
     if type(given) is not list or len(given) != (n_classes or 1):
         _refuse(f"a prediction must be a list of {n_classes or 1} number(s).")
     for number in given:
-        if type(number) is not float or not math.isfinite(number):
-            _refuse("a prediction must be a finite number.")
+        if not is_number(number):
+            _refuse("a prediction must be a number.")
         if n_classes is not None and not 0 <= number <= 1 + TOLERANCE:
             _refuse("a class probability must be in [0, 1].")
-    return tuple(given)
+    return tuple(map(float, given))
 
 
 def _read_probability(given: Any) -> float:
-    if type(given) is not float or not 0 <= given <= 1:
+    if not (is_number(given) and 0 <= given <= 1):
         _refuse("a stop probability must be a number in [0, 1].")
     return float(given)
 
 
 def check_scalar(value: Any, name: str) -> None:
-    """Refuse anything but finite numbers of at most 64 bits, texts and booleans."""
-    kind = type(value)
-    if kind is float:
-        if not math.isfinite(value):
-            _refuse(f"{name} must be finite.")
-    elif kind is int:
-        if not -(2**64) < value < 2**64:
-            _refuse(f"{name} must have at most 64 bits.")
-    elif kind is not str and kind is not bool:
+    """Refuse anything but numbers of at most 64 bits, texts and booleans."""
+    if type(value) is int and not -(2**64) < value < 2**64:
+        _refuse(f"{name} must have at most 64 bits.")
+    if type(value) not in (int, float, str, bool):
         _refuse(f"{name} must be numbers, texts or booleans.")
-
-
-def _check_finite(value: Any) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        _refuse("'certificate' must be finite.")
-    if isinstance(value, dict | list):
-        for part in value.values() if isinstance(value, dict) else value:
-            _check_finite(part)
 
 
 def _check_fields(state: Any, names: frozenset[str], what: str) -> None:
@@ -238,10 +266,3 @@ def _check_fields(state: Any, names: frozenset[str], what: str) -> None:
         missing = sorted(names - state.keys())
         unknown = sorted(str(name)[:40] for name in state.keys() - names)
         _refuse(f"{what} has missing fields {missing} and unknown fields {unknown}.")
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    _refuse(f"{name} is not a number.")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)

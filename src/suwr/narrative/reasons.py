@@ -11,8 +11,6 @@ from suwr._utils.validation import check_integer, parameter_error
 from suwr.data.descriptions import NO_DESCRIPTION
 from suwr.narrative.explanation import Narrative
 
-__all__ = ["Reason", "principal_reasons"]
-
 _CLASS_TEMPLATE = "{facts} (probability of {answer}: {before} → {after})"
 _VALUE_TEMPLATE = "{facts} (prediction: {before} → {after})"
 _FIELDS = ("features", "facts", "answer", "effect", "before", "after", "number")

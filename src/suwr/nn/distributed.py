@@ -11,34 +11,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch import distributed as dist
+from torch.nn.functional import pad
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-__all__ = ["ProcessGroup", "Shard", "torchrun_process_group"]
 
+class Shard(NamedTuple):
+    """The rows of a batch of ``n_rows`` that one process evaluates."""
 
-@dataclass(frozen=True)
-class Shard:
-    """The rows ``start`` to ``stop`` of ``n_rows``, evaluated by one process."""
-
-    start: int
-    stop: int
+    rows: slice
     n_rows: int
-
-    @classmethod
-    def of_rank(cls, n_rows: int, rank: int, size: int) -> Shard:
-        """The shard of process ``rank`` of ``size``; only the last non-empty one may be smaller."""
-        each = -(-n_rows // size)
-        start = min(rank * each, n_rows)
-        return cls(start, min(start + each, n_rows), n_rows)
-
-    def slice(self, x: Tensor) -> Tensor:
-        """This shard of a tensor whose second dimension is the rows."""
-        return x[:, self.start : self.stop]
 
 
 class ProcessGroup:
@@ -66,24 +52,26 @@ class ProcessGroup:
         """Whether this process has rank 0, which alone prints and writes files."""
         return self.rank == 0
 
-    def evaluate(self, network: Callable[..., Tensor], x: Tensor) -> Tensor:
-        """Outputs of an ensemble for rows ``(n_members, n, …)``, sharded over the processes."""
-        shard = Shard.of_rank(x.shape[1], self.rank, self.size)
-        # The gradient of a plain slice would cover one shard only; `_Scatter` gathers all of them.
-        part = _Scatter.apply(x, self, shard) if x.requires_grad else shard.slice(x)
-        outputs: Tensor = _Gather.apply(network(part, shard), self, shard)
-        return outputs
+    def evaluate(self, network: Callable[[Tensor, Shard], Tensor], x: Tensor) -> Tensor:
+        """Outputs of an ensemble for rows ``(n_members, n, …)``, sharded over the processes.
+
+        The gradient of the weights is that of this process's rows; see `sum_gradients`.
+        """
+        n = x.shape[1]
+        start, stop = (n * rank // self.size for rank in (self.rank, self.rank + 1))
+        if x.requires_grad:
+            # That of the inputs is the sum over the processes, each of which has it for its rows.
+            x = x.view_as(x)
+            x.register_hook(_summed)
+        own = network(x[:, start:stop], Shard(slice(start, stop), n))
+        own = pad(own, (0, 0, start, n - stop))
+        return own + (_summed(own.detach()) - own.detach())
 
     def sum_gradients(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
         """Sum the gradients of all processes; registered as a hook before an optimizer step."""
         parameters = (p for group in optimizer.param_groups for p in group["params"])
         gradients = [p.grad for p in parameters if p.grad is not None]
-        flat = torch.cat([g.flatten() for g in gradients])
-        dist.all_reduce(flat)
-        for gradient, summed in zip(
-            gradients, flat.split([g.numel() for g in gradients]), strict=True
-        ):
-            gradient.copy_(summed.view_as(gradient))
+        vector_to_parameters(_summed(parameters_to_vector(gradients)), gradients)
 
     def check_equal(self, digest: bytes, message: str) -> None:
         """Raise a ``ValueError`` in every process unless all of them hold the same ``digest``."""
@@ -93,40 +81,12 @@ class ProcessGroup:
         if any(not torch.equal(own, other) for other in digests):
             raise ValueError(message)
 
-    def gather(self, part: Tensor, shard: Shard) -> Tensor:
-        """Concatenate the shards of all processes along the second dimension."""
-        size = -(-shard.n_rows // self.size)
-        whole = part.new_empty(self.size, part.shape[0], size, *part.shape[2:])
-        own = part.new_zeros(whole.shape[1:])
-        own[:, : part.shape[1]] = part
-        dist.all_gather(list(whole), own)
-        return whole.transpose(0, 1).flatten(1, 2)[:, : shard.n_rows]
 
-
-class _Gather(torch.autograd.Function):
-    """Gather shards. Every process computes the loss of all rows and keeps its own gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, part: Tensor, group: ProcessGroup, shard: Shard) -> Tensor:
-        ctx.shard = shard
-        return group.gather(part, shard)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.shard.slice(gradients[0]), None, None
-
-
-class _Scatter(torch.autograd.Function):
-    """Slice a shard; its backward pass gathers the gradients of all shards."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, group: ProcessGroup, shard: Shard) -> Tensor:
-        ctx.group, ctx.shard = group, shard
-        return shard.slice(x)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.group.gather(gradients[0], ctx.shard), None, None
+def _summed(tensor: Tensor) -> Tensor:
+    """The sum of a tensor over all processes."""
+    total = tensor.clone()
+    dist.all_reduce(total)
+    return total
 
 
 @contextmanager

@@ -20,8 +20,6 @@ from torch.nn import functional as F
 from suwr.exceptions import ModelOutputError
 from suwr.nn.distributed import ProcessGroup, Shard
 
-__all__ = ["Ensemble", "EnsembleConv", "EnsembleMLP", "ExternalPredictor", "MaskedPredictor"]
-
 
 class Ensemble(nn.Module, ABC):
     """Networks of one shape, evaluated together; by all processes of a ``process_group`` if set.
@@ -58,19 +56,11 @@ class Ensemble(nn.Module, ABC):
     @torch.no_grad()
     def decay_weights(self, rate: float | Tensor) -> None:
         """Decoupled weight decay of a step with learning rate ``rate``; biases do not decay."""
-        factor = 1.0 - rate * self.weight_decay
-        for weight in self.stacked_weights():
-            weight.mul_(factor.view(-1, 1, 1))
-        for member, weights in enumerate(self.member_weights()):
-            for weight in weights:
-                weight.mul_(factor[member])
+        for weight, factor in self.decaying(1.0 - rate * self.weight_decay):
+            weight.mul_(factor)
 
-    def stacked_weights(self) -> list[Tensor]:
-        """Weights whose first dimension is that of the members."""
-        return []
-
-    def member_weights(self) -> list[list[Tensor]]:
-        """All other weights of each member."""
+    def decaying(self, factors: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """The weights that decay, each with its part of the ``factors`` of the members."""
         return []
 
     @abstractmethod
@@ -114,9 +104,9 @@ class EnsembleMLP(Ensemble):
             self.weights.append(nn.Parameter(weight))
             self.biases.append(nn.Parameter(bias))
 
-    def stacked_weights(self) -> list[Tensor]:
+    def decaying(self, factors: Tensor) -> list[tuple[Tensor, Tensor]]:
         """See `Ensemble`."""
-        return list(self.weights)
+        return [(weight, factors.view(-1, 1, 1)) for weight in self.weights]
 
     @torch.no_grad()
     def ignore(self, inputs: Tensor, members: slice = slice(None)) -> None:
@@ -178,20 +168,19 @@ def _dropout(x: Tensor, rate: float, shard: Shard | None) -> Tensor:
     `torch.nn.functional.dropout`, which would take longer than the matrix products. Comparing bytes
     and converting booleans would take longer than clamping and converting bytes.
     """
-    shape = x.shape if shard is None else (x.shape[0], shard.n_rows, *x.shape[2:])
+    rows, n = (slice(None), x.shape[1]) if shard is None else shard
+    shape = (x.shape[0], n, *x.shape[2:])
     if x.device.type != "cpu":
-        if shard is None:
-            return F.dropout(x, rate)
-        return x * shard.slice(F.dropout(x.new_ones(shape), rate))
+        return (
+            F.dropout(x, rate) if shard is None else x * F.dropout(x.new_ones(shape), rate)[:, rows]
+        )
     threshold = min(round(256 * rate), 255)
     if threshold == 0:
         return x
     size = math.prod(shape)
     words = torch.empty(-(-size // 8), dtype=torch.int64).random_(-(2**63), None)
     noise = words.view(torch.uint8)[:size].reshape(shape)
-    keep = noise.clamp_(threshold - 1, threshold).sub_(threshold - 1)
-    if shard is not None:
-        keep = shard.slice(keep)
+    keep = noise.clamp_(threshold - 1, threshold).sub_(threshold - 1)[:, rows]
     return x * keep.to(x.dtype).mul_(256 / (256 - threshold))
 
 
@@ -247,13 +236,11 @@ class EnsembleConv(Ensemble):
     def dropout(self, rate: float) -> None:
         self.dense.dropout = rate
 
-    def stacked_weights(self) -> list[Tensor]:
+    def decaying(self, factors: Tensor) -> list[tuple[Tensor, Tensor]]:
         """See `Ensemble`."""
-        return self.dense.stacked_weights()
-
-    def member_weights(self) -> list[list[Tensor]]:
-        """See `Ensemble`."""
-        return [[p for p in member.parameters() if p.dim() > 1] for member in self.images]
+        images = zip(self.images, factors, strict=True)
+        own = [(p, factor) for image, factor in images for p in image.parameters() if p.dim() > 1]
+        return self.dense.decaying(factors) + own
 
     def evaluate(self, x: Tensor, shard: Shard | None = None) -> Tensor:
         """See `Ensemble`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -12,12 +13,6 @@ from torch import Tensor, nn
 
 from suwr.data.costs import CostFunction
 from suwr.data.units import Units
-
-__all__ = [
-    "N_UNCERTAINTY_FEATURES", "POSITION_KNOTS", "Budgets", "MaskCosts", "MaskedInputs",
-    "SetupCosts", "UncertaintyStopPolicy", "encode_position", "gumbel", "soft_columns",
-    "soft_reveal", "uncertainty_features",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -79,12 +74,9 @@ class SetupCosts:
         assert units.setups is not None
         n = len(units.setups.costs)
         of_unit = np.where(units.setups.of_unit < 0, n, units.setups.of_unit)
-        columns = np.stack(
-            [units.membership[of_unit == i].any(axis=0) for i in range(n + 1)], axis=1
-        )
-        costs = torch.tensor([*units.setups.costs, 0.0], dtype=torch.float32, device=device)
+        columns = np.array([units.membership[of_unit == i].any(axis=0) for i in range(n + 1)]).T
         return cls(
-            costs,
+            torch.tensor([*units.setups.costs, 0.0], dtype=torch.float32, device=device),
             torch.tensor(of_unit, dtype=torch.long, device=device),
             torch.tensor(columns, dtype=torch.float32, device=device),
         )
@@ -225,13 +217,8 @@ class MaskedInputs:
     costs : Tensor of float, shape (n_units,)
     column_of : Tensor of int, shape (n_values,)
         The column of each encoded value.
-    plain : bool
-        Whether every column is encoded by one value, in order.
     groups : Tensor of bool, shape (n_units, n_columns), or None
         The columns of each unit; None if every unit is one column, in order.
-    members : Tensor of int, shape (size of the largest unit, n_units), or None
-        The columns of each unit, repeated to equal length; None unless units are small and the
-        device is a CPU.
     selectable : Tensor of bool, shape (n_units,), or None
         Units that may be revealed; None is all of them.
     known : Tensor of float, shape (n_columns,), or None
@@ -253,9 +240,7 @@ class MaskedInputs:
 
     costs: Tensor
     column_of: Tensor
-    plain: bool
-    groups: Tensor | None
-    members: Tensor | None
+    groups: Tensor | None = None
     selectable: Tensor | None = None
     known: Tensor | None = None
     known_masks: Tensor | None = None
@@ -279,47 +264,30 @@ class MaskedInputs:
         pieces: NDArray[np.bool_] | None = None,
     ) -> MaskedInputs:
         """Put units and encoding on a device."""
-        allowed = None if selectable is None else torch.tensor(selectable, device=device)
         groups = None
         if not units.single:
             # The matrix may be large: share its memory.
             groups = torch.from_numpy(np.require(units.membership, requirements="W")).to(device)
-        inputs = cls._of(
-            groups,
-            torch.tensor(units.costs, dtype=torch.float32, device=device),
-            torch.tensor(column_of, dtype=torch.long, device=device),
-            allowed,
-        )
-        setups = None if units.setups is None else SetupCosts.build(units, device)
-        function = None if units.function is None else MaskCosts(units.function)
-        inputs = replace(
-            inputs, unrecorded=unrecorded, setups=setups, function=function,
-            visit_cost=units.visit_cost, budgets=budgets,
-            pieces=None if pieces is None else torch.tensor(pieces, device=device),
-        )  # fmt: skip
-        if known is None:
-            return inputs
-        chance = torch.tensor(known, dtype=torch.float32, device=device)
-        if chance.dim() == 1:
-            return replace(inputs, known=chance)
-        return replace(inputs, known=chance.mean(dim=0), known_masks=chance > 0)
-
-    @classmethod
-    def _of(
-        cls,
-        groups: Tensor | None,
-        costs: Tensor,
-        column_of: Tensor,
-        selectable: Tensor | None = None,
-    ) -> MaskedInputs:
-        n_columns = len(costs) if groups is None else groups.shape[1]
+        costs = torch.tensor(units.costs, dtype=torch.float32, device=device)
+        encoded = torch.tensor(column_of, dtype=torch.long, device=device)
+        chance = known_masks = None
+        if known is not None:
+            chance = torch.tensor(known, dtype=torch.float32, device=device)
+            if chance.dim() == 2:
+                chance, known_masks = chance.mean(dim=0), chance > 0
         return cls(
             costs,
-            column_of,
-            torch.equal(column_of, torch.arange(n_columns, device=costs.device)),
+            encoded,
             groups,
-            _members(groups) if groups is not None and groups.device.type == "cpu" else None,
-            selectable,
+            selectable=None if selectable is None else torch.tensor(selectable, device=device),
+            known=chance,
+            known_masks=known_masks,
+            unrecorded=unrecorded,
+            setups=None if units.setups is None else SetupCosts.build(units, device),
+            function=None if units.function is None else MaskCosts(units.function),
+            visit_cost=units.visit_cost,
+            budgets=budgets,
+            pieces=None if pieces is None else torch.tensor(pieces, device=device),
         )
 
     def subset(self, units: Tensor, columns: Tensor, values: Tensor) -> MaskedInputs:
@@ -331,20 +299,39 @@ class MaskedInputs:
         columns, values : Tensor of int
             In increasing order.
         """
-        position = torch.searchsorted(columns, self.column_of[values])
-        groups = None if self.groups is None else self.groups[units][:, columns]
-        inputs = MaskedInputs._of(groups, self.costs[units], position)
         return replace(
-            inputs,
+            self,
+            costs=self.costs[units],
+            column_of=torch.searchsorted(columns, self.column_of[values]),
+            groups=None if self.groups is None else self.groups[units][:, columns],
+            selectable=None,
             known=None if self.known is None else self.known[columns],
             known_masks=None if self.known_masks is None else self.known_masks[:, columns],
-            unrecorded=self.unrecorded,
             setups=None if self.setups is None else self.setups.subset(units, columns),
             function=None if self.function is None else self.function.subset(units, columns),
-            visit_cost=self.visit_cost,
-            budgets=self.budgets,
             pieces=None if self.pieces is None else self.pieces[values],
         )
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether every column is encoded by one value, in order."""
+        return torch.equal(self.column_of, torch.arange(self.n_columns, device=self.device))
+
+    @cached_property
+    def members(self) -> Tensor | None:
+        """The columns of each unit, repeated to equal length, ``(length, n_units)``.
+
+        None unless units are small and the device is a CPU.
+        """
+        if self.groups is None or self.device.type != "cpu":
+            return None
+        # The sum of torch would convert the whole matrix to integers.
+        groups = self.groups.numpy()
+        largest = int(groups.sum(axis=1).max())
+        if largest > SMALL_UNIT_FRACTION * self.n_columns:
+            return None
+        columns = [np.resize(np.flatnonzero(row), largest) for row in groups]
+        return torch.from_numpy(np.stack(columns, axis=1))
 
     @property
     def single(self) -> bool:
@@ -460,11 +447,7 @@ class MaskedInputs:
         return costs + self.setups.unpaid(acquired)
 
     def cost_of(
-        self,
-        units: Tensor,
-        mask: Tensor,
-        known: Tensor | None = None,
-        costs: Tensor | None = None,
+        self, units: Tensor, mask: Tensor, known: Tensor | None = None, costs: Tensor | None = None
     ) -> Tensor:
         """Cost of acquiring one unit per row, ``(...)``; see `unit_costs`."""
         if self.setups is None and self.function is None and costs is None:
@@ -494,19 +477,14 @@ class MaskedInputs:
             ordered = noise.sort(dim=-1).values
             ordered = torch.cat([ordered, torch.ones_like(noise[..., :1])], dim=-1)
             chosen = noise < ordered.gather(-1, size)
-        if not self.single:
-            chosen = chosen.to(torch.float32) @ self.membership.to(torch.float32) > 0
-        return chosen if self.known is None else chosen | (self.known == 1)
+        mask = self.union(chosen)
+        return mask if self.known is None else mask | (self.known == 1)
 
-
-def _members(membership: Tensor) -> Tensor | None:
-    """The columns of each unit, if all units are small."""
-    # The sum of torch would convert the whole matrix to integers.
-    largest = int(membership.numpy().sum(axis=1).max())
-    if largest > SMALL_UNIT_FRACTION * membership.shape[1]:
-        return None
-    columns = [np.resize(np.flatnonzero(row), largest) for row in membership.numpy()]
-    return torch.from_numpy(np.stack(columns, axis=1))
+    def union(self, units: Tensor) -> Tensor:
+        """Masks of the columns of sets of units, bool ``(..., n_units)``."""
+        if self.single:
+            return units
+        return units.to(torch.float32) @ self.membership.to(torch.float32) > 0
 
 
 def gumbel(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
@@ -514,6 +492,20 @@ def gumbel(shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
     noise = torch.empty(shape, device=generator.device).exponential_(generator=generator)
     # In place, since memory traffic dominates a step on a GPU.
     return noise.clamp_(min=1e-20).log_().neg_()
+
+
+def gumbel_softmax(
+    logits: Tensor,
+    temperature: float | Tensor,
+    generator: torch.Generator,
+    shape: tuple[int, ...] | None = None,
+) -> Tensor:
+    """Differentiable relaxations of draws from the softmax of ``logits``.
+
+    Their ``shape`` is that of the logits by default; the logits are broadcast to any other.
+    """
+    noise = gumbel(tuple(logits.shape) if shape is None else shape, generator)
+    return ((logits.log_softmax(dim=-1) + noise) / temperature).softmax(dim=-1)
 
 
 def soft_columns(inputs: MaskedInputs, weight: Tensor) -> Tensor:

@@ -7,21 +7,10 @@ configuration suits every data set.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
-
-__all__ = [
-    "AbsoluteError",
-    "CrossEntropy",
-    "GammaDeviance",
-    "Loss",
-    "PinballLoss",
-    "PoissonDeviance",
-    "SquaredError",
-    "ValueLoss",
-]
 
 # Bound of the logarithms of predictions with a log link, whose exponentials stay finite.
 MAX_LOG = 30.0
@@ -29,8 +18,12 @@ MAX_LOG = 30.0
 MIN_TARGET = 1e-30
 
 
-class Loss(Protocol):
+class Loss(ABC):
     """A loss *L(f(x ⊙ h), y)*.
+
+    Parameters
+    ----------
+    unit : float, default=1.0
 
     Attributes
     ----------
@@ -39,38 +32,37 @@ class Loss(Protocol):
         then may a target be averaged with a prediction of it: the expected difference is the same.
     """
 
-    linear_in_targets: ClassVar[bool]
+    linear_in_targets: ClassVar[bool] = True
 
+    def __init__(self, unit: float = 1.0) -> None:
+        self.unit = unit
+
+    @abstractmethod
     def targets(self, y: Tensor) -> Tensor:
         """Targets in the format of `per_row`, ``(n, n_outputs)``."""
-        ...
 
     def smoothed(self, targets: Tensor, weight: Tensor) -> Tensor:
-        """The targets of training rows as the networks learn them."""
-        ...
+        """The targets of training rows as the networks learn them; by default, unchanged."""
+        return targets
 
     def predict(self, outputs: Tensor) -> Tensor:
         """Predictions from network outputs: class probabilities, or values."""
-        ...
+        return outputs
 
     def per_row(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Loss of every row from network outputs."""
-        ...
+        return self.of_prediction(self.predict(outputs), targets)
 
+    @abstractmethod
     def of_prediction(self, prediction: Tensor, targets: Tensor) -> Tensor:
         """Loss of every row from predictions."""
-        ...
 
     def best_constant(self, targets: Tensor, weight: Tensor) -> Tensor:
-        """The constant prediction ``(n_outputs,)`` of least weighted mean loss."""
-        ...
+        """The constant prediction ``(n_outputs,)`` of least weighted mean loss; often the mean."""
+        return (targets * weight.unsqueeze(-1)).sum(dim=0) / weight.sum()
 
 
-def _weighted_mean(targets: Tensor, weight: Tensor) -> Tensor:
-    return (targets * weight.unsqueeze(-1)).sum(dim=0) / weight.sum()
-
-
-class CrossEntropy:
+class CrossEntropy(Loss):
     """Cross-entropy in nats, for hard or soft class targets.
 
     Parameters
@@ -79,11 +71,9 @@ class CrossEntropy:
     unit : float, default=1.0
     """
 
-    linear_in_targets: ClassVar[bool] = True
-
     def __init__(self, n_classes: int, unit: float = 1.0) -> None:
+        super().__init__(unit)
         self.n_classes = n_classes
-        self.unit = unit
 
     def targets(self, y: Tensor) -> Tensor:
         """One-hot targets of class numbers; class probabilities ``(n, n_classes)`` as they are."""
@@ -112,12 +102,8 @@ class CrossEntropy:
         """Cross-entropy of class probabilities, clipped to stay finite."""
         return -(targets * prediction.clamp_min(1e-12).log()).sum(dim=-1) / self.unit
 
-    def best_constant(self, targets: Tensor, weight: Tensor) -> Tensor:
-        """The frequencies of the classes."""
-        return _weighted_mean(targets, weight)
 
-
-class ValueLoss(ABC):
+class ValueLoss(Loss):
     """Loss of a single output, which is a value or its logarithm.
 
     Parameters
@@ -132,36 +118,12 @@ class ValueLoss(ABC):
         *k* in *L(c p, c y) = c^k L(p, y)*.
     """
 
-    linear_in_targets: ClassVar[bool] = True
     link: ClassVar[Literal["identity", "log"]] = "identity"
     degree: ClassVar[int] = 1
-
-    def __init__(self, unit: float = 1.0) -> None:
-        self.unit = unit
 
     def targets(self, y: Tensor) -> Tensor:
         """Targets as a column."""
         return y.to(torch.float32).unsqueeze(-1)
-
-    def smoothed(self, targets: Tensor, weight: Tensor) -> Tensor:
-        """The targets, unchanged."""
-        return targets
-
-    def predict(self, outputs: Tensor) -> Tensor:
-        """The values of the outputs."""
-        return outputs
-
-    def per_row(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Loss of every row from network outputs."""
-        return self.of_prediction(self.predict(outputs), targets)
-
-    @abstractmethod
-    def of_prediction(self, prediction: Tensor, targets: Tensor) -> Tensor:
-        """Loss of every row from predictions."""
-
-    def best_constant(self, targets: Tensor, weight: Tensor) -> Tensor:
-        """The mean of the targets."""
-        return _weighted_mean(targets, weight)
 
 
 class SquaredError(ValueLoss):

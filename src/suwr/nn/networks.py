@@ -10,7 +10,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, fields
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -24,11 +24,6 @@ from suwr.nn.inputs import (
     uncertainty_features,
 )
 from suwr.nn.losses import Loss
-
-__all__ = [
-    "HELD_OUT", "Architecture", "Network", "PolicyOutputs", "SeparateNetwork", "SharedNetwork",
-    "build",
-]  # fmt: skip
 
 #: The k-th group of predictors is not trained on the fold k + HELD_OUT, counted cyclically.
 HELD_OUT = 1
@@ -96,12 +91,10 @@ class Architecture:
         """Weights that one row is multiplied by; those of convolutions count for every pixel."""
         n_heads = self.n_members * self.n_outputs + self.n_units + 1
         n_networks, n_inner = self.n_members + 1, (self.n_layers - 1) * self.hidden_size**2
-        if self.image_shape is None:
-            return n_networks * (self.n_inputs * self.hidden_size + n_inner) + (
-                self.hidden_size * n_heads
-            )
-        n_pixels = math.prod(self.image_shape)
-        return n_networks * (7488 + 4 * self.hidden_size) * n_pixels + self.hidden_size * n_heads
+        of_network = self.n_inputs * self.hidden_size + n_inner
+        if self.image_shape is not None:
+            of_network = (7488 + 4 * self.hidden_size) * math.prod(self.image_shape)
+        return n_networks * of_network + self.hidden_size * n_heads
 
     @property
     def row_values(self) -> int:
@@ -155,17 +148,17 @@ class Network(nn.Module, ABC):
 
     The buffer ``stop_temperature`` scales the expected gain of continuing:
     ζ_stop = sigmoid(-gain / temperature). Its shape is ``()``, or ``(2,)`` for the two ends of a
-    range of λ; for several models ``(n_models, 1, …)``.
+    range of λ.
     """
 
     stop_temperature: Tensor
 
-    def __init__(self, architecture: Architecture, n_models: int = 1) -> None:
+    def __init__(self, architecture: Architecture) -> None:
         super().__init__()
-        self.architecture, self.n_models = architecture, n_models
-        several = () if n_models == 1 else (n_models, 1)
-        ends = (2,) if architecture.conditioned else ()
-        self.register_buffer("stop_temperature", torch.ones((*several, *ends)))
+        self.architecture = architecture
+        self.register_buffer(
+            "stop_temperature", torch.ones((2,) if architecture.conditioned else ())
+        )
 
     def set_process_group(self, process_group: ProcessGroup | None) -> None:
         """Distribute evaluation over the processes of a group; None evaluates locally."""
@@ -181,10 +174,10 @@ class Network(nn.Module, ABC):
 
         Parameters
         ----------
-        inputs : Tensor of shape (n, n_inputs) or (n_models, n, n_inputs)
-        condition : Tensor of shape (n,) or (n_models, n), optional
+        inputs : Tensor of shape (n, n_inputs)
+        condition : Tensor of shape (n,), optional
             Position of λ in its range, from -1 (low end) to 1 (high end).
-        prediction : Tensor of shape (n, n_outputs) or (n_models, n, n_outputs), optional
+        prediction : Tensor of shape (n, n_outputs), optional
             Class probabilities for a policy that stops by predictive uncertainty.
         """
 
@@ -208,28 +201,6 @@ class Network(nn.Module, ABC):
     def predict(self, inputs: Tensor) -> Tensor:
         """Outputs of every predictor for the same rows, ``(n_members, n, n_outputs)``."""
 
-    def consensus(self, inputs: Tensor, loss: Loss) -> Tensor:
-        """Mean prediction of the ensemble of each model, ``(n_models, n, n_outputs)``."""
-        assert self.n_models == 1
-        return loss.predict(self.predict(inputs[0])).mean(dim=0, keepdim=True)
-
-    def split(self) -> list[Self]:
-        """The models trained together, each as a separate network."""
-        if self.n_models == 1:
-            return [self]
-        parts = []
-        for number in range(self.n_models):
-            part = type(self)(self.architecture).to(self.stop_temperature.device)
-            state = {
-                name: tensor.unflatten(0, (self.n_models, -1))[number]
-                for name, tensor in self.state_dict().items()
-            }
-            ends = part.stop_temperature.shape
-            state["stop_temperature"] = state["stop_temperature"].reshape(ends)
-            part.load_state_dict(state)
-            parts.append(part)
-        return parts
-
 
 class SeparateNetwork(Network):
     """A policy network (selection and stop head) and an ensemble of predictors.
@@ -239,9 +210,6 @@ class SeparateNetwork(Network):
     architecture : Architecture
     dropout : float, default=0.0
         Dropout rate of the predictors.
-    n_models : int, default=1
-        Number of models trained together, each with its own policy and ``n_members`` predictors.
-        `predict` needs a single model; see `split`.
     policy_dropout : float, default=0.0
         Dropout rate of the policy.
     n_folds : int, default=2
@@ -252,11 +220,10 @@ class SeparateNetwork(Network):
         self,
         architecture: Architecture,
         dropout: float = 0.0,
-        n_models: int = 1,
         policy_dropout: float = 0.0,
         n_folds: int = 2,
     ) -> None:
-        super().__init__(architecture, n_models)
+        super().__init__(architecture)
         a, self.n_folds = architecture, n_folds
 
         def stack(members: int, extra: int, n_out: int, rate: float) -> EnsembleMLP | EnsembleConv:
@@ -267,12 +234,12 @@ class SeparateNetwork(Network):
         extra = a.n_conditions
         self.policy: nn.Module
         if a.informed:
-            stop = EnsembleMLP(n_models, N_UNCERTAINTY_FEATURES + extra, STOP_HIDDEN, 2, 1)
-            select = stack(n_models, extra, a.n_units, policy_dropout)
+            stop = EnsembleMLP(1, N_UNCERTAINTY_FEATURES + extra, STOP_HIDDEN, 2, 1)
+            select = stack(1, extra, a.n_units, policy_dropout)
             self.policy = UncertaintyStopPolicy(select, stop)
         else:
-            self.policy = stack(n_models, extra, a.n_units + 1, policy_dropout)
-        self.predictor: Ensemble = stack(n_models * a.n_members, 0, a.n_outputs, dropout)
+            self.policy = stack(1, extra, a.n_units + 1, policy_dropout)
+        self.predictor: Ensemble = stack(a.n_members, 0, a.n_outputs, dropout)
 
     @property
     def group(self) -> int:
@@ -282,7 +249,7 @@ class SeparateNetwork(Network):
     def cross_fitted(self, inputs: Tensor, loss: Loss) -> Tensor:
         """Mean prediction of the predictors that were not trained on the rows' fold.
 
-        Maps ``(n_folds · n_models, n, n_inputs)`` to ``(n_folds · n_models, n, n_outputs)``.
+        Maps ``(n_folds, n, n_inputs)`` to ``(n_folds, n, n_outputs)``.
         """
         return self._of_groups(inputs, loss, HELD_OUT)
 
@@ -299,36 +266,21 @@ class SeparateNetwork(Network):
         found = loss.predict(outputs).unflatten(0, (-1, self.group)).mean(dim=1)
         return found.unflatten(0, folds).roll(place, 1).flatten(0, 1)
 
-    def consensus(self, inputs: Tensor, loss: Loss) -> Tensor:
-        """See `Network`."""
-        members = self.architecture.n_members
-        outputs = self.predictor(inputs.repeat_interleave(members, dim=0))
-        return loss.predict(outputs).unflatten(0, (-1, members)).mean(dim=1)
-
     def policy_outputs(
         self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
     ) -> PolicyOutputs:
-        """See `Network`; each of several models is evaluated on its own rows."""
-        if inputs.dim() == 2:
-            if self.architecture.informed and prediction is None:
-                prediction = self.predict(inputs).softmax(dim=-1).mean(dim=0)
-            found = self.policy_outputs(
-                inputs.unsqueeze(0),
-                None if condition is None else condition.unsqueeze(0),
-                None if prediction is None else prediction.unsqueeze(0),
-            )
-            return PolicyOutputs(found.gain[0], found.logits[0])
-        knots = self.architecture.n_knots
-        extra = [] if condition is None else [encode_position(condition, knots)]
-        seen = torch.cat([inputs, *extra], dim=-1) if extra else inputs
-        if isinstance(self.policy, UncertaintyStopPolicy):
-            assert prediction is not None
-            mask = inputs[..., -self.architecture.n_columns :]
-            features = uncertainty_features(prediction, mask)
-            gain = self.policy.stop(torch.cat([features, *extra], dim=-1))
-            return PolicyOutputs(gain[..., 0], self.policy.select(seen))
-        out = self.policy(seen)
-        return PolicyOutputs(out[..., 0], out[..., 1:])
+        """See `Network`."""
+        a = self.architecture
+        extra = [] if condition is None else [encode_position(condition, a.n_knots)]
+        seen = torch.cat([inputs, *extra], dim=-1).unsqueeze(0) if extra else inputs.unsqueeze(0)
+        if not isinstance(self.policy, UncertaintyStopPolicy):
+            out = self.policy(seen)[0]
+            return PolicyOutputs(out[:, 0], out[:, 1:])
+        if prediction is None:
+            prediction = self.predict(inputs).softmax(dim=-1).mean(dim=0)
+        features = uncertainty_features(prediction, inputs[:, -a.n_columns :])
+        gain = self.policy.stop(torch.cat([features, *extra], dim=-1).unsqueeze(0))[0]
+        return PolicyOutputs(gain[:, 0], self.policy.select(seen)[0])
 
     def predict(self, inputs: Tensor) -> Tensor:
         """See `Network`."""
@@ -340,17 +292,20 @@ class SeparateNetwork(Network):
         twin._modules = {**self._modules, **modules}
         return twin
 
-    @torch.no_grad()
-    def stop_at_once(self, models: Tensor) -> None:
-        """Set the policies of some models, a boolean mask, to stop before the first step."""
-        if not bool(models.any()):
-            return
+    @property
+    def gain_layers(self) -> EnsembleMLP:
+        """The layers whose first output is the expected gain of continuing."""
         policy = self.policy.stop if isinstance(self.policy, UncertaintyStopPolicy) else self.policy
-        last = policy.dense if isinstance(policy, EnsembleConv) else policy
-        assert isinstance(last, EnsembleMLP)
-        # The first output is the gain of continuing; ζ_stop = sigmoid(-gain / temperature).
-        last.weights[-1][models, :, 0] = 0.0
-        last.biases[-1][models, :, 0] = -_CERTAIN * float(self.stop_temperature.max())
+        layers = policy.dense if isinstance(policy, EnsembleConv) else policy
+        assert isinstance(layers, EnsembleMLP)
+        return layers
+
+    @torch.no_grad()
+    def stop_at_once(self) -> None:
+        """Set the policy to stop before the first step."""
+        # ζ_stop = sigmoid(-gain / temperature).
+        self.gain_layers.weights[-1][..., 0] = 0.0
+        self.gain_layers.biases[-1][..., 0] = -_CERTAIN * float(self.stop_temperature.max())
 
 
 class SharedNetwork(Network):
@@ -360,36 +315,33 @@ class SharedNetwork(Network):
     ----------
     architecture : Architecture
     dropout : float, default=0.0
-    n_models : int, default=1
-        Number of models trained together; see `SeparateNetwork`.
     """
 
-    def __init__(self, architecture: Architecture, dropout: float = 0.0, n_models: int = 1) -> None:
-        super().__init__(architecture, n_models)
+    def __init__(self, architecture: Architecture, dropout: float = 0.0) -> None:
+        super().__init__(architecture)
         a = architecture
         n_out = 1 + a.n_units + a.n_outputs
-        self.encoder = EnsembleMLP(n_models, a.n_inputs, a.hidden_size, a.n_layers, n_out, dropout)
+        self.encoder = EnsembleMLP(1, a.n_inputs, a.hidden_size, a.n_layers, n_out, dropout)
+
+    @property
+    def gain_layers(self) -> EnsembleMLP:
+        """See `SeparateNetwork`."""
+        return self.encoder
 
     def policy_outputs(
         self, inputs: Tensor, condition: Tensor | None = None, prediction: Tensor | None = None
     ) -> PolicyOutputs:
         """See `Network`; one pass of the encoder computes all three heads."""
-        a = self.architecture
-        found = self.encoder(inputs) if inputs.dim() == 3 else self.encoder(inputs.unsqueeze(0))[0]
-        gain, logits, outputs = found.split([1, a.n_units, a.n_outputs], dim=-1)
+        gain, logits, outputs = self._heads(inputs)
         return PolicyOutputs(gain[..., 0], logits, outputs)
 
-    def consensus(self, inputs: Tensor, loss: Loss) -> Tensor:
-        """See `Network`."""
-        outputs = self.policy_outputs(inputs).outputs
-        assert outputs is not None
-        return loss.predict(outputs)
+    def _heads(self, inputs: Tensor) -> tuple[Tensor, ...]:
+        a = self.architecture
+        return self.encoder(inputs.unsqueeze(0))[0].split([1, a.n_units, a.n_outputs], dim=-1)
 
     def predict(self, inputs: Tensor) -> Tensor:
         """See `Network`."""
-        outputs = self.policy_outputs(inputs).outputs
-        assert outputs is not None
-        return outputs.unsqueeze(0)
+        return self._heads(inputs)[2].unsqueeze(0)
 
 
 def build(architecture: Architecture, dropout: float = 0.0) -> Network:

@@ -20,22 +20,15 @@ from math import comb
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from suwr._utils.draws import RowDraws
 from suwr.exceptions import ProblemTooLargeError, UnsupportedModelError
-from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
-from suwr.nn.inputs import MaskedInputs, UncertaintyStopPolicy
+from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Architecture, Network, PolicyOutputs, SeparateNetwork, SharedNetwork
-from suwr.nn.step import Decision, Revealed, Starts, acquire_units, best_units, decide, reveal_units
-
-__all__ = [
-    "BLOCK", "Decision", "Paths", "Policy", "Revealed", "Trace", "best_units", "block_size",
-    "confidence_parts", "confident_stopping", "decide", "mask_probability", "never_stopping",
-    "reveal_units", "roll_out_paths", "row_work", "shift_stopping",
-]  # fmt: skip
+from suwr.nn.step import Decision, Starts, acquire_units, decide, reveal_units
 
 # Rows per network evaluation at inference. Smaller blocks for CPU convolutions: same throughput,
 # less padding.
@@ -108,10 +101,23 @@ def row_work(architecture: Architecture) -> int:
     return architecture.n_weights + 8 * architecture.row_values
 
 
+def in_blocks(evaluate: Callable[..., Tensor], size: int, *tensors: Tensor) -> Tensor:
+    """Evaluate rows of matrices in blocks of one size; the last block is padded with zeros."""
+    results = []
+    for start in range(0, len(tensors[0]), size):
+        block = [tensor[start : start + size] for tensor in tensors]
+        n_rows = len(block[0])
+        if n_rows < size:
+            block = [F.pad(part, (0, 0, 0, size - n_rows)) for part in block]
+        results.append(evaluate(*block)[:n_rows])
+    return results[0] if len(results) == 1 else torch.cat(results)
+
+
+@dataclass(eq=False)
 class Policy:
     """A trained SUWR model: selects, stops and predicts for encoded rows.
 
-    Parameters
+    Attributes
     ----------
     network : Network
     inputs : MaskedInputs
@@ -120,35 +126,28 @@ class Policy:
     max_steps : int
         *T*.
     units_per_step : int, default=1
-    block : int, optional
-        Rows per network evaluation. Batches of any size round alike only with the default.
-    condition : float, optional
+    block : int
+        Rows per network evaluation. Batches of any size round alike only with the default, 0, which
+        stands for `block_size`.
+    condition : float or None
         Position of λ in its range, for a network trained for a range; see
         `suwr.training.config.condition_of`.
-    stop_odds : float, optional
+    stop_odds : float or None
         Stop by confidence instead of the expected gain: where the odds of all other classes against
         the predicted one are at most this. Classification only.
     """
 
-    def __init__(
-        self,
-        network: Network,
-        inputs: MaskedInputs,
-        loss: Loss,
-        max_steps: int,
-        units_per_step: int = 1,
-        block: int | None = None,
-        condition: float | None = None,
-        stop_odds: float | None = None,
-    ) -> None:
-        self.network = network
-        self.stop_odds = stop_odds
-        self.block = block or block_size(network.architecture, inputs.device)
-        self.condition = condition
-        self.inputs = inputs
-        self.loss = loss
-        self.max_steps = max_steps
-        self.units_per_step = units_per_step
+    network: Network
+    inputs: MaskedInputs
+    loss: Loss
+    max_steps: int
+    units_per_step: int = 1
+    block: int = 0
+    condition: float | None = None
+    stop_odds: float | None = None
+
+    def __post_init__(self) -> None:
+        self.block = self.block or block_size(self.network.architecture, self.inputs.device)
 
     @property
     def device(self) -> torch.device:
@@ -157,10 +156,7 @@ class Policy:
 
     def at(self, condition: float, block: int | None = None) -> Policy:
         """The same policy at another λ of its range, optionally with another block size."""
-        return Policy(
-            self.network, self.inputs, self.loss, self.max_steps, self.units_per_step,
-            block or self.block, condition, self.stop_odds,
-        )  # fmt: skip
+        return replace(self, condition=condition, block=block or self.block)
 
     @property
     def stops_by_gain(self) -> bool:
@@ -176,17 +172,6 @@ class Policy:
         available = self.inputs.available(torch.as_tensor(mask, device=self.device))
         return ~available.any(dim=1).cpu().numpy()
 
-    def _in_blocks(self, evaluate: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
-        """Evaluate rows in blocks of one size; the last block is padded with zeros."""
-        results = []
-        for start in range(0, len(tensors[0]), self.block):
-            block = [tensor[start : start + self.block] for tensor in tensors]
-            n_rows = len(block[0])
-            if n_rows < self.block:
-                block = [F.pad(part, (0, 0, 0, self.block - n_rows)) for part in block]
-            results.append(evaluate(*block)[:n_rows])
-        return results[0] if len(results) == 1 else torch.cat(results)
-
     def _heads(
         self, seen: Tensor, condition: Tensor | None, prediction: Tensor | None
     ) -> tuple[Tensor, PolicyOutputs]:
@@ -199,7 +184,7 @@ class Policy:
             )
 
         conditions = [] if condition is None else [condition.unsqueeze(1)]
-        joined = self._in_blocks(joined_heads, seen, *conditions)
+        joined = in_blocks(joined_heads, self.block, seen, *conditions)
         return joined[:, 0], PolicyOutputs(joined[:, 1], joined[:, 2:])
 
     def decide(
@@ -243,7 +228,7 @@ class Policy:
 
         if len(values) == 0:
             return mean(values, mask)
-        return self._in_blocks(mean, values, mask)
+        return in_blocks(mean, self.block, values, mask)
 
     @torch.inference_mode()
     def rollout(
@@ -286,14 +271,11 @@ class Policy:
             if not last:
                 decision = self._decide_active(here, seen, active, condition, step, starts, spent)
             if record:
-                stop = torch.ones(len(active), device=self.device)
-                margin, gain = stop * torch.inf, stop * torch.nan
-                if decision is not None:
-                    stop, margin = decision.stop_probability, decision.margin(width)
-                    gain = decision.gain
-                stops.append(_spread(stop, active, n))
+                end = torch.ones(len(active), device=self.device)
+                stops.append(_spread(decision.stop_probability if decision else end, active, n))
+                margin = decision.margin(width) if decision else end * torch.inf
                 margins.append(_spread(margin, active, n))
-                gains.append(_spread(gain, active, n))
+                gains.append(_spread(decision.gain if decision else end * torch.nan, active, n))
                 # The first state without known columns is the same for every row: evaluate it once.
                 first = step == 0 and n > 0 and starts is None
                 found = self.predict(here[:1], seen[:1]) if first else self.predict(here, seen)
@@ -312,24 +294,18 @@ class Policy:
             if draws is not None:
                 gumbel = draws[active.cpu().numpy()].gumbel(2 * step + 1, self.inputs.n_units)
                 noise = torch.from_numpy(gumbel).to(self.device)
+            own = None if starts is None else starts[active]
             units, revealed = acquire_units(
-                self.inputs, decision[going], seen[going], width, noise,
-                None if starts is None else starts[active], spent[active],
-            )  # fmt: skip
+                self.inputs, decision[going], seen[going], width, noise, own, spent[active]
+            )
             mask[active] = revealed.mask
             spent[active] += revealed.cost.double()
             chosen.append(_spread(units, active, n, fill=-1))
-        order = torch.full((n, 0, width), -1, dtype=torch.long)
-        order = torch.stack(chosen, dim=1) if chosen else order
-        return Trace(
-            mask.cpu().numpy(),
-            order.cpu().numpy(),
-            spent.cpu().numpy(),
-            torch.stack(stops, dim=1).cpu().numpy() if record else None,
-            torch.stack(predictions, dim=1).cpu().numpy() if record else None,
-            torch.stack(margins, dim=1).cpu().numpy() if record else None,
-            torch.stack(gains, dim=1).cpu().numpy() if record else None,
-        )
+        order = torch.stack(chosen, dim=1) if chosen else torch.zeros(n, 0, width, dtype=torch.long)
+        recorded = [
+            _of_steps(part) if record else None for part in (stops, predictions, margins, gains)
+        ]
+        return Trace(mask.cpu().numpy(), order.cpu().numpy(), spent.cpu().numpy(), *recorded)
 
     def _decide_active(
         self,
@@ -346,10 +322,14 @@ class Policy:
             # The first state is the same for every row: evaluate it once.
             empty = mask.new_zeros(1, mask.shape[1])
             return self.decide(values.new_zeros(1, values.shape[1]), empty).expand(len(values))
-        return self.decide(
-            values, mask, None if condition is None else condition[active],
-            None if starts is None else starts[active], spent[active],
-        )  # fmt: skip
+        condition = None if condition is None else condition[active]
+        starts = None if starts is None else starts[active]
+        return self.decide(values, mask, condition, starts, spent[active])
+
+
+def _of_steps(parts: list[Tensor]) -> NDArray[np.float32]:
+    """The results of all steps, ``(n, n_steps, …)``."""
+    return torch.stack(parts, dim=1).cpu().numpy()
 
 
 def _spread(part: Tensor, rows: Tensor, n: int, fill: float = float("nan")) -> Tensor:
@@ -409,25 +389,21 @@ def roll_out_paths(policy: Policy, values: Tensor) -> Paths:
         decision = policy.decide(values, mask)
         going = decision.available.any(dim=1)
         last = step == policy.max_steps
-        prediction = policy.predict(values, mask)
-        first, others = confidence_parts(prediction)
+        predictions.append(policy.predict(values, mask))
+        first, others = confidence_parts(predictions[-1])
         doubt = others.clamp_min(SMALLEST).log() - first.log()
         gains.append(torch.where(going & (not last), decision.gain, -torch.inf))
         odds.append(torch.where(going & (not last), doubt, -torch.inf))
-        predictions.append(prediction)
         costs.append(cost)
         if last:
             break
         units = decision.best(policy.units_per_step)
         revealed = reveal_units(inputs, mask, units, going, known=known)
         mask, cost = revealed.mask, cost + revealed.cost.double()
-    return Paths(
-        torch.stack(gains, dim=1).cpu().numpy(),
-        torch.stack(odds, dim=1).cpu().numpy(),
-        torch.stack(predictions, dim=1).cpu().numpy(),
-        torch.stack(costs, dim=1).cpu().numpy(),
-        (~inputs.available(mask).any(dim=1)).cpu().numpy(),
-    )
+    complete = ~inputs.available(mask).any(dim=1)
+    spent = torch.stack(costs, dim=1).cpu().numpy()
+    gain, log_odds, prediction = (_of_steps(part) for part in (gains, odds, predictions))
+    return Paths(gain, log_odds, prediction, spent, complete.cpu().numpy())
 
 
 def shift_stopping(policy: Policy, threshold: float) -> Policy:
@@ -437,42 +413,21 @@ def shift_stopping(policy: Policy, threshold: float) -> Policy:
     which stops where its stop probability is at least one half.
     """
     network = copy.deepcopy(policy.network)
+    if not isinstance(network, SeparateNetwork | SharedNetwork):
+        raise TypeError(f"The stopping policy of {type(network).__name__} cannot be shifted.")
     with torch.no_grad():
-        _gain_bias(network)[..., 0] -= threshold
-    return Policy(
-        network, policy.inputs, policy.loss, policy.max_steps, policy.units_per_step,
-        policy.block, policy.condition,
-    )  # fmt: skip
+        network.gain_layers.biases[-1][..., 0] -= threshold
+    return replace(policy, network=network, stop_odds=None)
 
 
 def confident_stopping(policy: Policy, odds: float) -> Policy:
     """Return a policy that stops where all other classes together have at most these odds."""
-    return Policy(
-        policy.network, policy.inputs, policy.loss, policy.max_steps, policy.units_per_step,
-        policy.block, policy.condition, odds,
-    )  # fmt: skip
+    return replace(policy, stop_odds=odds)
 
 
 def never_stopping(policy: Policy) -> Policy:
     """Return a policy that stops only after the maximum number of steps."""
     return shift_stopping(policy, -NEVER)
-
-
-def _gain_bias(network: Network) -> nn.Parameter:
-    """The bias of the last layer whose first output is the expected gain of continuing."""
-    part: nn.Module
-    if isinstance(network, SharedNetwork):
-        part = network.encoder
-    elif isinstance(network, SeparateNetwork):
-        part = network.policy
-    else:
-        raise TypeError(f"The stopping policy of {type(network).__name__} cannot be shifted.")
-    if isinstance(part, UncertaintyStopPolicy):
-        part = part.stop
-    if isinstance(part, EnsembleConv):
-        part = part.dense
-    assert isinstance(part, EnsembleMLP)
-    return part.biases[-1]
 
 
 # Largest number of states held at once: all subsets of 20 units.
@@ -614,8 +569,6 @@ def _merge(
 def _look_up(
     queried: NDArray[np.bytes_], keys: NDArray[np.bytes_], weight: FloatArray
 ) -> FloatArray:
-    """Weights of the queried keys; 0 for keys that are absent. ``keys`` are distinct."""
-    order = np.argsort(keys, kind="stable")
-    keys = keys[order]
+    """Weights of the queried keys; 0 for keys that are absent. ``keys`` are distinct and sorted."""
     position = np.minimum(np.searchsorted(keys, queried), len(keys) - 1)
-    return np.where(keys[position] == queried, weight[order][position], 0.0)
+    return np.where(keys[position] == queried, weight[position], 0.0)

@@ -14,19 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from suwr.nn.inputs import MaskedInputs, gumbel
+from suwr.nn.inputs import MaskedInputs, gumbel_softmax
 from suwr.nn.networks import PolicyOutputs
-
-__all__ = [
-    "Decision", "Revealed", "Sample", "Starts", "acquire_units", "best_units", "decide",
-    "evenly_spread", "reveal_units", "training_starts", "uniform",
-]  # fmt: skip
 
 Heads = Callable[[Tensor, Tensor | None, Tensor | None], tuple[Tensor, PolicyOutputs]]
 
@@ -72,13 +67,7 @@ class Decision:
 
     def __getitem__(self, index: Tensor | tuple[slice | Tensor, ...]) -> Decision:
         """Decisions of some of the rows."""
-        return Decision(
-            self.stop_probability[index],
-            self.raw_logits[index],
-            self.available[index],
-            self.gain[index],
-            None if self.outputs is None else self.outputs[index],
-        )
+        return _each(self, lambda part: part[index])
 
     @property
     def logits(self) -> Tensor:
@@ -105,13 +94,8 @@ class Decision:
 
     def expand(self, *shape: int) -> Decision:
         """Repeat the decision of one state for all rows of ``shape``."""
-        return Decision(
-            self.stop_probability.expand(*shape),
-            self.raw_logits.expand(*shape, -1),
-            self.available.expand(*shape, -1),
-            self.gain.expand(*shape),
-            None if self.outputs is None else self.outputs.expand(*shape, -1),
-        )
+        n = self.gain.dim()
+        return _each(self, lambda part: part.expand(*shape, *part.shape[n:]))
 
     def best(self, units_per_step: int, noise: Tensor | None = None) -> Tensor:
         """The units of largest logit, ``(..., units_per_step)``; -1 where fewer are available.
@@ -177,9 +161,7 @@ class Decision:
 
     def relaxed(self, temperature: float | Tensor, generator: torch.Generator) -> Tensor:
         """A differentiable choice of one unit, Gumbel-softmax, ``(..., n_units)``."""
-        log_probability = self.finite_logits.log_softmax(dim=-1)
-        noise = gumbel(tuple(log_probability.shape), generator)
-        return ((log_probability + noise) / temperature).softmax(dim=-1)
+        return gumbel_softmax(self.finite_logits, temperature, generator)
 
     def log_prob(self, sample: Sample, epsilon: float = 0.0) -> Tensor:
         """Log-probability of a sample under ``(1 - ε) ζ_select + ε exploration``, ``(...)``."""
@@ -354,13 +336,7 @@ class Starts:
 
     def __getitem__(self, rows: Tensor | slice | tuple[slice, Tensor]) -> Starts:
         """The starts of some of the rows."""
-        return Starts(
-            None if self.known is None else self.known[rows],
-            None if self.available is None else self.available[rows],
-            None if self.budget is None else self.budget[rows],
-            self.spend_all,
-            None if self.costs is None else self.costs[rows],
-        )
+        return _each(self, lambda part: part[rows])
 
     def condition(self, inputs: MaskedInputs) -> Tensor | None:
         """Positions of the budgets, ``(n,)``; None unless the policy was trained for budgets."""
@@ -394,6 +370,16 @@ class Starts:
         total = total + inputs.visit_cost if visit else total
         affordable = total <= self.budget.unsqueeze(-1) * (1 + TOLERANCE)
         return affordable if self.available is None else affordable & self.available
+
+
+State = TypeVar("State", Decision, Starts)
+
+
+def _each(state: State, change: Callable[[Tensor], Tensor]) -> State:
+    """A state with a function applied to each of its tensors."""
+    parts = vars(state).items()
+    changed: dict[str, Any] = {k: change(v) for k, v in parts if isinstance(v, Tensor)}
+    return replace(state, **changed)
 
 
 def training_starts(

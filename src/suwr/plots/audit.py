@@ -10,7 +10,7 @@ from suwr._utils.validation import require
 from suwr.plots._style import BLUE, GREY, ORANGE, VERMILLION, plain
 
 if TYPE_CHECKING:
-    from suwr.audit import AuditReport, Witness
+    from suwr.auditing import AuditReport, Witness
 
 _LEAK = VERMILLION
 _CONDITIONAL = ORANGE
@@ -45,7 +45,7 @@ def plot_audit(report: AuditReport, ax: Any = None) -> Any:
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> report = suwr.audit(lambda X: X > X[:, ::-1], X, gaps=False, random_state=0)
     >>> plot_audit(report).figure.get_suptitle()
-    '<lambda>: leaks'
+    '<lambda>: leaks if columns vary independently'
     """
     title = f"{report.selector}: {report.verdict}"
     if ax is not None:

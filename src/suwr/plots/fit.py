@@ -23,8 +23,6 @@ from suwr.plots._style import (
     plain,
 )
 
-__all__ = ["plot_calibration", "plot_history"]
-
 _KEYS = ("epoch", "phase", "training_loss", "validation_objective", "mean_cost")
 _SHADES = ("#F3F5F8", "#FFFFFF")
 

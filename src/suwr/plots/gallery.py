@@ -39,8 +39,6 @@ from suwr.plots.tradeoff import budget_curve, plot_budget, plot_fidelity, plot_p
 if TYPE_CHECKING:
     from suwr.narrative.explanation import Explanation, Narrative
 
-__all__ = ["FIGURES", "Figure", "Subject", "draw_figures", "most_confused", "typical_row"]
-
 # Steps of an image that are drawn side by side, as in the paper.
 _MAX_STEPS = 4
 # Steps drawn after the policy has stopped.

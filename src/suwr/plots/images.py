@@ -27,11 +27,6 @@ from suwr.plots._style import (
 if TYPE_CHECKING:
     from suwr.narrative.explanation import Explanation, Narrative
 
-__all__ = [
-    "Flip", "find_flip", "new_step_grid", "patch_box", "pixel_values", "plot_counterfactual",
-    "plot_image_narrative", "plot_image_step", "plot_image_usage", "plot_prediction",
-]  # fmt: skip
-
 # Opacity of hidden pixels: the image stays recognisable, and revealed pixels stand out.
 _HIDDEN_ALPHA = 0.25
 # Width ratio of an image and the class probabilities to its right.

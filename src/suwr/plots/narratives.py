@@ -29,11 +29,6 @@ from suwr.plots._style import (
 if TYPE_CHECKING:
     from suwr.narrative.explanation import Narrative, Step
 
-__all__ = [
-    "plot_flow", "plot_lengths", "plot_minimisation", "plot_narrative", "plot_transitions",
-    "plot_usage",
-]  # fmt: skip
-
 # Classes drawn in colour; the others are grey.
 _MAX_CLASSES = 5
 _DASHES = ("-", "--", ":")

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from suwr.exact.front import ParetoFront
     from suwr.narrative.explanation import Explanation
 
-__all__ = ["budget_curve", "plot_budget", "plot_fidelity", "plot_fronts", "plot_path"]
-
 # Points of a budget curve that are labelled with their accuracy.
 _MAX_LABELS = 8
 

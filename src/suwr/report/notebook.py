@@ -14,10 +14,9 @@ from suwr._utils.text import counted, format_number, percent, percent_of, printa
 from suwr.report.page import asset, content_hash
 
 if TYPE_CHECKING:
+    from suwr.explainer.fidelity import Fidelity
     from suwr.narrative.explanation import Explanation, Narrative, Prediction
     from suwr.texts.highlight import Highlight, Passage
-
-__all__ = ["escape", "explanation_html", "highlight_html", "narrative_html", "texts_page"]
 
 # Rows of an explanation that are displayed.
 MAX_ROWS = 20
@@ -137,6 +136,23 @@ def _prediction(narrative: Narrative, prediction: Prediction) -> str:
 def _bar(p: float, kind: str) -> str:
     """Return a bar; it repeats a number in the text, so it is hidden from screen readers."""
     return f'<span class="{kind}" aria-hidden="true"><i style="width:{100 * p:.1f}%"></i></span>'
+
+
+def fidelity_html(fidelity: Fidelity) -> str:
+    """Return the points of the curves of a comparison as a table."""
+    measure = "1 − R²" if fidelity.regression else "KL divergence"
+    share = "R²" if fidelity.regression else "Agreement"
+    lines = [
+        f"<tr><th scope='row'>{escape(name)}</th><td>{cost:.2f}</td><td>{loss:.4f}</td>"
+        f"<td>{agreement:.3f}</td></tr>"
+        for name, curve in fidelity.curves.items()
+        for cost, loss, agreement in zip(curve.cost, curve.divergence, curve.agreement, strict=True)
+    ]
+    return (
+        f"<p>{escape(fidelity.summary().splitlines()[0])}</p><table><thead><tr><th>Method</th>"
+        f"<th>Mean cost</th><th>{measure}</th><th>{share}</th></tr></thead>"
+        f"<tbody>{''.join(lines)}</tbody></table>"
+    )
 
 
 def highlight_html(highlight: Highlight) -> str:

@@ -20,10 +20,6 @@ from suwr.narrative.explanation import ENDINGS, Layout, PageModel
 if TYPE_CHECKING:
     from suwr.narrative.explanation import Explanation, Narrative
 
-__all__ = [
-    "MAX_WEIGHT_BYTES", "asset", "content_hash", "derive_layout", "page_data", "page_html",
-]  # fmt: skip
-
 FORMAT = 3
 # With model='auto', larger models are not embedded, so that a page can be sent by mail.
 MAX_WEIGHT_BYTES = 3 * 2**20

@@ -5,22 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from suwr._utils.validation import require
-from suwr.data.files import SEPARATORS, DelimitedFile, find_files
-from suwr.data.frame import arrow_to_pandas
-from suwr.exceptions import TableError
+from suwr.data.files import DelimitedFile, find_files, open_table
 
 __all__ = ["BATCH", "Partition", "find_partitions", "read_batches"]
 
 # Rows per batch; also the number of rows that a model evaluates at a time.
 BATCH = 65_536
-# Cells per batch of a text file: texts take more memory than numbers.
-TEXT_CELLS = 2**22
 
 
 @dataclass(frozen=True)
@@ -70,10 +62,11 @@ def find_partitions(
 
 def _split(path: str, rows_per_partition: int) -> list[Partition]:
     facts = os.stat(path)
-    if Path(path).suffix.lower() in SEPARATORS:
-        return [Partition(path, facts.st_size, facts.st_mtime_ns)]
-    with _open_parquet(path) as file:
-        counts = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
+    with open_table(path) as file:
+        if isinstance(file, DelimitedFile):
+            return [Partition(path, facts.st_size, facts.st_mtime_ns)]
+        found = file.file.metadata
+        counts = [found.row_group(group).num_rows for group in range(found.num_row_groups)]
     pieces, groups, first, n_rows = [], [], 0, 0
     for group, count in enumerate(counts):
         groups.append(group)
@@ -84,14 +77,6 @@ def _split(path: str, rows_per_partition: int) -> list[Partition]:
             )
             groups, first, n_rows = [], first + n_rows, 0
     return pieces
-
-
-def _open_parquet(path: str) -> Any:
-    parquet = require("pyarrow.parquet", "tables", "Reading Parquet files")
-    try:
-        return parquet.ParquetFile(path)
-    except (ValueError, OSError) as error:
-        raise TableError(f"{path!r} cannot be read: {error}") from error
 
 
 def read_batches(partition: Partition, columns: list[str] | None = None) -> Iterator[Any]:
@@ -106,31 +91,5 @@ def read_batches(partition: Partition, columns: list[str] | None = None) -> Iter
     columns : list of str, or None
         The columns to read; None reads all of them.
     """
-    if partition.row_groups is None:
-        yield from _read_text(partition.source, columns)
-    elif partition.n_rows:
-        arrow = require("pyarrow", "tables", "Reading Parquet files")
-        with _open_parquet(partition.source) as file:
-            _check_columns(partition.source, columns, file.schema_arrow.names)
-            for batch in file.iter_batches(
-                BATCH, row_groups=list(partition.row_groups), columns=columns
-            ):
-                frame = arrow_to_pandas(arrow.Table.from_batches([batch]), ignore_metadata=True)
-                yield frame if columns is None else frame[columns]
-
-
-def _read_text(path: str, columns: list[str] | None) -> Iterator[Any]:
-    with DelimitedFile(path) as file:
-        _check_columns(path, columns, file.names)
-        n_rows = int(np.clip(TEXT_CELLS // max(1, len(columns or file.names)), 1, BATCH))
-        for frame in file.batches(n_rows, columns):
-            yield frame if columns is None else frame[columns]
-
-
-def _check_columns(path: str, columns: list[str] | None, given: list[str]) -> None:
-    missing = [name for name in columns or [] if name not in given]
-    if missing:
-        raise TableError(
-            f"{path!r} lacks {len(missing)} column(s) of the model: "
-            + ", ".join(repr(n) for n in missing[:8])
-        )
+    with open_table(partition.source) as file:
+        yield from file.batches(BATCH, columns, partition.row_groups)

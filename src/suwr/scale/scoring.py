@@ -27,7 +27,7 @@ from suwr._utils.progress import progress_bars
 from suwr._utils.validation import check_integer, require
 from suwr.data.stored import name_columns, source_columns
 from suwr.estimators.files import from_bytes, to_bytes
-from suwr.estimators.results import Scores, empty_scores, score_rows
+from suwr.estimators.fitted import Scores
 from suwr.estimators.sequential import SequentialModel
 from suwr.exceptions import TableError
 from suwr.scale.partitions import Partition, find_partitions, read_batches
@@ -527,9 +527,11 @@ def _write(
     results: ResultFolder,
     number: int,
 ) -> int:
-    names, units, classes = name_columns(model), model.units_.names, model._class_labels()
+    names, units, classes = name_columns(model), model.units_.names, model.target_.labels
     n_rows = 0
-    schema = to_arrow(empty_scores(model), no_rows, source, names, units, classes).schema
+    schema = to_arrow(
+        model.fitted_policy().no_scores(), no_rows, source, names, units, classes
+    ).schema
     with results.write(number, schema) as writer:
         for rows, frame in batches:
             if len(frame):
@@ -546,7 +548,8 @@ def _score_rows(model: Any, frame: Any, rows: Any, source: str | None) -> Scores
     try:
         if model.dates_ is not None:
             frame = model.dates_.transform(frame)
-        return score_rows(model, frame, rows)
+        scores: Scores = model.fitted_policy().scores(frame, rows)
+        return scores
     except TableError as error:
         raise error if source is None else TableError(f"{source!r}: {error}") from error
 

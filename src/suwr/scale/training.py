@@ -10,15 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from suwr._utils.validation import require
+from suwr.data.files import ParquetFile
 from suwr.data.frame import Table, read_table
 from suwr.data.stored import StoredTable
-from suwr.estimators.base import BaseSUWR
+from suwr.estimators.base import SUWRModel
 from suwr.exceptions import TableError
 from suwr.scale.partitions import BATCH, find_partitions, read_batches
 
 __all__ = ["ParquetTable", "fit_partitions"]
 
-Model = TypeVar("Model", bound=BaseSUWR)
+Model = TypeVar("Model", bound=SUWRModel)
 Data = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -100,7 +101,8 @@ class ParquetTable(StoredTable):
             raise TableError(
                 f"{text[0]!r} must be a Parquet file, which can be read column by column."
             )
-        first = self._schema(self.partitions[0].source)
+        with ParquetFile(self.partitions[0].source) as file:
+            first = file.file.schema_arrow
         missing = [name for name in excluded if name not in first.names]
         if missing:
             known = ", ".join(first.names[:12])
@@ -110,10 +112,6 @@ class ParquetTable(StoredTable):
         names = [name for name in first.names if name not in excluded]
         self._empty = first.empty_table().select(names).to_pandas(ignore_metadata=True)
         super().__init__(names, sum(p.n_rows or 0 for p in self.partitions), scratch)
-
-    @staticmethod
-    def _schema(path: str) -> Any:
-        return require("pyarrow.parquet", "tables", "Reading Parquet files").read_schema(path)
 
     def header(self) -> Any:
         """See `StoredTable`."""
@@ -136,10 +134,10 @@ class ParquetTable(StoredTable):
     def read_excluded(self, name: str) -> NDArray[Any]:
         """Return a whole column that is not a feature."""
         arrow = require("pyarrow", "tables", "Reading Parquet files")
-        parquet = require("pyarrow.parquet", "tables", "Reading Parquet files")
         pieces = []
         for path in dict.fromkeys(partition.source for partition in self.partitions):
-            column = parquet.read_table(path, columns=[name])[name]
+            with ParquetFile(path) as file:
+                column = file.file.read(columns=[name])[name]
             if arrow.types.is_string(column.type) or arrow.types.is_large_string(column.type):
                 # Rows of one class share one string object instead of a copy each.
                 column = column.dictionary_encode()

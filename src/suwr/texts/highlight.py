@@ -13,14 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.text import counted, format_label, printable
+from suwr._utils.views import view
 from suwr.data.descriptions import ColumnDescription, TableDescription
 from suwr.narrative.explanation import Explanation, Narrative, format_prediction
 from suwr.texts.splitting import Spans, read_texts
-
-__all__ = [
-    "Highlight", "Passage", "TextDisplay", "highlight_spans", "highlight_words", "quoted",
-    "text_narrative",
-]  # fmt: skip
 
 # Start, end, step and unit.
 Mark = tuple[int, int, int, str]
@@ -126,9 +122,7 @@ class Highlight:
 
     def _repr_html_(self) -> str:
         """Representation in notebooks."""
-        from suwr.report.notebook import highlight_html
-
-        return highlight_html(self)
+        return str(view("report:highlight_html", self))
 
 
 def _steps_of(narrative: Narrative) -> dict[str, int]:
@@ -348,8 +342,6 @@ class TextDisplay(ABC):
         note : str, default=""
             Shown at the end of the page, for example the source and the licence of the texts.
         """
-        from suwr.report.notebook import texts_page
-
         check_writable(path)
         documents = self._matching(explanation, texts)
         if y is not None and len(y) != len(documents):
@@ -358,7 +350,7 @@ class TextDisplay(ABC):
             self._highlight(narrative, text, unread)
             for narrative, text in zip(explanation, documents, strict=True)
         ]
-        page = texts_page(shown, title=title, y=y, noun=self._noun(), note=note)
+        page = view("report:texts_page", shown, title=title, y=y, noun=self._noun(), note=note)
         write_atomic(path, page.encode(errors="replace"))
 
     def _named_spans(self, text: str) -> Iterable[tuple[str, tuple[int, int]]]:

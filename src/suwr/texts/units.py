@@ -34,11 +34,6 @@ from suwr.texts.splitting import (
     word_spans,
 )
 
-__all__ = [
-    "TextScores", "TextUnits", "check_word_vectorizer", "cross_fitted", "fit_vectorizer",
-    "vector_names", "vectors_of",
-]  # fmt: skip
-
 # Texts are vectorised in blocks of this size, the last one padded with empty texts: matrix products
 # of one shape give a row the same bits whatever the other rows are.
 BLOCK = 256

@@ -32,7 +32,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -104,7 +103,7 @@ class ActorPhase(PolicyPhase):
         """See `PolicyPhase`; without evidence of informative features, nothing is revealed."""
         super().finish()
         if not bool(self.tensors["informative"]):
-            self.network.stop_at_once(torch.ones(1, dtype=torch.bool))
+            self.network.stop_at_once()
 
     @property
     def _label_weight(self) -> float:
@@ -404,6 +403,8 @@ class FixedPredictorTrainer(ActorTrainer):
         network.predictor = self.predictor
         return network
 
-    def phases(self, network: SeparateNetwork, task: Task, folds: Folds) -> list[Callable[[], Phase]]:
+    def phases(
+        self, network: SeparateNetwork, task: Task, folds: Folds
+    ) -> list[Callable[[], Phase]]:
         """See `Trainer`; predictors are neither pretrained nor fine-tuned."""
         return [lambda: self.policy_phase(network, task, folds)]

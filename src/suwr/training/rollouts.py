@@ -42,7 +42,9 @@ class SampledSteps:
     @classmethod
     def join(cls, steps: list[SampledSteps]) -> SampledSteps:
         """Concatenate steps."""
-        return cls(*(torch.cat(part) for part in zip(*(vars(s).values() for s in steps), strict=True)))
+        return cls(
+            *(torch.cat(part) for part in zip(*(vars(s).values() for s in steps), strict=True))
+        )
 
     def __len__(self) -> int:
         return len(self.row)

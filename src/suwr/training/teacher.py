@@ -36,11 +36,11 @@ from torch import Tensor
 from suwr.data.frame import take_rows
 from suwr.exceptions import ModelOutputError
 from suwr.nn.inputs import MaskedInputs
-from suwr.nn.losses import Loss
+from suwr.nn.losses import Loss, ValueLoss
 from suwr.nn.networks import SeparateNetwork
 from suwr.training.data import Folds, Rows
 
-__all__ = ["Lesson", "TeacherRows", "fit_teacher", "recombine", "stack_members"]
+__all__ = ["MIN_POSITIVE", "Lesson", "TeacherRows", "fit_teacher", "recombine", "stack_members"]
 
 FloatArray = NDArray[np.float64]
 
@@ -50,6 +50,8 @@ N_FOLDS = 5
 SELECTION_STEPS = 25
 # Trees of a boosting model, of all classes together, and of a forest.
 BOOSTED_TREES, FOREST_TREES = 600, 100
+# Predictions for a loss with a log link are raised to it, in units of the mean.
+MIN_POSITIVE = 1e-3
 # Landmarks of the kernel machine.
 LANDMARKS = 300
 # Rows up to which forests are worth their time.
@@ -158,7 +160,7 @@ class TeacherRows(NamedTuple):
     targets : ndarray of shape (n,)
         Labels or values of the training rows, as the user knows them.
     to_targets : callable
-        From predictions of the teacher to targets ``(n, n_outputs)``.
+        From predictions of a fitted teacher, and its ``classes_``, to targets ``(n, n_outputs)``.
     """
 
     own: Any
@@ -288,11 +290,14 @@ def fit_teacher(
         members = stack_members(n_classes, n, every.shape[1], seed)
         y = targets[:, 0].astype(np.float64) if n_classes is None else targets.argmax(axis=1)
 
-        def to_targets(model: Any, predicted: FloatArray) -> FloatArray:
+        positive = isinstance(loss, ValueLoss) and loss.link == "log"
+        lowest = MIN_POSITIVE if positive else -np.inf
+
+        def to_targets(predicted: FloatArray, labels: Any) -> FloatArray:
             if n_classes is None:
-                return predicted.reshape(-1, 1)
+                return np.maximum(predicted.reshape(-1, 1), lowest)
             full = np.zeros((len(predicted), n_classes))
-            full[:, model.classes_] = predicted
+            full[:, labels] = predicted
             return full
 
         asked = TeacherRows(every[:n], every[n:], y, to_targets)
@@ -365,8 +370,10 @@ def _cross_fit(
         else:
             model = clone(member)
             model.fit(take_rows(asked.own, fitted_to), y, **options)
-            ask = model.predict_proba if n_outputs > 1 else model.predict
-            own, drawn = (asked.to_targets(model, ask(part)) for part in (asked.own, asked.drawn))
+            ask, labels = model.predict, None
+            if n_outputs > 1:
+                ask, labels = model.predict_proba, model.classes_
+            own, drawn = (asked.to_targets(ask(part), labels) for part in (asked.own, asked.drawn))
         if not (np.isfinite(own).all() and np.isfinite(drawn).all()):
             raise ModelOutputError(f"The predictions of {type(member).__name__} are not finite.")
         held_out[left_out] = own[left_out]

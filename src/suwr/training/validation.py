@@ -142,9 +142,7 @@ class Task:
 
     def validate(self, network: Network) -> ValidationObjective:
         """The objective of a network on the validation rows."""
-        return ValidationObjective(
-            network, self.inputs, self.loss, self.validation, self.settings
-        )
+        return ValidationObjective(network, self.inputs, self.loss, self.validation, self.settings)
 
 
 class CrossFittedLoss:

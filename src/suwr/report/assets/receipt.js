@@ -4,7 +4,7 @@ const MAX_RECEIPT = 4 * 2 ** 20;
 const MAX_RECEIPT_FILE = 64 * 2 ** 20;
 const MAX_DEPTH = 64;
 const RECEIPT_FIELDS = {
-  receipt: ["format", "version", "environment", "model", "condition", "row", "classes", "n_units",
+  receipt: ["format", "version", "environment", "model", "condition", "row", "given", "classes", "n_units",
     "start_stop_probability", "start", "steps", "ended", "near_ties", "answer", "certificate", "sha256"],
   step: ["reveals", "stop_probability", "prediction_before", "prediction"],
   reveal: ["unit", "columns", "values"],
@@ -18,7 +18,7 @@ function expect(condition, message) {
   if (!condition) throw new Refusal(message);
 }
 
-/** JSON with sorted keys, to compare values. */
+/** Canonical JSON, as in suwr.narrative.reading. */
 function canonical(value) {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (value === null || typeof value !== "object") return JSON.stringify(value);
@@ -50,12 +50,10 @@ function expectFields(value, kind) {
   expect(plain && equal(Object.keys(value).sort(), [...known].sort()), `A ${kind} has missing or unknown fields.`);
 }
 
-/** Whether a text ends with the digest of the rest; null if this browser computes no digests here. */
-async function digestMatches(text, digest) {
-  const end = `,"sha256":"${digest}"}`;
-  if (!text.endsWith(end)) return false;
+/** Whether the digest of a receipt is that of its other fields; null if this browser computes no digests here. */
+async function digestMatches({ sha256: digest, ...fields }) {
   if (!globalThis.crypto?.subtle) return null;
-  const body = new TextEncoder().encode(`${text.slice(0, -end.length)}}`);
+  const body = new TextEncoder().encode(canonical(fields));
   const bytes = new Uint8Array(await crypto.subtle.digest("SHA-256", body));
   return [...bytes].map((b) => b.toString(16).padStart(2, "0")).join("") === digest;
 }
@@ -71,9 +69,8 @@ async function readReceipt(text) {
   } catch {
     throw new Refusal("It is not JSON.");
   }
-  const limited = receipt?.given !== undefined;
-  expectFields(limited ? (({ given, ...rest }) => rest)(receipt) : receipt, "receipt");
-  expect(receipt.format === (limited ? 2 : 1), "Its format requires a newer version of suwr.");
+  expectFields(receipt, "receipt");
+  expect(receipt.format === 3, "Its format is that of another version of suwr.");
   expect(marks.split(":").length - 1 === countKeys(receipt), "It has a key twice.");
   expect([receipt.steps, receipt.start, receipt.near_ties].every(Array.isArray), "Its steps are not lists.");
   let before = receipt.start;
@@ -89,8 +86,8 @@ async function readReceipt(text) {
   expect([...numbers, ...stops].every(Number.isFinite), "A prediction is not a number.");
   const answer = receipt.classes === null ? before[0] : receipt.classes[ranking(before)[0]];
   expect(equal(answer, receipt.answer), "Its answer is not that of its last prediction.");
-  const matches = await digestMatches(text, receipt.sha256);
-  expect(matches !== false, "It was altered or written anew: its digest does not match its text.");
+  const matches = await digestMatches(receipt);
+  expect(matches !== false, "It was altered, or has integers beyond 2^53: its digest does not match its content.");
   return { ...receipt, digestChecked: matches === true };
 }
 
@@ -105,7 +102,7 @@ function wellFormed(code, value) {
 
 /** The values that a receipt starts from, by column; it must start from what the model always knows. */
 function startValues(model, data, { given }) {
-  if (model.start.length === 0 && given === undefined) return new Map();
+  if (model.start.length === 0 && given === null) return new Map();
   const known = given?.known ?? {};
   const names = model.start.map((column) => data.receipts.columns[column]);
   const usual = equal(Object.keys(known).sort(), [...names].sort());
@@ -185,7 +182,7 @@ async function verifyReceipt(model, data, text) {
     expect(equal(receipt.classes, facts.classes) && receipt.n_units === data.n_units,
       "Its classes or its number of units are not those of the model.");
     // A certificate is for rows that start from nothing.
-    const certificate = receipt.given === undefined ? facts.certificate : null;
+    const certificate = receipt.given === null ? facts.certificate : null;
     expect(equal(receipt.certificate, certificate), "Its certificate is not that of the model.");
     return { receipt, ...replayReceipt(model, data, receipt) };
   } catch (error) {
