@@ -48,7 +48,7 @@ def regression_teacher(estimator, rows, n_copies=2, inputs=None):
     def asked(sources):
         drawn = np.take_along_axis(values, sources, axis=0)
         targets = rows.targets.numpy()[:, 0]
-        return TeacherRows(values, drawn, targets, lambda model, found: found.reshape(-1, 1))
+        return TeacherRows(values, drawn, targets, lambda found, labels: found.reshape(-1, 1))
 
     inputs = inputs or make_inputs(values.shape[1])
     return fit_teacher(rows, inputs, SquaredError(), n_copies, 0, (estimator, asked))
