@@ -189,9 +189,7 @@ class SelectorPhase(Phase):
         with torch.no_grad():
             objective, cost = self.validate()
         if not self.keep_last or self.epoch + 1 == schedule.max_epochs:
-            best = float(self.best.value)
-            self.best.update(torch.tensor([float(objective)]), self.epoch)
-            improved = float(self.best.value) < best
+            improved = self.best.update(float(objective), self.epoch)
             self.epochs_without_improvement = 0 if improved else self.epochs_without_improvement + 1
         mean_cost = None if cost is None else float(cost)
         return Metrics(float(total) / n_batches, float(objective), mean_cost)

@@ -7,6 +7,7 @@ in how the choice of the next unit is learned and in when to stop.
 
 from __future__ import annotations
 
+import math
 import copy
 from abc import abstractmethod
 from dataclasses import dataclass, replace
@@ -54,7 +55,7 @@ from suwr.training.predictor import (
     joint_rate,
     weighted_loss,
 )
-from suwr.training.validation import BestState, Objective, validation_objective
+from suwr.training.validation import BestState, Objective, Task, validation_objective
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ class GreedyPhase(Phase):
 
     def finish(self) -> None:
         """See `Phase`."""
-        if bool(torch.isfinite(self.best.value).all()):
+        if math.isfinite(self.best.value):
             self.network.load_state_dict(self.best.state)
         self.network.eval()
 
@@ -516,8 +517,9 @@ class BaseGreedy(BaseSequentialBaseline):
         ignore_pieces(network, data.inputs)
         network.predictor.dropout, network.n_folds = settings.dropout, folds.n_folds
         self.policy_ = Policy(network, data.inputs, data.loss, self.max_steps_)
+        task = Task(data.inputs, data.loss, data.rows, data.validation, settings)
         return [
-            lambda: Pretraining(network, data.inputs, data.loss, folds, settings),
+            lambda: Pretraining(network, task, folds),
             lambda: GreedyPhase(self, network, data, folds, settings),
             lambda: PrefixFineTuning(network, self.policy_, folds, settings),
         ]

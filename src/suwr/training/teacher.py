@@ -370,9 +370,10 @@ def _cross_fit(
         else:
             model = clone(member)
             model.fit(take_rows(asked.own, fitted_to), y, **options)
-            ask, labels = model.predict, None
             if n_outputs > 1:
                 ask, labels = model.predict_proba, model.classes_
+            else:
+                ask, labels = model.predict, None
             own, drawn = (asked.to_targets(ask(part), labels) for part in (asked.own, asked.drawn))
         if not (np.isfinite(own).all() and np.isfinite(drawn).all()):
             raise ModelOutputError(f"The predictions of {type(member).__name__} are not finite.")

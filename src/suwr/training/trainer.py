@@ -139,7 +139,7 @@ class Trainer(ABC):
         history : list of dict
             See `run_phases`.
         """
-        network = self.build(architecture, task.settings).to(task.rows.device)
+        network = self.build(architecture, task.taught or task.settings).to(task.rows.device)
         if task.settings.n_bins is None and isinstance(network, SeparateNetwork):
             ignore_pieces(network, task.inputs)
         network.set_process_group(process_group)

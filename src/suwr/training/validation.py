@@ -167,20 +167,27 @@ class CrossFittedLoss:
         folds: Folds,
         settings: Settings,
     ) -> None:
-        self.network, self.inputs, self.loss = network, inputs, loss
+        self.network, self.inputs, self.loss, self.folds = network, inputs, loss, folds
         index = folds.indices[:, :CROSS_FITTED_MASKS]
-        self.rows = folds.rows[index.repeat(1, max(1, CROSS_FITTED_MASKS // index.shape[1]))]
+        self.index = index.repeat(1, max(1, CROSS_FITTED_MASKS // index.shape[1]))
+        # A phase that is resumed is built with another state of the generator of the folds.
+        generator = torch.Generator(index.device).manual_seed(0)
         self.masks = inputs.random_masks(
-            tuple(self.rows.weight.shape), folds.generator, settings.max_random_units
+            tuple(self.index.shape), generator, settings.max_random_units
         )
+
+    @property
+    def rows(self) -> Rows:
+        """The rows with their present targets, which a checkpoint may have replaced."""
+        return self.folds.rows[self.index]
 
     @torch.no_grad()
     def __call__(self) -> float:
         """The loss of the present weights."""
-        seen = self.inputs.reveal(self.rows.values, self.masks)
-        prediction = self.network.cross_fitted(seen, self.loss)
-        losses = self.loss.of_prediction(prediction, self.rows.targets)
-        return float((losses * self.rows.weight).mean())
+        rows = self.rows
+        seen = self.inputs.reveal(rows.values, self.masks)
+        losses = self.loss.of_prediction(self.network.cross_fitted(seen, self.loss), rows.targets)
+        return float((losses * rows.weight).mean())
 
 
 class BestState:
