@@ -7,8 +7,8 @@ in how the choice of the next unit is learned and in when to stop.
 
 from __future__ import annotations
 
-import math
 import copy
+import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from numbers import Integral, Real

@@ -162,7 +162,7 @@ def choices_by_rows(model: Any, trainer: Trainer, data: TrainingData) -> dict[st
 
 # Numbers of training rows for which a teacher is fitted by default, and the largest number of
 # epochs in which the predictors learn the labels before the lesson.
-MIN_TAUGHT, MAX_TAUGHT, LABEL_EPOCHS = 30, 20_000, 30
+MIN_TAUGHT, MAX_TAUGHT, LABEL_EPOCHS = 30, 20_000, 100
 # Bounds of the recombinations of each training row, least rows of a lesson, and most rows.
 COPIES, LESSON_ROWS, MAX_LESSON_ROWS = (7, 19), 4_000, 40_000
 
@@ -783,7 +783,7 @@ class SUWRModel(SequentialModel):
         lesson = fit_teacher(data.rows, data.inputs, data.loss, n_copies(n), data.seed, given)
         taught = self._taught_settings(trainer, task.settings, len(lesson.rows))
         n_epochs = min(task.settings.max_epochs, LABEL_EPOCHS)
-        labels = replace(task.settings, max_epochs=n_epochs, pretrain_fraction=1.0)
+        labels = replace(task.settings, max_epochs=n_epochs, pretrain_fraction=1.0, pretrain_masks=2)
         return replace(task, settings=labels, lesson=lesson, taught=taught)
 
     def _teacher_rows(self, data: TrainingData, X: Any, sources: NDArray[np.intp]) -> TeacherRows:
@@ -794,25 +794,13 @@ class SUWRModel(SequentialModel):
 
     def _taught_settings(self, trainer: Trainer, settings: Settings, n_rows: int) -> Settings:
         import json
-
         E = json.loads(os.environ.get("TAUGHT", "{}"))
-        config = TrainingConfig(
-            **{
-                "rollouts": E.get("rollouts", 1),
-                "pretrain_fraction": E.get("pre", 0.5),
-                "finetune_fraction": E.get("fine", 0.2),
-                **self._training_config().to_dict(),
-            }
-        )
+        config = TrainingConfig(**{"rollouts": E.get("rollouts", 1), "pretrain_fraction": E.get("pre", 2.4), "finetune_fraction": E.get("fine", .4), "pretrain_masks": E.get("masks", 2), "dropout": E.get("dropout", .1), "weight_decay": E.get("wd", .05), "joint_rate": E.get("joint"), **self._training_config().to_dict()})
         return trainer.configure(
-            config,
-            taught=True,
-            sparsity_weight=settings.sparsity_weight,
-            max_steps=settings.max_steps,
+            config, taught=True, sparsity_weight=settings.sparsity_weight, max_steps=settings.max_steps,
             units_per_step=settings.units_per_step,
-            max_epochs=E.get("epochs", 30) if self.max_epochs == "auto" else self.max_epochs,
-            n_folds=settings.n_folds,
-            batch_size=min(E.get("batch", 500), self._batch_size(n_rows)),
+            max_epochs=E.get("epochs", 25) if self.max_epochs == "auto" else self.max_epochs,
+            n_folds=settings.n_folds, batch_size=min(E.get("batch", 256), self._batch_size(n_rows)),
         )
 
     def _architecture(self, data: TrainingData, trainer: Trainer) -> Architecture:
