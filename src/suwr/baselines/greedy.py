@@ -488,7 +488,7 @@ class BaseGreedy(BaseSequentialBaseline):
     def _n_folds(self, n_rows: int) -> int:
         return default_folds(n_rows, self._n_members(n_rows))
 
-    def _n_bins(self, n_rows: int, n_columns: int) -> int:
+    def _n_bins(self, n_rows: int, n_columns: int, soft: bool) -> int:
         return default_bins(n_rows, n_columns) if self.n_predictors == "auto" else 0
 
     def _n_epochs(self) -> int:

@@ -157,7 +157,7 @@ class BaseEVALX(FixedSelector):
     )
     n_bins: int = parameter(0, Interval(Integral, 0, MAX_BINS))
 
-    def _n_bins(self, n_rows: int, n_columns: int) -> int:
+    def _n_bins(self, n_rows: int, n_columns: int, soft: bool) -> int:
         return int(self.n_bins)
 
     def _phases(self, data: TrainingData, folds: Folds) -> PhaseBuilders:

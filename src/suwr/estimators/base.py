@@ -72,9 +72,13 @@ from suwr.training.validation import Task, compare_held_out
 MANY_ROWS = 5_000
 # Number of bins of a numeric column, and number of columns up to which there are bins.
 DEFAULT_BINS, MAX_BINNED_COLUMNS = 8, 64
-# Default epochs of the policy phase, with few and many rows, and their factor for a range of λ or
-# of budgets.
-DEFAULT_EPOCHS, MANY_ROWS_EPOCHS, RANGE_FACTOR = 100, 50, 1.5
+# The same for targets of a teacher, and bins of all columns together.
+TAUGHT_BINS, TAUGHT_TABLE_BINS = 32, 512
+# Default epochs of the policy phase, with few and many rows and with a teacher, and their factor
+# for a range of λ or of budgets.
+DEFAULT_EPOCHS, MANY_ROWS_EPOCHS, TAUGHT_EPOCHS, RANGE_FACTOR = 100, 50, 25, 1.5
+# Bounds of the rows of a batch with a teacher, and batches of an epoch.
+TAUGHT_BATCH, TAUGHT_BATCHES = (100, 500), 28
 # Factor of the epochs after pretraining, for few rows, if the predictors have not settled in it.
 EXTENSION = 2.0
 
@@ -84,24 +88,9 @@ def max_screened_units(n_rows: int) -> int | None:
     return MAX_ACTOR_UNITS["columns"] if n_rows < MANY_ROWS else None
 
 
-def resolve_predictors(model: Any, trainer: Trainer, n_rows: int) -> int:
-    """Return the number of predictors of a fit."""
-    if trainer.shared or model.predictor is not None:
-        return 1
-    if model.n_predictors != "auto":
-        return int(model.n_predictors)
-    return default_predictors(n_rows) if trainer.screens else 2
-
-
 def default_predictors(n_rows: int) -> int:
-    """Return the default number of predictors for a number of training rows."""
+    """Return the default number of predictors of labels for a number of training rows."""
     return 4 if n_rows < MANY_ROWS else 2
-
-
-def resolve_folds(model: Any, trainer: Trainer, n_rows: int) -> int:
-    """Return the number of folds for cross-fitting."""
-    n_predictors = resolve_predictors(model, trainer, n_rows)
-    return default_folds(n_rows, n_predictors) if trainer.screens else 2
 
 
 def default_folds(n_rows: int, n_predictors: int) -> int:
@@ -109,55 +98,26 @@ def default_folds(n_rows: int, n_predictors: int) -> int:
     return 4 if n_rows < MANY_ROWS and n_predictors % 4 == 0 else 2
 
 
-def resolve_bins(model: Any, n_rows: int, n_columns: int) -> int:
-    """Return the largest number of bins of a numeric column."""
-    given = model._training_config().n_bins
-    if given is not None:
-        return int(given)
-    images = model.network != "mlp" or isinstance(model.groups, Patches)
-    if images or model.predictor is not None or model.trainer not in ("auto", "actor"):
-        return 0
-    return default_bins(n_rows, n_columns)
-
-
 def default_bins(n_rows: int, n_columns: int) -> int:
     """Return the default number of bins for numbers of training rows and of columns."""
     return DEFAULT_BINS if n_rows < MANY_ROWS and n_columns <= MAX_BINNED_COLUMNS else 0
 
 
-def resolve_epochs(model: Any, trainer: Trainer, n_rows: int) -> int:
-    """Return the maximum number of epochs of the policy phase."""
-    if model.max_epochs != "auto":
-        return int(model.max_epochs)
-    n_epochs = MANY_ROWS_EPOCHS if trainer.screens and n_rows >= MANY_ROWS else DEFAULT_EPOCHS
-    return round(n_epochs * (RANGE_FACTOR if trainer.screens and model._has_range else 1.0))
+def taught_bins(n_columns: int) -> int:
+    """Return the default number of bins for targets of a teacher, which often have steps.
 
-
-def resolve_extension(model: Any, trainer: Trainer, n_rows: int) -> float:
-    """Return the `extension` of `Settings`; a number of epochs that is given is never exceeded."""
-    return default_extension(n_rows) if trainer.screens and model.max_epochs == "auto" else 1.0
+    Examples
+    --------
+    >>> [taught_bins(n) for n in (5, 20, 64, 65)]
+    [32, 25, 8, 0]
+    """
+    n_bins = min(TAUGHT_BINS, TAUGHT_TABLE_BINS // n_columns)
+    return n_bins if n_bins >= DEFAULT_BINS else 0
 
 
 def default_extension(n_rows: int) -> float:
     """Return the `extension` of `Settings` for a number of training rows."""
     return EXTENSION if n_rows < MANY_ROWS else 1.0
-
-
-def choices_by_rows(model: Any, trainer: Trainer, data: TrainingData) -> dict[str, str]:
-    """Return what is chosen by the number of training rows, and why, by parameter."""
-    choices, n_rows = {}, len(data.rows)
-    reason = f"for {n_rows:,} training rows"
-    if model.n_predictors == "auto" and not trainer.shared and model.predictor is None:
-        choices["n_predictors"] = f"{resolve_predictors(model, trainer, n_rows)}, {reason}"
-    if data.inputs.pieces is not None and model._training_config().n_bins is None:
-        choices["n_bins"] = f"{DEFAULT_BINS} for every second predictor, {reason}"
-    if model.max_epochs == "auto":
-        several = " and a range of λ" if model._has_range else ""
-        n_epochs = resolve_epochs(model, trainer, n_rows)
-        choices["max_epochs"] = f"{n_epochs}, {reason}{several}"
-        if resolve_extension(model, trainer, n_rows) > 1:
-            choices["max_epochs"] += "; twice as many if the predictors need more"
-    return choices
 
 
 # Numbers of training rows for which a teacher is fitted by default, and the largest number of
@@ -476,6 +436,8 @@ class FitPlan(NamedTuple):
     trainer: Trainer
     task: Task
     architecture: Architecture
+    # That of all units, whichever the screening keeps.
+    full: Architecture
     screening: Screening | None
     choices: dict[str, str]
 
@@ -611,7 +573,7 @@ class SUWRModel(SequentialModel):
         """The network of all units, from that of the units that the screening kept."""
         if plan.screening is None:
             return network
-        return plan.screening.extend(network, self._architecture(data, plan.trainer))
+        return plan.screening.extend(network, plan.full)
 
     def _plan(self, data: TrainingData, generator: torch.Generator, X: Any = None) -> FitPlan:
         """Choose what the parameters leave open, from the numbers of rows and columns."""
@@ -636,17 +598,16 @@ class SUWRModel(SequentialModel):
             choices["screening"] = (
                 f"{n_units} of {total} units, by the significance of their effects and interactions"
             )
-        choices |= choices_by_rows(self, trainer, data)
-        architecture = self._architecture(data, trainer)
-        task = Task(
-            data.inputs, data.loss, data.rows, data.validation,
-            self._settings(data, trainer, n_units),
-        )  # fmt: skip
-        task = self._taught(task, trainer, data, X)
+        source = self._target_source(len(data.rows), data.soft) if trainer.teaches else None
+        if source == "stack" and not trainer.screens:
+            source = None
+        choices |= self._choices_by_rows(trainer, data, source)
+        architecture = full = self._architecture(data, trainer, source)
+        task = self._task(trainer, data, source, n_units, X)
         if screening is not None:
             task = screening.restrict(task)
             architecture = screening.restrict_architecture(architecture)
-        return FitPlan(trainer, task, architecture, screening, choices)
+        return FitPlan(trainer, task, architecture, full, screening, choices)
 
     @property
     def _has_range(self) -> bool:
@@ -710,8 +671,74 @@ class SUWRModel(SequentialModel):
             return self.training
         return TrainingConfig.from_mapping(self.training or {}, type(self).__name__)
 
-    def _n_bins(self, n_rows: int, n_columns: int) -> int:
-        return resolve_bins(self, n_rows, n_columns)
+    def _target_source(
+        self, n_rows: int, soft: bool
+    ) -> Literal["stack", "given", "targets"] | None:
+        """Where the targets of the policy come from; None are the labels.
+
+        ``soft`` is whether targets are class probabilities, which count as those of a teacher.
+        """
+        images = self.network != "mlp" or isinstance(self.groups, Patches)
+        if self.teacher is None or self.predictor is not None:
+            return None
+        if not isinstance(self.teacher, str):
+            return "given"
+        if self.teacher == "targets" or soft:
+            return "targets"
+        enough = MIN_TAUGHT <= n_rows <= MAX_TAUGHT and self.target_.make_loss().linear_in_targets
+        return "stack" if enough and not images and self.trainer in ("auto", "actor") else None
+
+    def _n_bins(self, n_rows: int, n_columns: int, soft: bool) -> int:
+        given = self._training_config().n_bins
+        if given is not None:
+            return int(given)
+        images = self.network != "mlp" or isinstance(self.groups, Patches)
+        if images or self.predictor is not None or self.trainer not in ("auto", "actor"):
+            return 0
+        if self._target_source(n_rows, soft) is not None:
+            return taught_bins(n_columns)
+        return default_bins(n_rows, n_columns)
+
+    def _n_predictors(self, trainer: Trainer, n_rows: int, source: str | None) -> int:
+        if trainer.shared or self.predictor is not None:
+            return 1
+        if self.n_predictors != "auto":
+            return int(self.n_predictors)
+        return default_predictors(n_rows) if trainer.screens and source is None else 2
+
+    def _n_epochs(self, trainer: Trainer, n_rows: int, source: str | None) -> int:
+        """Return the maximum number of epochs of the policy phase."""
+        if self.max_epochs != "auto":
+            return int(self.max_epochs)
+        n_epochs = MANY_ROWS_EPOCHS if n_rows >= MANY_ROWS else DEFAULT_EPOCHS
+        n_epochs = DEFAULT_EPOCHS if not trainer.screens else n_epochs
+        n_epochs = TAUGHT_EPOCHS if source is not None and trainer.screens else n_epochs
+        return round(n_epochs * (RANGE_FACTOR if trainer.screens and self._has_range else 1.0))
+
+    def _extension(self, trainer: Trainer, n_rows: int, source: str | None) -> float:
+        """Return the `extension` of `Settings`; epochs that are given are never exceeded."""
+        automatic = trainer.screens and self.max_epochs == "auto" and source is None
+        return default_extension(n_rows) if automatic else 1.0
+
+    def _choices_by_rows(
+        self, trainer: Trainer, data: TrainingData, source: str | None
+    ) -> dict[str, str]:
+        """Return what is chosen by the number of training rows, and why, by parameter."""
+        choices, n_rows = {}, len(data.rows)
+        reason = f"for {n_rows:,} training rows"
+        if self.n_predictors == "auto" and not trainer.shared and self.predictor is None:
+            choices["n_predictors"] = f"{self._n_predictors(trainer, n_rows, source)}, {reason}"
+        if data.inputs.pieces is not None and self._training_config().n_bins is None:
+            readers = "every second predictor" if source is None else "all networks"
+            n_bins = self._n_bins(n_rows, data.inputs.n_columns, data.soft)
+            choices["n_bins"] = f"{n_bins} for {readers}, {reason}"
+        if self.max_epochs == "auto":
+            several = " and a range of λ" if self._has_range else ""
+            several += "" if source is None else " and a teacher"
+            choices["max_epochs"] = f"{self._n_epochs(trainer, n_rows, source)}, {reason}{several}"
+            if self._extension(trainer, n_rows, source) > 1:
+                choices["max_epochs"] += "; twice as many if the predictors need more"
+        return choices
 
     def _process_group(self, data: TrainingData) -> ProcessGroup | None:
         """Return the processes that train together, after checking that their inputs agree."""
@@ -752,39 +779,58 @@ class SUWRModel(SequentialModel):
         """Return the number of units per step, at most all of them."""
         return min(int(self.units_per_step), len(self.units_))
 
-    def _settings(self, data: TrainingData, trainer: Trainer, n_units: int) -> Settings:
-        """Return the settings of this fit; λ is in units of the best constant prediction's loss."""
+    def _task(
+        self, trainer: Trainer, data: TrainingData, source: str | None, n_units: int, X: Any
+    ) -> Task:
+        """Return the learning problem, with what a teacher knows of its rows."""
+        n = len(data.rows)
+        parts = data.inputs, data.loss, data.rows, data.validation
+        settings = self._settings(trainer, n, n_units, source)
+        if source in (None, "targets"):
+            return Task(*parts, settings)
+        given = None
+        if source == "given":
+            given = (self.teacher, lambda sources: self._teacher_rows(data, X, sources))
+        lesson = fit_teacher(data.rows, data.inputs, data.loss, n_copies(n), data.seed, given)
+        # The first phase, in which the predictors learn the labels.
+        labels = replace(
+            self._settings(trainer, n, n_units, None),
+            n_folds=settings.n_folds, n_bins=settings.n_bins, pretrain_fraction=1.0,
+            pretrain_masks=settings.pretrain_masks,
+            max_epochs=LABEL_EPOCHS if self.max_epochs == "auto" else settings.max_epochs,
+        )  # fmt: skip
+        taught = self._settings(trainer, len(lesson.rows), n_units, source)
+        return Task(*parts, labels, lesson, taught)
+
+    def _settings(
+        self, trainer: Trainer, n_rows: int, n_units: int, source: str | None
+    ) -> Settings:
+        """Return the settings of a fit; λ is in units of the best constant prediction's loss."""
         unit, given = self.constant_loss_, self.sparsity_weight
         weight: float | tuple[float, float] = self.sparsity_weight_ / unit
         if isinstance(given, tuple | list):
             weight = (given[0] / unit, given[1] / unit)
+        n_predictors, config = self._n_predictors(trainer, n_rows, source), self._training_config()
+        four = trainer.screens and source is None
+        if source is not None and config.n_bins is None:
+            # All networks read the bins, and not every second predictor alone.
+            config = replace(config, n_bins=taught_bins(n_units))
         return trainer.configure(
-            self._training_config(),
+            config,
+            taught=source is not None,
             sparsity_weight=weight,
             max_steps=self._max_steps(n_units),
             units_per_step=self._step_size(),
-            max_epochs=resolve_epochs(self, trainer, len(data.rows)),
-            extension=resolve_extension(self, trainer, len(data.rows)),
-            n_folds=resolve_folds(self, trainer, len(data.rows)),
-            batch_size=self._batch_size(len(data.rows)),
+            max_epochs=self._n_epochs(trainer, n_rows, source),
+            extension=self._extension(trainer, n_rows, source),
+            n_folds=default_folds(n_rows, n_predictors) if four else 2,
+            batch_size=self._batch_size(n_rows, source),
         )
 
-    def _taught(self, task: Task, trainer: Trainer, data: TrainingData, X: Any) -> Task:
-        """The task with what the ``teacher`` knows, and the settings for its targets."""
-        n, teacher = len(data.rows), self.teacher
-        if teacher == "targets" and trainer.teaches:
-            return replace(task, settings=self._taught_settings(trainer, task.settings, n))
-        stack = teacher == "auto" and trainer.screens and MIN_TAUGHT <= n <= MAX_TAUGHT
-        if not trainer.teaches or not data.loss.linear_in_targets or data.soft:
-            stack = False
-        if not stack and (teacher is None or isinstance(teacher, str)):
-            return task
-        given = None if stack else (teacher, lambda sources: self._teacher_rows(data, X, sources))
-        lesson = fit_teacher(data.rows, data.inputs, data.loss, n_copies(n), data.seed, given)
-        taught = self._taught_settings(trainer, task.settings, len(lesson.rows))
-        n_epochs = min(task.settings.max_epochs, LABEL_EPOCHS)
-        labels = replace(task.settings, max_epochs=n_epochs, pretrain_fraction=1.0, pretrain_masks=2)
-        return replace(task, settings=labels, lesson=lesson, taught=taught)
+    def _batch_size(self, n_rows: int, source: str | None = None) -> int:
+        if self.batch_size != "auto" or source is None:
+            return super()._batch_size(n_rows)
+        return int(np.clip(n_rows // TAUGHT_BATCHES, *TAUGHT_BATCH))
 
     def _teacher_rows(self, data: TrainingData, X: Any, sources: NDArray[np.intp]) -> TeacherRows:
         """What the user's ``teacher`` is fitted to."""
@@ -792,21 +838,12 @@ class SUWRModel(SequentialModel):
         y = self.target_.answers(self.target_.shown(data.rows.targets.cpu().numpy()))
         return TeacherRows(own, gather_rows(own, sources), y, self.target_.taught)
 
-    def _taught_settings(self, trainer: Trainer, settings: Settings, n_rows: int) -> Settings:
-        import json
-        E = json.loads(os.environ.get("TAUGHT", "{}"))
-        config = TrainingConfig(**{"rollouts": E.get("rollouts", 1), "pretrain_fraction": E.get("pre", 2.4), "finetune_fraction": E.get("fine", .4), "pretrain_masks": E.get("masks", 2), "dropout": E.get("dropout", .1), "weight_decay": E.get("wd", .05), "joint_rate": E.get("joint"), **self._training_config().to_dict()})
-        return trainer.configure(
-            config, taught=True, sparsity_weight=settings.sparsity_weight, max_steps=settings.max_steps,
-            units_per_step=settings.units_per_step,
-            max_epochs=E.get("epochs", 25) if self.max_epochs == "auto" else self.max_epochs,
-            n_folds=settings.n_folds, batch_size=min(E.get("batch", 256), self._batch_size(n_rows)),
-        )
-
-    def _architecture(self, data: TrainingData, trainer: Trainer) -> Architecture:
+    def _architecture(
+        self, data: TrainingData, trainer: Trainer, source: str | None
+    ) -> Architecture:
         return Architecture(
             **self._network_sizes(data),
-            n_members=resolve_predictors(self, trainer, len(data.rows)),
+            n_members=self._n_predictors(trainer, len(data.rows), source),
             shared=trainer.shared,
             conditioned=self._has_range,
             n_knots=POSITION_KNOTS if self._has_range else 1,

@@ -174,7 +174,7 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
 
     # Before training.
 
-    def _n_bins(self, n_rows: int, n_columns: int) -> int:
+    def _n_bins(self, n_rows: int, n_columns: int, soft: bool) -> int:
         """Return the largest number of bins of a numeric column, for a number of training rows."""
         return 0
 
@@ -224,7 +224,7 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         seed = int(rng.randint(np.iinfo(np.int32).max))
         train_rows, validation_rows = self._split_rows(target[used], rng)
         joint = isinstance(self.groups, Patches)
-        n_bins = self._n_bins(len(train_rows), len(names))
+        n_bins = self._n_bins(len(train_rows), len(names), target.ndim == 2)
         if isinstance(table, StoredTable):
             encoder = table.fit_encoder(joint=joint, n_bins=n_bins)
         else:

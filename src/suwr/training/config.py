@@ -78,8 +78,8 @@ class TrainingConfig:
         Learning rate of the predictors during the policy phase, relative to ``predictor_rate``, at
         least 0. None is 0.3 for ``trainer='lookahead'``; otherwise 1 if the loss of the predictors
         was still falling at the end of pretraining, and 0.1 if not.
-    rollouts : int, default=2
-        Rollouts per row in a batch of the actor, at least 1.
+    rollouts : int or None, default=None
+        Rollouts per row in a batch of the actor, at least 1. None is 2, and 1 with a teacher.
     policy_rate : float, default=2e-3
         Initial learning rate of the policy, positive.
     reward_scale : float, default=7.0
@@ -131,7 +131,7 @@ class TrainingConfig:
     dropout: float | None = None
 
     joint_rate: float | None = None
-    rollouts: int = 2
+    rollouts: int | None = None
     policy_rate: float = 2e-3
     reward_scale: float = 7.0
     exploration_fraction: float = 0.6
@@ -155,7 +155,7 @@ class TrainingConfig:
         "weight_decay": [None, _NON_NEGATIVE],
         "dropout": [None, _BELOW_ONE],
         "joint_rate": [None, _NON_NEGATIVE],
-        "rollouts": [_COUNT],
+        "rollouts": [None, _COUNT],
         "policy_rate": [_POSITIVE],
         "reward_scale": [_POSITIVE],
         "exploration_fraction": [_ABOVE_ZERO],
@@ -231,6 +231,7 @@ class Settings(TrainingConfig):
     mixed_precision: bool = False
     pretrain_fraction: float = 1.0
     pretrain_masks: int = 4
+    rollouts: int = 2
     weight_decay: float = 0.1
     dropout: float = 0.2
     finetune_fraction: float = 0.5

@@ -46,10 +46,11 @@ from suwr.training.validation import BestState, Task
 __all__ = ["PolicyPhase", "PolicyTrainer", "Task", "Trainer", "relaxation_temperature"]
 
 
-# Settings where a teacher provides the targets: they are free of label noise, so predictors need
-# less regularisation.
+# Settings where a teacher provides the targets. They are free of label noise, so predictors need
+# less regularisation, and there are many rows, each of which needs few masks and rollouts.
 NOISE_FREE = {
-    "label_weight": 1.0, "dropout": 0.1, "finetune_dropout": 0.05, "weight_decay": 0.05
+    "label_weight": 1.0, "dropout": 0.1, "finetune_dropout": 0.05, "weight_decay": 0.05,
+    "rollouts": 1, "pretrain_fraction": 2.4, "pretrain_masks": 2, "finetune_fraction": 0.4,
 }  # fmt: skip
 
 
@@ -87,7 +88,7 @@ class Trainer(ABC):
         given = {field.name: getattr(config, field.name) for field in fields(TrainingConfig)}
         given = {name: value for name, value in given.items() if value is not None}
         defaults = self.defaults(fit["max_steps"] * fit["units_per_step"])
-        defaults |= NOISE_FREE if taught else {}
+        defaults |= NOISE_FREE if taught and self.screens else {}
         return Settings(**{**defaults, **given, **fit})
 
     def defaults(self, max_units: int) -> dict[str, Any]:
