@@ -16,6 +16,7 @@ import narwhals as nw
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 import suwr
@@ -633,6 +634,7 @@ class SUWRModel(SequentialModel):
         super()._check_parameters()
         check_sparsity_weight(self.sparsity_weight, self.trainer, type(self).__name__)
         check_predictor(self)
+        self._check_teacher()
         self._budgets()
         self._training_config()
         if (n := self.n_predictors) != "auto" and n % 2:
@@ -670,6 +672,23 @@ class SUWRModel(SequentialModel):
         if isinstance(self.training, TrainingConfig):
             return self.training
         return TrainingConfig.from_mapping(self.training or {}, type(self).__name__)
+
+    def _check_teacher(self) -> None:
+        """Raise an error for a ``teacher`` that cannot be fitted or used."""
+        teacher, owner = self.teacher, type(self).__name__
+        if teacher is None or (isinstance(teacher, str) and teacher in ("auto", "targets")):
+            return
+        ask = "predict" if is_regressor(self) else "predict_proba"
+        if isinstance(teacher, str) or not all(hasattr(teacher, name) for name in ("fit", ask)):
+            expected = f"'auto', 'targets', None, or an estimator with fit and {ask}"
+            raise parameter_error("teacher", owner, expected, teacher)
+        for name, refused in (
+            ("predictor", self.predictor is not None),
+            ("trainer", self.trainer == "reinforce"),
+        ):
+            if refused:
+                expected = f"'auto' or None with this {name!r}"
+                raise parameter_error("teacher", owner, expected, teacher)
 
     def _target_source(
         self, n_rows: int, soft: bool
@@ -760,7 +779,9 @@ class SUWRModel(SequentialModel):
             raise FloatingPointError("Training diverged: the weights are not finite.")
         if not bool((weights["stop_temperature"] > 0).all()):
             raise FloatingPointError("Training diverged: the stop temperature is not positive.")
-        self.history_, self.choices_ = history, plan.choices
+        self.history_, self.choices_ = history, dict(plan.choices)
+        if plan.task.lesson is not None:
+            self.choices_["teacher"] = plan.task.lesson.sentence
         selectable = None if plan.screening is None else plan.screening.kept.cpu().numpy()
         self._install(self.encoder_, self.units_, torch.device(self.device_), network, selectable)
         weight, unit = self.sparsity_weight_ / self.constant_loss_, self.constant_loss_

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -20,10 +21,12 @@ from suwr._utils.progress import progress_bars
 from suwr._utils.validation import Interval, Options, check_parameters, parameter_error
 from suwr.data.units import Patches, Units
 from suwr.estimators.classifier import SUWRClassifier
+from suwr.estimators.evaluate import Evaluation
+from suwr.estimators.files import load
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.sequential import PolicyKind
 from suwr.estimators.session import Acquisition
-from suwr.exceptions import StochasticModelWarning, TableError
+from suwr.exceptions import StochasticModelWarning, TableError, UnsupportedModelError
 from suwr.explainer.fidelity import Attribution, Fidelity, measure_fidelity
 from suwr.explainer.outputs import OUTPUTS, ModelOutputs, QueryCost, examine_model
 from suwr.explainer.rows import TableRows, TextRows
@@ -31,18 +34,8 @@ from suwr.narrative.explanation import Explanation, ModelNarrative
 from suwr.texts import TextUnits
 from suwr.training.config import TrainingConfig
 
-__all__ = ["MAX_EPOCHS", "MAX_ROWS", "SUWRExplainer", "default_training", "default_weight"]
-
 # Largest number of queried rows, which bounds the duration of the fit.
 MAX_ROWS = 40_000
-# Epochs of the policy phase: outputs are free of label noise, and there are many rows.
-MAX_EPOCHS = 40
-# Largest number of bins of a numeric column, and of all columns together.
-MAX_COLUMN_BINS, MAX_TABLE_BINS = 32, 512
-# Outputs are free of label noise, so predictors need less regularisation than those of labels.
-NOISE_FREE = {
-    "label_weight": 1.0, "dropout": 0.1, "finetune_dropout": 0.05, "weight_decay": 0.05
-}  # fmt: skip
 
 
 def default_weight(outputs: NDArray[np.float64]) -> float | Literal["auto"]:
@@ -64,25 +57,6 @@ def default_weight(outputs: NDArray[np.float64]) -> float | Literal["auto"]:
     if outputs.ndim == 1:
         return "auto"
     return min(0.02 * float(entropy(outputs.mean(axis=0))), 0.01 * math.log(2.0))
-
-
-def default_training(
-    given: TrainingConfig | Mapping[str, Any] | None, n_columns: int
-) -> TrainingConfig | dict[str, Any]:
-    """Return the training of the estimator, for the parameter ``training`` of the explainer.
-
-    Outputs of a model are free of label noise, and often have steps, which bins can follow.
-
-    Examples
-    --------
-    >>> config = default_training({"rollouts": 4}, 20)
-    >>> config["n_bins"], config["dropout"], config["rollouts"]
-    (25, 0.1, 4)
-    """
-    if isinstance(given, TrainingConfig):
-        return given
-    n_bins = min(MAX_COLUMN_BINS, MAX_TABLE_BINS // n_columns)
-    return {**NOISE_FREE, "n_bins": n_bins, **(given or {})}
 
 
 # Expected duration in seconds from which `fit` warns even if it is silent.
@@ -124,14 +98,8 @@ class SUWRExplainer(BaseEstimator):
     groups : Patches, TextUnits, mapping, sequence of sequences, or None, default=None
         As in `SUWRClassifier`. With `TextUnits`, rows are texts: the model takes a list of str, and
         the policy reveals sentences, spans or words.
-    max_steps, costs, hidden_size, columns, device
-        As in `SUWRClassifier`.
-    max_epochs : int or 'auto', default='auto'
-        Epochs of the policy phase; 'auto' is 40.
-    training : TrainingConfig, dict or None, default=None
-        As in `SUWRClassifier`, with other defaults, because outputs are free of label noise: the
-        labels have the full weight, numbers have up to 32 bins, and predictors are regularised
-        less. See `suwr.explainer.explainer`.
+    max_steps, costs, hidden_size, max_epochs, training, columns, device
+        As in `SUWRClassifier` with ``teacher='targets'``: the model is the teacher.
     random_state : int, RandomState or None, default=None
         Seed of the drawn rows and of the training.
     verbose : int or None, default=None
@@ -254,7 +222,7 @@ class SUWRExplainer(BaseEstimator):
         features = source.features(rows)
         given = self.sparsity_weight
         weight = default_weight(found) if given == "auto" else given
-        estimator = self._make_estimator(outputs, weight, source.groups, features.shape[1], rng)
+        estimator = self._make_estimator(outputs, weight, source.groups, rng)
         if isinstance(estimator, SUWRClassifier):
             estimator.fit(features, found, classes=outputs.classes)
         else:
@@ -282,7 +250,6 @@ class SUWRExplainer(BaseEstimator):
         outputs: ModelOutputs,
         weight: Any,
         groups: Any,
-        n_columns: int,
         rng: np.random.RandomState,
     ) -> SUWRClassifier | SUWRRegressor:
         kind = SUWRRegressor if outputs.kind == "value" else SUWRClassifier
@@ -292,8 +259,9 @@ class SUWRExplainer(BaseEstimator):
             groups=groups,
             costs=self.costs,
             hidden_size=self.hidden_size,
-            max_epochs=MAX_EPOCHS if self.max_epochs == "auto" else self.max_epochs,
-            training=default_training(self.training, n_columns),
+            teacher="targets",
+            max_epochs=self.max_epochs,
+            training=self.training,
             columns=self.columns,
             device=self.device,
             random_state=int(rng.randint(np.iinfo(np.int32).max)),
@@ -383,6 +351,55 @@ class SUWRExplainer(BaseEstimator):
         """
         check_is_fitted(self, "estimator_")
         return measure_fidelity(self, X, compare, max_features, evaluator)
+
+    def evaluate(self, X: Any, y: Any = None, **options: Any) -> Evaluation:
+        """Evaluate the predictions from the selected features; see `SUWRClassifier.evaluate`.
+
+        Parameters
+        ----------
+        X : array or data frame of shape (n, d)
+            Held-out rows.
+        y : array-like of shape (n,), optional
+            What is compared with: by default, the classes or values that the model predicts.
+        **options
+            As in `SUWRClassifier.evaluate`.
+        """
+        if y is None:
+            y = self.estimator_.target_.answers(self.model_output(X).reshape(len(X), -1))
+        return self.estimator_.evaluate(self.features(X), y, **options)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the trained policy to one file; see `SUWRClassifier.save`.
+
+        The file contains nothing of the model that is explained: it is passed to `load` again.
+        """
+        check_is_fitted(self, "estimator_")
+        if isinstance(self._source, TextRows):
+            raise UnsupportedModelError("An explainer of texts cannot be saved.")
+        self.estimator_.save(path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], model: Any, **parameters: Any) -> SUWRExplainer:
+        """Read an explainer that `save` has written.
+
+        Parameters
+        ----------
+        path : path
+        model : object
+            The model that is explained.
+        **parameters
+            Those parameters of the explainer that say how to query it: ``output``, ``classes`` and
+            ``query_size``.
+        """
+        explainer = cls(model, **parameters)
+        estimator = load(path)
+        explainer.estimator_, explainer.cautions_ = estimator, []
+        explainer._source = TableRows(estimator.groups)
+        explainer.n_features_in_ = estimator.n_features_in_
+        if hasattr(estimator, "feature_names_in_"):
+            explainer.feature_names_in_ = estimator.feature_names_in_
+            explainer._source.names = list(estimator.feature_names_in_)
+        return explainer
 
     def features(self, X: Any) -> Any:
         """Return the table that the policy reads, whose columns `select` masks.

@@ -5,10 +5,7 @@ The rows of a table are both. Texts are queried as they are, and the policy read
 
 A model can be queried on rows for which there are no labels. Rows must resemble the data, because
 the predictor learns the expected output given the revealed values under the distribution of the
-rows that it is trained on. A drawn row is a background row in which about half of the units are
-replaced by those of one of its nearest neighbours: every cell is a value of its column, the columns
-of a group (such as the columns of a one-hot encoding) are replaced together, other dependences
-between columns are kept approximately, and columns of every type are treated alike.
+rows that it is trained on. Rows are drawn as for a teacher; see `suwr.training.teacher.recombine`.
 """
 
 from __future__ import annotations
@@ -20,7 +17,6 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.neighbors import NearestNeighbors
 
 from suwr.data.encode import TableEncoder
 from suwr.data.frame import as_rows, column_names, gather_rows, is_frame, read_table, select_columns
@@ -28,78 +24,14 @@ from suwr.data.units import Patches, resolve_units
 from suwr.narrative.explanation import Explanation
 from suwr.texts import TextUnits
 from suwr.texts.splitting import read_texts, sentence_spans
-
-__all__ = ["TableRows", "TextRows", "concatenate_rows", "draw_rows", "draw_texts", "nearest_rows"]
-
-# Neighbours among which the second row is drawn.
-N_NEIGHBOURS = 10
-# Probability that a unit is taken from the neighbour.
-EXCHANGE = 0.5
-# Rows among which neighbours are searched, which bounds the time of the search.
-MAX_CANDIDATES = 20_000
+from suwr.training.teacher import column_units, nearest_rows, recombine
 
 
-def nearest_rows(X: Any, n_neighbours: int, rng: np.random.RandomState) -> NDArray[np.intp]:
-    """Find the nearest neighbours of every row, by the Euclidean distance of encoded rows.
-
-    Parameters
-    ----------
-    X : data frame or array of shape (n, d)
-    n_neighbours : int
-    rng : RandomState
-        Chooses the rows that are searched, if there are many.
-
-    Returns
-    -------
-    ndarray of int, shape (n, at most n_neighbours)
-    """
+def encoded(X: Any) -> NDArray[np.float32]:
+    """Rows of a table as numbers, by which they are near to one another."""
     table = read_table(X)
     encoder = TableEncoder.fit(table, [f"x{i}" for i in range(len(table.columns))])
-    values = encoder.encode(encoder.parse(table.columns))
-    candidates = np.arange(len(values))
-    if len(values) > MAX_CANDIDATES:
-        candidates = rng.choice(len(values), MAX_CANDIDATES, replace=False)
-    # One more, because the row itself is usually its own nearest neighbour.
-    n = min(n_neighbours + 1, len(candidates))
-    search = NearestNeighbors(n_neighbors=n).fit(values[candidates])
-    found = candidates[search.kneighbors(values, return_distance=False)]
-    return found[:, 1:] if n > 1 else found
-
-
-def draw_rows(
-    X: Any, n: int, rng: np.random.RandomState, unit_of: NDArray[np.intp] | None = None
-) -> Any:
-    """Draw rows that recombine the units of a background row and of one of its neighbours.
-
-    Parameters
-    ----------
-    X : data frame or array of shape (n_rows, d)
-    n : int
-        Rows to draw; background rows are used equally often.
-    rng : RandomState
-    unit_of : ndarray of int, shape (d,), optional
-        Number of the unit of each column; by default, every column is one.
-
-    Returns
-    -------
-    data frame or array of shape (n, d)
-        In the container of ``X``.
-
-    Examples
-    --------
-    >>> rows = draw_rows(np.array([[0, 10], [1, 11]]), 4, np.random.RandomState(0))
-    >>> rows.shape, set(rows[:, 0].tolist()) <= {0, 1}
-    ((4, 2), True)
-    """
-    neighbours = nearest_rows(X, N_NEIGHBOURS, rng)
-    n_rows, n_columns = len(neighbours), X.shape[1]
-    repeats = [rng.permutation(n_rows) for _ in range(-(-n // n_rows))]
-    base = np.concatenate(repeats)[:n] if n else np.zeros(0, dtype=np.intp)
-    other = neighbours[base, rng.randint(neighbours.shape[1], size=n)]
-    units = np.arange(n_columns) if unit_of is None else unit_of
-    n_units = int(units.max(initial=-1)) + 1
-    exchanged = (rng.random_sample((n, n_units)) < EXCHANGE)[:, units]
-    return gather_rows(X, np.where(exchanged, other[:, None], base[:, None]))
+    return encoder.encode(encoder.parse(table.columns))
 
 
 def concatenate_rows(X: Any, drawn: Any) -> Any:
@@ -138,11 +70,12 @@ class TableRows:
     def draw(self, rows: Any, n: int, rng: np.random.RandomState) -> Any:
         """Draw rows; see `suwr.explainer.rows`."""
         if isinstance(self.groups, Patches):
-            return draw_rows(rows, n, rng, self.groups.tiles())
-        names = [str(name) for name in self.names or [f"x{i}" for i in range(rows.shape[1])]]
-        units = resolve_units(self.groups, None, names, "SUWRExplainer")
-        of_unit = None if units.single else units.membership.argmax(axis=0)
-        return draw_rows(rows, n, rng, of_unit)
+            unit_of = self.groups.tiles()
+        else:
+            names = [str(name) for name in self.names or [f"x{i}" for i in range(rows.shape[1])]]
+            units = resolve_units(self.groups, None, names, "SUWRExplainer")
+            unit_of = column_units(units.membership)
+        return gather_rows(rows, recombine(encoded(rows), unit_of, n, rng))
 
     def concatenate(self, rows: Any, drawn: Any) -> Any:
         """Append drawn rows."""
@@ -221,7 +154,7 @@ def draw_texts(units: TextUnits, texts: Any, n: int, rng: np.random.RandomState)
     """
     if n == 0:
         return []
-    neighbours = nearest_rows(units.transform(texts), N_NEIGHBOURS, rng)
+    neighbours = nearest_rows(encoded(units.transform(texts)), rng)
     pieces = [_pieces(units, text) for text in texts]
     order = np.concatenate([rng.permutation(len(pieces)) for _ in range(-(-n // len(pieces)))])
     backward = units.from_end and units.unit != "word"

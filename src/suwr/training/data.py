@@ -88,11 +88,11 @@ class Folds:
         Row numbers of the folds.
     size : int
         Rows of a fold.
-    taught : bool
-        Whether a teacher provides the targets.
+    report : Tensor or None
+        What a teacher knows, if it provides the targets; see `suwr.training.teacher.Lesson`.
     """
 
-    taught = False
+    report: Tensor | None = None
 
     def __init__(self, rows: Rows, generator: torch.Generator, n_folds: int = 2) -> None:
         self.rows, self.generator, self.n_folds = rows, generator, n_folds
@@ -105,12 +105,12 @@ class Folds:
         if rows.targets.shape[1] > 1 and n >= n_folds:
             self.indices = self._stratified(self.indices.flatten())
 
-    def extended(self, rows: Rows) -> Folds:
+    def extended(self, rows: Rows, report: Tensor) -> Folds:
         """The folds of rows that are followed by recombinations of them, each in one fold."""
         twin = copy.copy(self)
         repeat = len(rows) // len(self.rows)
         offset = torch.arange(repeat, device=rows.device).view(1, -1, 1) * len(self.rows)
-        twin.rows, twin.size, twin.taught = rows, self.size * repeat, True
+        twin.rows, twin.size, twin.report = rows, self.size * repeat, report
         twin.indices = (self.indices.unsqueeze(1) + offset).flatten(1)
         return twin
 

@@ -208,9 +208,10 @@ class Phase(ABC):
         for name, optimizer in self.optimizers.items():
             for number, moments in optimizer.state_dict()["state"].items():
                 state |= {f"optimizer/{name}/{number}/{k}": v for k, v in moments.items()}
-        if self.folds is not None and self.folds.taught:
+        if self.folds is not None and self.folds.report is not None:
             # They follow from predictors that later phases have changed.
             state["rows/targets"] = self.folds.rows.targets
+            state["rows/report"] = self.folds.report
         return state | {f"tensor/{k}": v for k, v in self.tensors.items()}
 
     def restore(self, state: State) -> None:
@@ -226,8 +227,9 @@ class Phase(ABC):
             groups = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict({"state": moments, "param_groups": groups})
         self.tensors = _under("tensor/", state)
-        if self.folds is not None and self.folds.taught:
+        if self.folds is not None and self.folds.report is not None:
             self.folds.rows = replace(self.folds.rows, targets=state["rows/targets"])
+            self.folds.report = state["rows/report"]
 
 
 def run_phases(

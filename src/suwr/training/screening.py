@@ -409,7 +409,11 @@ class Screening:
             rows = replace(rows, costs=task.rows.costs[:, self.kept])
             validation = replace(validation, costs=task.validation.costs[:, self.kept])
         if task.lesson is not None:
-            lesson = replace(task.lesson, rows=self._restrict_rows(task.lesson.rows))
+            lesson = replace(
+                task.lesson,
+                rows=self._restrict_rows(task.lesson.rows),
+                validation=self._restrict_rows(task.lesson.validation),
+            )
             task = replace(task, lesson=lesson)
         return replace(task, inputs=inputs, rows=rows, validation=validation)
 

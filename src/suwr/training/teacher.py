@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +40,10 @@ from suwr.nn.losses import Loss, ValueLoss
 from suwr.nn.networks import SeparateNetwork
 from suwr.training.data import Folds, Rows
 
-__all__ = ["MIN_POSITIVE", "Lesson", "TeacherRows", "fit_teacher", "recombine", "stack_members"]
+__all__ = [
+    "MIN_POSITIVE", "Lesson", "TeacherRows", "column_units", "fit_teacher", "nearest_rows",
+    "recombine", "stack_members",
+]  # fmt: skip
 
 FloatArray = NDArray[np.float64]
 
@@ -101,19 +104,27 @@ def recombine(
     >>> rows.shape, bool((rows[:, 0] == rows[:, 1]).all())
     ((4, 3), True)
     """
+    near, n_rows = nearest_rows(values, rng), len(values)
+    base = np.arange(n) % n_rows
+    other = near[base, rng.randint(near.shape[1], size=n)]
+    exchanged = rng.random_sample((n, int(unit_of.max(initial=-1)) + 1)) < EXCHANGE
+    return np.where(exchanged[:, unit_of], other[:, None], base[:, None])
+
+
+def nearest_rows(values: NDArray[np.floating[Any]], rng: np.random.RandomState) -> NDArray[np.intp]:
+    """Find the nearest neighbours of every row, ``(n_rows, at most 10)``, by Euclidean distance.
+
+    ``rng`` chooses the rows that are searched, if there are many.
+    """
     n_rows = len(values)
     candidates = np.arange(n_rows)
     if n_rows > MAX_CANDIDATES:
         candidates = rng.choice(n_rows, MAX_CANDIDATES, replace=False)
     n_found = min(N_NEIGHBOURS + 1, len(candidates))
     search = NearestNeighbors(n_neighbors=n_found).fit(values[candidates])
-    near = candidates[search.kneighbors(values, return_distance=False)]
+    found = candidates[search.kneighbors(values, return_distance=False)]
     # A row is usually its own nearest neighbour.
-    near = near[:, 1:] if n_found > 1 else near
-    base = np.arange(n) % n_rows
-    other = near[base, rng.randint(near.shape[1], size=n)]
-    exchanged = rng.random_sample((n, int(unit_of.max(initial=-1)) + 1)) < EXCHANGE
-    return np.where(exchanged[:, unit_of], other[:, None], base[:, None])
+    return found[:, 1:] if n_found > 1 else found
 
 
 def column_units(membership: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -178,6 +189,9 @@ class Lesson:
     rows : Rows
         The training rows, then recombinations of each, in the order of the rows, with the
         predictions of the teacher as targets.
+    validation : Rows
+        Further recombinations, which choose the best epoch: there are more of them than held-out
+        rows, and their targets have no label noise.
     labels : Tensor of shape (n, n_outputs)
         The targets of the training rows.
     held_out : Tensor of shape (n, n_outputs)
@@ -186,20 +200,28 @@ class Lesson:
         Weight of each member of the teacher.
     fixed : bool, default=False
         Whether the teacher is not mixed with predictors of the labels.
-    share : float
-        Share of the teacher in the targets; the masked predictors have the rest.
-    losses : dict of str to float
-        Out-of-fold losses from all features, relative to that of the best constant prediction.
     """
 
     rows: Rows
+    validation: Rows
     labels: Tensor
     held_out: Tensor
     weights: dict[str, float]
     fixed: bool = False
-    share: float = 1.0
-    losses: dict[str, float] = field(default_factory=dict)
     _folds: Folds | None = None
+
+    @property
+    def sentence(self) -> str:
+        """What the teacher is, and how well it predicts, once it has been compared."""
+        named = ", ".join(f"{w:.0%} {name}" for name, w in self.weights.items())
+        if self._folds is None or self._folds.report is None:
+            return named
+        share, teacher, masked = self._folds.report.tolist()
+        compared = f"out-of-fold loss {teacher:.3g}, masked predictors {masked:.3g}"
+        if share == 0.0:
+            return f"masked predictors, rather than a teacher ({named}): {compared}"
+        mixed = "" if share == 1.0 else f", for {share:.0%} of the targets besides the predictors"
+        return f"{named}{mixed}: {compared}"
 
     def folds(
         self, network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: Folds
@@ -211,14 +233,17 @@ class Lesson:
         mean of the two that is best.
         """
         if self._folds is None:
-            self._folds = folds.extended(self._mixed(network, inputs, loss, folds))
+            self._folds = folds.extended(*self._mixed(network, inputs, loss, folds))
         return self._folds
 
     @torch.no_grad()
     def _mixed(
         self, network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: Folds
-    ) -> Rows:
-        """The rows with the mean of teacher, masked predictors and labels as targets."""
+    ) -> tuple[Rows, Tensor]:
+        """The rows with the mean of teacher, masked predictors and labels as targets.
+
+        Also returns the share of the teacher, and the losses of teacher and masked predictors.
+        """
         network.eval()
         own = torch.empty_like(self.labels)
         for start in range(0, folds.size, BLOCK):
@@ -233,20 +258,18 @@ class Lesson:
             return float((loss.of_prediction(mean, labels) * weight).mean())
 
         scores = {share: score(share) for share in SHARES}
-        self.share = 1.0 if self.fixed else min(scores, key=lambda share: scores[share])
-        self.losses = {
-            "teacher": scores[1.0], "masked predictors": scores[0.0], "mean": scores[self.share]
-        }  # fmt: skip
+        share = 1.0 if self.fixed else min(scores, key=lambda share: scores[share])
         targets = self.rows.targets
-        if self.share < 1.0:
+        if share < 1.0:
             parts = [
                 loss.predict(network.predict(inputs.reveal_all(block.values))).mean(dim=0)
                 for _, block in self.rows.blocks()
             ]
-            targets = torch.cat(parts).lerp(targets, self.share)
+            targets = torch.cat(parts).lerp(targets, share)
         n = len(self.labels)
         targets = torch.cat([targets[:n].lerp(self.labels, LABEL_SHARE), targets[n:]])
-        return replace(self.rows, targets=targets)
+        report = torch.tensor([share, scores[1.0], scores[0.0]], dtype=torch.float64)
+        return replace(self.rows, targets=targets), report
 
 
 def fit_teacher(
@@ -279,7 +302,8 @@ def fit_teacher(
     known = np.nan_to_num(values[:, plain].astype(np.float64))
     n, targets = len(values), rows.targets.cpu().numpy()
     unit_of = column_units(inputs.membership.cpu().numpy())
-    sources = recombine(known, unit_of, n_copies * n, rng)
+    # One more recombination of each row is for validation.
+    sources = recombine(known, unit_of, (n_copies + 1) * n, rng)
     of_value = sources[:, inputs.column_of.cpu().numpy()]
     drawn = np.take_along_axis(values, of_value, axis=0)
     weight = rows.weight.cpu().numpy()
@@ -320,15 +344,16 @@ def fit_teacher(
         return float((loss.of_prediction(tensor(prediction), rows.targets) * rows.weight).mean())
 
     weights = _greedy_weights({name: own for name, (own, _) in found.items()}, score)
-    repeat = n_copies + 1
+    repeat = n_copies + 2
     extended = Rows(
         torch.cat([rows.values, torch.as_tensor(drawn, device=rows.values.device)]),
         tensor(sum((w * found[name][1] for name, w in weights.items()), np.zeros(()))),
         rows.weight.repeat(repeat),
         None if rows.costs is None else rows.costs.repeat(repeat, 1),
     )
+    parts = (extended[slice(0, -n)], extended[slice(-n, len(extended))])
     held_out = tensor(sum((w * found[name][0] for name, w in weights.items()), np.zeros(())))
-    return Lesson(extended, rows.targets, held_out, weights, fixed=given is not None)
+    return Lesson(*parts, rows.targets, held_out, weights, fixed=given is not None)
 
 
 def _folds(

@@ -300,7 +300,8 @@ class PolicyTrainer(Trainer):
         if task.lesson is None:
             return self._main_phases(network, task, lambda: folds)
         assert task.taught is not None
-        lesson, taught = task.lesson, replace(task, settings=task.taught)
+        lesson = task.lesson
+        taught = replace(task, settings=task.taught, validation=lesson.validation)
         later = self._main_phases(
             network, taught, lambda: lesson.folds(network, task.inputs, task.loss, folds)
         )
