@@ -405,9 +405,6 @@ class Screening:
         """The learning problem of the kept units."""
         inputs = self.inputs.subset(self.kept, self.columns, self.values)
         rows, validation = (self._restrict_rows(part) for part in (task.rows, task.validation))
-        if task.rows.costs is not None and task.validation.costs is not None:
-            rows = replace(rows, costs=task.rows.costs[:, self.kept])
-            validation = replace(validation, costs=task.validation.costs[:, self.kept])
         if task.lesson is not None:
             lesson = replace(
                 task.lesson,
@@ -418,6 +415,8 @@ class Screening:
         return replace(task, inputs=inputs, rows=rows, validation=validation)
 
     def _restrict_rows(self, rows: Rows) -> Rows:
+        if rows.costs is not None:
+            rows = replace(rows, costs=rows.costs[:, self.kept])
         index = self.values.to(rows.values.device)
         shape = (len(rows), len(index))
         if rows.values.is_cuda or 4 * shape[0] * shape[1] <= MAX_BYTES:
