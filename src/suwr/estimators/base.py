@@ -982,6 +982,7 @@ class SUWRModel(SequentialModel):
             A fitted estimator of the same class with the attribute ``conformal_``.
         """
         check_real(coverage, "coverage", "conformalize", Interval(Real, 0, 1, closed="neither"))
+        check_is_fitted(self, self._fitted_attribute)
         target = self.target_
         known = SCORES["values" if target.labels is None else "classes"]
         chosen = check_choice(score, "score", "conformalize", ("auto", *known))
