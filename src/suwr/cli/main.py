@@ -477,7 +477,7 @@ def serve(
     check_model(model)
     # Each process computes one request at a time; more threads would only compete.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    from suwr.deploy.app import Limits, run_server
+    from suwr.deploy import Limits, run_server
 
     limits = Limits(max_bytes=max_bytes, max_rows=max_rows, seconds=seconds)
     run_server(
