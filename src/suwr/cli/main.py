@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from suwr import __version__
+from suwr._utils.text import counted
 from suwr._utils.validation import check_choice
 from suwr.cli.options import (
     Context,
@@ -445,7 +446,8 @@ def form(
     made = make_form(
         ModelPolicy(fitted, mean_features), max_pages=max_pages, target=fitted.target_name_
     )
-    note = f"{made.n_questions} questions, {len(made.pages) - made.n_questions} results."
+    results = counted(len(made.pages) - made.n_questions, "result")
+    note = f"{counted(made.n_questions, 'question')}, {results}."
     if data is not None:
         X, y = read_rows(fitted, data, csv), None
         name = target or fitted.target_name_

@@ -148,7 +148,7 @@ def write_receipts(
                 n_rows += len(rows)
                 bar(0, status=f"{n_rows:,} rows")
         bar()
-    Terminal().print_written(out, f"{n_rows:,} receipts")
+    Terminal().print_written(out, counted(n_rows, "receipt"))
 
 
 @contextmanager
@@ -250,7 +250,7 @@ def predict_table(
     columns["selected"] = ["; ".join(names[mask]) for mask in masks]
     write_frame(pandas.DataFrame(columns), out)
     terminal = Terminal()
-    terminal.print_written(out, f"{len(X)} predictions")
+    terminal.print_written(out, counted(len(X), "prediction"))
     if model.target_name_ in read_header(data, form or CsvFormat()):
         try:
             found = evaluate_table(model, data, X, model.target_name_, mean_features, form)
@@ -271,8 +271,8 @@ def predict_folder(
         )
     resumed = f"; {scored.n_resumed} of them already existed" if scored.n_resumed else ""
     Terminal().print(
-        f"Wrote {scored.n_rows:,} predictions to {len(scored.paths)} files in {printable(out)}"
-        f"{resumed}"
+        f"Wrote {counted(scored.n_rows, 'prediction')} to {counted(len(scored.paths), 'file')} in "
+        f"{printable(out)}{resumed}"
     )
 
 
