@@ -27,10 +27,6 @@ from suwr.deploy.messages import ErrorResponse, NextRequest, RequestError, RowsR
 from suwr.deploy.service import Service, Worker
 from suwr.estimators.files import load
 
-__all__ = [
-    "Guard", "Limits", "Metrics", "create_app", "create_app_from_environment", "run_server",
-]  # fmt: skip
-
 
 class Metrics:
     """Requests by path and status, their duration, and what was asked and answered.

@@ -17,8 +17,6 @@ from suwr.data.descriptions import Question
 from suwr.deploy.messages import RequestError, check_object, read_json
 from suwr.deploy.service import Answers, Finish, Replay, Service
 
-__all__ = ["CONTENT_TYPE", "next_questions", "operation_outcome", "questionnaire"]
-
 CONTENT_TYPE = "application/fhir+json"
 CANONICAL = "urn:sha256:"
 UNIT = "http://hl7.org/fhir/StructureDefinition/questionnaire-unit"

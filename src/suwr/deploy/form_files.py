@@ -19,11 +19,6 @@ from suwr._utils.text import plain_decimal, printable
 from suwr._utils.validation import check_choice
 from suwr.deploy.forms import Answer, Form, Page, value_text
 
-__all__ = [
-    "FORMATS", "Choice", "Item", "form_dot", "form_html", "form_surveyjs", "form_xlsx",
-    "survey_items", "write_form",
-]  # fmt: skip
-
 # What is said about the columns that the model always knows.
 KNOWN = "known at the start"
 STYLE = """

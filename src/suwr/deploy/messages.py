@@ -20,12 +20,6 @@ from suwr.data.frame import Table
 from suwr.data.parse import InvalidCell
 from suwr.exceptions import TableError
 
-__all__ = [
-    "ErrorResponse", "Explanations", "FhirRequest", "FhirResource", "Health", "ModelDescription",
-    "NextRequest", "NextResponse", "Predictions", "RequestError", "RowsRequest", "check_object",
-    "parse_rows", "read_json", "read_request",
-]  # fmt: skip
-
 # Integers of more digits are kept as text: converting them takes quadratic time.
 MAX_DIGITS = 400
 # Characters of a name in an error.

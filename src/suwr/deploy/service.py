@@ -40,8 +40,6 @@ from suwr.narrative.given import Given
 from suwr.nn.step import Starts
 from suwr.report import page_html
 
-__all__ = ["Answers", "Replay", "Service", "Worker"]
-
 
 @dataclass(frozen=True)
 class Answers:

@@ -32,11 +32,6 @@ from suwr.estimators.sequential import SequentialModel
 from suwr.exceptions import TableError
 from suwr.scale.partitions import Partition, find_partitions, read_batches
 
-__all__ = [
-    "MANIFEST", "ResultFolder", "ScoredFolder", "engine", "open_folder", "score_partitions",
-    "to_arrow",
-]  # fmt: skip
-
 # Seconds to wait for a scheduler, and then for its first worker.
 TIMEOUT = 10
 # Arguments of at least this many bytes are replicated on all workers once; smaller ones are part of
