@@ -23,7 +23,6 @@ import suwr
 from suwr._utils.text import check_unicode
 from suwr.data.descriptions import Question, find_unusual
 from suwr.data.frame import Table
-from suwr.data.parse import INVALID
 from suwr.deploy.messages import (
     MAX_SHOWN,
     NO_LIMIT,
@@ -34,6 +33,7 @@ from suwr.deploy.messages import (
     read_request,
 )
 from suwr.estimators.limits import known_at_start, largest_budget, start_distance
+from suwr.estimators.session import InputError, make_given
 from suwr.exceptions import TableError
 from suwr.narrative.explanation import Explanation, Narrative
 from suwr.narrative.given import Given
@@ -126,16 +126,14 @@ class Service:
         self.policy = self.fitted.policy
         self.digest = self.fitted.issuer.model
         self.start = tuple(self.fitted.always_known)
-        names, codes = model.encoder_.names, model.encoder_.codes
-        self.codes = dict(zip(names, codes, strict=True))
         self.description = self.fitted.description
-        self.questions = {name: Question.of(name, code) for name, code in self.codes.items()}
+        self.questions = {name: Question.of(name, code) for name, code in self.fitted.codes.items()}
 
     @cached_property
     def page(self) -> str:
         """The HTML page with the model and one row of typical values."""
         cells = []
-        for code in self.codes.values():
+        for code in self.fitted.codes.values():
             column = np.empty(1, dtype=object)
             if code.categories is None:
                 column[0] = float(f"{code.center:.6g}")
@@ -199,33 +197,20 @@ class Service:
 
     def _read_given(self, request: NextRequest) -> Given:
         """Read the limits of a request."""
-        model, known, unavailable = self.model, request.known, request.unavailable
-        self._check_columns(known)
-        for name, value in known.items():
-            if self.codes[name].parse(value) is INVALID:
-                expected = self.questions[name].expected
-                raise RequestError(f"The value of {name!r} must be {expected}, or null.", name)
-        units = model.units_
-        if len(unavailable) > len(units.names):
+        known, unavailable, limit = request.known, request.unavailable, request.max_cost
+        n_units, largest = len(self.model.units_), largest_budget(self.policy.inputs)
+        if len(unavailable) > n_units:
             raise RequestError(
-                f"'unavailable' must have at most {len(units.names)} entries, the number of units.",
+                f"'unavailable' must have at most {n_units} entries, the number of units.",
                 "unavailable",
             )
-        for unit in dict.fromkeys(unavailable):
-            if unit not in units.names:
-                raise RequestError(f"The model has no unit {unit[:MAX_SHOWN]!r}.", "unavailable")
-            columns = units.columns_of(units.names.index(unit))
-            if all(model.encoder_.names[c] in known for c in columns):
-                raise RequestError(f"{unit!r} is known: it cannot be unavailable.", "unavailable")
-        limit, largest = request.max_cost, largest_budget(self.policy.inputs)
         if largest is not None and limit is not None and limit > largest:
             raise RequestError(
                 f"'max_cost' must be at most {largest:g}, the largest budget that the model was "
                 "fitted for.",
                 "max_cost",
             )
-        if limit == NO_LIMIT:
-            limit = None
+        limit = None if limit == NO_LIMIT else limit
         other = known.keys() - set(self.start)
         if self.fitted.guarantee and (other or unavailable or limit is not None):
             raise RequestError(
@@ -233,9 +218,10 @@ class Service:
                 "that it always knows), 'unavailable' and 'max_cost' are not possible.",
                 "known" if other else "unavailable" if unavailable else "max_cost",
             )
-        return Given(
-            dict(known), tuple(dict.fromkeys(unavailable)), largest if limit is None else limit
-        )
+        try:
+            return make_given(self.fitted, known, unavailable, limit)
+        except InputError as error:
+            raise RequestError(error.message, error.field) from None
 
     def state(self, replay: Replay) -> dict[str, Any]:
         """Return the next question, or the final answer."""
