@@ -20,6 +20,7 @@ from suwr.exceptions import MissingExtraError
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
 import httpx
+
 from helpers.services import Client, in_parts
 
 # Values that occur in no other text.

@@ -9,7 +9,6 @@ from suwr import SUWRRegressor
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
 from helpers.services import Client
-
 from suwr.deploy import create_app, messages
 
 FHIR = "/Questionnaire/$next-question"
