@@ -161,7 +161,7 @@ BUDGET = {
     "_utils": 7,
     "auditing": 9,
     "baselines": 13,
-    "cli": 9,
+    "cli": 8,
     "data": 10,
     "deploy": 9,
     "estimators": 18,
@@ -171,7 +171,7 @@ BUDGET = {
     "nn": 8,
     "plots": 8,
     "report": 3,
-    "scale": 4,
+    "scale": 3,
     "texts": 4,
     "training": 13,
 }

@@ -23,7 +23,7 @@ _EXPORTS = {
     "TrainingConfig": "suwr.training.config",
     "audit": "suwr.auditing.entry",
     "engine": "suwr.scale.scoring",
-    "fit_partitions": "suwr.scale.training",
+    "fit_partitions": "suwr.scale.partitions",
     "load": "suwr.estimators.files",
     "minimisation_report": "suwr.estimators.selection",
     "score_partitions": "suwr.scale.scoring",
@@ -58,9 +58,9 @@ if TYPE_CHECKING:
     from suwr.narrative.explanation import Explanation as Explanation
     from suwr.narrative.explanation import Narrative as Narrative
     from suwr.narrative.receipt import Receipt as Receipt
+    from suwr.scale.partitions import fit_partitions as fit_partitions
     from suwr.scale.scoring import engine as engine
     from suwr.scale.scoring import score_partitions as score_partitions
-    from suwr.scale.training import fit_partitions as fit_partitions
     from suwr.texts.units import TextUnits as TextUnits
     from suwr.training.config import TrainingConfig as TrainingConfig
 

@@ -1,5 +1,6 @@
 """Which selections depend on unselected values, on a problem that can be enumerated."""
 
+from dataclasses import fields
 from itertools import product
 
 import numpy as np
@@ -97,7 +98,8 @@ def test_the_poison_check_detects_a_leak(sequential):
             return super().reveal(values, mask) + 0.01 * values.nan_to_num().sum(1, keepdim=True)
 
     try:
-        model.policy_.inputs = Leaking(**vars(inputs))
+        given = {field.name: getattr(inputs, field.name) for field in fields(inputs)}
+        model.policy_.inputs = Leaking(**given)
         assert not poison_check(model, X, random_state=0).passed
     finally:
         model.policy_.inputs = inputs

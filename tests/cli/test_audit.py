@@ -58,7 +58,7 @@ def test_the_exit_status_tells_a_leak_from_a_conditional_one(folder, monkeypatch
         return np.column_stack([X["a"] < 9, X["c"] > 0, X["a"] > 9])
 
     # Models that can be stored do not leak.
-    monkeypatch.setattr("suwr.cli.predict.load", lambda path: leaky)
+    monkeypatch.setattr("suwr.estimators.files.load", lambda path: leaky)
     rows = pd.read_csv(folder / "data.csv").drop(columns="y")
     rows.to_csv(folder / "rows.csv", index=False)
     words = [folder / "rows.csv", "--model", folder / "m.suwr"]
@@ -71,6 +71,6 @@ def test_the_exit_status_tells_a_leak_from_a_conditional_one(folder, monkeypatch
     assert report["assumed_independent"] == ["c"]
     assert run(*words, "--support", "product").exit_code == 2
     assert run(*words, "--support", "empirical").exit_code == 0
-    assert "--support must be" in run(*words, "--support", "all").output
+    assert "--support must be one of" in run(*words, "--support", "all").output
     masks = ["--masks", folder / "masks.csv", "--support", "product"]
     assert "--support requires --model" in run(folder / "data.csv", *masks).output

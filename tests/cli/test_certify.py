@@ -90,6 +90,12 @@ def test_levels_in_each_class(folder):
     done = run("certify", folder / "m.suwr", folder / "gaps.csv", *words[:-1])
     assert "7 rows without 'ill' are left out" in done.output
     assert "Certified on 393 rows" in done.output
+    # The groups of these rows may be missing too.
+    rows.loc[:6, "site"] = None
+    rows.to_csv(folder / "gaps.csv", index=False)
+    words = ["--out", folder / "c.suwr", "--risk", "error", "--group", "site", "--level", "0.3"]
+    done = run("certify", folder / "m.suwr", folder / "gaps.csv", *words)
+    assert "Certified on 393 rows" in done.output
 
 
 @pytest.mark.filterwarnings("always::suwr.exceptions.CertificationWarning")
@@ -114,7 +120,7 @@ def test_too_few_rows_are_reported(folder):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--risk", "harm"], "--risk must be 'disagreement', 'error' or 'loss'. Got 'harm'."),
+        (["--risk", "harm"], "--risk must be one of 'disagreement', 'error', 'loss'. Got 'harm'."),
         (["--rule", "none"], "--rule must be"),
         (["--level", "1"], "--level must be between 0 and 1. Got 1."),
         (["--confidence", "0"], "--confidence must be between 0 and 1. Got 0."),

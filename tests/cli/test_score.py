@@ -137,8 +137,8 @@ def test_warnings_are_printed_once(folder, monkeypatch):
         for _ in range(2):
             warnings.warn("a value\x1b is unusual", UnusualValueWarning, stacklevel=1)
 
-    monkeypatch.setattr("suwr.cli.predict.score_table", warn)
-    done = run("score", folder / "m.suwr", folder / "data.csv")
+    monkeypatch.setattr("suwr.cli.predict.predict_table", warn)
+    done = run("predict", folder / "m.suwr", folder / "data.csv", "--out", folder / "p.csv")
     assert done.output == "Warning: a value\\x1b is unusual\n"
 
 

@@ -112,3 +112,14 @@ def test_errors_are_one_line(folder, monkeypatch, words, message):
     assert done.exit_code == 1
     assert message in " ".join(done.output.split())
     assert "Traceback" not in done.output
+
+
+def test_messages_about_one_row_are_singular(folder, tmp_path):
+    pd.read_csv(folder / "data.csv")[:1].to_csv(tmp_path / "one.csv", index=False)
+    model, data = folder / "m.suwr", tmp_path / "one.csv"
+    done = run("explain", model, data, "--receipts", tmp_path / "r.jsonl")
+    assert "Wrote 1 receipt to" in done.output
+    done = run("predict", model, data, "--out", tmp_path / "p.csv")
+    assert "Wrote 1 prediction to" in done.output
+    done = run("predict", model, data, "--out", tmp_path / "scored")
+    assert "Wrote 1 prediction to 1 file in" in done.output

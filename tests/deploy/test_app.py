@@ -1,5 +1,6 @@
 """The HTTP service, without a network."""
 
+import asyncio
 import json
 import logging
 import re
@@ -13,12 +14,13 @@ import suwr
 from helpers.tables import WRONG_TYPES, mixed_table, poisoned_rows
 from suwr import SUWRClassifier
 from suwr.deploy import Limits, create_app
-from suwr.deploy.messages import read_json
 from suwr.deploy.service import Service
 from suwr.exceptions import MissingExtraError
 
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
+import httpx
+
 from helpers.services import Client, in_parts
 
 # Values that occur in no other text.
@@ -247,10 +249,10 @@ def test_no_value_is_logged(grouped, rows, caplog, capfd, monkeypatch):
     monkeypatch.setattr(logging.getLogger("httpx"), "disabled", True)
     read_next = Service.read_next
 
-    def read_or_fail(self, request):
-        if "fail" in request:
-            raise RuntimeError(f"{MARKER} {NUMBER} {request}")
-        return read_next(self, request)
+    def read_or_fail(self, body):
+        if b'"fail"' in body:
+            raise RuntimeError(f"{MARKER} {NUMBER} {body}")
+        return read_next(self, body)
 
     monkeypatch.setattr(Service, "read_next", read_or_fail)
     client = Client(create_app(grouped[0]))
@@ -266,6 +268,7 @@ def test_no_value_is_logged(grouped, rows, caplog, capfd, monkeypatch):
         client.post(path, json=body)
         client.post(path, content=json.dumps(body)[:-3])
         client.put(path, json=body)
+        client.request(MARKER.upper(), path)
 
     failed = client.post("/next", json={"answers": secret, "fail": MARKER})
     assert error(failed, 500)["message"] == "Internal error."
@@ -273,7 +276,9 @@ def test_no_value_is_logged(grouped, rows, caplog, capfd, monkeypatch):
     assert "POST /next 200" in logged
     assert "RuntimeError in the answer to POST /next" in logged
     assert "POST other 404" in logged
+    assert "other /next 405" in logged
     assert MARKER not in logged
+    assert MARKER.upper() not in logged
     assert str(NUMBER) not in logged
 
 
@@ -286,7 +291,7 @@ def test_limits(grouped, rows, monkeypatch):
     # Without a declared length.
     parts = in_parts(long, 100)
     assert "2000 bytes" in error(client.post("/next", content=parts), 413)["message"]
-    monkeypatch.setattr(Service, "predict", lambda *_: time.sleep(0.5))
+    monkeypatch.setattr(Service, "predict", lambda *_: [time.sleep(0.5)])
     client = Client(create_app(grouped[0], limits=Limits(seconds=0.1)))
     assert "0.1 seconds" in error(client.post("/predict", json={"rows": []}), 504)["message"]
 
@@ -297,7 +302,7 @@ def test_sessions_that_wait_are_answered_together(grouped, rows, monkeypatch):
 
     def slow_replay(self, sessions):
         sizes.append(len(sessions))
-        if any("fail" in s.values for s in sessions):
+        if any("fail" in s.values.values() for s in sessions):
             raise RuntimeError
         time.sleep(0.05)
         return replay(self, sessions)
@@ -314,7 +319,9 @@ def test_sessions_that_wait_are_answered_together(grouped, rows, monkeypatch):
     for response, narrative in zip(found[1:], narratives, strict=True):
         assert tuple(response.json()["answer"]["probabilities"]) == narrative.prediction
     # A session that cannot be computed does not fail the others.
-    found = Client(app).post_all("/next", [*bodies[:5], {"answers": {"fail": 1}}, *bodies[5:9]])
+    found = Client(app).post_all(
+        "/next", [*bodies[:5], {"answers": {"city": "fail"}}, *bodies[5:9]]
+    )
     assert [r.status_code for r in found] == [200] * 5 + [500] + [200] * 4
 
 
@@ -341,12 +348,16 @@ def test_metrics(grouped, rows):
     pattern = re.compile(r'(\w+(?:\{\w+="[^"]*"(?:,\w+="[^"]*")*\})?) ([0-9.e+-]+)')
     lines = [line for line in response.text.splitlines() if not line.startswith("#")]
     values = dict(pattern.fullmatch(line).groups() for line in lines)
-    n_asked = int(values["suwr_questions_total"])
+    values = {name: float(value) for name, value in values.items()}
+    n_asked = values["suwr_questions_total"]
     assert n_asked >= 1
-    assert values["suwr_answers_total"] == "1"
-    assert int(values['suwr_requests_total{path="/next",status="200"}']) == n_asked + 1
-    assert values['suwr_requests_total{path="other",status="404"}'] == "1"
-    assert int(values['suwr_request_seconds_bucket{path="/next",le="+Inf"}']) == n_asked + 1
+    assert values["suwr_answers_total"] == 1
+    assert values['suwr_requests_total{path="/next",status="200"}'] == n_asked + 1
+    assert values['suwr_requests_total{path="other",status="404"}'] == 1
+    assert values['suwr_request_seconds_bucket{le="+Inf",path="/next"}'] == n_asked + 1
+    digest = grouped[0].explain(grouped[1][:1])[0].receipt().model
+    version = suwr.__version__
+    assert values[f'suwr_model_info{{sha256="{digest}",version="{version}"}}'] == 1
 
 
 def test_page_health_and_documentation(client, grouped):
@@ -365,10 +376,11 @@ def test_page_health_and_documentation(client, grouped):
     assert page.headers["cache-control"] == "no-store"
 
 
-def test_missing_extra_is_named(grouped, monkeypatch):
-    monkeypatch.setitem(sys.modules, "fastapi", None)
+@pytest.mark.parametrize("package", ["fastapi", "prometheus_client", "uvicorn"])
+def test_missing_extra_is_named(package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtraError, match=r"pip install 'suwr\[serve\]'"):
-        create_app(grouped[0])
+        from suwr.deploy import create_app  # noqa: F401
 
 
 def ask_session(client, session, row, **options):
@@ -422,15 +434,13 @@ def test_sessions_with_known_values(client, grouped, rows, known, unavailable, m
 
 def test_starts_do_not_influence_other_sessions(grouped, rows):
     service = Service(grouped[0])
-    given = service.read_next(
-        read_json(json.dumps({"known": {"age": 40}, "unavailable": ["size"]}).encode())
-    )
-    plain = service.read_next(read_json(b"{}"))
+    given = service.read_next(b'{"known": {"age": 40}, "unavailable": ["size"]}')
+    plain = service.read_next(b"{}")
     alone, together = service.replay([plain]), service.replay([given, plain])
     assert alone[0].narrative == together[1].narrative
     assert alone[0].next_columns == together[1].next_columns
     assert together[1].start_distance is None
-    assert service.next(together[1]) == service.next(alone[0])
+    assert service.state(together[1]) == service.state(alone[0])
     assert together[0].start_distance in (0, 1)
 
 
@@ -464,3 +474,87 @@ def test_certified_models_refuse_starts(grouped):
     for field, value in (("known", {"age": 30}), ("unavailable", ["size"]), ("max_cost", 2)):
         assert error(client.post("/next", json={field: value}), 422)["field"] == field
     assert client.post("/next", json={"known": {}, "unavailable": []}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"answers": {f"a{i}": {} for i in range(60_000)}}, "a0"),
+        ({"known": {f"a{i}": {} for i in range(60_000)}}, "a0"),
+        ({"unavailable": ["where"] * 75_000}, "unavailable"),
+        ({"answers": [{}] * 330_000}, "answers"),
+        ({f"a{i}": {} for i in range(60_000)}, "a0"),
+    ],
+)
+def test_requests_with_many_entries_do_not_block_the_others(client, body, field):
+    content = json.dumps(body, separators=(",", ":")).encode()
+    assert len(content) < 1_000_000
+    statuses, pauses = [], []
+
+    async def send():
+        transport = httpx.ASGITransport(client.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as http:
+            waiting = asyncio.gather(*(http.post("/next", content=content) for _ in range(4)))
+            while not waiting.done():
+                start = time.perf_counter()
+                await asyncio.sleep(0.001)
+                pauses.append(time.perf_counter() - start)
+            statuses.extend(waiting.result())
+
+    asyncio.run(send())
+    assert [error(response, 422)["field"] for response in statuses] == [field] * 4
+    assert max(pauses) < 2
+
+
+@pytest.mark.parametrize("path", ["/predict", "/explain"])
+def test_rows_of_requests_that_wait_are_answered_together(path, grouped, rows, monkeypatch):
+    app, sizes, explain = create_app(grouped[0]), [], Service._explain_table
+
+    def slow_explain(self, table, labels):
+        sizes.append(table.n_rows)
+        time.sleep(0.05)
+        return explain(self, table, labels)
+
+    parts = [rows[:1], rows[1:4], *([row] for row in rows[4:])]
+    alone = [Client(app).post(path, json={"rows": part}).content for part in parts]
+    monkeypatch.setattr(Service, "_explain_table", slow_explain)
+    wrong = [{"rows": [{}]}, {"rows": []}, {"rows": [rows[0]], "more": 1}, {"model": None}]
+    found = Client(app).post_all(path, [{"rows": part} for part in parts] + wrong)
+    assert [r.status_code for r in found] == [200] * len(parts) + [422] * 4
+    assert [response.content for response in found[: len(parts)]] == alone
+    assert "Row 0 lacks column" in found[-4].json()["error"]["message"]
+    assert max(sizes) > 20
+    # A request that cannot be answered takes a few attempts, and does not fail the others.
+    assert len(sizes) < 20
+
+
+def test_next_questions_do_not_wait_for_all_predictions(grouped, rows, monkeypatch):
+    app, order, explain = create_app(grouped[0]), [], Service._explain_table
+
+    def slow_explain(self, table, labels):
+        time.sleep(0.02)
+        return explain(self, table, labels)
+
+    monkeypatch.setattr(Service, "_explain_table", slow_explain)
+
+    async def send():
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as http:
+
+            async def post(path, body):
+                response = await http.post(path, json=body)
+                assert response.status_code == 200
+                order.append(path)
+
+            # More rows than a batch has.
+            predictions = [post("/predict", {"rows": rows * 20}) for _ in range(10)]
+            await asyncio.gather(*predictions, post("/next", {}))
+
+    asyncio.run(send())
+    assert order.index("/next") <= 2
+
+
+def test_browsers_find_an_icon(client):
+    response = client.get("/favicon.ico")
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("image/")

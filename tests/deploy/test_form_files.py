@@ -206,6 +206,30 @@ def test_html_form_in_a_browser(browser, model, form, walks, tmp_path):
     assert problems == []
 
 
+def luminance(colour):
+    """Return the relative luminance of 'rgb(r, g, b)', as WCAG defines it."""
+    parts = [int(n) / 255 for n in re.findall(r"\d+", colour)[:3]]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_links_of_the_html_form_are_readable(scheme, browser, form, tmp_path):
+    write_form(form, tmp_path / "form.html")
+    page = browser.new_page(color_scheme=scheme)
+    page.goto((tmp_path / "form.html").as_uri())
+    # The colour of the page is that of the system colour Canvas in the root element.
+    colours = page.evaluate("""() => {
+        const root = document.documentElement;
+        root.style.backgroundColor = "Canvas";
+        const link = document.querySelector("section li a");
+        return [getComputedStyle(root).backgroundColor, getComputedStyle(link).color];
+    }""")
+    page.close()
+    low, high = sorted(map(luminance, colours))
+    assert (high + 0.05) / (low + 0.05) > 4.5
+
+
 @pytest.mark.parametrize("format", list(FORMATS))
 def test_hostile_names(format, tmp_path):
     rng = np.random.RandomState(0)

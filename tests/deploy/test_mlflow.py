@@ -1,12 +1,17 @@
-"""The pyfunc flavour, with a tracking store in a folder."""
+"""The pyfunc flavour, and the guide's code as it is printed."""
 
+import os
+import re
 import subprocess
 import sys
+import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import suwr
+from helpers.services import DOCS
 from helpers.tables import mixed_table
 from suwr.deploy.mlflow import SuwrModel, load_model, log_model, save_model
 from suwr.exceptions import MissingExtraError
@@ -40,13 +45,45 @@ def test_outputs(mixed_model):
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):
-    """A tracking store in a folder."""
+    """A tracking store in a folder, in place of a server, which mlflow-skinny cannot start."""
     import mlflow
+    from mlflow.store.model_registry import file_store as registry
+    from mlflow.store.tracking import file_store as tracking
 
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    allowed = SimpleNamespace(get=lambda: True)
+    for module in (registry, tracking):
+        monkeypatch.setattr(module, "MLFLOW_ALLOW_FILE_STORE", allowed)
     mlflow.set_tracking_uri((tmp_path / "runs").as_uri())
     yield mlflow
     mlflow.set_tracking_uri(None)
+
+
+def guide_blocks():
+    """Return the code of the section on MLflow: without and with a tracking server."""
+    text = (DOCS / "guides" / "saving.md").read_text()
+    section = text.split("\n## MLflow\n")[1].split("\n## ")[0]
+    return re.findall(r"^```python\n(.*?)^```$", section, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_guide_runs_as_printed(mixed_model, tmp_path, monkeypatch):
+    warnings.filterwarnings("ignore", module="mlflow")
+    assert "MLFLOW_ALLOW_FILE_STORE" not in os.environ
+    monkeypatch.chdir(tmp_path)
+    [code, _] = guide_blocks()
+    X = mixed_table()[0].astype({"level": float})
+    namespace = {"reg": mixed_model, "X": X}
+    exec(code, namespace)
+    assert (namespace["loaded"].predict(X) == mixed_model.predict(X)).all()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:::mlflow")
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_guide_runs_with_a_tracking_store(mixed_model, store):
+    X = mixed_table()[0].astype({"level": float})
+    namespace = {"reg": mixed_model, "X": X, "mlflow": store}
+    exec(guide_blocks()[1], namespace)
+    assert (namespace["loaded"].predict(X) == mixed_model.predict(X)).all()
 
 
 @pytest.mark.slow

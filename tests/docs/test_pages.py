@@ -7,6 +7,7 @@ marked in the source of the page with the reason: ``<!-- not run: reason -->``.
 import doctest
 import re
 import shlex
+import warnings
 from pathlib import Path
 
 import matplotlib as mpl
@@ -65,6 +66,7 @@ def test_every_record_is_in_the_index():
 @pytest.mark.parametrize("page", WITH_CODE)
 def test_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    warnings.filterwarnings("ignore", module="mlflow")
     # Only the number of epochs is changed.
     train_one_epoch(monkeypatch)
     namespace = {"__name__": "page"}

@@ -63,6 +63,7 @@ def test_sets_of_the_stopped_policy(score, classifier, rows, tmp_path):
     assert not hasattr(classifier, "conformal_")
 
 
+@pytest.mark.filterwarnings("ignore:.*calibration rows equal:suwr.exceptions.CertificationWarning")
 def test_sets_of_a_certified_model(classifier, rows):
     X, y = rows
     certified = classifier.certify(X[:300], level=0.1).conformalize(X[300:], y[300:])

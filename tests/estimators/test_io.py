@@ -418,17 +418,13 @@ def test_no_units_are_built_before_their_size_is_checked(monkeypatch):
         from_bytes(data)
 
 
-def test_models_that_could_not_be_loaded_are_not_saved():
+def test_models_that_could_not_be_loaded_are_not_saved(monkeypatch):
     model = from_bytes(resized(subject("regressor")[0].read_bytes(), 200))
     model.max_steps = 10**9
-    module_limit = module._MAX_WORK
     assert to_bytes(model)
-    try:
-        module._MAX_WORK = 10**9
-        with pytest.raises(ValueError, match=r"cannot be saved.*too many steps"):
-            to_bytes(model)
-    finally:
-        module._MAX_WORK = module_limit
+    monkeypatch.setattr("suwr.estimators.base._MAX_WORK", 10**9)
+    with pytest.raises(ValueError, match=r"cannot be saved.*too many steps"):
+        to_bytes(model)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

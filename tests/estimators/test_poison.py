@@ -1,5 +1,7 @@
 """Unrevealed cells do not influence decisions, and `poison_check` would notice if they did."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
@@ -47,7 +49,7 @@ def test_a_leaking_policy_is_detected(models):
             shown = super().reveal(values, mask)
             return shown + 0.01 * values.nan_to_num()[:, :1]
 
-    leaking = Peeking(**vars(inputs))
+    leaking = Peeking(**{field.name: getattr(inputs, field.name) for field in fields(inputs)})
     try:
         model.policy_.inputs = leaking
         report = poison_check(model, X, random_state=0)

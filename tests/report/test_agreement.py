@@ -9,6 +9,7 @@ import torch
 
 from helpers import page_models
 from helpers.pages import COMPUTE, TOLERANCE, numbers, python_text
+from helpers.tables import mixed_table
 from suwr._utils.text import format_number, percent
 
 
@@ -133,3 +134,9 @@ def test_numbers_are_formatted_as_in_python(pages, open_page, rng):
     assert page.evaluate("(v) => v.map(suwr.percent)", probabilities) == [
         percent(p) for p in probabilities
     ]
+
+
+def test_self_check_of_a_single_row(mixed_model, open_page, tmp_path):
+    mixed_model.explain(mixed_table()[0][:1]).to_html(tmp_path / "one.html")
+    check = open_page(tmp_path / "one.html").locator("#check")
+    check.filter(has_text="reproduces the recorded row;").wait_for()

@@ -15,7 +15,6 @@ import suwr.report
 from helpers import page_models
 from suwr import Explanation, Narrative
 from suwr.baselines import GDFSClassifier
-from suwr.estimators.export import export_model
 from suwr.exceptions import UnsupportedModelError
 from suwr.narrative.explanation import ModelNarrative, Step
 from suwr.report import page_html
@@ -146,7 +145,7 @@ def test_contents_of_the_page_of_a_model():
 def test_large_model_is_embedded_only_on_request(monkeypatch):
     model, X, _ = page_models.shared()
     explanation = model.explain(X[:3])
-    weights = export_model(model, model.policy_).weights
+    weights = explanation.source.model().weights
     assert weights.nbytes < MAX_WEIGHT_BYTES
     monkeypatch.setattr("suwr.report.page.MAX_WEIGHT_BYTES", weights.nbytes - 1)
     assert "too large to embed" in read(page_html(explanation))["without_model"]
@@ -165,13 +164,14 @@ def test_unsupported_networks_are_not_embedded(rng):
 def test_unexpected_input_size_raises():
     import torch
 
-    model, _, _ = page_models.shared()
+    model, X, _ = page_models.shared()
+    source = model.explain(X[:3]).source
     weights = model.policy_.network.encoder.weights
     kept = weights[0]
     try:
         weights[0] = torch.nn.Parameter(torch.cat([kept, kept[:, :1]], dim=1))
         with pytest.raises(UnsupportedModelError, match="13 inputs"):
-            export_model(model, model.policy_)
+            source.model()
     finally:
         weights[0] = kept
 

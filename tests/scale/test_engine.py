@@ -103,6 +103,24 @@ def test_scoring_on_the_cluster(cluster, tmp_path):
     assert (again.n_scored, again.n_resumed) == (0, 3)
 
 
+def test_a_frame_with_several_index_levels_is_scored(tmp_path):
+    model = suwr.load(FIXTURES / "classifier-1.suwr")
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame(rng.randn(40, 3), columns=["age", "height", "width"])
+    X["colour"], X["member"] = "red", X["age"] > 0
+    X = X[model.encoder_.names]
+    levels = [range(10), list("abcd")]
+    for number, names in enumerate((["patient", "visit"], [None, "visit"])):
+        frame = X.set_axis(pd.MultiIndex.from_product(levels, names=names))
+        parts = [dask.delayed(frame[:25]), dask.delayed(frame[25:])]
+        scored = score_partitions(
+            model, dd.from_delayed(parts, meta=frame[:0]), tmp_path / str(number)
+        ).to_frame()
+        assert scored["prediction"].tolist() == model.predict(X).tolist()
+        first = names[0] or "level_0"
+        assert scored["row"].tolist() == [{first: i, "visit": v} for i, v in frame.index]
+
+
 def test_an_invalid_address_is_a_connection_error(monkeypatch):
     monkeypatch.setattr("suwr.scale.scoring.TIMEOUT", 1)
     for address in ("nonsense", "tcp://127.0.0.1:1"):

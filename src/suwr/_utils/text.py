@@ -91,10 +91,10 @@ def counted(n: int, noun: str) -> str:
 
     Examples
     --------
-    >>> counted(1, "row"), counted(12, "row")
-    ('1 row', '12 rows')
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
     """
-    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+    return f"{n} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def percent(p: float) -> str:

@@ -14,7 +14,6 @@ from suwr import __version__
 from suwr._utils.files import write_atomic
 from suwr._utils.text import format_number, format_value, printable
 from suwr.cli.options import Terminal
-from suwr.cli.tables import date_of, read_date
 from suwr.data.dates import DateColumn, DateParts
 from suwr.data.descriptions import ColumnDescription
 from suwr.data.encode import ColumnCode, TableEncoder
@@ -22,11 +21,6 @@ from suwr.data.parse import INVALID
 from suwr.estimators.files import load
 from suwr.estimators.session import Acquisition
 from suwr.narrative.explanation import Explanation
-
-__all__ = [
-    "Answer", "Interview", "UnseenError", "ask_questions", "default_record", "describe",
-    "read_answer", "read_command", "read_known",
-]  # fmt: skip
 
 MISSING = ("", "?", "missing", "unknown")
 UNDO = ("undo",)
@@ -185,6 +179,29 @@ def read_known(
             raise ValueError(f"--known {name} must be a value. Got {text!r}.")
         known[name] = answer.value
     return known
+
+
+def date_of(model: Any, columns: Sequence[str]) -> DateColumn | None:
+    """Return the date whose parts are the first of the columns that are asked for, if any."""
+    for date in () if model.dates_ is None else model.dates_.dates_:
+        if list(columns[: len(date.columns)]) == date.columns:
+            found: DateColumn = date
+            return found
+    return None
+
+
+def read_date(date: DateColumn, text: str) -> dict[str, float | None]:
+    """Return the parts of a date that was typed, by column.
+
+    Raises
+    ------
+    ValueError
+        The text is not a date.
+    """
+    values = date.values(text)
+    if values is None:
+        raise ValueError(f"Please enter {date.expected}. Got {text!r}.")
+    return dict(zip(date.columns, values, strict=True))
 
 
 def _category(text: str, names: Sequence[tuple[str, Any]]) -> Any:

@@ -18,8 +18,6 @@ from suwr.cli.options import Terminal
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.verify import poison_check
 
-__all__ = ["run_demo"]
-
 
 def run_demo(out: Path, seed: int = 0) -> None:
     """Train, compare with gradient boosting, explain, check for leakage and write files."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from suwr._utils.text import counted, printable
-from suwr.cli.options import CsvFormat, Terminal
-from suwr.cli.tables import date_parameters, file_digest, read_frame, write_frame
-from suwr.data.dates import DateParts
+from suwr.cli.options import CsvFormat, Terminal, file_digest, read_frame, write_frame
+from suwr.data.dates import WEEKDAYS, DateParts
 from suwr.data.parse import describe_cell, parse_cell
 from suwr.estimators.base import SUWRModel
 from suwr.estimators.classifier import SUWRClassifier
@@ -23,8 +22,6 @@ from suwr.estimators.regressor import SUWRRegressor
 from suwr.exceptions import TableError
 from suwr.nn.distributed import torchrun_process_group
 from suwr.scale import ParquetTable
-
-__all__ = ["FitInput", "column_notes", "fit_table", "identifier_columns"]
 
 # Fewer rows do not suffice to recognise an identifier.
 MIN_ROWS = 20
@@ -227,6 +224,39 @@ def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) ->
         rows = read_frame(Path(source.data), infer_types=False, form=source.form)
         write_frame(rows.iloc[test[0].index], source.test_out)
         terminal.print_written(source.test_out, counted(len(test[0]), "test row"))
+
+
+def date_parameters(
+    dates: DateParts, groups: Mapping[str, Sequence[str]], columns: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return ``groups`` and ``columns`` for a table in which dates are replaced by their parts.
+
+    Parameters
+    ----------
+    dates : DateParts
+        Fitted.
+    groups : mapping of str to sequence of str
+        The value of --group. A date in a group stands for its parts; any other date is a unit.
+    columns : mapping or None
+        The value of --columns. The label of a date precedes the names of its parts.
+    """
+    parts = dates.groups_
+    resolved = {
+        unit: [part for name in names for part in parts.get(name, [name])]
+        for unit, names in groups.items()
+    }
+    grouped = {name for names in groups.values() for name in names}
+    resolved |= {name: own for name, own in parts.items() if name not in grouped}
+    described = {name: value for name, value in (columns or {}).items() if name not in parts}
+    for date in dates.dates_:
+        label = dict((columns or {}).get(date.name) or {}).get("label")
+        for part, column in zip(date.parts, date.columns, strict=True):
+            own: dict[str, Any] = {} if label is None else {"label": f"{label} {part}"}
+            if part == "weekday":
+                own["categories"] = WEEKDAYS
+            if own:
+                described.setdefault(column, own)
+    return {"groups": resolved, "columns": described or None}
 
 
 def _hold_out(

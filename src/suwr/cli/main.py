@@ -7,15 +7,16 @@ name waits for the import of torch.
 
 from __future__ import annotations
 
-import json
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from suwr import __version__
-from suwr._utils.validation import check_choice
+from suwr._utils.files import write_atomic
+from suwr._utils.text import counted, printable
 from suwr.cli.options import (
     Context,
     CsvFormat,
@@ -26,9 +27,11 @@ from suwr.cli.options import (
     Model,
     Seed,
     Sep,
+    Target,
     Terminal,
     check_column,
     check_model,
+    check_option,
     check_outputs,
     check_table,
     parse_loss,
@@ -36,19 +39,55 @@ from suwr.cli.options import (
     parse_pairs,
     parse_range,
     parse_sparsity_weight,
-    parse_task,
     print_warning,
     read_columns,
-    read_header,
     report_errors,
     split_names,
+    to_json,
 )
 from suwr.data.files import check_suffix, find_files
 
-__all__ = ["app", "certify", "fit", "form", "serve"]
+app = typer.Typer(
+    name="suwr",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
 
 
-@report_errors
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Add a command, whose expected errors are printed as one line."""
+    return app.command()(report_errors(function))
+
+
+def _version(show: bool) -> None:
+    if show:
+        typer.echo(f"suwr {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Instance-wise feature selection, provably leakage-free."""
+
+
+@command
+def demo(
+    out: Annotated[Path, typer.Option(help="Output folder.")] = Path("suwr-demo"),
+    seed: Seed = 0,
+) -> None:
+    """Train on the breast cancer data and explain three predictions step by step."""
+    from suwr.cli.demo import run_demo
+
+    run_demo(out, seed)
+
+
+@command
 def fit(
     data: Annotated[
         str,
@@ -201,8 +240,7 @@ def fit(
             "--test-size, --drop, --drop-identifiers, --dates, --sep, --encoding and --decimal "
             "require a single file that is read as a whole."
         )
-    if date_order not in ("auto", "ymd", "dmy", "mdy"):
-        raise ValueError(f"--date-order must be 'auto', 'ymd', 'dmy' or 'mdy'. Got {date_order!r}.")
+    check_option("--date-order", date_order, ("auto", "ymd", "dmy", "mdy"))
     if test_size is not None and not (
         0 < test_size < 1 or (test_size >= 1 and test_size.is_integer())
     ):
@@ -225,13 +263,12 @@ def fit(
         "device": device,
         "random_state": seed,
     }
-    task = parse_task(task)
+    check_option("--task", task, ("auto", "classification", "regression"))
     of_loss = parse_loss(task, loss, quantile, target_transform)
     if of_loss:
         task, params = "regression", params | of_loss
     if class_weight is not None:
-        if class_weight != "balanced":
-            raise ValueError(f"--class-weight must be 'balanced'. Got {class_weight!r}.")
+        check_option("--class-weight", class_weight, ("balanced",))
         if task == "regression":
             raise ValueError("--class-weight is for classification: omit it.")
         task, params = "classification", params | {"class_weight": class_weight}
@@ -258,7 +295,7 @@ RISKS = ("disagreement", "error", "loss")
 RULES = ("auto", "confidence", "gain")
 
 
-@report_errors
+@command
 def certify(
     model: Model,
     data: Annotated[
@@ -327,9 +364,8 @@ def certify(
     same one.
     """
     form = CsvFormat(sep, encoding, decimal)
-    for option, value, known in (("--risk", risk, RISKS), ("--rule", rule, RULES)):
-        if value not in known:
-            raise ValueError(f"{option} must be {_listed(known)}. Got {value!r}.")
+    check_option("--risk", risk, RISKS)
+    check_option("--rule", rule, RULES)
     for option, number in (("--level", level), ("--confidence", confidence)):
         if not 0 < number < 1:
             raise ValueError(f"{option} must be between 0 and 1. Got {number:g}.")
@@ -340,24 +376,22 @@ def certify(
     check_column(data, target, "--target", form)
     check_column(data, group, "--group", form)
     check_outputs({"--out": out}, model, data)
-    from suwr.cli.predict import read_labels
-    from suwr.cli.tables import read_rows, warn_training_file
+    from suwr.cli.predict import Rows
     from suwr.estimators.files import load
 
     fitted = load(model)
-    X, y = read_rows(fitted, data, form), None
-    groups = None if group is None else _read_groups(data, group, form)
-    warn_training_file(fitted, data)
-    name = target or fitted.target_name_
+    rows = Rows(fitted, data, form, target)
+    rows.warn_if_trained()
+    X, y, present, name = rows.X, None, None, rows.target
     if risk != "disagreement" and name is None:
         raise ValueError(f"--target is required by --risk {risk}.")
-    by_target = per_class and (target is not None or name in read_header(data, form))
+    by_target = per_class and (target is not None or rows.has_target)
     if name is not None and (by_target or risk != "disagreement"):
         check_column(data, name, "--target", form)
-        y, present = read_labels(fitted, data, name, form)
+        y, present = rows.labels()
         if not present.all():
             print_warning(f"{(~present).sum():,} rows without {name!r} are left out.")
-        X, groups = X[present], None if groups is None else groups[present]
+        X = X[present]
     if fitted.target_.labels is None and per_class:
         raise ValueError("--per-class requires a classification model.")
     if fitted.target_.labels is None and tolerance is None and risk != "loss":
@@ -367,7 +401,7 @@ def certify(
         )
     certified = fitted.certify(
         X, y, risk=risk, level=level, confidence=confidence,
-        groups=groups,
+        groups=None if group is None else rows.groups(group, present),
         per="class" if per_class else "steps" if per_steps else None,
         abstain=abstain, tolerance=tolerance, rule=rule,
     )  # fmt: skip
@@ -375,8 +409,7 @@ def certify(
     certified.save(out)
     terminal, found = Terminal(), certified.certificate_
     if as_json:
-        state = {**found.to_dict(), "sentence": found.sentence}
-        terminal.print(json.dumps(state, ensure_ascii=False, indent=2))
+        terminal.print(to_json({**found.to_dict(), "sentence": found.sentence}))
         return
     terminal.print(found.sentence)
     terminal.print(
@@ -387,25 +420,10 @@ def certify(
     terminal.print_written(out)
 
 
-def _read_groups(data: Path, name: str, form: CsvFormat) -> Any:
-    """Return the group of each row, as text."""
-    from suwr.cli.tables import read_frame
-
-    groups = read_frame(data, infer_types=False, columns=[name], form=form)[name]
-    if groups.isna().any() or (groups == "").any():
-        raise ValueError(f"--group: the column {name!r} must not have missing values.")
-    return groups.astype(str).to_numpy()
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    *most, last = map(repr, names)
-    return f"{', '.join(most)} or {last}"
-
-
 SUFFIXES = {"html": ".html", "xlsform": ".xlsx", "surveyjs": ".json", "dot": ".dot"}
 
 
-@report_errors
+@command
 def form(
     model: Model,
     format: Annotated[
@@ -418,17 +436,14 @@ def form(
     data: Annotated[
         Path | None, typer.Option(help="CSV, TSV or Parquet file of rows to measure the regret on.")
     ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(help="Column of true classes or values.", show_default="as in 'suwr fit'"),
-    ] = None,
+    target: Target = None,
     mean_features: MeanFeatures = None,
     sep: Sep = None,
     encoding: Encoding = None,
     decimal: Decimal = ".",
 ) -> None:
     """Write a branching form for paper or a survey tool, and measure its regret to the model."""
-    check_choice(format, "--format", "suwr form", tuple(SUFFIXES))
+    check_option("--format", format, tuple(SUFFIXES))
     check_model(model)
     csv = CsvFormat(sep, encoding, decimal)
     if data is not None:
@@ -436,8 +451,7 @@ def form(
         check_column(data, target, "--target", csv)
     path = out or Path(f"{model.stem}-form{SUFFIXES[format]}")
     check_outputs({"--out": path}, model, data)
-    from suwr.cli.predict import read_labels
-    from suwr.cli.tables import read_rows
+    from suwr.cli.predict import Rows
     from suwr.deploy import ModelPolicy, make_form, measure_regret, write_form
     from suwr.estimators.files import load
 
@@ -445,12 +459,13 @@ def form(
     made = make_form(
         ModelPolicy(fitted, mean_features), max_pages=max_pages, target=fitted.target_name_
     )
-    note = f"{made.n_questions} questions, {len(made.pages) - made.n_questions} results."
+    results = counted(len(made.pages) - made.n_questions, "result")
+    note = f"{counted(made.n_questions, 'question')}, {results}."
     if data is not None:
-        X, y = read_rows(fitted, data, csv), None
-        name = target or fitted.target_name_
-        if name in read_header(data, csv):
-            y, present = read_labels(fitted, data, name, csv)
+        rows = Rows(fitted, data, csv, target)
+        X, y = rows.X, None
+        if rows.has_target:
+            y, present = rows.labels()
             X = X[present]
         note += f" {measure_regret(made, fitted, X, y, mean_features=mean_features)}."
     write_form(made, path, format, note=note)
@@ -458,7 +473,7 @@ def form(
     terminal.print_written(path, "the form")
 
 
-@report_errors
+@command
 def serve(
     model: Model,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -477,7 +492,7 @@ def serve(
     check_model(model)
     # Each process computes one request at a time; more threads would only compete.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    from suwr.deploy.app import Limits, run_server
+    from suwr.deploy import Limits, run_server
 
     limits = Limits(max_bytes=max_bytes, max_rows=max_rows, seconds=seconds)
     run_server(
@@ -486,50 +501,7 @@ def serve(
     )  # fmt: skip
 
 
-app = typer.Typer(
-    name="suwr",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-
-
-def _version(show: bool) -> None:
-    if show:
-        typer.echo(f"suwr {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def main(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
-    """Instance-wise feature selection, provably leakage-free."""
-
-
-@app.command()
-@report_errors
-def demo(
-    out: Annotated[Path, typer.Option(help="Output folder.")] = Path("suwr-demo"),
-    seed: Seed = 0,
-) -> None:
-    """Train on the breast cancer data and explain three predictions step by step."""
-    from suwr.cli.demo import run_demo
-
-    run_demo(out, seed)
-
-
-app.command()(fit)
-app.command()(serve)
-app.command()(form)
-app.command()(certify)
-
-
-@app.command()
-@report_errors
+@command
 def predict(
     model: Model,
     data: Annotated[
@@ -568,23 +540,29 @@ def predict(
         raise ValueError("--mean-features requires --out to be a file, not a folder.")
     elif not form.is_default:
         raise ValueError("--sep, --encoding and --decimal require --out to be a file.")
-    from suwr.cli.predict import predict_folder, predict_table
+    from suwr.cli.predict import predict_table
+    from suwr.estimators.files import load
+    from suwr.scale.scoring import engine, score_partitions
 
-    if folder:
-        predict_folder(model, data, out, jobs, scheduler)
-    else:
-        predict_table(model, Path(data), out, mean_features, form)
+    if not folder:
+        predict_table(load(model), Path(data), out, mean_features, form)
+        return
+    with engine(scheduler):
+        scored = score_partitions(
+            load(model), data, out, n_jobs=None if scheduler else jobs, verbose=1
+        )
+    resumed = f"; {scored.n_resumed} of them already existed" if scored.n_resumed else ""
+    Terminal().print(
+        f"Wrote {counted(scored.n_rows, 'prediction')} to {counted(len(scored.paths), 'file')} in "
+        f"{printable(out)}{resumed}"
+    )
 
 
-@app.command()
-@report_errors
+@command
 def score(
     model: Model,
     data: Data,
-    target: Annotated[
-        str | None,
-        typer.Option(help="Column of true classes or values.", show_default="as in 'suwr fit'"),
-    ] = None,
+    target: Target = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     mean_features: MeanFeatures = None,
     sep: Sep = None,
@@ -600,13 +578,16 @@ def score(
     check_model(model)
     check_table(data)
     check_column(data, target, "--target", form)
-    from suwr.cli.predict import score_table
+    from suwr.cli.predict import Rows
+    from suwr.estimators.files import load
 
-    score_table(model, data, target, json, mean_features, form)
+    rows = Rows(load(model), data, form, target)
+    rows.warn_if_trained()
+    found = rows.evaluate(mean_features)
+    Terminal().print(to_json(found.to_dict()) if json else found.text())
 
 
-@app.command()
-@report_errors
+@command
 def explain(
     model: Model,
     data: Data,
@@ -661,14 +642,40 @@ def explain(
     if row and receipts is not None:
         raise ValueError("--receipts writes the receipts of all rows: omit --row.")
     check_outputs({"--json": json, "--html": html, "--receipts": receipts}, model, data)
-    from suwr.cli.predict import PageOptions, explain_rows
+    from suwr.cli.predict import Rows, write_receipts
+    from suwr.estimators.files import load
 
-    options = PageOptions(target, page_model, hidden_values, context)
-    explain_rows(model, data, row or [], json, html, options, mean_features, receipts, form)
+    fitted, terminal = load(model), Terminal()
+    if receipts is not None:
+        write_receipts(fitted, data, receipts, mean_features, form)
+        if json is None and html is None:
+            return
+    rows = Rows(fitted, data, form, target)
+    X, y, chosen = rows.X, None if target is None else rows.values(), row or []
+    invalid = [number for number in chosen if not 0 <= number < len(X)]
+    if invalid:
+        raise ValueError(f"--row must be between 0 and {len(X) - 1}. Got {invalid[0]}.")
+    if chosen:
+        X, y = X.iloc[chosen], None if y is None else y.iloc[chosen]
+    explanation = fitted.explain(X, mean_features=mean_features)
+    if chosen:
+        terminal.print(explanation.text(context=context))
+    if json is not None:
+        write_atomic(json, explanation.to_json().encode())
+        terminal.print_written(json, counted(len(explanation), "narrative"))
+    if html is not None:
+        explanation.to_html(
+            html,
+            title=f"Predictions for {data.name}, step by step",
+            y=y,
+            model="auto" if page_model is None else page_model,
+            hidden_values=hidden_values,
+            context=context,
+        )
+        terminal.print_written(html, f"a page with {counted(len(explanation), 'row')}")
 
 
-@app.command()
-@report_errors
+@command
 def verify(
     receipts: Annotated[
         Path,
@@ -686,8 +693,7 @@ def verify(
     verify_receipts(receipts, model)
 
 
-@app.command()
-@report_errors
+@command
 def audit(
     data: Data,
     model: Annotated[Path | None, typer.Option(help="Model file to audit.")] = None,
@@ -717,10 +723,10 @@ def audit(
     independently.
     """
     form = CsvFormat(sep, encoding)
-    if support not in (None, "product", "empirical"):
-        raise ValueError(f"--support must be 'product' or 'empirical'. Got {support!r}.")
-    if support is not None and model is None:
-        raise ValueError("--support requires --model: the rows of masks are never combined.")
+    if support is not None:
+        check_option("--support", support, ("product", "empirical"))
+        if model is None:
+            raise ValueError("--support requires --model: the rows of masks are never combined.")
     if (model is None) == (masks is None):
         raise ValueError("Pass either a model or a file of masks, with --model or --masks.")
     if model is not None:
@@ -730,13 +736,28 @@ def audit(
     check_table(data)
     check_column(data, target, "--target", form)
     check_outputs({"--json": json, "--plot": plot}, data, model, masks)
-    from suwr.cli.predict import audit_table
+    from suwr.auditing import audit_files
+    from suwr.estimators.files import load
+    from suwr.plots._style import write_figure
 
-    audit_table(data, model, masks, target, support, json, plot, seed, form)
+    report = audit_files(
+        data, model=None if model is None else load(model), masks=masks, label=target,
+        random_state=seed, sep=form.separator(data), encoding=form.encoding,
+        **({} if support is None else {"support": support}),
+    )  # fmt: skip
+    terminal = Terminal()
+    terminal.print(report.summary())
+    if json is not None:
+        write_atomic(json, report.to_json().encode())
+        terminal.print_written(json)
+    if plot is not None:
+        write_figure(report.plot().figure, plot, dpi=150, bbox_inches="tight")
+        terminal.print_written(plot)
+    if report.leaks or report.leaks_if_independent:
+        raise typer.Exit(2 if report.leaks else 3)
 
 
-@app.command()
-@report_errors
+@command
 def ask(
     model: Model,
     record: Annotated[
@@ -773,15 +794,11 @@ def ask(
     ask_questions(model, path, mean_features, *limits, context=context)
 
 
-@app.command()
-@report_errors
+@command
 def figures(
     model: Model,
     data: Data,
-    target: Annotated[
-        str | None,
-        typer.Option(help="Column of true classes or values.", show_default="as in 'suwr fit'"),
-    ] = None,
+    target: Target = None,
     out: Annotated[Path, typer.Option(help="Output folder.")] = Path("suwr-figures"),
     pair: Annotated[
         str | None,
@@ -813,7 +830,25 @@ def figures(
     check_column(data, target, "--target", form)
     for path in out.glob("*.png"):
         check_outputs({"--out": path}, model, data, references, *(also or []))
-    from suwr.cli.predict import FigureOptions, write_figures
+    from suwr.cli.predict import Rows, at_mean_features, read_references, two_classes
+    from suwr.estimators.files import load
+    from suwr.plots import draw_figures
 
-    options = FigureOptions(pair, flip, tuple(also or ()), references, mean_features, form)
-    write_figures(model, data, target, out, options)
+    fitted, terminal = at_mean_features(load(model), mean_features), Terminal()
+    rows = Rows(fitted, data, form, target)
+    X, y = rows.X, rows.values().to_numpy()
+    if not hasattr(fitted, "feature_names_in_"):
+        # A model fitted without column names warns about a data frame.
+        X = X.to_numpy()
+    rows.warn_if_trained()
+    points = None if references is None else read_references(references)
+    with terminal.console.status("Drawing"):
+        written = draw_figures(
+            fitted, X, y, out,
+            pair=two_classes(pair, fitted, "--pair"),
+            flip=two_classes(flip, fitted, "--flip"),
+            others={str(path): load(path) for path in also or []},
+            references=points,
+        )  # fmt: skip
+    for path in written:
+        terminal.print_written(path)

@@ -1,8 +1,13 @@
-"""Options and their checks, without pandas and torch, so that mistakes are reported at once."""
+"""Options, their checks, and the table files that they name.
+
+Neither pandas nor torch is imported before a file is read, so that mistakes are reported at once.
+"""
 
 from __future__ import annotations
 
 import difflib
+import hashlib
+import io
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -15,26 +20,18 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from suwr._utils.files import check_writable, file_identity
+from suwr._utils.files import check_writable, file_identity, write_atomic
 from suwr._utils.text import printable
 from suwr.data.files import (
     DelimitedFile,
     ParquetFile,
     check_suffix,
+    is_parquet,
     is_separator,
     open_table,
     separator_of,
 )
 from suwr.exceptions import ModelFileError, TableError
-
-__all__ = [
-    "LOSSES", "TARGET_TRANSFORMS", "Context", "CsvFormat", "Data", "Decimal", "Encoding",
-    "MeanFeatures", "Model", "Seed", "Sep", "Terminal", "check_column", "check_model",
-    "check_outputs", "check_table", "encoding_error", "missing_column",
-    "parse_loss", "parse_number", "parse_pairs", "parse_range", "parse_sparsity_weight",
-    "parse_task", "print_error", "print_warning", "read_columns", "read_header",
-    "report_errors", "split_names",
-]  # fmt: skip
 
 
 class Terminal:
@@ -111,8 +108,7 @@ class CsvFormat:
             raise ValueError(
                 f"--sep must be a single ASCII character, and no quote. Got {self.sep!r}."
             )
-        if self.decimal not in (".", ","):
-            raise ValueError(f"--decimal must be '.' or ','. Got {self.decimal!r}.")
+        check_option("--decimal", self.decimal, (".", ","))
         if self.encoding is not None:
             try:
                 "".encode(self.encoding)
@@ -234,11 +230,11 @@ def encoding_error(path: Path, form: CsvFormat, error: UnicodeDecodeError) -> Ta
     )
 
 
-def parse_task(text: str) -> str:
-    """Return the task if it is a known one."""
-    if text not in ("auto", "classification", "regression"):
-        raise ValueError(f"--task must be 'auto', 'classification' or 'regression'. Got {text!r}.")
-    return text
+def check_option(option: str, value: str, choices: Sequence[str]) -> None:
+    """Raise an error if the value of an option is none of its choices."""
+    if value not in choices:
+        expected = "one of " * (len(choices) > 1) + ", ".join(map(repr, choices))
+        raise ValueError(f"{option} must be {expected}. Got {value!r}.")
 
 
 def parse_loss(
@@ -257,11 +253,7 @@ def parse_loss(
     """
     params: dict[str, Any] = {}
     if target_transform is not None:
-        if target_transform not in TARGET_TRANSFORMS:
-            names = ", ".join(map(repr, TARGET_TRANSFORMS))
-            raise ValueError(
-                f"--target-transform must be one of {names}. Got {target_transform!r}."
-            )
+        check_option("--target-transform", target_transform, TARGET_TRANSFORMS)
         if task == "classification":
             raise ValueError(
                 "--target-transform is for regression: omit it, or --task classification."
@@ -273,8 +265,7 @@ def parse_loss(
         if quantile is not None:
             raise ValueError("--quantile requires --loss quantile.")
         return params
-    if loss not in LOSSES:
-        raise ValueError(f"--loss must be one of {', '.join(map(repr, LOSSES))}. Got {loss!r}.")
+    check_option("--loss", loss, LOSSES)
     if task == "classification":
         raise ValueError("--loss is for regression: omit it, or --task classification.")
     if (loss == "quantile") != (quantile is not None):
@@ -334,6 +325,11 @@ def read_columns(path: Path) -> dict[str, Any]:
     return columns
 
 
+def to_json(state: dict[str, Any]) -> str:
+    """Return what a command prints as JSON."""
+    return json.dumps(state, ensure_ascii=False, indent=2)
+
+
 def _check_exists(path: Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder, not a file.")
@@ -354,9 +350,60 @@ def read_header(path: Path, form: CsvFormat) -> list[str]:
     return names
 
 
+def read_frame(
+    path: Path,
+    *,
+    infer_types: bool,
+    columns: list[str] | None = None,
+    form: CsvFormat | None = None,
+) -> Any:
+    """Read a CSV, TSV or Parquet file.
+
+    Parameters
+    ----------
+    path : Path
+    infer_types : bool
+        Whether the type of a column is inferred from its cells, as for ``fit``. If not, the cells
+        of a CSV file are read as text, and a fitted model parses them by the types of its columns.
+    columns : list of str, optional
+        The columns to read; all by default.
+    form : CsvFormat, optional
+        How a CSV file is written. The decimal separator of cells that are read as text is replaced
+        by `suwr.cli.predict.model_columns`.
+    """
+    check_table(path)
+    form = form or CsvFormat()
+    try:
+        with form.open(path, infer_types=infer_types) as file:
+            return file.read_frame(columns)
+    except UnicodeDecodeError as error:
+        raise encoding_error(path, form, error) from error
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_frame(frame: Any, path: Path) -> None:
+    """Write a CSV, TSV or Parquet file atomically."""
+    if is_parquet(path):
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer, index=False)
+        write_atomic(path, buffer.getvalue())
+    else:
+        text = frame.to_csv(index=False, sep=separator_of(path))
+        write_atomic(path, text.encode())
+
+
 Model = Annotated[Path, typer.Argument(help="Model file, as written by 'suwr fit'.")]
 Data = Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file.")]
 Seed = Annotated[int, typer.Option(help="Random seed.")]
+Target = Annotated[
+    str | None,
+    typer.Option(help="Column of true classes or values.", show_default="as in 'suwr fit'"),
+]
 MeanFeatures = Annotated[
     float | None,
     typer.Option(

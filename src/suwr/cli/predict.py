@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -15,106 +14,138 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from suwr._utils.files import atomic_file, write_atomic
+from suwr._utils.files import atomic_file
 from suwr._utils.progress import progress_bars
 from suwr._utils.text import counted, printable
 from suwr._utils.validation import require
-from suwr.auditing import audit_files
-from suwr.cli.options import CsvFormat, Terminal, check_column, read_header
-from suwr.cli.tables import model_columns, read_frame, read_rows, warn_training_file, write_frame
+from suwr.cli.options import (
+    CsvFormat,
+    Terminal,
+    check_column,
+    file_digest,
+    print_warning,
+    read_frame,
+    read_header,
+    write_frame,
+)
 from suwr.data.stored import source_columns
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.evaluate import Evaluation
-from suwr.estimators.files import load
 from suwr.estimators.verify import Verifier
 from suwr.exceptions import TableError
 from suwr.narrative.receipt import MAX_BYTES
-from suwr.plots import draw_figures
-from suwr.plots._style import write_figure
-from suwr.scale import score_partitions
 from suwr.scale.partitions import find_partitions, read_batches
-from suwr.scale.scoring import engine
-
-__all__ = [
-    "FigureOptions", "PageOptions", "audit_table", "evaluate_table", "explain_rows",
-    "predict_folder", "predict_table", "read_labels", "score_table", "verify_receipts",
-    "write_figures", "write_receipts",
-]  # fmt: skip
 
 
-def score_table(
-    model_path: Path,
-    data: Path,
-    target: str | None,
-    as_json: bool,
-    mean_features: float | None,
-    form: CsvFormat,
-) -> None:
-    """Print the evaluation of a model as a table, or as JSON."""
-    model = load(model_path)
-    name = target or model.target_name_
-    if name is None:
-        raise ValueError("--target is required, since the model file does not name its target.")
-    check_column(data, name, "--target", form)
-    X = read_rows(model, data, form, name)
-    warn_training_file(model, data)
-    found = evaluate_table(model, data, X, name, mean_features, form)
-    text = json.dumps(found.to_dict(), ensure_ascii=False, indent=2) if as_json else found.text()
-    Terminal().print(text)
-
-
-def evaluate_table(
-    model: Any, data: Path, X: Any, target: str, mean_features: float | None, form: CsvFormat | None
-) -> Evaluation:
-    """Evaluate a model on the rows of a file whose target is not missing.
+class Rows:
+    """The rows of a table file, for a model.
 
     Parameters
     ----------
     model : SUWRClassifier or SUWRRegressor
-    data : Path
-        The file, from which the target is read.
+    path : Path
+    form : CsvFormat
+    target : str, optional
+        The target column; that of the fit by default.
+
+    Attributes
+    ----------
     X : pandas.DataFrame
-        The columns of the model.
-    target : str
-        Column of the file.
-    mean_features : float or None
-    form : CsvFormat or None
+        The columns of the model, as it expects them; no others are read.
     """
-    y, present = read_labels(model, data, target, form)
-    return model.evaluate(X[present], y, mean_features=mean_features)
+
+    def __init__(self, model: Any, path: Path, form: CsvFormat, target: str | None = None) -> None:
+        self.model, self.path, self.form = model, path, form
+        self.target: str | None = target or model.target_name_
+        columns = source_columns(model)
+        if columns is None and self.target is not None:
+            columns = [name for name in read_header(path, form) if name != self.target]
+        frame = read_frame(path, infer_types=False, columns=columns, form=form)
+        self.X = model_columns(model, frame, form)
+
+    @property
+    def has_target(self) -> bool:
+        """Whether the table has the target column."""
+        return self.target in read_header(self.path, self.form)
+
+    def values(self) -> Any:
+        """Return the target column, of the type that is inferred from its cells."""
+        name = self.target
+        if name is None:
+            raise ValueError("--target is required, since the model file does not name its target.")
+        check_column(self.path, name, "--target", self.form)
+        return read_frame(self.path, infer_types=True, columns=[name], form=self.form)[name]
+
+    def labels(self) -> tuple[Any, NDArray[np.bool_]]:
+        """Return the targets, as the model has them, and the rows in which they are not missing."""
+        column, labels = self.values(), self.model.target_.labels
+        present = column.notna().to_numpy()
+        if not present.any():
+            raise TableError(f"The target column {self.target!r} is missing in every row.")
+        y = column.to_numpy()[present]
+        if labels is not None:
+            # A file may contain the text of a label that is a number, or the other way round.
+            known, values = {str(label): label for label in labels}, set(labels)
+            y = [v if v in values else known.get(str(v), v) for v in y.tolist()]
+        elif y.dtype.kind not in "biuf":
+            raise TableError(f"The target column {self.target!r} must be numeric, as in fit.")
+        return y, present
+
+    def groups(self, name: str, present: NDArray[np.bool_] | None) -> NDArray[Any]:
+        """Return the groups of the rows ``present``, or of all, as text."""
+        column = read_frame(self.path, infer_types=False, columns=[name], form=self.form)[name]
+        groups = column if present is None else column[present]
+        if groups.isna().any() or (groups == "").any():
+            raise ValueError(f"--group: the column {name!r} must not have missing values.")
+        texts: NDArray[Any] = groups.astype(str).to_numpy()
+        return texts
+
+    def evaluate(self, mean_features: float | None) -> Evaluation:
+        """Evaluate the model on the rows whose target is not missing."""
+        y, present = self.labels()
+        found: Evaluation = self.model.evaluate(self.X[present], y, mean_features=mean_features)
+        return found
+
+    def warn_if_trained(self) -> None:
+        """Print a warning if the table is the file that ``suwr fit`` has read."""
+        digest = self.model.training_file_
+        if digest is not None and digest == file_digest(self.path):
+            print_warning(
+                f"{printable(self.path)} is the file that the model was fitted on. Scores of "
+                "training rows are too good, and certificates do not hold: hold rows out with "
+                "'suwr fit --test-size 0.25 --test-out test.csv'."
+            )
 
 
-def read_labels(
-    model: Any, data: Path, target: str, form: CsvFormat | None
-) -> tuple[Any, NDArray[np.bool_]]:
-    """Read the targets of a file, with the labels of the model.
+def model_columns(model: Any, frame: Any, form: CsvFormat | None = None) -> Any:
+    """Return the columns that `suwr.data.stored.source_columns` names as the model expects them.
+
+    Columns of dates are replaced by their parts, if the model was fitted on these.
 
     Parameters
     ----------
-    model, data, target, form
-        As in `evaluate_table`.
-
-    Returns
-    -------
-    y : sequence
-        The targets that are not missing.
-    present : ndarray of bool, shape (n_rows,)
-        Their rows.
+    model : estimator
+    frame : pandas.DataFrame
+        Of cells that were read as text.
+    form : CsvFormat, optional
+        If its decimal separator is a comma, it is replaced in the columns of numbers.
     """
-    column = read_frame(data, infer_types=True, columns=[target], form=form)[target]
-    present = column.notna().to_numpy()
-    if not present.any():
-        raise TableError(f"The target column {target!r} is missing in every row.")
-    y = column.to_numpy()[present]
-    labels = getattr(model, "classes_", None)
-    if labels is not None:
-        # A file may contain the text of a label that is a number, or the other way round.
-        known = {str(label): label for label in labels.tolist()}
-        values = set(labels.tolist())
-        y = [v if v in values else known.get(str(v), v) for v in y.tolist()]
-    elif y.dtype.kind not in "biuf":
-        raise TableError(f"The target column {target!r} must be numeric, as in fit.")
-    return y, present
+    chosen = frame
+    if source_columns(model) is None:
+        chosen = frame.set_axis(range(frame.shape[1]), axis=1)
+    elif model.dates_ is not None:
+        chosen = model.dates_.transform(frame)[list(model.feature_names_in_)]
+    if form is None or form.decimal == "." or chosen.shape[1] != len(model.encoder_.codes):
+        return chosen
+    chosen = chosen.copy()
+    for column, code in zip(list(chosen.columns), model.encoder_.codes, strict=True):
+        if code.type == "number":
+            # Each cell by itself, whatever the others contain.
+            chosen[column] = [
+                cell.replace(form.decimal, ".") if isinstance(cell, str) else cell
+                for cell in chosen[column]
+            ]
+    return chosen
 
 
 # Receipts in memory at a time; their bytes are limited too.
@@ -128,8 +159,8 @@ def write_receipts(
     model: Any,
     data: Path,
     out: Path,
-    mean_features: float | None = None,
-    form: CsvFormat | None = None,
+    mean_features: float | None,
+    form: CsvFormat,
 ) -> None:
     """Write one receipt per row of a table, as lines of JSON."""
     n_rows = 0
@@ -148,7 +179,7 @@ def write_receipts(
                 n_rows += len(rows)
                 bar(0, status=f"{n_rows:,} rows")
         bar()
-    Terminal().print_written(out, f"{n_rows:,} receipts")
+    Terminal().print_written(out, counted(n_rows, "receipt"))
 
 
 @contextmanager
@@ -163,10 +194,10 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _row_batches(model: Any, data: Path, form: CsvFormat | None) -> Iterator[Any]:
-    if form is not None and form != CsvFormat():
+def _row_batches(model: Any, data: Path, form: CsvFormat) -> Iterator[Any]:
+    if not form.is_default:
         # Only files of the default format are read in batches.
-        yield read_rows(model, data, form)
+        yield Rows(model, data, form).X
         return
     columns = source_columns(model)
     for partition in find_partitions(data, 2**62):
@@ -226,16 +257,12 @@ def _line_batches(file: BinaryIO) -> Iterator[list[bytes]]:
 
 
 def predict_table(
-    model_path: Path,
-    data: Path,
-    out: Path,
-    mean_features: float | None = None,
-    form: CsvFormat | None = None,
+    model: Any, data: Path, out: Path, mean_features: float | None, form: CsvFormat
 ) -> None:
     """Write the prediction and the selected columns of every row to one file."""
     pandas = require("pandas", "tables", "Writing predictions")
-    model = load(model_path)
-    X = read_rows(model, data, form)
+    rows = Rows(model, data, form)
+    X = rows.X
     masks = model.select(X, mean_features=mean_features)
     columns: dict[str, Any] = {
         "row": np.arange(len(X)),
@@ -250,148 +277,18 @@ def predict_table(
     columns["selected"] = ["; ".join(names[mask]) for mask in masks]
     write_frame(pandas.DataFrame(columns), out)
     terminal = Terminal()
-    terminal.print_written(out, f"{len(X)} predictions")
-    if model.target_name_ in read_header(data, form or CsvFormat()):
+    terminal.print_written(out, counted(len(X), "prediction"))
+    if rows.has_target:
         try:
-            found = evaluate_table(model, data, X, model.target_name_, mean_features, form)
-            terminal.print(f"Compared with the column {printable(model.target_name_)!r}:")
+            found = rows.evaluate(mean_features)
+            terminal.print(f"Compared with the column {printable(rows.target)!r}:")
             terminal.print(found.text())
-            warn_training_file(model, data)
+            rows.warn_if_trained()
         except ValueError as error:
             terminal.print(f"Note: no score, since {error}", style="yellow")
 
 
-def predict_folder(
-    model_path: Path, data: str, out: Path, jobs: int, scheduler: str | None
-) -> None:
-    """Write the predictions of any number of files, one partition at a time."""
-    with engine(scheduler):
-        scored = score_partitions(
-            load(model_path), data, out, n_jobs=None if scheduler else jobs, verbose=1
-        )
-    resumed = f"; {scored.n_resumed} of them already existed" if scored.n_resumed else ""
-    Terminal().print(
-        f"Wrote {scored.n_rows:,} predictions to {len(scored.paths)} files in {printable(out)}"
-        f"{resumed}"
-    )
-
-
-@dataclass(frozen=True)
-class PageOptions:
-    """Options of the page that ``suwr explain --html`` writes.
-
-    Attributes
-    ----------
-    target : str or None
-        Column with the true classes or values.
-    model : bool or None
-        Whether to embed the model; None embeds models of at most 3 MB.
-    hidden_values : bool
-        Whether to embed values that were not revealed.
-    context : bool
-        Whether to say where numbers lie among the training values, also in printed narratives.
-    """
-
-    target: str | None = None
-    model: bool | None = None
-    hidden_values: bool = False
-    context: bool = True
-
-
-def explain_rows(
-    model_path: Path,
-    data: Path,
-    rows: list[int],
-    json: Path | None,
-    html: Path | None,
-    options: PageOptions,
-    mean_features: float | None = None,
-    receipts: Path | None = None,
-    form: CsvFormat | None = None,
-) -> None:
-    """Print the narratives of the given rows; without any, write those of all rows to files."""
-    model = load(model_path)
-    if receipts is not None:
-        write_receipts(model, data, receipts, mean_features, form)
-        if json is None and html is None:
-            return
-    X = read_rows(model, data, form)
-    invalid = [r for r in rows if not 0 <= r < len(X)]
-    if invalid:
-        raise ValueError(f"--row must be between 0 and {len(X) - 1}. Got {invalid[0]}.")
-    explanation = model.explain(X.iloc[rows] if rows else X, mean_features=mean_features)
-    terminal = Terminal()
-    if rows:
-        terminal.print(explanation.text(context=options.context))
-    if json is not None:
-        write_atomic(json, explanation.to_json().encode())
-        terminal.print_written(json, counted(len(explanation), "narrative"))
-    if html is not None:
-        y = None
-        if options.target is not None:
-            targets = read_frame(data, infer_types=True, columns=[options.target], form=form)
-            y = targets[options.target]
-        explanation.to_html(
-            html,
-            title=f"Predictions for {data.name}, step by step",
-            y=y if y is None or not rows else y.iloc[rows],
-            model="auto" if options.model is None else options.model,
-            hidden_values=options.hidden_values,
-            context=options.context,
-        )
-        terminal.print_written(html, f"a page with {counted(len(explanation), 'row')}")
-
-
-@dataclass(frozen=True)
-class FigureOptions:
-    """Options of ``suwr figures``.
-
-    Attributes
-    ----------
-    pair, flip : str or None
-        Two classes, separated by a comma.
-    also : tuple of Path
-        Models with other sparsity weights.
-    references : Path or None
-        JSON file of published points.
-    mean_features : float or None
-        Mean number of features per row, for a model that was fitted for a range.
-    form : CsvFormat
-    """
-
-    pair: str | None = None
-    flip: str | None = None
-    also: tuple[Path, ...] = ()
-    references: Path | None = None
-    mean_features: float | None = None
-    form: CsvFormat = field(default_factory=CsvFormat)
-
-
-def write_figures(
-    model_path: Path, data: Path, target: str | None, out: Path, options: FigureOptions
-) -> None:
-    """Draw every figure that applies to the model; ``target`` is by default that of the fit."""
-    model = _at_mean_features(load(model_path), options.mean_features)
-    name = target or model.target_name_
-    if name is None:
-        raise ValueError("--target is required, since the model file does not name its target.")
-    X, y = _read_rows(model, data, name, options.form)
-    warn_training_file(model, data)
-    references = None if options.references is None else _read_references(options.references)
-    terminal = Terminal()
-    with terminal.console.status("Drawing"):
-        written = draw_figures(
-            model, X, y, out,
-            pair=_two_classes(options.pair, model, "--pair"),
-            flip=_two_classes(options.flip, model, "--flip"),
-            others={str(path): load(path) for path in options.also},
-            references=references,
-        )  # fmt: skip
-    for path in written:
-        terminal.print_written(path)
-
-
-def _at_mean_features(model: Any, mean_features: float | None) -> Any:
+def at_mean_features(model: Any, mean_features: float | None) -> Any:
     """Return the model with the policy of this mean number of features for all its methods."""
     if mean_features is None:
         return model
@@ -401,15 +298,7 @@ def _at_mean_features(model: Any, mean_features: float | None) -> Any:
     return fixed
 
 
-def _read_rows(model: Any, data: Path, target: str, form: CsvFormat) -> tuple[Any, Any]:
-    """Read the features and the target column of a table."""
-    X = read_rows(model, data, form, target)
-    y = read_frame(data, infer_types=True, columns=[target], form=form)[target].to_numpy()
-    # A model fitted without column names warns about a data frame.
-    return X if hasattr(model, "feature_names_in_") else X.to_numpy(), y
-
-
-def _two_classes(text: str | None, model: Any, option: str) -> tuple[Any, Any] | None:
+def two_classes(text: str | None, model: Any, option: str) -> tuple[Any, Any] | None:
     """Parse '3,8' into two class labels of the model."""
     if text is None:
         return None
@@ -424,7 +313,7 @@ def _two_classes(text: str | None, model: Any, option: str) -> tuple[Any, Any] |
     return getattr(first, "item", lambda: first)(), getattr(second, "item", lambda: second)()
 
 
-def _read_references(path: Path) -> dict[str, Any]:
+def read_references(path: Path) -> dict[str, Any]:
     """Read a JSON object that maps labels to [costs, scores] or to a single score."""
     try:
         return {
@@ -435,36 +324,3 @@ def _read_references(path: Path) -> dict[str, Any]:
         raise ValueError(
             f"--references must be a JSON object of [costs, scores] or scores: {error}"
         ) from error
-
-
-def audit_table(
-    data: Path,
-    model: Path | None,
-    masks: Path | None,
-    target: str | None,
-    support: str | None,
-    json: Path | None,
-    plot: Path | None,
-    seed: int,
-    form: CsvFormat,
-) -> None:
-    """Print an audit report and exit with status 2 if there is leakage, 3 if it is conditional."""
-    selector = None if model is None else load(model)
-    options = {} if support is None else {"support": support}
-    report = audit_files(
-        data, model=selector, masks=masks, label=target, random_state=seed,
-        sep=form.separator(data), encoding=form.encoding, **options,
-    )  # fmt: skip
-    terminal = Terminal()
-    terminal.print(report.summary())
-    if json is not None:
-        write_atomic(json, report.to_json().encode())
-        terminal.print_written(json)
-    if plot is not None:
-        axes: Any = report.plot()
-        write_figure(axes.figure, plot, dpi=150, bbox_inches="tight")
-        terminal.print_written(plot)
-    if report.leaks:
-        raise SystemExit(2)
-    if report.leaks_if_independent:
-        raise SystemExit(3)

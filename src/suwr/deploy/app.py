@@ -6,30 +6,26 @@ import asyncio
 import json
 import logging
 import os
-import threading
 import time
-from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import asdict, dataclass
+from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from prometheus_client import CollectorRegistry, Counter, Histogram, Info, generate_latest
+from pydantic import BaseModel
+
 import suwr
-from suwr._utils.validation import Interval, check_parameters, require
-from suwr.deploy import fhir
-from suwr.deploy.messages import RequestError, read_json
+from suwr._utils.validation import Interval, check_parameters
+from suwr.deploy import fhir, messages
+from suwr.deploy.messages import ErrorResponse, NextRequest, RequestError, RowsRequest
 from suwr.deploy.service import Service, Worker
 from suwr.estimators.files import load
-
-__all__ = [
-    "CONTENT_TYPE", "OPERATIONS", "Guard", "Limits", "Metrics", "create_app",
-    "create_app_from_environment", "description", "run_server",
-]  # fmt: skip
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-# Upper bounds of the histogram of durations, in seconds.
-BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class Metrics:
@@ -39,76 +35,30 @@ class Metrics:
     ----------
     model : str
         Digest of the model file.
-    version : str
-        Version of suwr.
-
-    Examples
-    --------
-    >>> metrics = Metrics("0f", "1.0")
-    >>> metrics.observe("/next", 200, 0.02)
-    >>> print(metrics.text().splitlines()[2])
-    suwr_requests_total{path="/next",status="200"} 1
     """
 
-    def __init__(self, model: str, version: str) -> None:
-        self._model, self._version = model, version
-        self._lock = threading.Lock()
-        self._requests: Counter[tuple[str, int]] = Counter()
-        self._buckets: dict[str, list[int]] = {}
-        self._seconds: dict[str, float] = defaultdict(float)
-        self._events: Counter[str] = Counter({"questions": 0, "answers": 0})
-
-    def observe(self, path: str, status: int, seconds: float) -> None:
-        """Count a request."""
-        with self._lock:
-            self._requests[path, status] += 1
-            buckets = self._buckets.setdefault(path, [0] * len(BOUNDS))
-            for number, bound in enumerate(BOUNDS):
-                buckets[number] += seconds <= bound
-            self._seconds[path] += seconds
-
-    def count(self, event: str) -> None:
-        """Count a next question ('questions') or a final answer ('answers')."""
-        with self._lock:
-            self._events[event] += 1
-
-    def text(self) -> str:
-        """Return all values."""
-        with self._lock:
-            lines = ["# HELP suwr_requests_total Requests.", "# TYPE suwr_requests_total counter"]
-            lines += [
-                f'suwr_requests_total{{path="{path}",status="{status}"}} {n}'
-                for (path, status), n in sorted(self._requests.items())
-            ]
-            lines += [
-                "# HELP suwr_request_seconds Time until a request was answered.",
-                "# TYPE suwr_request_seconds histogram",
-            ]
-            for path, buckets in sorted(self._buckets.items()):
-                n = sum(c for (other, _), c in self._requests.items() if other == path)
-                label = f'path="{path}"'
-                lines += [
-                    f'suwr_request_seconds_bucket{{{label},le="{bound:g}"}} {count}'
-                    for bound, count in zip(BOUNDS, buckets, strict=True)
-                ]
-                lines += [
-                    f'suwr_request_seconds_bucket{{{label},le="+Inf"}} {n}',
-                    f"suwr_request_seconds_sum{{{label}}} {self._seconds[path]:.6f}",
-                    f"suwr_request_seconds_count{{{label}}} {n}",
-                ]
-            for event, n in sorted(self._events.items()):
-                name = f"suwr_{event}_total"
-                lines += [f"# HELP {name} Next questions and final answers that were given.",
-                          f"# TYPE {name} counter", f"{name} {n}"]  # fmt: skip
-            lines += [
-                "# HELP suwr_model_info The model file and the version of suwr.",
-                "# TYPE suwr_model_info gauge",
-                f'suwr_model_info{{sha256="{self._model}",version="{self._version}"}} 1',
-            ]
-        return "\n".join(lines) + "\n"
+    def __init__(self, model: str) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "suwr_requests", "Requests.", ["path", "status"], registry=self.registry
+        )
+        self.seconds = Histogram(
+            "suwr_request_seconds", "Time until a request was answered.", ["path"],
+            registry=self.registry,
+        )  # fmt: skip
+        self.questions = Counter(
+            "suwr_questions", "Next questions that were given.", registry=self.registry
+        )
+        self.answers = Counter(
+            "suwr_answers", "Final answers that were given.", registry=self.registry
+        )
+        info = Info("suwr_model", "The model file and the version.", registry=self.registry)
+        info.info({"sha256": model, "version": suwr.__version__})
 
 
 log = logging.getLogger("suwr.deploy")
+
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -162,10 +112,10 @@ class Guard:
     limits : Limits
     metrics : Metrics
     paths : collection of str
-        The known paths; any other path may contain values and is logged as 'other'.
+        The known paths; any other path or method may contain values and is logged as 'other'.
     """
 
-    def __init__(self, app: Any, limits: Limits, metrics: Metrics, paths: frozenset[str]) -> None:
+    def __init__(self, app: Any, limits: Limits, metrics: Metrics, paths: Collection[str]) -> None:
         self.app, self.limits, self.metrics, self.paths = app, limits, metrics, paths
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -174,6 +124,7 @@ class Guard:
             await self.app(scope, receive, send)
             return
         path = scope["path"] if scope["path"] in self.paths else "other"
+        method = scope["method"] if scope["method"] in METHODS else "other"
         start, status = time.perf_counter(), 0
 
         async def record(message: Message) -> None:
@@ -196,13 +147,14 @@ class Guard:
             problem = (504, f"The request took longer than {self.limits.seconds:g} seconds.")
         except Exception as error:
             # Only the type: messages may quote values.
-            log.error("%s in the answer to %s %s", type(error).__name__, scope["method"], path)
+            log.error("%s in the answer to %s %s", type(error).__name__, method, path)
             problem = (500, "Internal error.")
         if problem is not None and status == 0:
             await _refuse(record, *problem)
         seconds = time.perf_counter() - start
-        self.metrics.observe(path, status, seconds)
-        log.info("%s %s %d %.1f ms", scope["method"], path, status, 1000 * seconds)
+        self.metrics.requests.labels(path, status).inc()
+        self.metrics.seconds.labels(path).observe(seconds)
+        log.info("%s %s %d %.1f ms", method, path, status, 1000 * seconds)
 
     async def _body(self, scope: Message, receive: Receive) -> bytes | None:
         """Return the body; None if it is too long."""
@@ -239,126 +191,77 @@ async def _refuse(send: Send, status: int, message: str) -> None:
     await send({"type": "http.response.body", "body": content})
 
 
-_MODEL = {
-    "type": "string",
-    "description": "Digest of the model file; with it, another model is an error.",
-}
-_ERROR = {
-    "description": "The message names the field that is wrong, never a value.",
-    "content": {
-        "application/json": {
-            "schema": {
-                "type": "object",
-                "properties": {
-                    "error": {
-                        "type": "object",
-                        "properties": {
-                            "field": {"type": "string", "nullable": True},
-                            "message": {"type": "string"},
-                        },
-                    }
-                },
-            }
-        }
-    },
-}
-_ERRORS = dict.fromkeys((400, 409, 413, 422, 503, 504), _ERROR)
+class AsciiResponse(JSONResponse):
+    """JSON in ASCII, since names may contain anything."""
+
+    def render(self, content: Any) -> bytes:
+        """Return the text."""
+        return json.dumps(content, allow_nan=False).encode()
 
 
-def _operation(
-    summary: str, properties: dict[str, Any] | None = None, required: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    options: dict[str, Any] = {"summary": summary}
-    if properties is None:
-        return options
-    schema = {"type": "object", "properties": properties, "required": list(required)}
-    body = {"required": True, "content": {"application/json": {"schema": schema}}}
-    return options | {"openapi_extra": {"requestBody": body}, "responses": _ERRORS}
+class FhirResponse(AsciiResponse):
+    """A resource of FHIR."""
+
+    media_type = fhir.CONTENT_TYPE
 
 
-_ROWS = {
-    "model": _MODEL,
-    "rows": {
-        "type": "array",
-        "items": {"type": "object"},
-        "description": "Values by column. Cells that the model does not ask for may be absent or "
-        "anything: they are not used.",
-    },
+class MetricsResponse(Response):
+    """The text format of Prometheus."""
+
+    media_type = "text/plain; version=0.0.4"
+
+
+class IconResponse(Response):
+    """A picture."""
+
+    media_type = "image/svg+xml"
+
+
+# Three units, of which one is revealed.
+ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="none" stroke="#0072b2">'
+    '<path d="M1 2h14v3H1zM1 11h14v3H1z"/><path fill="#0072b2" d="M1 6.5h14v3H1z"/></svg>'
+)
+
+_ERROR = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorResponse"}}}
+# Errors of every operation, also by `Guard`.
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    413: {"description": "Too many bytes or rows.", "content": _ERROR},
+    500: {"description": "An error of the service.", "content": _ERROR},
+    504: {"description": "The time limit.", "content": _ERROR},
 }
 
-#: Options of the route of each path.
-OPERATIONS: dict[str, dict[str, Any]] = {
-    "/next": _operation(
-        "The next question after all answers so far, or the final answer with narrative, receipt "
-        "and certificate.",
-        {
-            "model": _MODEL,
-            "answers": {
-                "type": "object",
-                "additionalProperties": True,
-                "description": "Values by column; null is a missing value.",
-            },
-            "known": {
-                "type": "object",
-                "additionalProperties": True,
-                "description": "Values by column that are known in advance: they cost nothing, "
-                "and the model reads them before its first question. Send the same in every "
-                "request of a session. Columns that the model always knows may be among the "
-                "answers instead; it asks for those that lack, with null as the unit.",
-            },
-            "unavailable": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Units that cannot be had: the model does not ask for them.",
-            },
-            "max_cost": {
-                "type": "number",
-                "minimum": 0,
-                "description": "Largest total cost of the questions.",
-            },
-            "unasked": {
-                "type": "string",
-                "enum": ["error", "drop"],
-                "default": "error",
-                "description": "What to do with answers that the model does not ask for, for "
-                "example after an earlier answer was changed.",
-            },
-        },
-    ),
-    "/predict": _operation("Predict rows from the columns that the model asks for.", _ROWS,
-                           ("rows",)),
-    "/explain": _operation("Narratives and receipts of rows.", _ROWS, ("rows",)),
-    "/Questionnaire/$next-question": _operation(
-        "FHIR R4, Structured Data Capture: the next question of an adaptive questionnaire.",
-        {
-            "resourceType": {"type": "string", "enum": ["QuestionnaireResponse", "Parameters"]},
-        },
-        ("resourceType",),
-    ),
-    "/Questionnaire": _operation("FHIR R4: all columns of the model as a Questionnaire."),
-    "/": _operation("The page with the model, which runs in the browser."),
-    "/model": _operation("Columns, units and classes of the model."),
-    "/healthz": _operation("Whether the process can answer."),
-    "/metrics": _operation("Counters of this process in the text format of Prometheus."),
-}  # fmt: skip
+
+def _body_errors(kind: type[BaseModel] = ErrorResponse) -> dict[int | str, dict[str, Any]]:
+    """Describe the errors of operations that have a body."""
+    texts = {
+        400: "The body is not a JSON object.",
+        409: "The request is for another model.",
+        422: "A field is wrong.",
+        503: "Too many requests are waiting.",
+    }
+    return {status: {"description": text, "model": kind} for status, text in texts.items()}
 
 
-def description(service: Service) -> str:
-    """Return the description of the service."""
-    target = service.model.target_name_ or "the target"
-    return (
-        f"Predicts {target} from as few of {len(service.questions)} columns as possible. The "
-        f"service keeps no state. Model file: SHA-256 {service.digest}."
-    )
+def _request_body(
+    kind: type[BaseModel], *types: str, **bounds: dict[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Describe the body of a request; ``bounds`` are added to the schemas of its fields."""
+    schema = kind.model_json_schema()
+    for name, more in bounds.items():
+        schema["properties"][name] |= more
+    content = {media_type: {"schema": schema} for media_type in types or ("application/json",)}
+    return {"requestBody": {"required": True, "content": content}}
 
 
+FHIR_PATH = "/Questionnaire/$next-question"
 # Settings of the processes of a server, as JSON.
 SETTINGS = "SUWR_SERVE_SETTINGS"
 
 
 def create_app(
     model: Any, *, mean_features: float | None = None, limits: Limits | None = None
-) -> Any:
+) -> FastAPI:
     """Return the ASGI application that serves a fitted model.
 
     It keeps no state between requests, so any number of processes can serve the same model. Only
@@ -386,104 +289,137 @@ def create_app(
     >>> "/next" in app.openapi()["paths"]
     True
     """
-    fastapi = require("fastapi", "serve", "The HTTP service")
-    responses = require("fastapi.responses", "serve", "The HTTP service")
     limits = limits or Limits()
     service = Service(model, mean_features, limits.max_rows)
-    counters = Metrics(service.digest, suwr.__version__)
-    worker = Worker(service, limits.waiting)
+    metrics, worker = Metrics(service.digest), Worker(limits.waiting)
+    columns, units = list(service.questions), list(model.units_.names)
+    by_column = {"propertyNames": {"enum": columns}, "maxProperties": len(columns)}
     # The interactive documentation of FastAPI would load scripts from another host.
-    app = fastapi.FastAPI(
-        title="suwr", version=suwr.__version__, description=description(service),
-        docs_url=None, redoc_url=None,
-    )  # fmt: skip
+    app = FastAPI(
+        title="suwr",
+        version=suwr.__version__,
+        description=f"Predicts {model.target_name_ or 'the target'} from as few of {len(columns)} "
+        f"columns as possible. The service keeps no state. Model file: SHA-256 {service.digest}.",
+        docs_url=None,
+        redoc_url=None,
+        separate_input_output_schemas=False,
+        default_response_class=AsciiResponse,
+        responses=_ERRORS,
+    )
 
-    def reply(content: Any, status: int = 200, kind: str = "application/json") -> Any:
-        # ASCII, since names may contain anything.
-        text = json.dumps(content, allow_nan=False)
-        return responses.Response(text, status, media_type=kind)
+    @app.exception_handler(RequestError)
+    async def refuse(request: Request, error: RequestError) -> Response:
+        if request.url.path == FHIR_PATH:
+            return FhirResponse(fhir.operation_outcome(error), error.status)
+        problem = {"field": error.field, "message": error.message}
+        return AsciiResponse({"error": problem}, error.status)
 
-    def endpoint(compute: Callable[[bytes], Any], failed: Any, kind: str) -> Callable[..., Any]:
-        """Return an endpoint that sends what ``compute`` returns for the body of a request."""
+    @app.post(
+        "/next",
+        summary="The next question after all answers so far, or the final answer with narrative, "
+        "receipt and certificate.",
+        response_model=messages.NextResponse,
+        responses=_body_errors(),
+        openapi_extra=_request_body(
+            NextRequest,
+            answers=by_column,
+            known=by_column,
+            unavailable={"items": {"enum": units}, "maxItems": len(units)},
+        ),
+    )
+    async def next(request: Request) -> Response:
+        found = await worker.run(service.next, await request.body())
+        (metrics.answers if found["done"] else metrics.questions).inc()
+        return AsciiResponse(found)
 
-        async def respond(request: Any) -> Any:
-            try:
-                return reply(await compute(await request.body()), kind=kind)
-            except RequestError as error:
-                return reply(failed(error), error.status, kind)
+    rows = _request_body(RowsRequest, rows={"maxItems": limits.max_rows})
 
-        # FastAPI passes the request to a parameter of this type.
-        respond.__annotations__ = {"request": fastapi.Request}
-        return respond
+    @app.post(
+        "/predict",
+        summary="Predict rows from the columns that the model asks for.",
+        response_model=messages.Predictions,
+        responses=_body_errors(),
+        openapi_extra=rows,
+    )
+    async def predict(request: Request) -> Response:
+        return AsciiResponse(await worker.run(service.predict, await request.body()))
 
-    def in_thread(compute: Callable[[Any], Any]) -> Callable[..., Any]:
-        """Return an endpoint that computes in the thread."""
+    @app.post(
+        "/explain",
+        summary="Narratives and receipts of rows.",
+        response_model=messages.Explanations,
+        responses=_body_errors(),
+        openapi_extra=rows,
+    )
+    async def explain(request: Request) -> Response:
+        return AsciiResponse(await worker.run(service.explain, await request.body()))
 
-        async def run(body: bytes) -> Any:
-            return await worker.run(lambda: compute(read_json(body)))
+    next_questions = partial(fhir.next_questions, service)
 
-        return endpoint(run, _error, "application/json")
+    @app.post(
+        FHIR_PATH,
+        summary="FHIR R4, Structured Data Capture: the next question of an adaptive questionnaire.",
+        response_class=FhirResponse,
+        response_model=messages.FhirResource,
+        responses=_body_errors(messages.FhirResource),
+        openapi_extra=_request_body(messages.FhirRequest, fhir.CONTENT_TYPE, "application/json"),
+    )
+    async def next_question(request: Request) -> Response:
+        return FhirResponse(await worker.run(next_questions, await request.body()))
 
-    async def next(body: bytes) -> Any:
-        answers = service.read_next(read_json(body))
-        found = await worker.replay(answers, service.next)
-        counters.count("answers" if found["done"] else "questions")
-        return found
+    @app.get(
+        "/Questionnaire",
+        summary="FHIR R4: all columns of the model as a Questionnaire.",
+        response_class=FhirResponse,
+        response_model=messages.FhirResource,
+    )
+    async def questionnaire() -> Response:
+        return FhirResponse(fhir.questionnaire(service))
 
-    async def next_question(body: bytes) -> Any:
-        request = read_json(body, finite=True)
-        answers = fhir.read_response(service, request)
-        return await worker.replay(
-            answers, lambda replay: fhir.next_question(service, request, replay)
-        )
+    @app.get(
+        "/",
+        summary="The page with the model, which runs in the browser.",
+        response_class=HTMLResponse,
+    )
+    async def page() -> Response:
+        return HTMLResponse(await worker.run(service.pages))
 
-    def add(path: str, endpoint: Any, method: str = "POST", **options: Any) -> None:
-        app.add_api_route(path, endpoint, methods=[method], response_model=None,
-                          **OPERATIONS[path], **options)  # fmt: skip
+    @app.get(
+        "/model",
+        summary="Columns, units and classes of the model.",
+        response_model=messages.ModelDescription,
+    )
+    async def describe() -> Response:
+        return AsciiResponse(service.describe())
 
-    add("/next", endpoint(next, _error, "application/json"))
-    add("/predict", in_thread(service.predict))
-    add("/explain", in_thread(service.explain))
-    add("/Questionnaire/$next-question",
-        endpoint(next_question, fhir.operation_outcome, fhir.CONTENT_TYPE))  # fmt: skip
+    @app.get("/healthz", summary="Whether the process can answer.", response_model=messages.Health)
+    async def health() -> Response:
+        return AsciiResponse({"status": "ok", "model": service.digest})
 
-    async def whole_questionnaire() -> Any:
-        return reply(fhir.questionnaire(service), kind=fhir.CONTENT_TYPE)
+    @app.get(
+        "/metrics",
+        summary="Counters of this process in the text format of Prometheus.",
+        response_class=MetricsResponse,
+    )
+    async def count() -> Response:
+        return MetricsResponse(generate_latest(metrics.registry))
 
-    async def page() -> Any:
-        return responses.HTMLResponse(await worker.run(lambda: service.page))
+    @app.get("/favicon.ico", include_in_schema=False)
+    async def icon() -> Response:
+        return IconResponse(ICON)
 
-    async def columns() -> Any:
-        return reply(service.describe())
-
-    async def health() -> Any:
-        return reply({"status": "ok", "model": service.digest})
-
-    async def counted() -> Any:
-        return responses.Response(counters.text(), media_type=CONTENT_TYPE)
-
-    for path, respond in {
-        "/": page, "/model": columns, "/healthz": health, "/metrics": counted,
-        "/Questionnaire": whole_questionnaire,
-    }.items():  # fmt: skip
-        add(path, respond, "GET")
-    paths = frozenset([*OPERATIONS, "/openapi.json"])
-    app.add_middleware(Guard, limits=limits, metrics=counters, paths=paths)
+    paths = frozenset([*app.openapi()["paths"], "/favicon.ico", "/openapi.json"])
+    app.add_middleware(Guard, limits=limits, metrics=metrics, paths=paths)
     return app
 
 
-def _error(error: RequestError) -> dict[str, Any]:
-    return {"error": {"field": error.field, "message": error.message}}
-
-
-def create_app_from_environment() -> Any:
+def create_app_from_environment() -> FastAPI:
     """Return the application of a process that `run_server` started."""
     settings = json.loads(os.environ[SETTINGS])
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger = logging.getLogger("suwr.deploy")
-    logger.addHandler(handler)
-    logger.setLevel(logging.WARNING if settings["quiet"] else logging.INFO)
+    log.addHandler(handler)
+    log.setLevel(logging.WARNING if settings["quiet"] else logging.INFO)
     return create_app(
         load(settings["model"]),
         mean_features=settings["mean_features"],
@@ -515,8 +451,6 @@ def run_server(
     quiet : bool, default=False
         Log errors only.
     """
-    uvicorn = require("uvicorn", "serve", "The HTTP service")
-    require("fastapi", "serve", "The HTTP service")
     # Fail here, not in every process.
     Service(load(model), mean_features)
     os.environ[SETTINGS] = json.dumps({

@@ -8,20 +8,14 @@ item; when the model stops, its status is 'completed' and it holds the predictio
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from suwr._utils.text import format_label, printable
 from suwr.data.descriptions import Question
-from suwr.deploy.messages import Fields, RequestError, check_fields
-from suwr.deploy.service import Answers, Replay, Service
-
-__all__ = [
-    "CONTENT_TYPE",
-    "next_question",
-    "operation_outcome",
-    "questionnaire",
-    "read_response",
-]
+from suwr.deploy.messages import RequestError, check_object, read_json
+from suwr.deploy.service import Answers, Finish, Replay, Service
 
 CONTENT_TYPE = "application/fhir+json"
 CANONICAL = "urn:sha256:"
@@ -42,31 +36,31 @@ def questionnaire(service: Service) -> dict[str, Any]:
     return _questionnaire(service, "suwr", [_item(service, number) for number in numbers])
 
 
-def read_response(service: Service, request: Fields) -> Answers:
+def next_questions(service: Service, bodies: Sequence[bytes]) -> list[Any]:
+    """Answer requests for the next question: by a resource, or by an exception each.
+
+    The resource is Parameters if the request is.
+    """
+    return service.answer_sessions(bodies, partial(_read, service))
+
+
+def _read(service: Service, body: bytes) -> tuple[Answers, Finish]:
     """Read a QuestionnaireResponse, or Parameters with one named 'questionnaire-response'."""
+    request = read_json(body, finite=True)
     given = _resource(request)
-    if not isinstance(given, Fields) or given.get("resourceType") != "QuestionnaireResponse":
+    if not isinstance(given, dict) or given.get("resourceType") != "QuestionnaireResponse":
         raise RequestError("The resource must be a QuestionnaireResponse.", "resourceType")
     if not isinstance(given.get("contained", []), list):
         raise RequestError("'contained' must be a list.", "QuestionnaireResponse.contained")
-    return Answers(_answers(service, given.get("item", [])))
 
+    def finish(replay: Replay) -> dict[str, Any]:
+        response = _update(service, given, replay)
+        if given is request:
+            return response
+        parameter = {"name": "return", "resource": response}
+        return {"resourceType": "Parameters", "parameter": [parameter]}
 
-def next_question(service: Service, request: Fields, replay: Replay) -> dict[str, Any]:
-    """Return the updated resource; in Parameters if the request was.
-
-    Parameters
-    ----------
-    service : Service
-    request : Fields
-    replay : Replay
-        Of the answers that `read_response` returns.
-    """
-    response = _update(service, _resource(request), replay)
-    if request.get("resourceType") != "Parameters":
-        return response
-    parameter = {"name": "return", "resource": response}
-    return {"resourceType": "Parameters", "parameter": [parameter]}
+    return Answers(_answers(service, given.get("item", []))), finish
 
 
 def operation_outcome(error: RequestError) -> dict[str, Any]:
@@ -77,7 +71,7 @@ def operation_outcome(error: RequestError) -> dict[str, Any]:
     return {"resourceType": "OperationOutcome", "issue": [issue]}
 
 
-def _resource(request: Fields) -> Any:
+def _resource(request: dict[str, Any]) -> Any:
     if request.get("resourceType") != "Parameters":
         return request
     parameters = request.get("parameter")
@@ -89,7 +83,7 @@ def _resource(request: Fields) -> Any:
     )
 
 
-def _update(service: Service, given: Fields, replay: Replay) -> dict[str, Any]:
+def _update(service: Service, given: dict[str, Any], replay: Replay) -> dict[str, Any]:
     numbers = {name: number for number, name in enumerate(service.questions)}
     narrative, known = replay.narrative, dict[str, Any]()
     if narrative is not None:
@@ -131,7 +125,7 @@ def _update(service: Service, given: Fields, replay: Replay) -> dict[str, Any]:
     return response | ({"item": items} if items else {})
 
 
-def _contained_id(given: Fields) -> str:
+def _contained_id(given: dict[str, Any]) -> str:
     """Return the id of the contained Questionnaire."""
     reference = given.get("questionnaire")
     if isinstance(reference, str) and reference.startswith("#") and len(reference) > 1:
@@ -218,7 +212,7 @@ def _answers(service: Service, items: Any) -> dict[str, Any]:
     links = {_link(number): name for number, name in enumerate(service.questions)}
     answers: dict[str, Any] = {}
     for item in items if isinstance(items, list) else [items]:
-        link = check_fields(item, "QuestionnaireResponse.item").get("linkId")
+        link = check_object(item, "QuestionnaireResponse.item").get("linkId")
         if link in RESULTS:
             continue
         if not isinstance(link, str) or link not in links:
@@ -235,16 +229,16 @@ def _value(service: Service, name: str, link: str, given: Any) -> Any:
         raise RequestError(f"{link!r} must have at most one answer.", link)
     if not given:
         return None
-    answer = check_fields(given[0], link)
+    answer = check_object(given[0], link)
     kinds = [kind for kind in answer if kind.startswith("value")]
     if len(kinds) != 1:
         raise RequestError(f"The answer to {link!r} must have one value.", link)
     [kind] = kinds
     question, value = service.questions[name], answer[kind]
     if kind == "valueQuantity":
-        return _quantity(question, link, check_fields(value, link), _unit(service, question))
+        return _quantity(question, link, check_object(value, link), _unit(service, question))
     if kind == "valueCoding":
-        return _coding(question, link, check_fields(value, link))
+        return _coding(question, link, check_object(value, link))
     if not isinstance(value, PRIMITIVES.get(kind, ())) or (
         isinstance(value, bool) and kind != "valueBoolean"
     ):
@@ -256,7 +250,7 @@ def _value(service: Service, name: str, link: str, given: Any) -> Any:
     return _category(question, link, [value]) if isinstance(value, str) else value
 
 
-def _quantity(question: Question, link: str, quantity: Fields, unit: str | None) -> float:
+def _quantity(question: Question, link: str, quantity: dict[str, Any], unit: str | None) -> float:
     """Return the value of a Quantity; its unit must be that of the column, letter by letter."""
     value = quantity.get("value")
     if question.type not in ("number", "numeric category"):
@@ -284,7 +278,7 @@ def _quantity(question: Question, link: str, quantity: Fields, unit: str | None)
     return value
 
 
-def _coding(question: Question, link: str, coding: Fields) -> Any:
+def _coding(question: Question, link: str, coding: dict[str, Any]) -> Any:
     texts = [coding[key] for key in ("code", "display") if key in coding]
     if not texts or not all(isinstance(text, str) for text in texts):
         raise RequestError(f"The Coding of {link!r} must have a code or a display text.", link)

@@ -19,16 +19,12 @@ from suwr._utils.text import plain_decimal, printable
 from suwr._utils.validation import check_choice
 from suwr.deploy.forms import Answer, Form, Page, value_text
 
-__all__ = [
-    "FORMATS", "Choice", "Item", "form_dot", "form_html", "form_surveyjs", "form_xlsx",
-    "survey_items", "write_form",
-]  # fmt: skip
-
 # What is said about the columns that the model always knows.
 KNOWN = "known at the start"
 STYLE = """
+:root { color-scheme: light dark; }
 body { font: 1.1rem/1.5 system-ui, sans-serif; max-width: 42rem; margin: 2rem auto;
-       padding: 0 1rem; color-scheme: light dark; }
+       padding: 0 1rem; }
 section { border: 1px solid #8888; border-radius: .5rem; padding: 0 1.2rem 1rem; margin: 1rem 0; }
 h2 { overflow-wrap: anywhere; }
 ul { list-style: none; padding: 0; }

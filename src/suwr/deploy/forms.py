@@ -20,11 +20,6 @@ from suwr.data.frame import Table
 from suwr.estimators.limits import check_plain_costs
 from suwr.narrative.explanation import format_prediction
 
-__all__ = [
-    "Answer", "Branch", "Form", "FormPolicy", "ModelPolicy", "Page", "Regret", "State", "Walk",
-    "make_form", "measure_regret", "split_answers", "typical_value", "value_text", "walk_rows",
-]  # fmt: skip
-
 
 class State(NamedTuple):
     """What a policy decides after some answers.

@@ -1,4 +1,7 @@
-"""Bodies of requests: JSON that no cell can break, and errors that name a field but no value."""
+"""Bodies of requests and of responses: their schemas, and JSON that no cell can break.
+
+Errors name a field, but no value.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,23 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError
 
-from suwr.data.descriptions import Question
+from suwr.data.encode import TableEncoder
 from suwr.data.frame import Table
-from suwr.data.parse import INVALID, InvalidCell
-from suwr.estimators.fitted import FittedPolicy
-from suwr.estimators.limits import largest_budget
+from suwr.data.parse import InvalidCell
 from suwr.exceptions import TableError
-from suwr.narrative.given import Given
-
-__all__ = ["RequestError", "check_fields", "parse_rows", "read_given", "read_json", "read_rows"]
 
 # Integers of more digits are kept as text: converting them takes quadratic time.
 MAX_DIGITS = 400
+# Characters of a name in an error.
+MAX_SHOWN = 80
+# No sum of costs is as large.
+NO_LIMIT = 1e300
 
 
 class RequestError(Exception):
@@ -44,18 +46,13 @@ class RequestError(Exception):
         self.message, self.field, self.status = message, field, status
 
 
-class Fields(dict[str, Any]):
-    """A JSON object that remembers the names that occur twice."""
+class RepeatedNames(dict[str, Any]):
+    """A JSON object in which a name occurs twice."""
 
-    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        super().__init__(pairs)
-        self.repeated: list[str] = []
-        if len(self) < len(pairs):
-            counts = Counter(name for name, _ in pairs)
-            self.repeated = sorted(name for name, n in counts.items() if n > 1)
+    name: str
 
 
-def read_json(body: bytes, *, finite: bool = False) -> Fields:
+def read_json(body: bytes, *, finite: bool = False) -> dict[str, Any]:
     """Parse the body of a request, which must be an object.
 
     What a nested value contains is not checked: a cell of a row may be anything that JSON can
@@ -71,15 +68,24 @@ def read_json(body: bytes, *, finite: bool = False) -> Fields:
     to_float, to_integer = (_finite_float, _finite_integer) if finite else (float, _integer)
     try:
         content = json.loads(
-            body, object_pairs_hook=Fields, parse_int=to_integer, parse_float=to_float,
+            body, object_pairs_hook=_object, parse_int=to_integer, parse_float=to_float,
             parse_constant=to_float,
         )  # fmt: skip
     except (ValueError, RecursionError):
         # The message of the parser may quote the body.
-        raise RequestError("The body must be a JSON object.", status=400) from None
-    if not isinstance(content, Fields):
+        content = None
+    if not isinstance(content, dict):
         raise RequestError("The body must be a JSON object.", status=400)
-    return content
+    return check_object(content, "body")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    repeated = RepeatedNames(found)
+    repeated.name = Counter(name for name, _ in pairs).most_common(1)[0][0]
+    return repeated
 
 
 def _integer(text: str) -> int | str:
@@ -98,79 +104,236 @@ def _finite_integer(text: str) -> int:
     return int(text)
 
 
-def check_fields(content: Any, what: str, allowed: set[str] | None = None) -> Fields:
-    """Return an object whose names are unique and, if ``allowed`` is given, among these."""
-    if not isinstance(content, Fields):
+def check_object(content: Any, what: str) -> dict[str, Any]:
+    """Return a JSON object whose names are unique."""
+    if not isinstance(content, dict):
         raise RequestError(f"{what!r} must be an object.", what)
-    if content.repeated:
-        name = content.repeated[0]
-        raise RequestError(f"{name!r} is given twice in {what!r}.", name)
-    unknown = [name for name in content if allowed is not None and name not in allowed]
-    if unknown:
-        raise RequestError(
-            f"Unknown field {unknown[0]!r} of {what!r}. "
-            f"Known fields: {', '.join(sorted(allowed or ()))}.",
-            unknown[0],
-        )
+    if isinstance(content, RepeatedNames):
+        raise RequestError(f"{content.name!r} is given twice in {what!r}.", content.name)
     return content
 
 
-def read_given(model: FittedPolicy, questions: Mapping[str, Question], request: Fields) -> Given:
-    """Read the fields 'known', 'unavailable' and 'max_cost' of a request.
-
-    Parameters
-    ----------
-    model : FittedPolicy
-    questions : mapping
-        The question of each column.
-    request : Fields
-    """
-    known = check_fields(request.get("known", Fields([])), "known")
-    unavailable = request.get("unavailable", [])
-    max_cost = request.get("max_cost")
-    codes = dict(zip(model.names, model.encoder.codes, strict=True))
-    for name, value in known.items():
-        if name not in questions:
-            raise RequestError(f"The model has no column {name[:80]!r}.", name[:80])
-        if codes[name].parse(value) is INVALID:
-            expected = questions[name].expected
-            raise RequestError(f"The value of {name!r} must be {expected}, or null.", name)
-    if not isinstance(unavailable, list) or not all(isinstance(u, str) for u in unavailable):
-        raise RequestError("'unavailable' must be a list of units.", "unavailable")
-    for unit in unavailable:
-        if unit not in model.units.names:
-            raise RequestError(f"The model has no unit {unit[:80]!r}.", "unavailable")
-        columns = model.units.columns_of(model.units.names.index(unit))
-        if all(model.names[c] in known for c in columns):
-            raise RequestError(f"{unit!r} is known: it cannot be unavailable.", "unavailable")
-    is_number = isinstance(max_cost, int | float) and not isinstance(max_cost, bool)
-    if max_cost is not None and not (is_number and max_cost >= 0):
-        raise RequestError("'max_cost' must be a number of at least 0.", "max_cost")
-    # Integers may be too large for a float, and no sum of costs is.
-    limit = float(max_cost) if max_cost is not None and max_cost < 1e300 else None
-    largest = largest_budget(model.policy.inputs)
-    if largest is not None and max_cost is not None and max_cost > largest:
-        raise RequestError(
-            f"'max_cost' must be at most {largest:g}, the largest budget that the model was fitted "
-            "for.",
-            "max_cost",
-        )
-    given = Given(
-        dict(known), tuple(dict.fromkeys(unavailable)), largest if limit is None else limit
+def _values(what: str) -> Any:
+    """Return the validator of an object with any values, which are not copied."""
+    return PlainValidator(
+        lambda content: check_object(content, what), json_schema_input_type=dict[str, Any]
     )
-    other = known.keys() - set(model.always_known)
-    limited = bool(other or unavailable or limit is not None)
-    if limited and model.guarantee:
-        field = "known" if other else "unavailable" if unavailable else "max_cost"
-        raise RequestError(
-            "The model is certified for one policy on whole rows: 'known' (except for columns that "
-            "it always knows), 'unavailable' and 'max_cost' are not possible.",
-            field,
-        )
-    return given
 
 
-@dataclass(frozen=True)
+def _limit(number: Any) -> Any:
+    """Return a number that is a float, although integers may be larger."""
+    return NO_LIMIT if isinstance(number, int | float) and number > NO_LIMIT else number
+
+
+class Request(BaseModel):
+    """A request, which has no other fields."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    model: str | None = Field(
+        None, description="Digest of the model file; with it, another model is an error."
+    )
+
+
+class NextRequest(Request):
+    """All answers so far."""
+
+    answers: Annotated[dict[str, Any], _values("answers")] = Field(
+        {}, description="Values by column; null is a missing value."
+    )
+    known: Annotated[dict[str, Any], _values("known")] = Field(
+        {},
+        description="Values by column that are known in advance: they cost nothing, and the model "
+        "reads them before its first question. Send the same in every request of a session. "
+        "Columns that the model always knows may be among the answers instead; it asks for those "
+        "that lack, with null as the unit.",
+    )
+    unavailable: list[str] = Field(
+        [], description="Units that cannot be had: the model does not ask for them."
+    )
+    max_cost: Annotated[float, BeforeValidator(_limit), Field(ge=0, allow_inf_nan=False)] | None = (
+        Field(None, description="Largest total cost of the questions.")
+    )
+    unasked: Literal["error", "drop"] = Field(
+        "error",
+        description="What to do with answers that the model does not ask for, for example after an "
+        "earlier answer was changed.",
+    )
+
+
+class RowsRequest(Request):
+    """Rows to predict or to explain."""
+
+    rows: list[Annotated[dict[str, Any], _values("rows")]] = Field(
+        min_length=1,
+        description="Values by column. Cells that the model does not ask for may be absent or "
+        "anything: they are not used.",
+    )
+
+
+class FhirRequest(BaseModel):
+    """A QuestionnaireResponse, or Parameters with one named 'questionnaire-response'."""
+
+    resourceType: Literal["QuestionnaireResponse", "Parameters"]
+
+
+class Response(BaseModel):
+    """A response, which has no other fields; those with a default may be absent."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ColumnDescription(Response):
+    """A column, and what its values may be."""
+
+    name: str
+    type: Literal["number", "boolean", "text", "numeric category"]
+    missing_allowed: bool
+    allowed_values: list[bool | int | float | str] = []
+    others_allowed: bool = False
+    usual_range: list[float] = Field([], description="The central 90 % of the training values.")
+    whole: bool = False
+
+
+class Prediction(Response):
+    """A prediction; regressions have no classes."""
+
+    prediction: bool | int | float | str
+    ended: str = Field(description="Why the model has stopped, or 'open'.")
+    classes: list[bool | int | float | str] | None = None
+    probabilities: list[float] = []
+
+
+class RowPrediction(Prediction):
+    """The prediction of a row."""
+
+    columns: list[str] = Field(description="The columns that the model asked for, in order.")
+    known: list[str] = []
+
+
+class Answer(Prediction):
+    """A final answer."""
+
+    narrative: str
+    receipt: dict[str, Any]
+    certificate: dict[str, Any] | None
+
+
+class RowExplanation(Answer):
+    """The answer of a row, with its steps as in `Narrative.to_dict`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    row: int
+    steps: list[dict[str, Any]]
+
+
+class Question(Response):
+    """The unit that is asked for; null if columns lack that are always known."""
+
+    unit: str | None
+    columns: list[ColumnDescription]
+    expected_gain: float | None
+    stop_probability: float | None
+
+
+class NextResponse(Response):
+    """The next question, or the final answer."""
+
+    model: str
+    done: bool
+    dropped: list[str] = Field(description="Answers that were left out.")
+    start_distance: int | None = None
+    question: Question | None = None
+    prediction: Prediction | None = None
+    answer: Answer | None = None
+
+
+class Unusual(Response):
+    """A value that is unlike the training data."""
+
+    row: int
+    column: str
+    reason: str
+
+
+class Predictions(Response):
+    """The predictions of all rows."""
+
+    model: str
+    predictions: list[RowPrediction]
+    unusual: list[Unusual]
+
+
+class Explanations(Response):
+    """The narratives of all rows."""
+
+    model: str
+    narratives: list[RowExplanation]
+    unusual: list[Unusual]
+
+
+class ModelDescription(Response):
+    """Columns, units and classes of the model."""
+
+    model: str
+    version: str
+    target: str | None
+    classes: list[bool | int | float | str] | None
+    columns: list[ColumnDescription]
+    units: list[str]
+    known_at_start: dict[str, float]
+    missing: Literal["value", "unrecorded"]
+    max_steps: int
+    certificate: str | None
+
+
+class Health(Response):
+    """The process can answer."""
+
+    status: Literal["ok"]
+    model: str
+
+
+class FhirResource(BaseModel):
+    """A resource of FHIR R4."""
+
+    model_config = ConfigDict(extra="allow")
+
+    resourceType: str
+
+
+class Problem(Response):
+    """A message, and the field that is wrong."""
+
+    field: str | None
+    message: str
+
+
+class ErrorResponse(Response):
+    """The message names the field that is wrong, never a value."""
+
+    error: Problem
+
+
+R = TypeVar("R", bound=Request)
+
+
+def read_request(kind: type[R], body: bytes) -> R:
+    """Parse the body of a request of a kind."""
+    content = read_json(body)
+    unknown = next((name for name in content if name not in kind.model_fields), None)
+    if unknown is not None:
+        name, known = unknown[:MAX_SHOWN], ", ".join(sorted(kind.model_fields))
+        raise RequestError(f"Unknown field {name!r}. Known fields: {known}.", name)
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        [first, *_] = error.errors(include_url=False, include_context=False, include_input=False)
+        field = str(first["loc"][0])
+        raise RequestError(f"{field!r}: {first['msg']}.", field) from None
+
+
 class _UnquotedCell(InvalidCell):
     """An invalid cell whose error does not contain its value."""
 
@@ -184,42 +347,18 @@ class _UnquotedCell(InvalidCell):
 _ABSENT = type("Absent", (), {})()
 
 
-def read_rows(encoder: Any, rows: Any, most: int) -> Table:
-    """Parse rows, given as a list of objects.
+def parse_rows(encoder: TableEncoder, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Parse rows of which any cell may be absent; absent cells are invalid.
 
-    A cell that the model does not ask for may be anything or absent, and other fields are ignored.
-
-    Parameters
-    ----------
-    encoder : TableEncoder
-    rows : list of Fields
-    most : int
-        Maximum number of rows.
+    A cell that the model does not ask for may be anything, and other fields are ignored.
     """
-    if not isinstance(rows, list) or not rows:
-        raise RequestError("'rows' must be a list of at least one object.", "rows")
-    if len(rows) > most:
-        raise RequestError(
-            f"'rows' must have at most {most} objects. Got {len(rows)}.", "rows", 413
-        )
-    for number, row in enumerate(rows):
-        if not isinstance(row, Fields):
-            raise RequestError(f"Row {number} must be an object.", "rows")
-        twice = [name for name in row.repeated if name in encoder.names]
-        if twice:
-            raise RequestError(f"{twice[0]!r} is given twice in row {number}.", twice[0])
-    return parse_rows(encoder, rows)
-
-
-def parse_rows(encoder: Any, rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Parse rows of which any cell may be absent; absent cells are invalid."""
     columns: list[NDArray[Any]] = []
     for name in encoder.names:
         column = np.empty(len(rows), dtype=object)
         for number, row in enumerate(rows):
             column[number] = row.get(name, _ABSENT)
         columns.append(column)
-    table: Table = encoder.parse(columns)
+    table = encoder.parse(columns)
     for cells in table.invalid.values():
         for number, cell in enumerate(cells):
             if cell is not None:

@@ -23,8 +23,6 @@ from suwr.estimators.export import describe_network, describe_output
 from suwr.estimators.fitted import FittedPolicy
 from suwr.estimators.limits import check_plain_costs, known_at_start
 
-__all__ = ["METADATA_KEY", "OPSET", "export_onnx", "onnx_metadata"]
-
 #: Key of the JSON text in the metadata of the file.
 METADATA_KEY = "suwr"
 #: Version of the ONNX operators; ONNX Runtime 1.18 and later run it.

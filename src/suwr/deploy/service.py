@@ -1,6 +1,6 @@
 """What the service answers, without HTTP: every answer follows from the request and the model.
 
-Requests that arrive while answers are computed are answered together, by the thread of `Worker`.
+Requests that arrive while others are answered are answered together, by the thread of `Worker`.
 
 Networks are evaluated in blocks of a fixed number of rows, so that a row gets the same bits in any
 batch. A block of one session takes as long as one of hundreds.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -23,21 +24,21 @@ from suwr._utils.text import check_unicode
 from suwr.data.descriptions import Question, find_unusual
 from suwr.data.frame import Table
 from suwr.deploy.messages import (
-    Fields,
+    MAX_SHOWN,
+    NO_LIMIT,
+    NextRequest,
     RequestError,
-    check_fields,
+    RowsRequest,
     parse_rows,
-    read_given,
-    read_rows,
+    read_request,
 )
-from suwr.estimators.limits import known_at_start, start_distance
+from suwr.estimators.limits import known_at_start, largest_budget, start_distance
+from suwr.estimators.session import InputError, make_given
 from suwr.exceptions import TableError
 from suwr.narrative.explanation import Explanation, Narrative
 from suwr.narrative.given import Given
 from suwr.nn.step import Starts
 from suwr.report import page_html
-
-__all__ = ["Answers", "Replay", "Service", "Worker"]
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,10 @@ class Replay:
         return not self.next_columns
 
 
+#: From a replayed session to the response.
+Finish = Callable[[Replay], dict[str, Any]]
+
+
 class Service:
     """Answers requests about one fitted model. It remembers nothing between requests.
 
@@ -121,16 +126,14 @@ class Service:
         self.policy = self.fitted.policy
         self.digest = self.fitted.issuer.model
         self.start = tuple(self.fitted.always_known)
-        names, codes = model.encoder_.names, model.encoder_.codes
-        self.codes = dict(zip(names, codes, strict=True))
         self.description = self.fitted.description
-        self.questions = {name: Question.of(name, code) for name, code in self.codes.items()}
+        self.questions = {name: Question.of(name, code) for name, code in self.fitted.codes.items()}
 
     @cached_property
     def page(self) -> str:
         """The HTML page with the model and one row of typical values."""
         cells = []
-        for code in self.codes.values():
+        for code in self.fitted.codes.values():
             column = np.empty(1, dtype=object)
             if code.categories is None:
                 column[0] = float(f"{code.center:.6g}")
@@ -141,22 +144,86 @@ class Service:
         explanation = self._explain_table(table, ["of typical values"])
         return page_html(explanation, title="A model, step by step")
 
-    def read_next(self, request: Fields) -> Answers:
+    def pages(self, bodies: Sequence[bytes]) -> list[Any]:
+        """Answer requests for the page."""
+        return [self.page] * len(bodies)
+
+    def next(self, bodies: Sequence[bytes]) -> list[Any]:
+        """Answer requests for the next question: by a response, or by an exception each."""
+        return self.answer_sessions(bodies, lambda body: (self.read_next(body), self.state))
+
+    def answer_sessions(
+        self, bodies: Sequence[bytes], read: Callable[[bytes], tuple[Answers, Finish]]
+    ) -> list[Any]:
+        """Replay the sessions of requests in one rollout.
+
+        Parameters
+        ----------
+        bodies : sequence of bytes
+        read : callable
+            From a body to the answers, and a function from their replay to the response.
+
+        Returns
+        -------
+        list
+            The response to each request, or an exception.
+        """
+        found = [_attempt(read, body) for body in bodies]
+        replays = iter(self.replay([f[0] for f in found if not isinstance(f, Exception)]))
+        results: list[Any] = []
+        for request in found:
+            result = request if isinstance(request, Exception) else next(replays)
+            if isinstance(result, Replay):
+                result = _attempt(request[1], result)
+            results.append(result)
+        return results
+
+    def read_next(self, body: bytes) -> Answers:
         """Read the body of a request for the next question."""
-        fields = {"answers", "unasked", "model", "known", "unavailable", "max_cost"}
-        check_fields(request, "body", fields)
-        self._check_model(request)
-        unasked = request.get("unasked", "error")
-        if unasked not in ("error", "drop"):
-            raise RequestError("'unasked' must be 'error' or 'drop'.", "unasked")
-        answers = check_fields(request.get("answers", Fields([])), "answers")
-        given = read_given(self.fitted, self.questions, request)
-        twice = [name for name in given.known if name in answers]
+        request = read_request(NextRequest, body)
+        self._check_model(request.model)
+        self._check_columns(request.answers)
+        given = self._read_given(request)
+        twice = [name for name in given.known if name in request.answers]
         if twice:
             raise RequestError(f"{twice[0]!r} is in 'known' and in 'answers'.", twice[0])
-        return Answers(answers, unasked == "drop", given)
+        return Answers(request.answers, request.unasked == "drop", given)
 
-    def next(self, replay: Replay) -> dict[str, Any]:
+    def _check_columns(self, values: Mapping[str, Any]) -> None:
+        unknown = next((name for name in values if name not in self.questions), None)
+        if unknown is not None:
+            name = unknown[:MAX_SHOWN]
+            raise RequestError(f"The model has no column {name!r}.", name)
+
+    def _read_given(self, request: NextRequest) -> Given:
+        """Read the limits of a request."""
+        known, unavailable, limit = request.known, request.unavailable, request.max_cost
+        n_units, largest = len(self.model.units_), largest_budget(self.policy.inputs)
+        if len(unavailable) > n_units:
+            raise RequestError(
+                f"'unavailable' must have at most {n_units} entries, the number of units.",
+                "unavailable",
+            )
+        if largest is not None and limit is not None and limit > largest:
+            raise RequestError(
+                f"'max_cost' must be at most {largest:g}, the largest budget that the model was "
+                "fitted for.",
+                "max_cost",
+            )
+        limit = None if limit == NO_LIMIT else limit
+        other = known.keys() - set(self.start)
+        if self.fitted.guarantee and (other or unavailable or limit is not None):
+            raise RequestError(
+                "The model is certified for one policy on whole rows: 'known' (except for columns "
+                "that it always knows), 'unavailable' and 'max_cost' are not possible.",
+                "known" if other else "unavailable" if unavailable else "max_cost",
+            )
+        try:
+            return make_given(self.fitted, known, unavailable, limit)
+        except InputError as error:
+            raise RequestError(error.message, error.field) from None
+
+    def state(self, replay: Replay) -> dict[str, Any]:
         """Return the next question, or the final answer."""
         state = {"model": self.digest, "done": replay.done, "dropped": list(replay.dropped)}
         if replay.start_distance is not None:
@@ -205,7 +272,7 @@ class Service:
             given = replace(given, known={**given.known, **known})
             return replace(session, values=answers, given=given)
         try:
-            self._check_left(answers, tuple(answers), session.drop)
+            self._check_left(tuple(answers), session.drop)
         except RequestError as error:
             return error
         partial = {name: table.value(0, number) for name, number in numbers.items()}
@@ -264,7 +331,6 @@ class Service:
         columns: list[int], invalid: list[int],
     ) -> Replay:  # fmt: skip
         names, given = self.model.encoder_.names, session.values
-        self._check_left(given, (), session.drop)
         wrong = [names[c] for c in invalid if names[c] in given]
         if wrong:
             raise self._wrong_type(wrong[0])
@@ -276,16 +342,12 @@ class Service:
             new = [c for c in columns if c not in invalid and names[c] not in used]
             partial = {names[c]: table.value(row, c) for c in new}
         left = tuple(name for name in given if name not in used and name not in partial)
-        self._check_left(given, left, session.drop)
+        self._check_left(left, session.drop)
         unit = " + ".join(self.model.units_.names[u] for u in units) if invalid else None
         return Replay(narrative, unit, tuple(names[c] for c in invalid), partial, left)
 
-    def _check_left(self, answers: Mapping[str, Any], left: Sequence[str], drop: bool) -> None:
-        """Refuse unknown columns, and answers that are left over unless they are dropped."""
-        unknown = [name for name in answers if name not in self.questions]
-        if unknown:
-            name = unknown[0][:80]
-            raise RequestError(f"The model has no column {name!r}.", name)
+    def _check_left(self, left: Sequence[str], drop: bool) -> None:
+        """Refuse answers that are left over, unless they are dropped."""
         if left and not drop:
             raise RequestError(
                 f"{left[0]!r} is answered, but the model does not ask for it after the other "
@@ -312,22 +374,18 @@ class Service:
             "certificate": receipt.certificate,
         }
 
-    def predict(self, request: Fields) -> dict[str, Any]:
-        """Predict rows."""
-        explanation, unusual = self._explain(request)
-        predictions = [
-            self._prediction(n)
-            | {"columns": [c for step in n.steps for c in step.columns]}
-            | ({} if n.given is None else {"known": list(n.given.known)})
-            for n in explanation
-        ]
-        return {"model": self.digest, "predictions": predictions, "unusual": unusual}
+    def predict(self, bodies: Sequence[bytes]) -> list[Any]:
+        """Predict the rows of requests: a response or an exception each."""
+        return self._answer_rows(bodies, "predictions", self._row_prediction)
 
-    def explain(self, request: Fields) -> dict[str, Any]:
-        """Return the narratives of rows, with receipts."""
-        explanation, unusual = self._explain(request)
-        narratives = [n.to_dict() | self.final(n) for n in explanation]
-        return {"model": self.digest, "narratives": narratives, "unusual": unusual}
+    def explain(self, bodies: Sequence[bytes]) -> list[Any]:
+        """Explain the rows of requests, with receipts: a response or an exception each."""
+        return self._answer_rows(bodies, "narratives", lambda n: n.to_dict() | self.final(n))
+
+    def _row_prediction(self, narrative: Narrative) -> dict[str, Any]:
+        found = self._prediction(narrative)
+        found["columns"] = [c for step in narrative.steps for c in step.columns]
+        return found if narrative.given is None else found | {"known": list(narrative.given.known)}
 
     def describe(self) -> dict[str, Any]:
         """Return the columns, units and classes of the model."""
@@ -345,24 +403,53 @@ class Service:
             "certificate": self.fitted.guarantee or None,
         }
 
-    def _explain(self, request: Fields) -> tuple[Explanation, list[dict[str, Any]]]:
-        check_fields(request, "body", {"rows", "model"})
-        self._check_model(request)
+    def _answer_rows(
+        self, bodies: Sequence[bytes], name: str, describe: Callable[[Narrative], Any]
+    ) -> list[Any]:
+        """Explain the rows of all requests together, and describe their narratives."""
+        requests = [_attempt(self._read_rows, body) for body in bodies]
+        valid = [rows for rows in requests if not isinstance(rows, Exception)]
+        if not valid:
+            return requests
         encoder = self.model.encoder_
-        table = read_rows(encoder, request.get("rows"), self.max_rows)
-        labels = list(range(table.n_rows))
+        table = parse_rows(encoder, [row for rows in valid for row in rows])
+        labels = [number for rows in valid for number in range(len(rows))]
         try:
-            explanation = self._explain_table(table, labels)
+            narratives = list(self._explain_table(table, labels))
         except TableError as error:
+            # The row is named by its number in a single request, which the worker tries next.
             raise RequestError(str(error), "rows") from None
-        revealed = [{c for step in n.steps for c in step.columns} for n in explanation]
-        revealed = [columns.union(self.start) for columns in revealed]
-        mask = np.array([[name in row for name in encoder.names] for row in revealed])
-        unusual = [
-            {"row": value.row, "column": value.column, "reason": value.reason}
-            for value in find_unusual(encoder, table, mask)
-        ]
-        return explanation, unusual
+        used = [{c for step in n.steps for c in step.columns}.union(self.start) for n in narratives]
+        mask = np.array([[name in columns for name in encoder.names] for columns in used])
+        unusual = find_unusual(encoder, table, mask)
+
+        def respond(part: range) -> dict[str, Any]:
+            return {
+                "model": self.digest,
+                name: [describe(narratives[number]) for number in part],
+                "unusual": [
+                    {"row": int(v.row) - part.start, "column": v.column, "reason": v.reason}
+                    for v in unusual
+                    if int(v.row) in part
+                ],
+            }
+
+        last, results = 0, list[Any]()
+        for rows in requests:
+            if not isinstance(rows, Exception):
+                last += len(rows)
+                rows = _attempt(respond, range(last - len(rows), last))
+            results.append(rows)
+        return results
+
+    def _read_rows(self, body: bytes) -> list[dict[str, Any]]:
+        request = read_request(RowsRequest, body)
+        self._check_model(request.model)
+        n_rows = len(request.rows)
+        if n_rows > self.max_rows:
+            message = f"'rows' must have at most {self.max_rows} objects. Got {n_rows}."
+            raise RequestError(message, "rows", 413)
+        return request.rows
 
     def _explain_table(self, table: Table, labels: Sequence[Any]) -> Explanation:
         starts = Starts.usual(self.policy.inputs, table.n_rows)
@@ -376,15 +463,22 @@ class Service:
             state["probabilities"] = list(narrative.prediction)
         return state
 
-    def _check_model(self, request: Fields) -> None:
-        given = request.get("model")
-        if given is not None and given != self.digest:
+    def _check_model(self, digest: str | None) -> None:
+        if digest not in (None, self.digest):
             raise RequestError(
                 "This is the service of another model or version: its digest is "
                 f"{self.digest}. Start again without 'model'.",
                 "model",
                 409,
             )
+
+
+def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function returns, or the exception that it raises."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        return error
 
 
 def _is_invalid(table: Table, row: int, column: int) -> bool:
@@ -400,103 +494,95 @@ def _check_text(name: str, value: Any) -> None:
         raise RequestError(f"The value of {name!r} must be valid Unicode.", name) from None
 
 
-# Sessions that are replayed together.
-MAX_BATCH = 256
+# Requests that are answered together, and the size of their bodies if there are several.
+MAX_BATCH, MAX_BYTES = 256, 2**16
+
+#: From the bodies of requests to responses or exceptions.
+Compute = Callable[[Sequence[bytes]], list[Any]]
 
 
 class _Job(NamedTuple):
-    """A session to replay, what to make of it, and where the result goes."""
+    """The body of a request, and where its response goes."""
 
-    answers: Answers
-    finish: Callable[[Replay], Any]
+    body: bytes
     result: asyncio.Future[Any]
 
 
 class Worker:
-    """Computes in one thread, one batch of sessions or one other request at a time.
+    """Answers requests in one thread, in batches of one kind; the kinds take turns.
 
     Parameters
     ----------
-    service : Service
     waiting : int
         Requests that may wait; more are refused.
     """
 
-    def __init__(self, service: Service, waiting: int) -> None:
-        self._service = service
+    def __init__(self, waiting: int) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="suwr-serve")
-        self._most = waiting
-        self._n = 0
-        self._jobs: list[_Job] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._most, self._n = waiting, 0
+        self._queues: dict[Compute, deque[_Job]] = {}
+        self._task: asyncio.Task[None] | None = None
 
-    async def run(self, compute: Callable[[], Any]) -> Any:
-        """Compute something in the thread."""
-        self._enter()
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, compute)
-        finally:
-            self._n -= 1
+    async def run(self, compute: Compute, body: bytes = b"") -> Any:
+        """Return the response to a request.
 
-    async def replay(self, answers: Answers, finish: Callable[[Replay], Any]) -> Any:
-        """Replay a session together with others that wait, and return ``finish`` of it."""
-        self._enter()
+        Parameters
+        ----------
+        compute : callable
+            Answers several requests of a kind, each by a response or by an exception.
+        body : bytes
+            Also parsed by ``compute``, so that it does not keep others waiting.
+        """
+        if self._n >= self._most:
+            raise RequestError("Too many requests are waiting. Try again later.", status=503)
+        self._n += 1
         try:
             loop = asyncio.get_running_loop()
-            job = _Job(answers, finish, loop.create_future())
-            self._jobs.append(job)
-            if len(self._jobs) == 1:
-                # One task per batch; it starts when the thread is free.
-                task = loop.create_task(self._run_batch())
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+            job = _Job(body, loop.create_future())
+            self._queues.setdefault(compute, deque()).append(job)
+            if self._task is None or self._task.done():
+                self._task = loop.create_task(self._work())
             return await job.result
         finally:
             self._n -= 1
 
-    def _enter(self) -> None:
-        if self._n >= self._most:
-            raise RequestError("Too many requests are waiting. Try again later.", status=503)
-        self._n += 1
-
-    async def _run_batch(self) -> None:
-        """Answer the jobs that are waiting when the thread becomes free."""
+    async def _work(self) -> None:
+        """Answer a batch of each kind in turn, until no request is left."""
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._thread, int)
-        jobs, self._jobs = self._jobs[:MAX_BATCH], self._jobs[MAX_BATCH:]
-        if self._jobs:
-            task = loop.create_task(self._run_batch())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        # The clients of cancelled jobs are no longer waiting.
-        jobs = [job for job in jobs if not job.result.done()]
-        results = await loop.run_in_executor(self._thread, self._compute, jobs)
-        for job, result in zip(jobs, results, strict=True):
-            if job.result.done():
-                continue
-            if isinstance(result, Exception):
-                job.result.set_exception(result)
-            else:
-                job.result.set_result(result)
-
-    def _compute(self, jobs: Sequence[_Job]) -> list[Any]:
-        """Return a result or an exception for each job."""
-        if not jobs:
-            return []
-        try:
-            replays = self._service.replay([job.answers for job in jobs])
-        except Exception as error:
-            if len(jobs) == 1:
-                return [error]
-            # One session must not fail the others.
-            return [result for job in jobs for result in self._compute([job])]
-        return [_finish(job, replay) for job, replay in zip(jobs, replays, strict=True)]
+        while self._queues:
+            compute, queue = next(iter(self._queues.items()))
+            del self._queues[compute]
+            jobs = _next_batch(queue)
+            if queue:
+                self._queues[compute] = queue
+            bodies = [job.body for job in jobs]
+            results = await loop.run_in_executor(self._thread, _answer, compute, bodies)
+            for job, result in zip(jobs, results, strict=True):
+                if job.result.done():
+                    continue
+                if isinstance(result, Exception):
+                    job.result.set_exception(result)
+                else:
+                    job.result.set_result(result)
 
 
-def _finish(job: _Job, replay: Replay | RequestError) -> Any:
-    if isinstance(replay, RequestError):
-        return replay
-    try:
-        return job.finish(replay)
-    except Exception as error:
-        return error
+def _next_batch(queue: deque[_Job]) -> list[_Job]:
+    """Take jobs from a queue, without those whose clients no longer wait."""
+    jobs, size = list[_Job](), 0
+    while queue and len(jobs) < MAX_BATCH and (not jobs or size + len(queue[0].body) <= MAX_BYTES):
+        job = queue.popleft()
+        if not job.result.done():
+            jobs.append(job)
+            size += len(job.body)
+    return jobs
+
+
+def _answer(compute: Compute, bodies: Sequence[bytes]) -> list[Any]:
+    """Answer each request, if necessary apart from those for which a batch fails."""
+    found = _attempt(compute, bodies) if bodies else []
+    if not isinstance(found, Exception):
+        return found
+    if len(bodies) == 1:
+        return [found]
+    half = len(bodies) // 2
+    return _answer(compute, bodies[:half]) + _answer(compute, bodies[half:])

@@ -508,6 +508,7 @@ class SUWRModel(SequentialModel):
     selectable_units_: NDArray[np.bool_] = field(init=False)
     certificate_: Certificate = field(init=False)
     conformal_: Conformal = field(init=False)
+    _reward_scale_: float = field(init=False)
     # See `suwr.estimators.risks`; None in copies and in models that were loaded.
     _training_digests_: NDArray[np.uint64] | None = field(init=False, default=None)
 
@@ -896,6 +897,7 @@ class SUWRModel(SequentialModel):
         self.encoder_, self.units_ = encoder, units
         self.selectable_units_ = np.ones(len(units), bool) if selectable is None else selectable
         self.device_ = str(device)
+        self._reward_scale_ = self._training_config().reward_scale
         self.max_steps_ = self._max_steps(int(self.selectable_units_.sum()))
         # Rows have the largest budget unless given.
         condition = None if self.max_cost is None else 1.0
@@ -1096,6 +1098,7 @@ class SUWRModel(SequentialModel):
             A fitted estimator of the same class with the attribute ``conformal_``.
         """
         check_real(coverage, "coverage", "conformalize", Interval(Real, 0, 1, closed="neither"))
+        check_is_fitted(self, self._fitted_attribute)
         target = self.target_
         known = SCORES["values" if target.labels is None else "classes"]
         chosen = check_choice(score, "score", "conformalize", ("auto", *known))
@@ -1159,7 +1162,7 @@ class SUWRModel(SequentialModel):
         return self.certificate_ if self._is_certified() else None
 
     def _fitted(self, policy: Policy) -> FittedPolicy:
-        scale = self._training_config().reward_scale
+        scale = self._reward_scale_
         if self.weight_range_ is not None and policy.condition is not None:
             # See `SparsityWeights.importance`.
             scale *= (self.weight_range_.high / self.weight_range_.low) ** (-policy.condition / 4)
@@ -1340,7 +1343,7 @@ class SUWRModel(SequentialModel):
             "kind": type(self).__name__,
             "params": {
                 k: encode_parameter(v)
-                for k, v in self.get_params(deep=False).items()
+                for k, v in (self.get_params(deep=False) | self.target_.parameters).items()
                 if k not in ("checkpoint", "predictor")
                 and (k not in _OPTIONAL or v != _OPTIONAL[k])
             },

@@ -254,7 +254,8 @@ class SUWRClassifier(TableClassifier, SUWRModel):
         -------
         ndarray of shape (n, n_classes)
         """
-        return self.target_.normalized(self._predict_final(X, **limits))
+        final = self._predict_final(X, **limits)
+        return self.target_.normalized(final)
 
     @consistent
     def predict_log_proba(self, X: Any, **limits: Unpack[RowLimits]) -> NDArray[np.float64]:
@@ -290,7 +291,8 @@ class SUWRClassifier(TableClassifier, SUWRModel):
         -------
         ndarray of shape (n,)
         """
-        return self.target_.answers(self._predict_final(X, **limits))
+        final = self._predict_final(X, **limits)
+        return self.target_.answers(final)
 
     @consistent
     def score(

@@ -19,7 +19,7 @@ from suwr.data.descriptions import (
     resolve_columns,
     warn_unusual,
 )
-from suwr.data.encode import TableEncoder
+from suwr.data.encode import ColumnCode, TableEncoder
 from suwr.data.frame import Table
 from suwr.data.units import Patches, Units
 from suwr.estimators.container import ModelIssuer
@@ -132,6 +132,11 @@ class FittedPolicy:
     def names(self) -> list[str]:
         """The names of the columns."""
         return self.encoder.names
+
+    @cached_property
+    def codes(self) -> dict[str, ColumnCode]:
+        """The encoding of each column by its name."""
+        return dict(zip(self.names, self.encoder.codes, strict=True))
 
     @cached_property
     def description(self) -> TableDescription:

@@ -139,7 +139,8 @@ default='squared_error'
         -------
         ndarray of shape (n,)
         """
-        return self.target_.answers(self._predict_final(X, **limits))
+        final = self._predict_final(X, **limits)
+        return self.target_.answers(final)
 
     @consistent
     def score(

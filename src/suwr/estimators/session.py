@@ -41,6 +41,8 @@ from suwr.nn.step import Starts, acquire_units
 # Incremented when an older suwr would misread a session.
 FORMAT = 1
 MAX_BYTES = 4 * 2**20
+# Characters of a name in an error.
+MAX_SHOWN = 80
 _FIELDS = ("format", "version", "model", "condition", "given", "answers", "continued", "unused")
 
 
@@ -70,18 +72,34 @@ class StoredSession(NamedTuple):
     unused: dict[str, Any]
 
 
+class InputError(ValueError):
+    """A value, a column or a unit that a row cannot have.
+
+    Parameters
+    ----------
+    field : str
+        What is wrong: a column, or 'unavailable'.
+    message : str
+        Contains no value.
+    got : str
+        The value in words, for callers who may see it.
+    """
+
+    def __init__(self, field: str, message: str, got: str = "") -> None:
+        super().__init__(f"{message} Got {got} instead." if got else message)
+        self.field, self.message = field, message
+
+
 # Answers.
 
 
 def read_value(model: FittedPolicy, name: str, value: Any) -> Any:
     """Parse one value by the type of its column."""
-    code = model.encoder.codes[model.names.index(name)]
+    code = model.codes[name]
     read = code.parse(value)
     if read is INVALID:
-        raise ValueError(
-            f"The value of {name!r} must be {EXPECTED[code.type]} or None. "
-            f"Got {describe_cell(value)} instead."
-        )
+        expected = f"The value of {name!r} must be {EXPECTED[code.type]} or missing."
+        raise InputError(name, expected, describe_cell(value))
     if isinstance(read, float) and read.is_integer() and abs(read) < 2**53:
         return int(read)
     return read
@@ -134,12 +152,13 @@ def read_revision(model: FittedPolicy, values: Any, known: Mapping[str, Any]) ->
 def check_unit(model: FittedPolicy, unit: Any) -> None:
     """Raise a ``ValueError`` if the model has no such unit."""
     if not isinstance(unit, str) or unit not in model.units.names:
-        raise ValueError(f"The model has no unit {plain_repr(unit)}.")
+        raise InputError("unavailable", f"The model has no unit {plain_repr(unit)[:MAX_SHOWN]}.")
 
 
 def _check_column(model: FittedPolicy, name: Any) -> None:
-    if name not in model.names:
-        raise ValueError(f"The model has no column {plain_repr(name)}.")
+    if name not in model.codes:
+        shown = plain_repr(name)[:MAX_SHOWN]
+        raise InputError(str(name)[:MAX_SHOWN], f"The model has no column {shown}.")
 
 
 def make_given(
@@ -150,7 +169,15 @@ def make_given(
     exactly: float | None = None,
     costs: Any = None,
 ) -> Given:
-    """Validate the arguments of ``acquire``."""
+    """Read what a row is given, which are the arguments of ``acquire``.
+
+    Raises
+    ------
+    InputError
+        A value, a column or a unit is wrong.
+    ValueError
+        Another argument is.
+    """
     if known is not None and not isinstance(known, Mapping):
         expected = "a mapping of columns to their values"
         raise parameter_error("known", "acquire", expected, known)
@@ -164,11 +191,11 @@ def make_given(
         )
     if isinstance(unavailable, str):
         raise parameter_error("unavailable", "acquire", "a list of units", unavailable)
-    for unit in unavailable:
+    for unit in dict.fromkeys(unavailable):
         check_unit(model, unit)
         columns = model.units.columns_of(model.units.names.index(unit))
         if all(model.names[c] in (known or {}) for c in columns):
-            raise ValueError(f"{unit!r} is known: it cannot be unavailable.")
+            raise InputError("unavailable", f"{unit!r} is known: it cannot be unavailable.")
     for name, value in (("max_cost", max_cost), ("exactly", exactly)):
         if value is not None and not isinstance(value, Real):
             raise parameter_error(name, "acquire", "a number of at least 0", value)

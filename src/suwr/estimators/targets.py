@@ -129,6 +129,11 @@ class Target(ABC):
         return None
 
     @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the estimator that predictions depend on, as they were in ``fit``."""
+        return {}
+
+    @property
     @abstractmethod
     def n_outputs(self) -> int:
         """See the attribute."""
@@ -275,6 +280,12 @@ class ValueTarget(Target):
     def transformation(self) -> TargetTransform:
         """The transformation of the values, before they are centred and scaled."""
         return IDENTITY if self.transform is None else TARGET_TRANSFORMS[self.transform]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """See `Target`."""
+        given = self.transform
+        return {"loss": self.loss, "quantile": self.quantile, "target_transform": given}
 
     @property
     def log_link(self) -> bool:

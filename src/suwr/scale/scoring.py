@@ -32,11 +32,6 @@ from suwr.estimators.sequential import SequentialModel
 from suwr.exceptions import TableError
 from suwr.scale.partitions import Partition, find_partitions, read_batches
 
-__all__ = [
-    "MANIFEST", "ResultFolder", "ScoredFolder", "engine", "open_folder", "score_partitions",
-    "to_arrow",
-]  # fmt: skip
-
 # Seconds to wait for a scheduler, and then for its first worker.
 TIMEOUT = 10
 # Arguments of at least this many bytes are replicated on all workers once; smaller ones are part of
@@ -346,7 +341,7 @@ def to_arrow(
     table: dict[str, Any] = {}
     if source is not None:
         table["file"] = arrow.DictionaryArray.from_arrays(np.zeros(n, np.int32), [source])
-    table["row"] = arrow.array(rows)
+    table["row"] = _row_labels(arrow, rows)
     kind = arrow.float64() if classes is None else arrow.array(classes).type
     table["prediction"] = arrow.array(scores.prediction.tolist(), kind)
     if scores.probability is not None:
@@ -368,6 +363,15 @@ def to_arrow(
             type=arrow.list_(arrow.dictionary(arrow.int32(), arrow.string())),
         )
     return arrow.table(table)
+
+
+def _row_labels(arrow: Any, rows: Any) -> Any:
+    """Convert row numbers or an index; a MultiIndex has one field per level."""
+    if getattr(rows, "nlevels", 1) == 1:
+        return arrow.array(rows)
+    names = [f"level_{i}" if name is None else str(name) for i, name in enumerate(rows.names)]
+    levels = [arrow.array(rows.get_level_values(i)) for i in range(rows.nlevels)]
+    return arrow.StructArray.from_arrays(levels, names)
 
 
 def _name_lists(

@@ -82,7 +82,8 @@ function checkText(data, counts) {
       `largest difference is ${error}). This page does not compute predictions; the recorded rows are unaffected.`;
   }
   const numbers = `the largest numerical difference is ${error}`;
-  if (same === checked) return `Self-check: the model in this page reproduces all ${checked} recorded rows; ${numbers}.`;
+  const all = checked === 1 ? "the recorded row" : `all ${checked} recorded rows`;
+  if (same === checked) return `Self-check: the model in this page reproduces ${all}; ${numbers}.`;
   const near = ties ? ` (${ties} of the others differ by a near tie)` : "";
   const sampled = data.sampled ? " It takes the most probable action; the recorded rows were sampled." : "";
   return `Self-check: the model in this page reproduces ${rows}${near}; ${numbers}.${sampled}`;
