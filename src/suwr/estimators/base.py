@@ -490,7 +490,7 @@ class SUWRModel(SequentialModel):
     max_epochs: int | Literal["auto"] = "auto"
     batch_size: int | Literal["auto"] = "auto"
     validation_fraction: float = 0.1
-    teacher: Any = "auto"
+    teacher: Any = None
     trainer: str = "auto"
     network: Literal["mlp", "conv"] = "mlp"
     predictor: Any = None
