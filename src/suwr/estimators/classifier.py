@@ -79,6 +79,15 @@ class SUWRClassifier(TableClassifier, SUWRModel):
         'auto' gives about 18 batches per epoch, of 100 to 4096 rows each.
     validation_fraction : float, default=0.1
         Fraction of the rows that is held out to choose the best epoch.
+    teacher : None, 'auto', 'targets' or estimator, default=None
+        Where the targets of training come from. None are the labels. An estimator, such as a
+        pipeline or a gradient boosting model, is cross-fitted on the training rows; the networks
+        then learn its predictions, which have less noise than labels, for these rows and for rows
+        that recombine them. 'auto' does so with a stack of scikit-learn models, mixed with what the
+        predictors learn from the labels, by their out-of-fold losses: for 30 to 20,000 training
+        rows, ``trainer='actor'`` and losses that are linear in the target. 'targets' states that
+        ``y`` are outputs of another model, which have no label noise. ``choices_`` says what was
+        found. Fitted models contain nothing of their teacher.
     trainer : {'auto', 'actor', 'lookahead', 'reinforce'}, default='auto'
         'actor' samples whole rollouts (actor-critic); 'lookahead' differentiates through one
         relaxed step and suits images and hundreds of units; 'auto' is 'actor' up to 128 relevant
