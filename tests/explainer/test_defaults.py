@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from suwr.explainer.explainer import default_training, default_weight
-from suwr.training.config import TrainingConfig
+from suwr.estimators.base import taught_bins
+from suwr.explainer.explainer import default_weight
 
 
 def test_weight_of_rare_classes_follows_their_entropy():
@@ -25,14 +25,7 @@ def test_weight_of_a_single_class_is_zero():
 
 
 @pytest.mark.parametrize(
-    ("n_columns", "n_bins"), [(1, 32), (16, 32), (17, 30), (256, 2), (512, 1), (513, 0)]
+    ("n_columns", "n_bins"), [(1, 32), (16, 32), (17, 30), (64, 8), (65, 0), (513, 0)]
 )
 def test_bins_of_all_columns_are_limited(n_columns, n_bins):
-    assert default_training(None, n_columns)["n_bins"] == n_bins
-
-
-def test_given_settings_take_precedence():
-    config = TrainingConfig(rollouts=3)
-    assert default_training(config, 5) is config
-    assert default_training({"n_bins": 0, "dropout": 0.4}, 5)["dropout"] == 0.4
-    assert default_training({"n_bins": 0}, 5)["n_bins"] == 0
+    assert taught_bins(n_columns) == n_bins

@@ -6,7 +6,14 @@ import polars as pl
 import pytest
 
 import suwr
-from suwr.explainer.rows import TableRows, concatenate_rows, draw_rows, nearest_rows
+from suwr.explainer.rows import TableRows, concatenate_rows, encoded
+from suwr.training.teacher import N_NEIGHBOURS, nearest_rows
+
+
+def draw_rows(X, n, rng):
+    rows = TableRows(None)
+    rows.fit(X, np.zeros(len(X)))
+    return rows.draw(X, n, rng)
 
 
 def test_neighbours_match_brute_force():
@@ -16,8 +23,8 @@ def test_neighbours_match_brute_force():
     scaled = (X - np.median(X, axis=0)) / ((high - low) / 1.349)
     scaled = scaled / np.hypot(1, scaled / 10)
     distance = np.linalg.norm(scaled[:, None] - scaled[None], axis=2)
-    expected = np.argsort(distance, axis=1)[:, 1:4]
-    found = nearest_rows(X, 3, np.random.RandomState(0))
+    expected = np.argsort(distance, axis=1)[:, 1 : N_NEIGHBOURS + 1]
+    found = nearest_rows(encoded(X), np.random.RandomState(0))
     assert [set(f) for f in found] == [set(e) for e in expected]
 
 
