@@ -8,6 +8,7 @@ import doctest
 import re
 import shlex
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import matplotlib as mpl
@@ -80,7 +81,9 @@ def test_blocks_run(page, tmp_path, monkeypatch):
             namespace |= test.globs
         else:
             assert language == "python"
-            exec(compile(code, name(page), "exec"), namespace)
+            # The browser of other tests has an event loop in this thread.
+            with ThreadPoolExecutor(1) as executor:
+                executor.submit(exec, compile(code, name(page), "exec"), namespace).result()
     plt.close("all")
 
 

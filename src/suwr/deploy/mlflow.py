@@ -17,6 +17,8 @@ import suwr
 from suwr._utils.validation import check_choice, require
 from suwr.estimators.files import load
 
+__all__ = ["SuwrModel", "load_model", "log_model", "save_model"]
+
 #: Name of the flavour in the file MLmodel.
 FLAVOR = "suwr"
 FILE = "model.suwr"
