@@ -316,7 +316,8 @@ def lesson_parts():
 
 def make_lesson(rows, drawn, held_out, **changes):
     taught = Rows(drawn, torch.full((len(drawn), 1), 2.0), rows.weight.repeat(3))
-    return Lesson(taught, rows.targets, held_out, {"member": 1.0}, **changes)
+    validation = taught[slice(80, 120)]
+    return Lesson(taught, validation, rows.targets, held_out, {"member": 1.0}, **changes)
 
 
 def test_recombinations_are_in_the_fold_of_their_row(lesson_parts):
@@ -340,12 +341,10 @@ def test_the_share_minimises_the_loss_out_of_fold(lesson_parts, share):
     held_out = own + torch.randn(40, 1, generator=torch.Generator().manual_seed(1))
     rows = replace(rows, targets=own.lerp(held_out, share))
     lesson = make_lesson(rows, drawn, held_out)
-    targets = lesson.folds(*arguments).rows.targets
-    assert lesson.share == share
-    assert lesson.losses["mean"] == pytest.approx(0.0, abs=1e-8)
-    for name, prediction in (("teacher", held_out), ("masked predictors", own)):
-        expected = float((prediction - rows.targets).square().mean())
-        assert lesson.losses[name] == pytest.approx(expected, rel=1e-4, abs=1e-8)
+    folds = lesson.folds(*arguments)
+    targets = folds.rows.targets
+    losses = [float((found - rows.targets).square().mean()) for found in (held_out, own)]
+    assert folds.report.tolist() == pytest.approx([share, *losses], rel=1e-4, abs=1e-8)
     # All predictors answer for rows of the lesson, and labels count half where there are any.
     with torch.no_grad():
         inputs = arguments[1]
@@ -367,16 +366,16 @@ def test_weights_of_rows_count_in_the_choice_of_the_share(lesson_parts):
         weight = torch.where(first[:, 0], *weights)
         folds.rows = replace(rows, weight=weight)
         lesson = make_lesson(rows, drawn, own + 1)
-        lesson.folds(network, inputs, loss, folds)
-        assert lesson.share == share
+        assert lesson.folds(network, inputs, loss, folds).report[0] == share
 
 
 def test_a_teacher_that_is_fixed_is_not_mixed(lesson_parts):
     rows, drawn, own, _, arguments = lesson_parts
     rows = replace(rows, targets=own)
     lesson = make_lesson(rows, drawn, own + 1, fixed=True)
-    targets = lesson.folds(*arguments).rows.targets
-    assert lesson.share == 1.0
+    found = lesson.folds(*arguments)
+    targets = found.rows.targets
+    assert found.report[0] == 1.0
     assert (targets[40:] == 2.0).all()
     torch.testing.assert_close(targets[:40], (2.0 + own) / 2)
 
@@ -410,9 +409,9 @@ def test_a_teacher_of_the_user_sees_the_rows_of_the_user(monkeypatch):
     X, y = table()
     frame = pd.DataFrame(X, columns=["a", "b", "c"], index=np.arange(60) + 1000)
     model = SUWRClassifier(teacher=Watched(), **BRIEF).fit(frame, y)
-    assert [record["phase"] for record in model.history_] == [
-        "pretraining", "pretraining", "pretraining", "actor", "actor", "fine-tuning"
-    ]  # fmt: skip
+    phases = [record["phase"] for record in model.history_]
+    # Two epochs on the labels, then those of the lesson.
+    assert phases == ["pretraining"] * 7 + ["actor"] * 2 + ["fine-tuning"]
     # 54 training rows; the six rows held out for validation are not among them.
     fitted = [(rows, labels) for rows, labels in Watched.seen if labels is not None]
     assert len(fitted) == 5
@@ -463,11 +462,11 @@ def test_targets_that_are_a_teachers_need_no_teacher():
     assert plan.task.lesson is None
     assert plan.task.settings.label_weight == 1.0
     plain = SUWRClassifier(teacher=None, **BRIEF)
-    weaker = plan.task.settings.weight_decay
+    weaker, n_epochs = plan.task.settings.weight_decay, plan.task.settings.pretrain_epochs
     plan = plain._plan(plain._prepare(X, y, None), torch.Generator(), X)
     assert plan.task.settings.weight_decay > weaker
     phases = [record["phase"] for record in model.fit(X, probability).history_]
-    assert phases.count("pretraining") == 1
+    assert phases.count("pretraining") == n_epochs
 
 
 @pytest.fixture
@@ -494,9 +493,9 @@ def taught(monkeypatch):
         (60, {"trainer": "reinforce"}, False),
     ],
 )
-def test_a_stack_teaches_the_actor_by_default(taught, n, params, expected):
+def test_auto_teaches_the_actor_by_a_stack(taught, n, params, expected):
     X, y = table(n)
-    SUWRClassifier(**{**BRIEF, "max_epochs": 1, **params}).fit(X, y)
+    SUWRClassifier(**{**BRIEF, "max_epochs": 1, "teacher": "auto", **params}).fit(X, y)
     assert len(taught) == expected
 
 
@@ -505,7 +504,7 @@ def test_a_stack_teaches_the_actor_by_default(taught, n, params, expected):
 )
 def test_losses_that_have_no_expected_target_have_no_stack(taught, params):
     X = np.random.RandomState(0).randn(60, 3)
-    SUWRRegressor(**params, **{**BRIEF, "max_epochs": 1}).fit(X, X[:, 0])
+    SUWRRegressor(teacher="auto", **params, **{**BRIEF, "max_epochs": 1}).fit(X, X[:, 0])
     assert taught == []
 
 
@@ -576,8 +575,13 @@ def test_targets_of_masked_predictors_survive_an_interruption(
 
     monkeypatch.setattr(base, "fit_teacher", misled)
     X, y = table()
-    resumed_everywhere(lambda **more: SUWRClassifier(**BRIEF, **more).fit(X, y), [0, 0, 1, 2, 2, 3])
-    assert taught[0].share == 0.0
+    training = {"pretrain_fraction": 1.0, "finetune_fraction": 1.0}
+
+    def fit(**more):
+        return SUWRClassifier(teacher="auto", training=training, **BRIEF, **more).fit(X, y)
+
+    resumed_everywhere(fit, [0, 0, 1, 1, 2, 2, 3, 3])
+    assert taught[0]._folds.report[0] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -587,7 +591,7 @@ def test_noise_selects_nothing(kind):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 6)), rng.integers(0, 2, 100)
     with pytest.warns(UninformativeModelWarning):
-        model = kind(hidden_size=16, random_state=0).fit(X, y)
+        model = kind(teacher="auto", hidden_size=16, random_state=0).fit(X, y)
     assert model.select(X).sum() == 0
 
 
