@@ -160,7 +160,7 @@ class SelectorPhase(Phase):
         folds: Folds,
         schedule: Schedule,
         steps: Sequence[tuple[torch.optim.AdamW, Callable[[Tensor, float], Tensor]]],
-        validate: Callable[[], tuple[Tensor, Tensor | None]],
+        validate: Callable[[], tuple[float, float | None]],
         *,
         keep_last: bool = False,
     ) -> None:
@@ -189,10 +189,9 @@ class SelectorPhase(Phase):
         with torch.no_grad():
             objective, cost = self.validate()
         if not self.keep_last or self.epoch + 1 == schedule.max_epochs:
-            improved = self.best.update(float(objective), self.epoch)
+            improved = self.best.update(objective, self.epoch)
             self.epochs_without_improvement = 0 if improved else self.epochs_without_improvement + 1
-        mean_cost = None if cost is None else float(cost)
-        return Metrics(float(total) / n_batches, float(objective), mean_cost)
+        return Metrics(float(total) / n_batches, objective, cost)
 
     @property
     def done(self) -> bool:
@@ -243,8 +242,8 @@ def predictor_phase(
         mask = masks(len(index)) if callable(masks) else masks[0][index]
         return masked_loss(network, inputs, loss, folds.rows[index], mask)
 
-    def validate() -> tuple[Tensor, None]:
-        return masked_loss(network, inputs, loss, held_out, held_out_mask), None
+    def validate() -> tuple[float, None]:
+        return float(masked_loss(network, inputs, loss, held_out, held_out_mask)), None
 
     return SelectorPhase(name, network, folds, schedule, [(optimizer, of_rows)], validate)
 

@@ -114,8 +114,8 @@ class BaseCAE(FixedSelector):
         def loss(index: Tensor, progress: float) -> Tensor:
             return mean_loss(data.rows[index], progress)
 
-        def validate() -> tuple[Tensor, None]:
-            return mean_loss(data.validation, 1.0), None
+        def validate() -> tuple[float, None]:
+            return float(mean_loss(data.validation, 1.0)), None
 
         steps = [(predictor, loss)]
         return SelectorPhase(name, model, folds, schedule, steps, validate, keep_last=True)

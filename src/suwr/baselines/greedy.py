@@ -379,8 +379,7 @@ def mean_step_loss(policy: Policy, data: TrainingData) -> Objective:
     # NaN after the last step of a row, whose units may cover all columns before the others do.
     losses = losses.nanmean(dim=1)
     costs = torch.as_tensor(trace.cost, dtype=losses.dtype, device=device)
-    value, mean_cost = ((part * rows.weight).mean().cpu() for part in (losses, costs))
-    return Objective(value.reshape(1), mean_cost.reshape(1))
+    return Objective(*(float((part * rows.weight).mean()) for part in (losses, costs)))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

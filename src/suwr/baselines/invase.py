@@ -137,7 +137,7 @@ class BasePenalised(BaseSelector):
         validate = partial(self._validate, data, unit_costs)
         return SelectorPhase(self._method_name(), network, folds, schedule, steps, validate)
 
-    def _validate(self, data: TrainingData, unit_costs: Tensor) -> tuple[Tensor, Tensor]:
+    def _validate(self, data: TrainingData, unit_costs: Tensor) -> tuple[float, float]:
         """``L(f(x ⊙ h), y) + λ ‖h‖`` of the validation rows under the deterministic selection."""
         rows, network = data.validation, self.network_
         chosen = self._choose(rows.values)
@@ -145,7 +145,7 @@ class BasePenalised(BaseSelector):
         selected = chosen.to(torch.float32)
         objective = data.loss.per_row(outputs, rows.targets) + selected @ unit_costs
         mean_cost = (selected @ data.inputs.costs * rows.weight).mean()
-        return (objective * rows.weight).mean(), mean_cost
+        return float((objective * rows.weight).mean()), float(mean_cost)
 
     def _choose(self, values: Tensor) -> Tensor:
         return self.network_.scores(values) > 0

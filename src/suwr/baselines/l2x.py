@@ -82,12 +82,12 @@ class BaseL2X(BaseSelector):
             losses = loss.per_row(network.outputs(relaxed_inputs), rows.targets)
             return (losses * rows.weight).mean()
 
-        def validate() -> tuple[Tensor, Tensor]:
+        def validate() -> tuple[float, float]:
             rows = data.validation
             selected = top_units(network.scores(rows.values), self.max_steps_)
             costs = selected.to(torch.float32) @ inputs.costs
             value = masked_loss(network, inputs, loss, rows, inputs.union(selected))
-            return value, (costs * rows.weight).mean()
+            return float(value), float((costs * rows.weight).mean())
 
         return [
             lambda: SelectorPhase(name, network, folds, schedule, [(optimizer, of_rows)], validate)

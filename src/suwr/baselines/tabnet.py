@@ -63,8 +63,8 @@ class BaseTabNet(BaseSelector):
             loss, negative_entropy = loss_and_entropy(data.rows[index])
             return loss - penalty * negative_entropy
 
-        def validate() -> tuple[Tensor, None]:
-            return loss_and_entropy(data.validation)[0], None
+        def validate() -> tuple[float, None]:
+            return float(loss_and_entropy(data.validation)[0]), None
 
         return [
             lambda: SelectorPhase(name, network, folds, schedule, [(optimizer, of_rows)], validate)

@@ -184,7 +184,8 @@ class Phase(ABC):
         self.modules: dict[str, nn.Module] = {}
         self.optimizers: dict[str, torch.optim.Optimizer] = {}
         self.tensors: State = {}
-        self.folds: Folds | None = None
+        # Their targets are part of the state if they are those of a teacher.
+        self.stored_folds: Folds | None = None
 
     @abstractmethod
     def train_epoch(self) -> Metrics:
@@ -208,10 +209,10 @@ class Phase(ABC):
         for name, optimizer in self.optimizers.items():
             for number, moments in optimizer.state_dict()["state"].items():
                 state |= {f"optimizer/{name}/{number}/{k}": v for k, v in moments.items()}
-        if self.folds is not None and self.folds.report is not None:
+        folds = self.stored_folds
+        if folds is not None and folds.report is not None:
             # They follow from predictors that later phases have changed.
-            state["rows/targets"] = self.folds.rows.targets
-            state["rows/report"] = self.folds.report
+            state |= {"rows/targets": folds.rows.targets, "rows/report": folds.report}
         return state | {f"tensor/{k}": v for k, v in self.tensors.items()}
 
     def restore(self, state: State) -> None:
@@ -227,9 +228,10 @@ class Phase(ABC):
             groups = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict({"state": moments, "param_groups": groups})
         self.tensors = _under("tensor/", state)
-        if self.folds is not None and self.folds.report is not None:
-            self.folds.rows = replace(self.folds.rows, targets=state["rows/targets"])
-            self.folds.report = state["rows/report"]
+        folds = self.stored_folds
+        if folds is not None and folds.report is not None:
+            folds.rows = replace(folds.rows, targets=state["rows/targets"])
+            folds.report = state["rows/report"]
 
 
 def run_phases(

@@ -123,7 +123,8 @@ class Pretraining(Phase):
         settings = task.settings
         super().__init__(settings.pretrain_epochs)
         self.network, self.inputs, self.loss = network, task.inputs, task.loss
-        self.folds, self.settings = folds, settings
+        self.folds = self.stored_folds = folds
+        self.settings = settings
         network.predictor.dropout = settings.dropout
         self.average = copy.deepcopy(network.predictor)
         averaged = network.with_modules(predictor=self.average)
@@ -256,7 +257,8 @@ class FineTuning(Phase):
         settings = task.settings
         super().__init__(extended(settings.finetune_epochs, network.predictor, settings))
         self.network, self.inputs, self.loss = network, task.inputs, task.loss
-        self.folds, self.settings = folds, settings
+        self.folds = self.stored_folds = folds
+        self.settings = settings
         self.weights = SparsityWeights.of(settings, folds.rows.device)
         self.validate = task.validate(network)
         self.masks: Tensor | None = None

@@ -381,7 +381,8 @@ def _cross_fit(
     """Out-of-fold predictions of the own rows, and mean predictions of all rows."""
     folds = list(folds)
     n, n_outputs = targets.shape
-    held_out, total = np.zeros((n, n_outputs)), 0.0
+    held_out = np.zeros((n, n_outputs))
+    total: FloatArray = np.zeros((n + len(asked.drawn), n_outputs))
     for fitted_to, left_out in folds:
         y, options = asked.targets[fitted_to], {}
         if np.ptp(weight) > 0:
@@ -404,7 +405,7 @@ def _cross_fit(
             raise ModelOutputError(f"The predictions of {type(member).__name__} are not finite.")
         held_out[left_out] = own[left_out]
         total = total + np.concatenate([own, drawn]) / len(folds)
-    return held_out, np.asarray(total)
+    return held_out, total
 
 
 def _greedy_weights(

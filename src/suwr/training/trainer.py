@@ -186,7 +186,8 @@ class PolicyPhase(Phase):
         settings = task.settings
         super().__init__(extended(settings.max_epochs, network.predictor, settings))
         self.network, self.inputs, self.loss = network, task.inputs, task.loss
-        self.folds, self.settings = folds, settings
+        self.folds = self.stored_folds = folds
+        self.settings = settings
         self.weights = SparsityWeights.of(settings, folds.rows.device)
         self.weights.set_temperature(network, settings, float(task.inputs.costs.mean()))
         self.average = copy.deepcopy(network.policy)
