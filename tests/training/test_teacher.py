@@ -622,3 +622,17 @@ def test_hidden_cells_do_not_influence_a_taught_model():
         poisoned = np.where(selected, X, poison)
         np.testing.assert_array_equal(model.select(poisoned), selected)
         np.testing.assert_array_equal(model.predict_proba(poisoned), model.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"teacher": "labels"}, "'teacher' parameter .* must be 'auto', 'targets', None"),
+        ({"teacher": LinearRegression()}, "an estimator with fit and predict_proba"),
+        ({"teacher": LogisticRegression(), "trainer": "reinforce"}, "trainer='reinforce'"),
+    ],
+)
+def test_teachers_that_cannot_teach_are_refused(given, message):
+    X, y = table()
+    with pytest.raises(ValueError, match=message):
+        SUWRClassifier(**BRIEF, **given).fit(X, y)

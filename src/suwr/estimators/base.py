@@ -28,6 +28,7 @@ from suwr.data.costs import Visits
 from suwr.data.dates import DateParts
 from suwr.data.encode import TableEncoder
 from suwr.data.frame import as_rows, gather_rows, is_frame, take_rows
+from suwr.data.stored import StoredTable
 from suwr.data.units import Patches, Units, membership_bytes, resolve_units
 from suwr.estimators.certify import N_WEIGHTS, Request, certify
 from suwr.estimators.container import (
@@ -688,7 +689,7 @@ class SUWRModel(SequentialModel):
             ("trainer", self.trainer == "reinforce"),
         ):
             if refused:
-                expected = f"'auto' or None with this {name!r}"
+                expected = f"'auto' or None with {name}={getattr(self, name)!r}"
                 raise parameter_error("teacher", owner, expected, teacher)
 
     def _target_source(
@@ -812,6 +813,8 @@ class SUWRModel(SequentialModel):
             return Task(*parts, settings)
         given = None
         if source == "given":
+            if isinstance(X, StoredTable):
+                raise TypeError("A 'teacher' that is an estimator requires a table in memory.")
             given = (self.teacher, lambda sources: self._teacher_rows(data, X, sources))
         lesson = fit_teacher(data.rows, data.inputs, data.loss, n_copies(n), data.seed, given)
         # The first phase, in which the predictors learn the labels.

@@ -52,11 +52,20 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def seeded(device: str, seed: int) -> Iterator[torch.Generator]:
-    """Yield a seeded generator; torch's global ones are seeded too and restored afterwards."""
-    devices = [device] if device.startswith("cuda") else []
-    with _GENERATOR, torch.random.fork_rng(devices=devices):
+    """Yield a seeded generator; torch's global ones are seeded too and restored afterwards.
+
+    Networks are trained in single precision, also where a caller has enabled autocast or has set
+    another default type.
+    """
+    devices, default = [device] if device.startswith("cuda") else [], torch.get_default_dtype()
+    single = torch.autocast(torch.device(device).type, enabled=False)
+    with _GENERATOR, torch.random.fork_rng(devices=devices), single:
+        torch.set_default_dtype(torch.float32)
         torch.manual_seed(seed)
-        yield torch.Generator(device).manual_seed(seed)
+        try:
+            yield torch.Generator(device).manual_seed(seed)
+        finally:
+            torch.set_default_dtype(default)
 
 
 def make_draws(policy: str, random_state: Any, n_rows: int, owner: str) -> RowDraws | None:

@@ -347,4 +347,5 @@ class SharedNetwork(Network):
 def build(architecture: Architecture, dropout: float = 0.0) -> Network:
     """Build the network of an architecture."""
     kind = SharedNetwork if architecture.shared else SeparateNetwork
-    return kind(architecture, dropout)
+    # Whatever the default type of torch is.
+    return kind(architecture, dropout).float()

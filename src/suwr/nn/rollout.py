@@ -102,14 +102,18 @@ def row_work(architecture: Architecture) -> int:
 
 
 def in_blocks(evaluate: Callable[..., Tensor], size: int, *tensors: Tensor) -> Tensor:
-    """Evaluate rows of matrices in blocks of one size; the last block is padded with zeros."""
+    """Evaluate rows of matrices in blocks of one size; the last block is padded with zeros.
+
+    The precision is that of the networks, also where a caller has enabled autocast.
+    """
     results = []
-    for start in range(0, len(tensors[0]), size):
-        block = [tensor[start : start + size] for tensor in tensors]
-        n_rows = len(block[0])
-        if n_rows < size:
-            block = [F.pad(part, (0, 0, 0, size - n_rows)) for part in block]
-        results.append(evaluate(*block)[:n_rows])
+    with torch.autocast(tensors[0].device.type, enabled=False):
+        for start in range(0, len(tensors[0]), size):
+            block = [tensor[start : start + size] for tensor in tensors]
+            n_rows = len(block[0])
+            if n_rows < size:
+                block = [F.pad(part, (0, 0, 0, size - n_rows)) for part in block]
+            results.append(evaluate(*block)[:n_rows])
     return results[0] if len(results) == 1 else torch.cat(results)
 
 
