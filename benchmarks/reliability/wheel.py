@@ -4,7 +4,7 @@
 
 Builds the source distribution and, from it, the wheel; compares the files of the wheel with those
 of src/suwr; installs the wheel with the extra 'plots' and pandas into a scratch environment outside
-of the repository; and runs ``suwr demo`` there. The files that passed are copied to dist/. Needs `build`.
+of the repository; runs ``suwr demo`` there; and copies what passed to dist/. Needs `build`.
 """
 
 from __future__ import annotations
