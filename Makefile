@@ -59,7 +59,7 @@ hashes: $(DEV)  ## digests of the pinned versions; needs network access
 minimal: $(DEV)  ## smoke test with the oldest supported versions and no extras
 	$(BIN)/python benchmarks/reliability/minimal.py
 
-wheel: $(DEV)  ## build the wheel, check its files, and run the demo from it alone
+wheel: $(DEV)  ## build the wheel, check its files, run the demo from it alone, and copy it to dist
 	$(BIN)/python benchmarks/reliability/wheel.py
 
 reproduce: $(DEV)  ## list the commands that reproduce the paper's experiments

@@ -18,7 +18,7 @@ import suwr
 import suwr.estimators.files as module
 from helpers.model_files import ACCIDENTS, FORGERIES, forged, resized, rows_for, take_apart, watched
 from suwr import Patches, SUWRClassifier, SUWRRegressor, TrainingConfig
-from suwr.estimators.files import from_bytes, to_bytes
+from suwr.estimators.files import FORMAT, from_bytes, to_bytes
 from suwr.exceptions import ModelFileError, TableError
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -216,17 +216,20 @@ def test_a_model_that_stops_by_predictive_uncertainty(tmp_path):
         )
 
 
-def subject(kind):
-    """Return a file of version 1, rows, and the results of the model when it was written."""
-    known = json.loads((FIXTURES / f"{kind}-1.json").read_text())
-    rows = pd.DataFrame(known["rows"]) if kind == "classifier" else np.array(known["rows"])
-    return FIXTURES / f"{kind}-1.suwr", rows, known
+def subject(kind, version=1):
+    """Return a file of a format, rows, and the results of the model when it was written."""
+    known = json.loads((FIXTURES / f"{kind}-{version}.json").read_text())
+    named = isinstance(known["rows"][0], dict)
+    rows = pd.DataFrame(known["rows"]) if named else np.array(known["rows"])
+    return FIXTURES / f"{kind}-{version}.suwr", rows, known
 
 
+@pytest.mark.parametrize("version", range(1, FORMAT + 1))
 @pytest.mark.parametrize("kind", ["classifier", "regressor"])
-def test_files_of_version_1_load(kind):
-    path, rows, known = subject(kind)
+def test_files_of_every_format_load(kind, version):
+    path, rows, known = subject(kind, version)
     model = suwr.load(path)
+    assert take_apart(path.read_bytes())[0]["format"] == version
     assert model.select(rows).astype(int).tolist() == known["mask"]
     assert [[s.unit for s in e.steps] for e in model.explain(rows)] == known["steps"]
     if kind == "classifier":
@@ -234,6 +237,11 @@ def test_files_of_version_1_load(kind):
         np.testing.assert_allclose(model.predict_proba(rows), known["probability"], atol=1e-5)
     else:
         np.testing.assert_allclose(model.predict(rows), known["prediction"], rtol=1e-5)
+    # What only format 2 has: a certificate, and costs of each row.
+    if "certificate" in known:
+        assert model.certificate_.to_dict() == known["certificate"]
+    if "cost" in known:
+        np.testing.assert_allclose(model.cost(rows), known["cost"], rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["classifier", "regressor"])

@@ -1,6 +1,7 @@
 """Transformed targets of `SUWRRegressor`."""
 
 import json
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -150,6 +151,8 @@ def test_forms_distinguish_values_of_the_target(models):
     model = models["log"]
     low, high = np.exp(model.target_center_ + model.target_scale_ * np.array([-0.25, 0.25]))
     assert ModelPolicy(model).resolution == pytest.approx(high - low)
+    other = deepcopy(model).set_params(target_transform=None)
+    assert ModelPolicy(other).resolution == ModelPolicy(model).resolution
 
 
 @pytest.mark.parametrize(

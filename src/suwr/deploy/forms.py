@@ -111,12 +111,10 @@ class ModelPolicy:
         self.start: Sequence[str] = self._fitted.always_known
         self.classes: tuple[Any, ...] | None = model.target_.labels
         self.max_steps = self._fitted.policy.max_steps
-        self.resolution = 0.5 * getattr(model, "target_scale_", 1.0)
-        if getattr(model, "target_transform", None) is not None:
-            # The scale is that of the transformed target.
-            quarter = np.array([[-0.25], [0.25]], dtype=np.float32)
-            low, high = model.target_.shown(quarter)[:, 0]
-            self.resolution = float(high - low)
+        # Half the scale of the target, which is that of the transformed values.
+        quarter = np.array([[-0.25], [0.25]], dtype=np.float32)
+        low, high = model.target_.shown(quarter)[:, 0]
+        self.resolution = float(high - low)
 
     def decide(self, answers: Sequence[Mapping[str, Any]]) -> list[State]:
         """See `FormPolicy`."""

@@ -222,7 +222,15 @@ class SequentialModel(TableModel):
             seeds have equal draws. A seed must not depend on hidden values, or the selection leaks
             them.
         **limits
-            All methods that decide have these keyword arguments:
+            What the policy may use: the other parameters below, all of them keywords.
+
+        Returns
+        -------
+        ndarray of bool, shape (n, d)
+            The mask *h* of each row, in the order of the columns of ``X``.
+
+        Other Parameters
+        ----------------
         sparsity_weight : float, optional
             λ to decide by, for a model that was fitted for a range ``(low, high)``. The geometric
             mean of the range unless given.
@@ -247,11 +255,6 @@ class SequentialModel(TableModel):
             for instance among ``known_at_start``. Like ``available``, they must be known before the
             first decision and not depend on hidden values, or a selection within a budget leaks
             these values.
-
-        Returns
-        -------
-        ndarray of bool, shape (n, d)
-            The mask *h* of each row, in the order of the columns of ``X``.
         """
         table = self._read(X)
         draws = make_draws(policy, random_state, table.n_rows, "select")
