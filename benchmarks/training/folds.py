@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from common import machine, read_json, write_json
 from suwr_experiments.comparison import Curve
 from suwr_experiments.config import Cell
-from suwr_experiments.experiment import fit_group
+from suwr_experiments.experiment import fit_alone
 from suwr_experiments.tabular_experiment import TablesExperiment
 
 OUT = Path(__file__).with_suffix(".json.xz")
@@ -76,7 +76,7 @@ def measure(folder: Path, case: dict[str, Any], seed: int, device: str) -> dict[
     encoding.MAX_TRAIN = MAX_TRAIN
     task = encoding.load(folder, case)
     cells = [Cell("tables", case["table"], "SUWR", seed, sparsity_share=s) for s in SHARES]
-    models, _ = fit_group(cells, [task] * len(cells), device)
+    models = [fit_alone(cell, task, device)[0] for cell in cells]
     found = [
         TablesExperiment().measure(cell, model, task)
         for cell, model in zip(cells, models, strict=True)

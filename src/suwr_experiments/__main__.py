@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     # Types of the options that are not plain strings.
     types: dict[str, Any] = {
         "out": Path, "data": Path, "methods": _names, "datasets": _names, "seeds": int,
-        "splits": _numbers, "jobs": int, "together": int, "max_seconds": float,
+        "splits": _numbers, "jobs": int, "max_seconds": float,
     }  # fmt: skip
     for name in EXPERIMENTS:
         command = commands.add_parser(name, help=DESCRIPTIONS[name], description=DESCRIPTIONS[name])

@@ -53,7 +53,6 @@ class RunConfig:
     max_seconds : float or None
         Time after which no further fit is started.
     device : str
-    together : int
     scheduler : str or None
     data : Path or None
         None is the folder in the environment variable ``SUWR_DATA``, or the cache.
@@ -94,9 +93,6 @@ class RunConfig:
         default=None, metadata={"help": "Start no further fit after this time; those that run end."}
     )
     device: str = field(default="cpu", metadata={"help": "'cpu', 'cuda' or 'auto'."})
-    together: int = field(
-        default=60, metadata={"help": "Maximum number of SUWR cells in one job on CUDA."}
-    )
     scheduler: str | None = field(
         default=None, metadata={"help": "Address of a Dask scheduler that runs the fits."}
     )
@@ -115,7 +111,6 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         check_choice(self.preset, "preset", "RunConfig", PRESETS)
-        check_integer(self.together, "together", "RunConfig", 1)
         if self.seeds is not None:
             check_integer(self.seeds, "seeds", "RunConfig", 1)
         if any(split < 0 for split in self.splits):
@@ -237,16 +232,6 @@ class Cell:
     def command(self) -> str:
         """Command line that runs this cell alone."""
         return shlex.join([*PROGRAM, "cell", json.dumps(self.to_dict())])
-
-    def shape(self) -> str:
-        """Key of the cells of one job on CUDA: equal but for data, seed and a single λ."""
-        content = self.to_dict()
-        weight = content["params"].get("sparsity_weight")
-        params = {k: v for k, v in content["params"].items() if k != "sparsity_weight"}
-        if isinstance(weight, list):
-            params["range"] = weight
-        same = (self.experiment, self.method, self.n_train, self.n_test, params)
-        return json.dumps(same, sort_keys=True)
 
 
 def option_name(field_name: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -23,7 +22,6 @@ __all__ = [
     "classification_scores",
     "constant_loss",
     "fit_alone",
-    "fit_group",
     "make_model",
     "reveal_steps",
     "validation_rows",
@@ -65,10 +63,6 @@ class Experiment(ABC):
     @abstractmethod
     def cells(self, config: RunConfig) -> list[Cell]:
         """The grid: every fit of the preset."""
-
-    def shape(self, cell: Cell) -> str:
-        """Key of the cells of one job on CUDA."""
-        return cell.shape()
 
     def run(self, cell: Cell, device: str) -> tuple[dict[str, Any], float]:
         """Fit and evaluate one cell; return its metrics and the duration of the fit in seconds."""
@@ -128,21 +122,6 @@ def fit_alone(cell: Cell, task: Task, device: str = "cpu") -> tuple[Any, float]:
     start = time.perf_counter()
     model.fit(task.X, task.y)
     return model, time.perf_counter() - start
-
-
-def fit_group(
-    cells: Sequence[Cell], tasks: Sequence[Task], device: str = "cpu"
-) -> tuple[list[Any], float]:
-    """Fit several cells, one after the other.
-
-    Returns
-    -------
-    models : list of estimator
-    seconds : float
-        Mean duration of a fit.
-    """
-    fits = [fit_alone(cell, task, device) for cell, task in zip(cells, tasks, strict=True)]
-    return [model for model, _ in fits], sum(seconds for _, seconds in fits) / len(fits)
 
 
 def validation_rows(model: Any, task: Task) -> NDArray[np.intp]:

@@ -127,10 +127,6 @@ class ImageExperiment(Experiment):
                     ]  # fmt: skip
         return found
 
-    def shape(self, cell: Cell) -> str:
-        """Key of the cells of one job on CUDA, including the data set and its units."""
-        return f"{cell.data} {cell.shape()}"
-
     def load(self, cell: Cell) -> Task:
         """The published split, or its first rows for a small preset."""
         data = _images(cell.data.removesuffix("-patches"))

@@ -85,10 +85,6 @@ class SyntheticExperiment(Experiment):
                         grid[cell.key] = cell
         return list(grid.values())
 
-    def shape(self, cell: Cell) -> str:
-        """Key of the cells of one job on CUDA, including the number of columns."""
-        return f"{_columns(cell.data)} {cell.shape()}"
-
     def load(self, cell: Cell) -> Task:
         """Training and test rows of a data set."""
         number, n_columns = _number(cell.data), _columns(cell.data)

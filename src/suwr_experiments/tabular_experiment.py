@@ -115,13 +115,6 @@ class TablesExperiment(Experiment):
                         found += self._variants(scale, data, method, split, audit)
         return found
 
-    def shape(self, cell: Cell) -> str:
-        """Key of the cells of one job on CUDA: the λ of one split of a table.
-
-        Splits may differ in the categories of their training rows.
-        """
-        return f"{cell.data} {cell.seed} {cell.shape()}"
-
     def load(self, cell: Cell) -> Task:
         """Training and validation rows of a split as training rows, and its test rows."""
         data = read_source(cell.data, self.sources[cell.data])

@@ -13,7 +13,7 @@ import pytest
 
 from suwr_experiments.config import Cell, RunConfig
 from suwr_experiments.records import COMMIT, RecordStore, provenance, source_commit
-from suwr_experiments.runner import _groups, find_experiment, run, run_group
+from suwr_experiments.runner import run, run_cell
 
 SMALL = {"n_train": 60, "n_test": 60}
 BRIEF = {"max_epochs": 1, "hidden_size": 4, "n_layers": 1}
@@ -119,23 +119,6 @@ def test_without_the_extras(tmp_path):
     assert (tmp_path / "table.md").exists()
 
 
-def test_cells_of_one_shape_are_grouped_on_a_gpu():
-    cells = [
-        Cell("synthetic", data, method, seed, **SMALL)
-        for seed in (0, 1)
-        for data in ("Syn1", "Syn4")
-        for method in ("SUWR", "L2X")
-    ]
-    experiment = find_experiment("synthetic")
-    alone = _groups(cells, experiment, RunConfig("synthetic"))
-    assert alone == [[cell] for cell in cells]
-    groups = _groups(cells, experiment, RunConfig("synthetic", device="cuda", together=3))
-    assert sorted(cell.key for group in groups for cell in group) == sorted(c.key for c in cells)
-    assert [[c.method for c in group] for group in groups] == [
-        ["SUWR"] * 3, ["L2X"], ["L2X"], ["L2X"], ["SUWR"], ["L2X"]
-    ]  # fmt: skip
-
-
 def test_records_name_the_commit_of_the_process(monkeypatch):
     commit = provenance()["commit"]
     assert commit == COMMIT != ""
@@ -165,19 +148,9 @@ def test_a_commit_is_marked_if_sources_have_changes(tmp_path, monkeypatch):
     assert source_commit() == f"{commit}-dirty"
 
 
-def test_a_group_of_cells_is_recorded_cell_by_cell(tmp_path):
-    cells = [
-        Cell("synthetic", data, "SUWR", seed, **SMALL, sparsity_share=0.01,
-             params={**BRIEF, "max_steps": 11})
-        for data, seed in (("Syn1", 0), ("Syn4", 1))
-    ]  # fmt: skip
-    assert [error for _, _, error in run_group(cells, tmp_path, "cpu")] == [None, None]
-    assert len(RecordStore(tmp_path).records()) == 2
-
-
-def test_failed_group_is_recorded_cell_by_cell(tmp_path):
+def test_failed_cells_are_recorded(tmp_path):
     cells = [Cell("synthetic", "Syn1", "SUWR", s, **SMALL, params={"nope": 1}) for s in (0, 1)]
-    outcomes = list(run_group(cells, tmp_path, "cpu"))
+    outcomes = [run_cell(cell, tmp_path) for cell in cells]
     assert all("nope" in error for _, _, error in outcomes)
     assert {record["status"] for record in RecordStore(tmp_path).read().values()} == {"failed"}
 
