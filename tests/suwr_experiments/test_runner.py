@@ -13,7 +13,7 @@ import pytest
 
 from suwr_experiments.config import Cell, RunConfig
 from suwr_experiments.records import COMMIT, RecordStore, provenance, source_commit
-from suwr_experiments.runner import run, run_cell
+from suwr_experiments.runner import find_experiment, run, run_cell
 
 SMALL = {"n_train": 60, "n_test": 60}
 BRIEF = {"max_epochs": 1, "hidden_size": 4, "n_layers": 1}
