@@ -76,22 +76,17 @@ def draw(witness: Witness, narrative: Any, output: Path) -> None:
         1, 2, figsize=(15, 5.6), width_ratios=[1, 1.15], layout="constrained"
     )
     draw_witness(witness, left)
-    left.set_title(
-        "INVASE reads all features to choose which to reveal", loc="left", weight="bold", color=RED,
-        pad=38,
-    )  # fmt: skip
-    left.text(
-        0.1, MAX_LINES + 0.15,
-        "Only hidden values differ between the two columns, but the selection\n"
-        "changes: it leaks information about values that it does not reveal.",
-        va="top", color=INK,
-    )  # fmt: skip
+    title = "INVASE reads all features to choose which to reveal"
+    left.set_title(title, loc="left", weight="bold", color=RED, pad=38)
+    note = (
+        "Both have the same value of what is shown for the first, but other features\n"
+        "are shown for the second: the selection depends on hidden values. It leaks."
+    )
+    left.text(0.1, MAX_LINES + 0.15, note, va="top", color=INK)
     left.set_ylim(MAX_LINES + 1.5, -1.6)
     plot_narrative(narrative, ax=right)
-    right.set_title(
-        "SUWR decides from revealed values only", loc="left", weight="bold", color=BLUE,
-        pad=44,
-    )  # fmt: skip
+    title = "SUWR decides from revealed values only"
+    right.set_title(title, loc="left", weight="bold", color=BLUE, pad=44)
     right.set_xlabel(
         "Predicted probability\n\n"
         f"The same patient: {narrative.label}, from {narrative.n_used} of {narrative.n_units} "
@@ -115,7 +110,7 @@ def main() -> None:
     invase.fit(X_train, y_train)
     report = suwr.audit(invase, X_test, gaps=False, random_state=0)
     print(f"INVASE: {report.verdict}, {report.mean_features:.1f} features per patient")
-    model = SUWRClassifier(random_state=0, **brief).fit(X_train, y_train)
+    model = SUWRClassifier(max_steps=3, random_state=0, **brief).fit(X_train, y_train)
     suwr_report = suwr.audit(model, X_test, gaps=False, random_state=0)
     print(f"SUWR: {suwr_report.verdict}, {suwr_report.mean_features:.1f} features per patient")
     print(f"accuracy {invase.score(X_test, y_test):.3f} and {model.score(X_test, y_test):.3f}")
@@ -123,7 +118,9 @@ def main() -> None:
         print("No leakage was found, so there is no witness to draw.")
         return
     row = X_test.iloc[[report.witness.row]]
-    draw(report.witness, model.explain(row)[0], arguments.output)
+    narrative = model.explain(row)[0]
+    print(f"{narrative.text()}\nThe true diagnosis is {y_test[report.witness.row]}.")
+    draw(report.witness, narrative, arguments.output)
     print(f"wrote {arguments.output}")
 
 

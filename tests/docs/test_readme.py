@@ -1,4 +1,4 @@
-"""The tables of results in the README agree with the result pages."""
+"""The results in the README and in their summary agree with the result pages."""
 
 import re
 from pathlib import Path
@@ -10,6 +10,10 @@ from suwr_experiments.records import RecordStore
 from suwr_experiments.tabular_results import TableResults
 
 ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "results"
+SUMMARY = (RESULTS / "summary.md").read_text()
+README = (ROOT / "README.md").read_text()
+LINES = README.split("## Results")[1].split("\n## ")[0]
 
 
 def rows(text):
@@ -19,8 +23,8 @@ def rows(text):
 
 
 def test_results_agree_with_the_result_page():
-    readme = rows((ROOT / "README.md").read_text())
-    page = (ROOT / "docs" / "results" / "draws.md").read_text()
+    summary = rows(SUMMARY)
+    page = (RESULTS / "draws.md").read_text()
     sections = re.split(r"## Syn\d", page.split("\n## Provenance")[0])[1:]
     assert len(sections) == 6
     for number, section in enumerate(sections):
@@ -33,7 +37,7 @@ def test_results_agree_with_the_result_page():
             "FDR (%), published SUWR": re.search(r"\((.*)\)", fdr)[1],
         }
         for label, value in expected.items():
-            assert float(readme[label][number]) == float(value), label
+            assert float(summary[label][number]) == float(value), label
 
 
 def test_ranks_agree_with_the_benchmark_of_tables():
@@ -45,41 +49,40 @@ def test_ranks_agree_with_the_benchmark_of_tables():
         "DIME": "DIME, cost",
         "boosting, fixed subset": "boosting on k",
     }
-    text = (ROOT / "README.md").read_text()
-    header = next(line for line in text.splitlines() if line.startswith("| | suwr |"))
+    header = next(line for line in SUMMARY.splitlines() if line.startswith("| | suwr |"))
     methods = [names.get(cell.strip(), cell.strip()) for cell in header.strip("|").split("|")[1:]]
-    page = (ROOT / "docs" / "results" / "tables.md").read_text()
+    page = (RESULTS / "tables.md").read_text()
     ranks = rows(page.split("## Mean rank")[1].split("\n## ")[0])
-    readme = rows(text)
-    # The page has two digits, the README one.
+    summary = rows(SUMMARY)
+    # The page has two digits, the summary one.
     expected = [float(ranks[method][0]) for method in methods]
-    assert [float(cell) for cell in readme["mean rank"]] == pytest.approx(expected, abs=0.0501)
+    assert [float(cell) for cell in summary["mean rank"]] == pytest.approx(expected, abs=0.0501)
     results = TableResults(RecordStore(ROOT / "benchmarks" / "tables").records())
     loss = {(t, m): np.mean(results.means(t, m)) for t in results.tables for m in methods}
     ahead = [sum(loss[t, "SUWR"] < loss[t, m] for t in results.tables) for m in methods[1:]]
-    assert [int(cell) for cell in readme["tables on which suwr is ahead"][1:]] == ahead
+    assert [int(cell) for cell in summary["tables on which suwr is ahead"][1:]] == ahead
 
 
 def test_accuracies_agree_with_the_page_of_images():
-    readme = rows((ROOT / "README.md").read_text())
-    sections = (ROOT / "docs" / "results" / "mnist.md").read_text().split("\n### ")
+    summary = rows(SUMMARY)
+    sections = (RESULTS / "mnist.md").read_text().split("\n### ")
     first = {name: next(s for s in sections if s.startswith(name)) for name in ("MNIST", "Fashion")}
     pages = {name: rows(section.split("\n## ")[0]) for name, section in first.items()}
     assert "10 units | 20 units | 30 units" in first["MNIST"]
     assert "5 units | 10 units | 15 units" in first["Fashion"]
-    shown = [name for name in readme if name.startswith(("GDFS", "DIME", "suwr"))]
-    for name in (name for name in shown if len(readme[name]) == 6):
+    shown = [name for name in summary if name.startswith(("GDFS", "DIME", "suwr"))]
+    for name in (name for name in shown if len(summary[name]) == 6):
         own = name.replace("suwr", "SUWR")
         expected = [pages[d].get(own, ["–"] * 5)[k] for d in ("MNIST", "Fashion") for k in range(3)]
-        found = [float(cell or "nan") for cell in readme[name]]
+        found = [float(cell or "nan") for cell in summary[name]]
         numbers = [float(value.split(" ±")[0].replace("–", "nan")) for value in expected]
         assert found == pytest.approx(numbers, abs=0.0501, nan_ok=True), name
-    assert len([name for name in shown if len(readme[name]) == 6]) == 6
+    assert len([name for name in shown if len(summary[name]) == 6]) == 6
 
 
 def test_sentence_on_unseen_tables_agrees_with_their_page():
-    text = " ".join((ROOT / "README.md").read_text().split("On 44 further tables")[1].split())
-    page = (ROOT / "docs" / "results" / "unseen.md").read_text()
+    text = " ".join(SUMMARY.split("On 44 further tables")[1].split())
+    page = (RESULTS / "unseen.md").read_text()
     lower = {
         tuple(cell.strip() for cell in line.split("|")[1:3]): line.split("|")[3].strip()
         for line in page.splitlines()
@@ -102,3 +105,68 @@ def test_sentence_on_unseen_tables_agrees_with_their_page():
     assert max(ratios) < 1.001
     behind = page.split("by more than 2 %, at the default λ: ")[1].split("\n")[0]
     assert f"on {len(behind.split(', '))} of these single splits" in text
+
+
+def numbers(pattern):
+    """Return the numbers of a line of the README."""
+    return [float(number) for number in re.search(pattern, LINES).groups()]
+
+
+def test_readme_is_brief():
+    assert len(README.splitlines()) <= 110
+
+
+def test_lines_on_known_features_agree_with_the_summary():
+    summary = rows(SUMMARY)
+    low, high = numbers(r"AUROC (\.\d+) to (\.\d+) below")
+    gaps = [float(gap) for gap in summary["gap, suwr"]]
+    assert (low, high) == (round(min(gaps), 3), round(max(gaps), 3))
+    fdr = [float(rate) for rate in summary["FDR (%), suwr"]]
+    assert numbers(r"; (\S+) to (\S+) % of the selected") == [min(fdr), max(fdr)]
+
+
+def test_lines_on_tables_agree_with_the_summary():
+    ranks = [float(rank) for rank in rows(SUMMARY)["mean rank"]]
+    assert len(ranks) == 9
+    own, second = numbers(r"mean rank (\S+) of nine methods, followed by GDFS with (\S+) \(not")
+    assert (own, second) == (ranks[0], ranks[2])
+    assert min(ranks[3:]) > second
+    equal = re.search(r"GDFS with equal networks on (.*?) with classes, but on (.*?) for", LINES)
+    found = re.search(r"(\d+ of \d+) tables with classes .*?, but on (.*?) for", SUMMARY)
+    assert equal.groups() == found.groups()
+
+
+def test_line_on_images_agrees_with_the_summary():
+    summary = rows(SUMMARY)
+    own, rival, everything = numbers(
+        r"(\S+) % from 20 pixels, GDFS with its stopping rule (\S+) %, and (\S+) % without"
+    )
+    assert (own, rival) == (float(summary["suwr"][1]), float(summary["GDFS, confidence"][1]))
+    page = (RESULTS / "mnist.md").read_text()
+    accuracy = rows(page.split("### MNIST")[1])["no selection"][-1].split(" ±")[0]
+    assert everything == round(float(accuracy), 1)
+    assert f"reaches {everything} % on MNIST" in SUMMARY
+
+
+def test_line_on_explainers_agrees_with_their_record():
+    page = rows((ROOT / "benchmarks" / "explainer" / "results.md").read_text())
+    found = numbers(
+        r"in (\S+) % of the rows from (\d+) % of the columns on breast cancer, "
+        r"in (\S+) % from (\d+) % on Syn4"
+    )
+    columns = page["table"].index("agreement"), page["table"].index("of all columns")
+    for name, own in (("cancer", found[:2]), ("syn4", found[2:])):
+        assert [float(page[name][c].strip(" %")) for c in columns] == own
+
+
+def test_overview_repeats_what_the_readme_says():
+    overview = (RESULTS / "index.md").read_text()
+    for pattern in (
+        r"AUROC \.\d+ to \.\d+ below that of the true probabilities",
+        r"\d+\.\d to \d+\.\d %",
+        r"\d+ of 27",
+        r"\d+ of 17 for regression",
+        r"mean rank \S+ of nine methods",
+        r"\S+ % of the rows from \d+ % of the columns",
+    ):
+        assert re.search(pattern, LINES)[0] in overview

@@ -59,7 +59,7 @@ class Answer:
     undo : bool
         Whether the previous answer is to be taken back instead.
     unavailable : bool
-        Whether the feature cannot be had, so that the model has to do without it.
+        Whether the feature is not available, so that the model has to do without it.
     """
 
     value: Any = None
@@ -285,7 +285,7 @@ def ask_questions(
     known : sequence of str
         Values known in advance, as ``column=value``.
     unavailable : sequence of str
-        Units that cannot be had.
+        Units that are not available.
     max_cost : float, optional
         Largest cost of the questions.
     context : bool, default=True
@@ -374,7 +374,7 @@ class Interview:
         """Ask until the policy stops and the last answer is confirmed."""
         self.terminal.print(
             "Answer each question. 'missing' or Enter if you do not have the value, 'unavailable' "
-            "if it cannot be had, 'undo' to go back.",
+            "if the model has to do without it, 'undo' to go back.",
             style="dim",
         )
         while True:

@@ -774,7 +774,7 @@ def ask(
         list[str] | None, typer.Option(help="Value known in advance, COLUMN=VALUE. Repeatable.")
     ] = None,
     unavailable: Annotated[
-        list[str] | None, typer.Option(help="Feature that cannot be had. Repeatable.")
+        list[str] | None, typer.Option(help="Feature that is not available. Repeatable.")
     ] = None,
     max_cost: Annotated[
         float | None, typer.Option(help="Largest total cost of the questions.")

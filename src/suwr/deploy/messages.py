@@ -149,7 +149,7 @@ class NextRequest(Request):
         "that lack, with null as the unit.",
     )
     unavailable: list[str] = Field(
-        [], description="Units that cannot be had: the model does not ask for them."
+        [], description="Units that are not available: the model does not ask for them."
     )
     max_cost: Annotated[float, BeforeValidator(_limit), Field(ge=0, allow_inf_nan=False)] | None = (
         Field(None, description="Largest total cost of the questions.")

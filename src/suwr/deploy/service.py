@@ -53,7 +53,7 @@ class Answers:
     drop : bool
         Whether to leave out answers that the policy does not ask for, instead of refusing them.
     given : Given
-        Values known in advance, units that cannot be had, and the budget.
+        Values known in advance, unavailable units, and the budget.
     """
 
     values: Mapping[str, Any]

@@ -380,7 +380,7 @@ class Acquisition:
 
     @property
     def given(self) -> Given:
-        """Values known at the start, units that cannot be had, and the budget."""
+        """Values known at the start, unavailable units, and the budget."""
         return self._run.given
 
     @property

@@ -607,6 +607,29 @@ class Explanation(Sequence[Narrative]):
 
         return explanation_frame(self)
 
+    def to_shap(self) -> Any:
+        """Return a `shap.Explanation` of the effects of the steps, for the plots of shap.
+
+        The effect of a unit is the change of the prediction by the step that reveals it, divided
+        equally among the units of the step; that of a unit that is not revealed is 0. The base
+        value of a row is its prediction before the first step, so effects and base value add up
+        to the prediction of the row.
+
+        Returns
+        -------
+        shap.Explanation
+            ``values`` has shape (n, n_units), for classes (n, n_units, n_classes), and
+            ``base_values`` the same without the units. ``data`` holds the revealed numbers of
+            units that are single columns, otherwise NaN, and ``display_data`` texts. An
+            explanation that was read from a file has the units that some row reveals.
+
+        Raises
+        ------
+        MissingExtraError
+            shap is not installed.
+        """
+        return shap_explanation(self)
+
     @classmethod
     def from_frame(cls, frame: Any) -> Explanation:
         """Create an explanation from the output of `to_frame`."""
@@ -740,6 +763,48 @@ def read_explanation_frame(frame: Any) -> list[Narrative]:
             )
         )
     return narratives
+
+
+def shap_explanation(explanation: Explanation) -> Any:
+    """Return the effects of the steps; see `Explanation.to_shap`."""
+    shap = require("shap", "audit", "Explanation.to_shap")
+    if not explanation:
+        raise ValueError("Explanation.to_shap needs at least one row. Got none instead.")
+    description, classes = explanation.description, explanation[0].classes
+    # Every unit with its columns, in the order of the model, or in that of the steps.
+    columns: dict[str, list[str]] = {}
+    if explanation.source is not None:
+        layout = explanation.source.layout()
+        columns = {unit: [layout.columns[c] for c in own] for unit, own in layout.units}
+    for narrative in explanation:
+        for step in narrative.steps:
+            for unit, revealed in step.revealed.items():
+                columns.setdefault(unit, list(revealed))
+    place = {unit: number for number, unit in enumerate(columns)}
+    base = np.array([narrative.start for narrative in explanation])
+    effects = np.zeros((len(explanation), len(place), base.shape[1]))
+    data = np.full(effects.shape[:2], np.nan)
+    display = np.full(effects.shape[:2], "not revealed", dtype=object)
+    for row, narrative in enumerate(explanation):
+        for step in narrative.steps:
+            effect = np.subtract(step.prediction, step.prediction_before) / len(step.units)
+            for unit, revealed in step.revealed.items():
+                at = row, place[unit]
+                effects[at] += effect
+                display[at] = ", ".join(
+                    description.column(name).value_text(value) for name, value in revealed.items()
+                )
+                if len(revealed) == 1:
+                    (value,) = revealed.values()
+                    data[at] = value if isinstance(value, int | float) else np.nan
+    return shap.Explanation(
+        effects[..., 0] if classes is None else effects,
+        base_values=base[:, 0] if classes is None else base,
+        data=data,
+        display_data=display,
+        feature_names=[description.unit_text(u, own, short=True) for u, own in columns.items()],
+        output_names=None if classes is None else [format_label(c) for c in classes],
+    )
 
 
 def _occurrences(frame: Any) -> Any:
