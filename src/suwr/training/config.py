@@ -115,10 +115,10 @@ class TrainingConfig:
     --------
     >>> TrainingConfig(rollouts=4).rollouts
     4
-    >>> TrainingConfig(dropout=1.5)
+    >>> TrainingConfig(policy_dropout=1.5)
     Traceback (most recent call last):
-    ValueError: The 'dropout' parameter of TrainingConfig must be a float in the range [0, 1). Got \
-1.5 instead.
+    ValueError: The 'policy_dropout' parameter of TrainingConfig must be a float in the range [0, \
+1). Got 1.5 instead.
     """
 
     n_bins: int | None = None
