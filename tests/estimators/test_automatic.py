@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from suwr import Patches, SUWRClassifier, SUWRRegressor
-from suwr.estimators.base import default_bins, resolve_bins
+from suwr.estimators.base import default_bins
 
 
 @pytest.mark.parametrize(
@@ -13,7 +13,7 @@ from suwr.estimators.base import default_bins, resolve_bins
 )
 def test_tables_of_few_rows_and_columns_have_bins(n_rows, n_columns, n_bins):
     assert default_bins(n_rows, n_columns) == n_bins
-    assert resolve_bins(SUWRClassifier(), n_rows, n_columns) == n_bins
+    assert SUWRClassifier()._n_bins(n_rows, n_columns, soft=False) == n_bins
 
 
 @pytest.mark.parametrize(
@@ -28,12 +28,12 @@ def test_tables_of_few_rows_and_columns_have_bins(n_rows, n_columns, n_bins):
     ],
 )
 def test_other_models_have_no_bins(params):
-    assert resolve_bins(SUWRClassifier(**params), 100, 16) == 0
+    assert SUWRClassifier(**params)._n_bins(100, 16, soft=False) == 0
 
 
 def test_given_bins_take_precedence():
     model = SUWRClassifier(training={"n_bins": 20}, trainer="lookahead")
-    assert resolve_bins(model, 10_000, 100) == 20
+    assert model._n_bins(10_000, 100, soft=False) == 20
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import suwr
 from suwr import Acquisition, Explanation, SUWRClassifier, SUWRRegressor
 from suwr.cli import app
 from suwr.deploy import ModelPolicy
-from suwr.deploy.messages import RequestError, read_json
+from suwr.deploy.messages import RequestError
 from suwr.deploy.service import Service
 from suwr.estimators.selection import minimisation_report
 from suwr.estimators.verify import Verifier, poison_check
@@ -109,12 +109,10 @@ def test_the_command_line_announces_a_visit(model, tmp_path):
 def test_the_service_charges_visits(model):
     service = Service(model)
     for most in (3.9, 4.0, 6.0):
-        (replay,) = service.replay(
-            [service.read_next(read_json(f'{{"max_cost": {most}}}'.encode()))]
-        )
+        (replay,) = service.replay([service.read_next(f'{{"max_cost": {most}}}'.encode())])
         assert replay.next_unit == model.acquire(max_cost=most).next_unit
-    with pytest.raises(RequestError, match="Unknown field 'costs'"):
-        service.read_next(read_json(b'{"costs": {"x0": 1}}'))
+    with pytest.raises(RequestError, match="costs"):
+        service.read_next(b'{"costs": {"x0": 1}}')
 
 
 def test_single_units_cost_their_visit():
