@@ -333,8 +333,7 @@ def fit_teacher(
     }
     if given is None:
         constant = np.average(targets, axis=0, weights=weight)
-        shapes = ((n, len(constant)), (len(sources) + n, len(constant)))
-        found["constant"] = tuple(np.broadcast_to(constant, shape) for shape in shapes)  # type: ignore[assignment]
+        found["constant"] = np.tile(constant, (n, 1)), np.tile(constant, (len(sources) + n, 1))
     device = rows.device
 
     def tensor(array: FloatArray) -> Tensor:
