@@ -46,7 +46,7 @@ def main(quick: bool = False) -> None:
     X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
     settings: dict[str, Any] = {"random_state": 0, "sparsity_weight": 0.01}
     if quick:
-        settings |= {"max_epochs": 1, "hidden_size": 16}
+        settings |= {"max_epochs": 1, "training": {"hidden_size": 16}}
     plain = SUWRClassifier(**settings).fit(X_train, y_train)
     with_costs = SUWRClassifier(costs=COSTS, **settings).fit(X_train, y_train)
     costs = np.array([COSTS.get(name, 1.0) for name in X.columns])

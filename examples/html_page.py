@@ -23,7 +23,7 @@ def breast_cancer(path: Path) -> Explanation:
     data = load_breast_cancer(as_frame=True)
     y = data.target_names[data.target]
     X_train, X_test, y_train, y_test = train_test_split(data.data, y, stratify=y, random_state=0)
-    model = SUWRClassifier(max_steps=8, hidden_size=64, random_state=0, verbose=1)
+    model = SUWRClassifier(max_steps=8, training={"hidden_size": 64}, random_state=0, verbose=1)
     model.fit(X_train, y_train)
     explanation = model.explain(X_test)
     title = "Breast cancer: every diagnosis, step by step"

@@ -22,7 +22,9 @@ def main(output: Path, quick: bool = False) -> None:
     X, y = load_digits(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
     patches = Patches((8, 8), size=2, stride=2)
-    settings: dict[str, Any] = {"max_epochs": 1, "hidden_size": 16} if quick else {"max_epochs": 60}
+    settings: dict[str, Any] = (
+        {"max_epochs": 1, "training": {"hidden_size": 16}} if quick else {"max_epochs": 60}
+    )
     clf = SUWRClassifier(groups=patches, max_steps=8, random_state=0, **settings)
     clf.fit(X_train, y_train)
     print(

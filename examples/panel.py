@@ -22,7 +22,7 @@ def main(quick: bool = False) -> None:
     """Fit, count blood samples, explain two predictions, and acquire features of a new patient."""
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
-    settings: dict[str, Any] = {"max_epochs": 1, "hidden_size": 16} if quick else {}
+    settings: dict[str, Any] = {"max_epochs": 1, "training": {"hidden_size": 16}} if quick else {}
     reg = SUWRRegressor(groups={"blood": BLOOD}, costs={"blood": 3.0}, random_state=0, **settings)
     reg.fit(X_train, y_train)
     sampled = reg.select(X_test)[:, list(X.columns).index("s1")]

@@ -21,7 +21,9 @@ def main(output: Path, quick: bool = False) -> None:
     """Fit both kinds of models and draw both curves."""
     mpl.use("Agg")
     X, y = load_wine(return_X_y=True, as_frame=True)
-    settings: dict[str, Any] = {"max_epochs": 1, "hidden_size": 16} if quick else {"max_epochs": 60}
+    settings: dict[str, Any] = (
+        {"max_epochs": 1, "training": {"hidden_size": 16}} if quick else {"max_epochs": 60}
+    )
     weights = [0.01, 0.3] if quick else [0.003, 0.01, 0.03, 0.1, 0.3]
     path = sparsity_path(SUWRClassifier(random_state=0, **settings), X, y, weights)
     print(path.to_frame().to_string(index=False, float_format="%.3f"))

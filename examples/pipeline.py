@@ -22,7 +22,9 @@ def main(quick: bool = False) -> None:
     """Choose λ by cross-validation, then explain one prediction."""
     X, y = load_wine(return_X_y=True, as_frame=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
-    settings: dict[str, Any] = {"max_epochs": 1, "hidden_size": 16} if quick else {"max_epochs": 40}
+    settings: dict[str, Any] = (
+        {"max_epochs": 1, "training": {"hidden_size": 16}} if quick else {"max_epochs": 40}
+    )
     pipeline = Pipeline(
         [
             ("rounded", FunctionTransformer(lambda frame: frame.round(1))),

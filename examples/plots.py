@@ -61,7 +61,7 @@ def draw_path(output: Path) -> None:
     problem, X, y = pairs(n_pairs=3, repeats=16)
     front = pareto_front(problem, "dp")
     fixed = pareto_front(problem, "global")
-    model = SUWRRegressor(hidden_size=64, random_state=0, max_epochs=60)
+    model = SUWRRegressor(training={"hidden_size": 64}, random_state=0, max_epochs=60)
     path = sparsity_path(model, X, y, [0.02, 0.1, 0.2, 0.4, 0.8])
     ax = plot_path(
         path,

@@ -79,7 +79,7 @@ def main() -> None:
         groups=TextUnits(max_units=10, vectorizer=model.decision_function),
         queries_per_row=2 if options.quick else 20,
         max_epochs=2 if options.quick else 30,
-        hidden_size=16 if options.quick else 64,
+        training={"hidden_size": 16 if options.quick else 64},
         random_state=0,
         verbose=0 if options.quick else 1,
     ).fit(train)

@@ -68,7 +68,11 @@ def diabetes():
 def classifier():
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     columns = list(X.columns[:10])
-    settings = {"max_epochs": 12, "n_predictors": 2, "hidden_size": 32, "sparsity_weight": 0.05}
+    settings = {
+        "max_epochs": 12,
+        "training": {"n_predictors": 2, "hidden_size": 32},
+        "sparsity_weight": 0.05,
+    }
     return SUWRClassifier(**settings, random_state=0).fit(X[columns], y)
 
 
@@ -76,7 +80,9 @@ def classifier():
 @fitted_once
 def regressor():
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
-    return SUWRRegressor(max_epochs=12, n_predictors=2, hidden_size=32, random_state=0).fit(X, y)
+    return SUWRRegressor(
+        max_epochs=12, training={"n_predictors": 2, "hidden_size": 32}, random_state=0
+    ).fit(X, y)
 
 
 @pytest.fixture(scope="session")

@@ -109,7 +109,9 @@ def test_fit(data):
     X = data.draw(tables)
     y = data.draw(targets(length(X)))
     kind = data.draw(st.sampled_from([SUWRClassifier, SUWRRegressor]))
-    model = kind(max_epochs=1, hidden_size=2, n_layers=1, random_state=0, device="cpu")
+    model = kind(
+        max_epochs=1, training={"hidden_size": 2, "n_layers": 1}, random_state=0, device="cpu"
+    )
     try:
         model.fit(X, y)
     except DOCUMENTED:

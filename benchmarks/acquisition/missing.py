@@ -23,7 +23,7 @@ from suwr import SUWRClassifier
 
 HERE = Path(__file__).parent
 N_ROWS, N_TEST, SEEDS = 800, 5000, 3
-SETTINGS: dict[str, Any] = {"max_epochs": 25, "hidden_size": 32, "n_predictors": 2}
+SETTINGS: dict[str, Any] = {"max_epochs": 25, "training": {"hidden_size": 32, "n_predictors": 2}}
 
 
 def draw(n: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.intp]]:

@@ -34,7 +34,7 @@ def switch(seed: int, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
 def suwr_model(number: int) -> SUWRClassifier:
     """A small SUWR model; the low sparsity weight keeps a short fit from selecting nothing."""
     model = SUWRClassifier(
-        max_steps=5, max_epochs=15, sparsity_weight=0.001, random_state=number, **SMALL
+        max_steps=5, max_epochs=15, sparsity_weight=0.001, random_state=number, training=SMALL
     )
     return model.fit(*switch(10_000 + number, 3000))
 

@@ -38,8 +38,16 @@ def tables() -> list[dict]:
     cancer = load_breast_cancer(return_X_y=True, as_frame=True)
     diabetes = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     for name, (X, y), model in (
-        ("breast cancer", cancer, SUWRClassifier(max_epochs=25, hidden_size=64, random_state=0)),
-        ("diabetes", diabetes, SUWRRegressor(max_epochs=25, hidden_size=64, random_state=0)),
+        (
+            "breast cancer",
+            cancer,
+            SUWRClassifier(max_epochs=25, training={"hidden_size": 64}, random_state=0),
+        ),
+        (
+            "diabetes",
+            diabetes,
+            SUWRRegressor(max_epochs=25, training={"hidden_size": 64}, random_state=0),
+        ),
     ):
         X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=0)
         model.fit(X_train, y_train)
@@ -78,7 +86,7 @@ def finite() -> dict:
     y = (rng.rand(3000) < chance[rows]).astype(int)
     weight = 0.02
     model = SUWRClassifier(
-        sparsity_weight=weight, max_epochs=25, hidden_size=64, random_state=0
+        sparsity_weight=weight, max_epochs=25, training={"hidden_size": 64}, random_state=0
     ).fit(X, y)
     frame = pd.DataFrame(problem.X, columns=names)
     best = solve(problem, weight).objective

@@ -26,7 +26,7 @@ from sklearn.datasets import load_digits, make_classification, make_friedman1
 from common import machine, write_json
 from helpers import page_models
 from helpers.services import functions_of
-from suwr import Patches, SUWRClassifier, SUWRRegressor
+from suwr import Costs, Patches, SUWRClassifier, SUWRRegressor
 
 HERE = Path(__file__).parent
 ROWS, TOLERANCE = 10_000, 1e-5
@@ -35,7 +35,9 @@ ROWS, TOLERANCE = 10_000, 1e-5
 def numbers():
     """20 numbers."""
     X, y = make_classification(1_500 + ROWS, 20, n_informative=8, random_state=0)
-    model = SUWRClassifier(sparsity_weight=0.005, max_epochs=6, hidden_size=32, random_state=0)
+    model = SUWRClassifier(
+        sparsity_weight=0.005, max_epochs=6, training={"hidden_size": 32}, random_state=0
+    )
     frame = pd.DataFrame(X, columns=[f"x{i + 1}" for i in range(20)])
     return model.fit(frame[:1_500], y[:1_500]), frame[1_500:]
 
@@ -45,7 +47,11 @@ def mixed():
     X, y = page_models.mixed_table(1_500 + ROWS, seed=1)
     groups = {"heart": ["pressure", "pulse"]}
     model = SUWRClassifier(
-        sparsity_weight=0.01, max_epochs=6, hidden_size=32, groups=groups, random_state=0
+        sparsity_weight=0.01,
+        max_epochs=6,
+        training={"hidden_size": 32},
+        groups=groups,
+        random_state=0,
     )
     return model.fit(X[:1_500], y[:1_500]), X[1_500:]
 
@@ -56,7 +62,7 @@ def digits():
     rng = np.random.RandomState(0)
     model = SUWRClassifier(
         groups=Patches((8, 8), size=3), sparsity_weight=0.02, max_steps=8, max_epochs=6,
-        hidden_size=32, trainer="lookahead", random_state=0,
+        training={"hidden_size": 32}, trainer="lookahead", random_state=0,
     )  # fmt: skip
     model.fit(X[:1_200], y[:1_200])
     rows = X[1_200 + rng.randint(len(X) - 1_200, size=ROWS)]
@@ -69,7 +75,11 @@ def friedman():
     X, y = make_friedman1(1_500 + ROWS, n_features=12, noise=1.0, random_state=0)
     frame = pd.DataFrame(X, columns=[f"x{i + 1}" for i in range(12)])
     model = SUWRRegressor(
-        sparsity_weight=0.1, units_per_step=2, max_epochs=6, hidden_size=32, random_state=0
+        sparsity_weight=0.1,
+        costs=Costs(of=2),
+        max_epochs=6,
+        training={"hidden_size": 32},
+        random_state=0,
     )
     return model.fit(frame[:1_500], y[:1_500]), frame[1_500:]
 

@@ -53,9 +53,13 @@ def main() -> None:
     ).fit(train, y.iloc[order[:cut]])
     start = time.time()
     explainer = SUWRExplainer(
-        model, max_steps=3, queries_per_row=8, hidden_size=64, max_epochs=options.epochs,
+        model,
+        max_steps=3,
+        queries_per_row=8,
+        training={"hidden_size": 64},
+        max_epochs=options.epochs,
         random_state=0,
-    ).fit(train)  # fmt: skip
+    ).fit(train)
     seconds = time.time() - start
     fidelity = explainer.fidelity(test)
     # TreeSHAP of the trees inside the pipeline, in the order of the columns of the table.

@@ -120,7 +120,7 @@ def measure(seed: int, from_end: bool, options: argparse.Namespace) -> dict[str,
     explainer = SUWRExplainer(
         model,
         groups=TextUnits(max_units=MAX_UNITS, from_end=from_end, vectorizer=contribution),
-        sparsity_weight=options.weight, queries_per_row=3, hidden_size=32,
+        sparsity_weight=options.weight, queries_per_row=3, training={"hidden_size": 32},
         max_epochs=options.epochs, random_state=seed,
     ).fit(background)  # fmt: skip
     seconds = time.time() - start

@@ -48,7 +48,7 @@ TABLES = Path(os.environ.get("SUWR_TABLES", HERE.parents[2] / "shared" / "tables
 LEVELS = (0.02, 0.05, 0.1, 0.2)
 CONFIDENCE = 0.95
 N_SPLITS, N_DRAWS = 200, 64
-SETTINGS = {"n_predictors": 2, "hidden_size": 64, "random_state": 0, "device": "cpu"}
+SETTINGS = {"training": {"n_predictors": 2, "hidden_size": 64}, "random_state": 0, "device": "cpu"}
 # Rows for training and for the re-splits, and epochs.
 DATASETS = {
     "syn4": (5000, 1500, 60),

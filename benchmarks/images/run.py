@@ -45,10 +45,14 @@ def time_batches(how: str) -> dict[str, Any]:
     """Milliseconds per batch of one way to train."""
     data = load_images("mnist")
     model = SUWRClassifier(
-        groups=Patches((28, 28), 1), sparsity_weight=RANGE, max_steps=50, hidden_size=512,
-        n_layers=2, batch_size=1024, max_epochs=4, device="cuda", random_state=0,
-        training={"pretrain_fraction": 0.0},
-    )  # fmt: skip
+        groups=Patches((28, 28), 1),
+        sparsity_weight=RANGE,
+        max_steps=50,
+        max_epochs=4,
+        device="cuda",
+        random_state=0,
+        training={"hidden_size": 512, "n_layers": 2, "batch_size": 1024, "pretrain_fraction": 0.0},
+    )
     taken: list[float] = []
     train_batches, recorded = lookahead.LookaheadPhase.train_batches, lookahead.CapturedFunction
 
@@ -105,9 +109,15 @@ def measure_preset() -> dict[str, Any]:
     """Train and measure inference on the CPU."""
     data = load_images("fashion-mnist")
     model = SUWRClassifier(
-        groups=Patches((28, 28), 3), sparsity_weight=RANGE, max_steps=10, hidden_size=256,
-        n_layers=2, batch_size=128, max_epochs=16, device="cpu", random_state=0, verbose=1,
-    )  # fmt: skip
+        groups=Patches((28, 28), 3),
+        sparsity_weight=RANGE,
+        max_steps=10,
+        training={"hidden_size": 256, "n_layers": 2, "batch_size": 128},
+        max_epochs=16,
+        device="cpu",
+        random_state=0,
+        verbose=1,
+    )
     start = time.perf_counter()
     model.fit(data.X_train[:8000], data.y_train[:8000])
     trained = time.perf_counter() - start

@@ -68,7 +68,11 @@ def measure(width: int) -> dict:
     train, test = synthetic(5, seed=0), synthetic(5, seed=100)
     with torch.inference_mode(False):
         model = SUWRClassifier(
-            max_steps=T, max_epochs=40, hidden_size=width, random_state=0, device="cpu"
+            max_steps=T,
+            max_epochs=40,
+            training={"hidden_size": width},
+            random_state=0,
+            device="cpu",
         )
         model.fit(train.X, train.y)
     policy = model.policy_

@@ -39,7 +39,7 @@ for name in suwr.__all__:
 rng = np.random.RandomState(0)
 X = rng.randn(80, 4)
 for kind, y in ((SUWRClassifier, (X[:, 0] > 0).astype(int)), (SUWRRegressor, X[:, 0])):
-    model = kind(max_epochs=2, hidden_size=8, random_state=0).fit(X, y)
+    model = kind(max_epochs=2, training={"hidden_size": 8}, random_state=0).fit(X, y)
     story = model.explain(X)
     assert suwr.Explanation.from_json(story.to_json()) == story
     path = os.path.join(tempfile.mkdtemp(), "m.suwr")

@@ -44,7 +44,11 @@ def cell(data: str, seed: int) -> dict[str, Any]:
     train, test = (synthetic(int(data[-1]), seed=s) for s in (0, 100))
     weight = share * constant_loss(Task(train.X, train.y, test.X, test.y))
     model = SUWRClassifier(
-        max_steps=11, sparsity_weight=weight, n_predictors=4, random_state=seed, device="cpu"
+        max_steps=11,
+        sparsity_weight=weight,
+        training={"n_predictors": 4},
+        random_state=seed,
+        device="cpu",
     )
     start, cpu = time.perf_counter(), time.process_time()
     model.fit(train.X, train.y)

@@ -38,13 +38,13 @@ SHARE = 0.005
 SYN = "Syn4, 1,000 rows"
 #: The first is the reference, which was fitted to most splits; the second is the default.
 VARIANTS: dict[str, dict[str, Any]] = {
-    "2 layers of 128": {"hidden_size": 128, "n_layers": 2},
-    "3 layers of 128": {"hidden_size": 128, "n_layers": 3},
-    "2 layers of 64": {"hidden_size": 64, "n_layers": 2},
+    "2 layers of 128": {"training": {"hidden_size": 128, "n_layers": 2}},
+    "3 layers of 128": {"training": {"hidden_size": 128, "n_layers": 3}},
+    "2 layers of 64": {"training": {"hidden_size": 64, "n_layers": 2}},
     "2 layers of 64, at most 100 epochs": {
-        "hidden_size": 64, "n_layers": 2, "max_epochs": 100,
+        "training": {"hidden_size": 64, "n_layers": 2}, "max_epochs": 100,
     },
-    "3 layers of 256": {"hidden_size": 256, "n_layers": 3},
+    "3 layers of 256": {"training": {"hidden_size": 256, "n_layers": 3}},
 }  # fmt: skip
 #: Variants that were not fitted to tables.
 SYN_ONLY = ("3 layers of 256",)

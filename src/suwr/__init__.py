@@ -11,6 +11,7 @@ __version__ = "0.2.0"
 _EXPORTS = {
     "Acquisition": "suwr.estimators.session",
     "Column": "suwr.data.descriptions",
+    "Costs": "suwr.data.costs",
     "DateParts": "suwr.data.dates",
     "Explanation": "suwr.narrative.explanation",
     "Narrative": "suwr.narrative.explanation",
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from suwr import exceptions as exceptions
     from suwr import plots as plots
     from suwr.auditing.entry import audit as audit
+    from suwr.data.costs import Costs as Costs
     from suwr.data.dates import DateParts as DateParts
     from suwr.data.descriptions import Column as Column
     from suwr.data.units import Patches as Patches

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -89,7 +89,12 @@ def make_model(cell: Cell, task: Task, device: str = "cpu") -> Any:
     if cell.method == "SUWR":
         import suwr
 
-        return getattr(suwr, f"SUWR{task.kind}")(**params)
+        # Cells name these like the parameters of baselines: records are keyed by a digest of them.
+        given = {f.name for f in fields(suwr.TrainingConfig)} & params.keys()
+        training = params.pop("training", {}) | {name: params.pop(name) for name in given}
+        if "units_per_step" in params:
+            params["costs"] = suwr.Costs(of=params.pop("units_per_step"))
+        return getattr(suwr, f"SUWR{task.kind}")(training=training, **params)
     from suwr import baselines
 
     check_choice(cell.method, "method", "Cell", ("SUWR", *baselines.METHODS))

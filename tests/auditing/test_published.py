@@ -103,8 +103,9 @@ def test_the_global_optimum_does_not_leak():
 def trained():
     X, _ = toy()
     y = (X[:, 0] * X[:, 1]).astype(int)
-    params = {**SMALL, "max_epochs": 8, "batch_size": 32, "max_steps": 3, "sparsity_weight": 0.0}
-    return SUWRClassifier(**params).fit(X, y), X, y
+    training = {"hidden_size": 16, "n_layers": 2, "batch_size": 32}
+    params = {**QUICK, "max_epochs": 8, "max_steps": 3, "sparsity_weight": 0.0}
+    return SUWRClassifier(training=training, **params).fit(X, y), X, y
 
 
 @pytest.mark.parametrize("policy", ["greedy", pytest.param("sampled", marks=pytest.mark.slow)])

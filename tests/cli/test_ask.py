@@ -39,7 +39,10 @@ def folder(tmp_path_factory):
     # Four classes, which need both the size and the colour.
     tall = np.where(X["height"] + X["weight"] > 0, "tall ", "small ")
     model = suwr.SUWRClassifier(
-        groups={"size": ["height", "weight"]}, max_epochs=15, hidden_size=16, random_state=0
+        groups={"size": ["height", "weight"]},
+        max_epochs=15,
+        training={"hidden_size": 16},
+        random_state=0,
     )
     model.fit(X, tall + X["[red]colour"].to_numpy(dtype=str)).save(path / "m.suwr")
     return path
@@ -110,7 +113,7 @@ def test_what_the_model_always_knows_is_asked_for_first(tmp_path):
     rng = np.random.RandomState(0)
     X = pd.DataFrame(rng.randn(100, 3), columns=["age", "size", "other"])
     model = suwr.SUWRClassifier(
-        known_at_start=["age"], max_epochs=2, hidden_size=8, random_state=0
+        known_at_start=["age"], max_epochs=2, training={"hidden_size": 8}, random_state=0
     ).fit(X, X["age"] > 0)
     model.save(tmp_path / "m.suwr")
     expected = model.acquire(known={"age": 0.5})
@@ -367,7 +370,7 @@ def test_mean_features(tmp_path):
     rng = np.random.RandomState(0)
     X = pd.DataFrame(rng.randn(80, 3), columns=list("abc"))
     model = suwr.SUWRRegressor(
-        sparsity_weight=(0.001, 1.0), max_epochs=2, hidden_size=8, random_state=0
+        sparsity_weight=(0.001, 1.0), max_epochs=2, training={"hidden_size": 8}, random_state=0
     ).fit(X, X["a"] + X["b"])  # fmt: skip
     model.save(tmp_path / "m.suwr")
     words = ["ask", str(tmp_path / "m.suwr"), "--no-record", "--mean-features"]

@@ -18,7 +18,9 @@ def folder(tmp_path_factory):
     X = pd.DataFrame(rng.randn(300, 3), columns=["a", "b", "c"])
     y = (X["a"] > 0).astype(int)
     X.assign(y=y).to_csv(path / "data.csv", index=False)
-    SUWRClassifier(max_epochs=5, hidden_size=16, random_state=0).fit(X, y).save(path / "m.suwr")
+    SUWRClassifier(max_epochs=5, training={"hidden_size": 16}, random_state=0).fit(X, y).save(
+        path / "m.suwr"
+    )
     # Reveals b where the hidden a is positive, so the mask encodes the label.
     masks = pd.DataFrame({"a": 0, "b": y, "c": 1 - y})
     masks.to_csv(path / "masks.csv", index=False)

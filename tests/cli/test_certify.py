@@ -159,7 +159,7 @@ def test_missing_groups(folder):
 @pytest.mark.filterwarnings("always::suwr.exceptions.CertificationWarning")
 def test_regression_requires_the_tolerance(folder):
     frame = pd.read_csv(folder / "unlabelled.csv")[list("abcd")]
-    reg = suwr.SUWRRegressor(max_epochs=1, hidden_size=8, random_state=0)
+    reg = suwr.SUWRRegressor(max_epochs=1, training={"hidden_size": 8}, random_state=0)
     reg.fit(frame, 1e5 * frame["a"]).save(folder / "r.suwr")
     words = ["certify", folder / "r.suwr", folder / "unlabelled.csv", "--out", folder / "rc.suwr"]
     done = run(*words)

@@ -13,7 +13,7 @@ def test_demo_reports_results_and_writes_files(tmp_path, monkeypatch):
         """The same model with few epochs."""
 
         def fit(self, X, y):
-            return self.set_params(max_epochs=6, hidden_size=32).fit_briefly(X, y)
+            return self.set_params(max_epochs=6, training={"hidden_size": 32}).fit_briefly(X, y)
 
         fit_briefly = suwr.SUWRClassifier.fit
 

@@ -20,7 +20,9 @@ def folder(tmp_path_factory):
     rng = np.random.RandomState(0)
     X = pd.DataFrame({"age": rng.randint(20, 80, 60), "colour": rng.choice(["red", "blue"], 60)})
     y = np.where(X["colour"] == "red", "yes", "no")
-    model = SUWRClassifier(max_epochs=1, hidden_size=8, sparsity_weight=0.0, random_state=0)
+    model = SUWRClassifier(
+        max_epochs=1, training={"hidden_size": 8}, sparsity_weight=0.0, random_state=0
+    )
     model.fit(X, y).save(path / "m.suwr")
     X.to_csv(path / "data.csv", index=False)
     X.to_parquet(path / "data.parquet", row_group_size=25)

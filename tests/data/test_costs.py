@@ -1,26 +1,31 @@
+import copy
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from suwr import Patches
-from suwr.data.costs import Visits, read_row_costs, resolve_setups
+from suwr import Costs, Patches
+from suwr.data.costs import check_unit_costs, read_row_costs, resolve_setups
 from suwr.data.units import resolve_units
 
 NAMES = ("age", "s1", "s2", "s3")
 
 
 def test_a_set_up_is_paid_once_in_any_order():
-    setups = resolve_setups({"draw": (5, ["s1", "s2"]), "scan": (2.5, ["s3"])}, NAMES, "C")
+    setups = resolve_setups({"draw": (5, ["s1", "s2"]), "scan": (2.5, ["s3"])}, NAMES)
     orders = np.array([[1, 2, 3], [2, 1, -1], [3, -1, -1], [0, -1, -1], [-1, -1, -1]])
     np.testing.assert_array_equal(setups.cost_of(orders), [7.5, 5, 2.5, 0, 0])
-    units = resolve_units(None, {"s1": 2}, NAMES, setup_costs={"draw": (5, ["s1", "s2"])})
+    units = resolve_units(None, Costs({"s1": 2}, {"draw": (5, ["s1", "s2"])}), NAMES)
     np.testing.assert_array_equal(units.cost_of(orders[:, :, None]), [9, 8, 1, 1, 0])
     assert units.total_cost() == 10
     assert units.total_cost(np.array([True, False, False, True])) == 2
 
 
 def test_groups_need_a_set_up_as_a_whole():
-    units = resolve_units({"g": ["s1", "s2"]}, None, NAMES, setup_costs={"a": (3, ["g", "s3"])})
+    costs = Costs(setup={"a": (3, ["g", "s3"])})
+    units = resolve_units({"g": ["s1", "s2"]}, costs, NAMES)
     assert units.names == ("age", "g", "s3")
     assert units.setups.of_unit.tolist() == [-1, 0, 0]
 
@@ -40,30 +45,28 @@ def test_groups_need_a_set_up_as_a_whole():
 )
 def test_invalid_set_up_costs(given, message):
     with pytest.raises(ValueError, match=message):
-        resolve_setups(given, NAMES, "C")
+        resolve_units(None, Costs(setup=given), NAMES)
 
 
 def test_no_set_up_costs():
-    assert resolve_setups(None, NAMES, "C") is None
-    assert resolve_setups({}, NAMES, "C") is None
+    assert resolve_setups(None, NAMES) is None
+    assert resolve_setups({}, NAMES) is None
     with pytest.raises(ValueError, match="must be None with Patches"):
-        resolve_units(Patches((2, 2)), None, NAMES, setup_costs={"a": (1, ["s1"])})
+        resolve_units(Patches((2, 2)), Costs(setup={"a": (1, ["s1"])}), NAMES)
 
 
 def test_visits_are_charged_once_per_step():
-    visits = Visits(3.0, 2)
     orders = np.array([[[0, 1], [2, -1]], [[1, -1], [-1, -1]], [[-1, -1], [-1, -1]]])
-    np.testing.assert_array_equal(visits.cost_of(orders), [6, 3, 0])
-    units = resolve_units(None, {"s1": 2}, NAMES, visits=visits)
+    units = resolve_units(None, Costs({"s1": 2}, visit=3.0, of=2), NAMES)
     np.testing.assert_array_equal(units.cost_of(orders), [10, 5, 0])
     np.testing.assert_array_equal(units.cost_of(orders[:, :0]), [0, 0, 0])
     # Four units in two visits; without a cost, there are no visits.
     assert units.total_cost() == 5 + 2 * 3
-    assert resolve_units(None, None, NAMES, visits=Visits(0.0, 2)).visits is None
+    assert resolve_units(None, Costs({"s1": 2}, of=2), NAMES).total_cost() == 5
 
 
 def test_costs_of_rows():
-    units = resolve_units(None, None, NAMES, setup_costs={"draw": (5, ["s1", "s2"])})
+    units = resolve_units(None, Costs(setup={"draw": (5, ["s1", "s2"])}), NAMES)
     costs = read_row_costs(np.arange(8.0).reshape(2, 4), NAMES, 2, "select")
     orders = np.array([[1, 3, -1], [2, 1, 0]])
     np.testing.assert_array_equal(units.cost_of(orders, costs), [1 + 3 + 5, 6 + 5 + 4 + 5])
@@ -95,7 +98,7 @@ def test_functions_of_the_mask():
         """Costs 4, 2, 1, … with each acquired column."""
         return np.repeat(4.0 / 2 ** mask.sum(axis=1, keepdims=True), 3, axis=1)
 
-    units = resolve_units(groups, function, NAMES, visits=Visits(0.0, 1))
+    units = resolve_units(groups, function, NAMES)
     assert units.names == ("age", "g", "s3")
     np.testing.assert_array_equal(units.costs, [4, 4, 4])
     orders = np.array([[1, 0, 2], [0, 1, -1], [-1, -1, -1]])
@@ -117,15 +120,37 @@ def test_functions_of_the_mask():
 )
 def test_invalid_functions(function, message):
     with pytest.raises(ValueError, match=message):
-        resolve_units(None, function, NAMES, visits=Visits(0.0, 1))
+        resolve_units(None, function, NAMES)
 
 
 def test_functions_are_alone():
     def function(mask):
         return np.ones((len(mask), 4))
 
-    with pytest.raises(ValueError, match=r"'setup_costs' .* must be None if 'costs' is a function"):
-        resolve_units(None, function, NAMES, "C", {"a": (1, ["s1"])}, Visits(0.0, 1))
-    # Baselines do not take them.
-    with pytest.raises(ValueError, match="must be one cost per unit"):
-        resolve_units(None, function, NAMES)
+    with pytest.raises(ValueError, match=r"'setup' .* must be None if 'units' is a function"):
+        Costs(function, setup={"a": (1, ["s1"])})
+    # Baselines and explainers take costs of units alone.
+    for costs in (function, Costs([1, 2, 3, 4])):
+        with pytest.raises(ValueError, match="'costs' parameter of L2XClassifier must be None, a"):
+            check_unit_costs(costs, "L2XClassifier")
+
+
+@pytest.mark.parametrize("units", [None, {"s1": 2.0}, [1, 2, 3, 4], np.arange(4.0)])
+def test_costs_are_values(units):
+    costs = Costs(units, setup={"a": (1, ("s1", "s2"))}, visit=2.0, of=3)
+    assert costs == pickle.loads(pickle.dumps(costs)) == copy.deepcopy(costs) == eval(repr(costs))
+    assert costs != replace(costs, visit=3.0)
+    assert Costs.read(costs) is costs
+    assert Costs.read(units) == Costs(units)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        *(({"visit": value}, "visit") for value in (-1, np.nan, np.inf, "3", None)),
+        *(({"of": value}, "of") for value in (0, 1.5, None, True)),
+    ],
+)
+def test_invalid_visits(given, name):
+    with pytest.raises(ValueError, match=f"'{name}' parameter of Costs must be"):
+        Costs(**given)

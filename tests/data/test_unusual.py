@@ -36,7 +36,11 @@ def test_far_values_and_unknown_categories(frame):
 def test_predict_and_explain_warn_about_revealed_values_only(frame):
     y = frame["age"].to_numpy(dtype=float)
     model = suwr.SUWRRegressor(
-        max_epochs=12, hidden_size=16, max_steps=1, sparsity_weight=0.0, random_state=0
+        max_epochs=12,
+        training={"hidden_size": 16},
+        max_steps=1,
+        sparsity_weight=0.0,
+        random_state=0,
     ).fit(frame, y)
     masks = model.select(frame[:6])
     assert masks[:, 0].any()
@@ -55,7 +59,11 @@ def test_predict_and_explain_warn_about_revealed_values_only(frame):
 def test_warnings_name_rows_by_their_labels_and_point_at_the_call(frame):
     y = (frame["age"] > 50).to_numpy()
     model = suwr.SUWRClassifier(
-        max_epochs=20, hidden_size=16, max_steps=2, sparsity_weight=0.0, random_state=0
+        max_epochs=20,
+        training={"hidden_size": 16},
+        max_steps=2,
+        sparsity_weight=0.0,
+        random_state=0,
     ).fit(frame, y)
     strange = frame[40:46].assign(age=10**6, city="Paris")
     revealed = model.select(strange)

@@ -17,7 +17,7 @@ def grouped():
     X, y = mixed_table()
     groups = {"where": ["code", "city"]}
     model = SUWRClassifier(
-        groups=groups, max_epochs=1, hidden_size=8, max_steps=4, random_state=0
+        groups=groups, max_epochs=1, training={"hidden_size": 8}, max_steps=4, random_state=0
     ).fit(X, y)
 
     def accept():

@@ -99,7 +99,7 @@ def test_expected_gain_is_the_reduction_of_the_objective(weight):
     """The loss is ln 2 without x0 and almost 0 with it."""
     rng = np.random.RandomState(0)
     X = rng.choice([-1.0, 1.0], (400, 2))
-    model = SUWRClassifier(sparsity_weight=weight, hidden_size=16, random_state=0)
+    model = SUWRClassifier(sparsity_weight=weight, training={"hidden_size": 16}, random_state=0)
     model.fit(X, (X[:, 0] > 0).astype(int))
     client = Client(create_app(model))
     question = client.post("/next", json={"answers": {}}).json()["question"]

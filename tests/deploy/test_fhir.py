@@ -165,7 +165,7 @@ def started():
     )
     model = SUWRClassifier(
         columns={"glucose": Column(unit="mmol/L")}, known_at_start=list(X.columns[:6]),
-        max_epochs=1, hidden_size=8, random_state=0,
+        max_epochs=1, training={"hidden_size": 8}, random_state=0,
     )  # fmt: skip
     return Client(create_app(model.fit(X, rng.rand(80) < 0.5)))
 

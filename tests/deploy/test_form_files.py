@@ -41,7 +41,9 @@ def model():
         }
     )
     y = np.where(X["member"], "ill & <b>", "well")
-    fitted = SUWRClassifier(max_epochs=1, hidden_size=8, max_steps=4, random_state=0).fit(X, y)
+    fitted = SUWRClassifier(
+        max_epochs=1, training={"hidden_size": 8}, max_steps=4, random_state=0
+    ).fit(X, y)
     randomize(fitted, lambda: fitted.select(X).any(axis=0).all())
     return fitted, X
 
@@ -234,7 +236,9 @@ def test_links_of_the_html_form_are_readable(scheme, browser, form, tmp_path):
 def test_hostile_names(format, tmp_path):
     rng = np.random.RandomState(0)
     X = pd.DataFrame({name: rng.rand(30) for name in dict.fromkeys(HOSTILE[:6])})
-    fitted = SUWRClassifier(max_epochs=1, hidden_size=8, random_state=0).fit(X, rng.rand(30) > 0.5)
+    fitted = SUWRClassifier(max_epochs=1, training={"hidden_size": 8}, random_state=0).fit(
+        X, rng.rand(30) > 0.5
+    )
     randomize(fitted, lambda: fitted.cost(X).mean() > 1)
     made = make_form(ModelPolicy(fitted), max_pages=5, target=HOSTILE[0])
     write_form(made, tmp_path / "form", format, note=HOSTILE[1])

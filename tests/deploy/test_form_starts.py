@@ -14,7 +14,7 @@ from suwr.deploy.forms import walk_rows
 
 NAMES = [f"x{i}" for i in range(5)]
 CUBE = pd.DataFrame(list(product([False, True], repeat=5)), columns=NAMES)
-SMALL = {"max_epochs": 1, "hidden_size": 8, "max_steps": 3, "random_state": 0}
+SMALL = {"max_epochs": 1, "training": {"hidden_size": 8}, "max_steps": 3, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore::suwr.exceptions.UninformativeModelWarning")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from helpers.models import randomize
 from helpers.tables import OBJECTS, mixed_table, poisoned_cells
-from suwr import SUWRClassifier, SUWRRegressor
+from suwr import Costs, SUWRClassifier, SUWRRegressor
 from suwr.data.descriptions import Question
 from suwr.data.encode import ColumnCode, number_code
 from suwr.deploy import ModelPolicy, Regret, make_form, measure_regret
@@ -190,7 +190,7 @@ def binary_model(problem):
     """A model with random weights on the finite problem."""
     X = pd.DataFrame(np.tile(problem.X, (10, 1)), columns=list("abcd"))
     y = np.where(X["a"] == 1, X["b"], X["c"])
-    model = SUWRClassifier(max_epochs=1, hidden_size=8, random_state=0).fit(X, y)
+    model = SUWRClassifier(max_epochs=1, training={"hidden_size": 8}, random_state=0).fit(X, y)
     randomize(model, lambda: len({tuple(m) for m in model.select(X[:16])}) > 2)
     return model, X[:16], y[:16]
 
@@ -217,9 +217,13 @@ def mixed_form():
     """A model of every type of column, with a group and two units per step."""
     X, y = mixed_table(200)
     model = SUWRClassifier(
-        groups={"where": ["code", "city"]}, units_per_step=2, max_epochs=1, hidden_size=8,
-        max_steps=2, random_state=0,
-    ).fit(X, y)  # fmt: skip
+        groups={"where": ["code", "city"]},
+        costs=Costs(of=2),
+        max_epochs=1,
+        training={"hidden_size": 8},
+        max_steps=2,
+        random_state=0,
+    ).fit(X, y)
     randomize(model, lambda: len(np.unique(model.cost(X))) > 1)
     return model, X, y, make_form(ModelPolicy(model), max_pages=60)
 
@@ -256,7 +260,9 @@ def test_form_reads_only_what_it_asks_for(mixed_form):
 def test_values_of_a_regression_are_divided():
     rng = np.random.RandomState(0)
     X = pd.DataFrame(rng.randn(300, 3), columns=list("abc"))
-    model = SUWRRegressor(max_epochs=1, hidden_size=8, random_state=0).fit(X, 100 * X["a"])
+    model = SUWRRegressor(max_epochs=1, training={"hidden_size": 8}, random_state=0).fit(
+        X, 100 * X["a"]
+    )
     randomize(model, lambda: np.ptp(model.predict(X)) > 50 and model.cost(X).mean() > 1)
     form = make_form(ModelPolicy(model), max_pages=40)
     regret = measure_regret(form, model, X, 100 * X["a"])

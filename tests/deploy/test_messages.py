@@ -82,7 +82,7 @@ def test_final_answers_have_the_documented_fields(client, rows):
 
 
 def test_answers_of_a_regression_have_the_documented_fields(rows, grouped):
-    model = SUWRRegressor(max_epochs=1, hidden_size=8, random_state=0)
+    model = SUWRRegressor(max_epochs=1, training={"hidden_size": 8}, random_state=0)
     client = Client(create_app(model.fit(grouped[1], range(len(rows)))))
     for path, kind in (("/predict", messages.Predictions), ("/explain", messages.Explanations)):
         response = client.post(path, json={"rows": rows[:3]})

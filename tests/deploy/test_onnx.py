@@ -12,7 +12,7 @@ import torch
 from helpers.models import NETWORKS, UNITS, make_policy, random_values, randomize
 from helpers.services import functions_of
 from helpers.tables import mixed_table, unrecorded_table
-from suwr import SUWRClassifier, SUWRRegressor
+from suwr import Costs, SUWRClassifier, SUWRRegressor
 from suwr.data.frame import read_table
 from suwr.exceptions import MissingExtraError, UnsupportedModelError
 from suwr.nn.inputs import MaskedInputs
@@ -26,7 +26,7 @@ def plain_model():
     rng = np.random.RandomState(0)
     X = rng.randn(60, 6)
     # One encoded value per column, as the policies of `make_policy` expect.
-    model = SUWRClassifier(max_epochs=1, hidden_size=8, training={"n_bins": 0}, random_state=0)
+    model = SUWRClassifier(max_epochs=1, training={"hidden_size": 8, "n_bins": 0}, random_state=0)
     return model.fit(X, (X[:, 0] > 0).astype(int))
 
 
@@ -39,9 +39,13 @@ def grouped_model():
     X = X.mask(rng.rand(*X.shape) < 0.2)
     groups, costs = {"first": ["a", "b"], "last": ["e", "f"]}, {"first": 2.0}
     model = SUWRRegressor(
-        groups=groups, costs=costs, units_per_step=2, max_epochs=1, hidden_size=8, random_state=0,
+        groups=groups,
+        costs=Costs(costs, of=2),
+        max_epochs=1,
+        training={"hidden_size": 8},
+        random_state=0,
         sparsity_weight=1.0,
-    )  # fmt: skip
+    )
     model.fit(X, y)
     return randomize(model, lambda: len(np.unique(model.cost(X[:30]))) > 1), X
 
@@ -78,7 +82,7 @@ def check_step(model, path, values, mask):
 def test_step_of_other_losses(params, tmp_path):
     rng = np.random.RandomState(0)
     X = rng.randn(60, 3)
-    model = SUWRRegressor(**params, max_epochs=1, hidden_size=8, random_state=0)
+    model = SUWRRegressor(**params, max_epochs=1, training={"hidden_size": 8}, random_state=0)
     model.fit(X, np.exp(X[:, 0]))
     model.to_onnx(tmp_path / "model.onnx")
     values = torch.tensor(model.encoder_.encode(read_table(X)))
@@ -200,7 +204,10 @@ def test_metadata_states_setup_costs(tmp_path):
     rng = np.random.RandomState(0)
     X = rng.randn(60, 3)
     model = SUWRClassifier(
-        setup_costs={"draw": (5.0, ["x0", "x2"])}, max_epochs=1, hidden_size=4, random_state=0
+        costs=Costs(setup={"draw": (5.0, ["x0", "x2"])}),
+        max_epochs=1,
+        training={"hidden_size": 4},
+        random_state=0,
     ).fit(X, X[:, 0] > 0)
     model.to_onnx(tmp_path / "m.onnx")
     _, metadata = functions_of("guides/onnx.md")["open_model"](tmp_path / "m.onnx")
@@ -214,7 +221,7 @@ def started_model():
     X, y = mixed_table(80)
     model = SUWRClassifier(
         known_at_start={"age": 1.0, "city": 1.0, "size": 0.3}, groups={"where": ["city", "code"]},
-        max_epochs=1, hidden_size=8, max_steps=3, random_state=0,
+        max_epochs=1, training={"hidden_size": 8}, max_steps=3, random_state=0,
     ).fit(X, y)  # fmt: skip
     return randomize(model, lambda: len(np.unique(model.cost(X[:20]))) > 2)
 
@@ -236,9 +243,13 @@ def unrecorded_model():
     """A model of cells that may be unrecorded, and rows with such cells."""
     X, y = unrecorded_table(80)
     model = SUWRClassifier(
-        missing="unrecorded", groups={"where": ["city", "a"]}, max_epochs=1, hidden_size=8,
-        max_steps=3, random_state=0,
-    ).fit(X, y)  # fmt: skip
+        missing="unrecorded",
+        groups={"where": ["city", "a"]},
+        max_epochs=1,
+        training={"hidden_size": 8},
+        max_steps=3,
+        random_state=0,
+    ).fit(X, y)
     return randomize(model, lambda: len(np.unique(model.cost(X[:20]))) > 2), X[:20]
 
 
@@ -298,7 +309,7 @@ def test_one_weight_of_a_range(tmp_path):
     rng = np.random.RandomState(0)
     X = rng.randn(200, 3)
     model = SUWRClassifier(
-        sparsity_weight=(0.001, 0.1), max_epochs=5, hidden_size=8, random_state=0
+        sparsity_weight=(0.001, 0.1), max_epochs=5, training={"hidden_size": 8}, random_state=0
     ).fit(X, X[:, 0] > 0)
     values = np.zeros((1, len(model.encoder_.column_of)), np.float32)
     stops = []

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from suwr import SUWRRegressor
+from suwr import Costs, SUWRRegressor
 from suwr.deploy import ModelPolicy, make_form, measure_regret
 
 
@@ -12,9 +12,13 @@ def test_regret_follows_set_up_costs_and_the_loss_of_the_model():
     X = rng.randn(150, 3)
     y = X[:, 0] + X[:, 1]
     model = SUWRRegressor(
-        setup_costs={"visit": (5.0, ["x0", "x1"])}, loss="absolute_error", sparsity_weight=0.0,
-        max_epochs=8, hidden_size=16, random_state=0,
-    ).fit(X, y)  # fmt: skip
+        costs=Costs(setup={"visit": (5.0, ["x0", "x1"])}),
+        loss="absolute_error",
+        sparsity_weight=0.0,
+        max_epochs=8,
+        training={"hidden_size": 16},
+        random_state=0,
+    ).fit(X, y)
     regret = measure_regret(make_form(ModelPolicy(model)), model, X, y)
     assert regret.policy_cost == pytest.approx(model.cost(X).mean())
     assert regret.policy_cost > 5

@@ -16,7 +16,7 @@ pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
 from helpers.services import Client
 
-SMALL = {"max_epochs": 1, "hidden_size": 8, "max_steps": 3, "random_state": 0}
+SMALL = {"max_epochs": 1, "training": {"hidden_size": 8}, "max_steps": 3, "random_state": 0}
 ASK, FHIR = "/next", "/Questionnaire/$next-question"
 EMPTY = {"resourceType": "QuestionnaireResponse", "status": "in-progress"}
 pytestmark = pytest.mark.filterwarnings("ignore::suwr.exceptions.UninformativeModelWarning")

@@ -47,7 +47,9 @@ def model():
         }
     )
     y = np.where(rng.rand(n) < 0.5, NAMES["label"], "well")
-    fitted = SUWRClassifier(max_epochs=1, hidden_size=8, max_steps=5, random_state=0).fit(X, y)
+    fitted = SUWRClassifier(
+        max_epochs=1, training={"hidden_size": 8}, max_steps=5, random_state=0
+    ).fit(X, y)
 
     def accept():
         policy = ModelPolicy(fitted)

@@ -26,7 +26,7 @@ def namespace():
     images = rng.randint(0, 256, size=(120, 16)).astype(float)
     labels = np.where(rng.rand(120) < 0.5, 3, 8)
     images[:, [0, 1, 4, 5]] = np.where(labels == 3, 20.0, 240.0)[:, None]
-    small = {"hidden_size": 8, "n_layers": 1, "random_state": 0}
+    small = {"training": {"hidden_size": 8, "n_layers": 1}, "random_state": 0}
     clf = SUWRClassifier(groups=Patches((4, 4), size=2, stride=2), max_epochs=10, **small)
     bits = np.tile(cube(2), (10, 1))
     return {

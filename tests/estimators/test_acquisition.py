@@ -17,7 +17,7 @@ def model():
     rng = np.random.RandomState(0)
     X = pd.DataFrame({"age": rng.randn(200), "colour": rng.choice(["red", "blue"], 200)})
     y = np.where((X["colour"] == "red") ^ (X["age"] > 1), "yes", "no")
-    return SUWRClassifier(max_epochs=15, hidden_size=32, random_state=0).fit(X, y)
+    return SUWRClassifier(max_epochs=15, training={"hidden_size": 32}, random_state=0).fit(X, y)
 
 
 def test_units_are_requested_until_the_policy_stops(model):

@@ -22,7 +22,7 @@ def test_tables_of_few_rows_and_columns_have_bins(n_rows, n_columns, n_bins):
         {"trainer": "lookahead"},
         {"trainer": "reinforce"},
         {"groups": Patches((4, 4), 2)},
-        {"network": "conv", "groups": Patches((4, 4), 2)},
+        {"training": {"network": "conv"}, "groups": Patches((4, 4), 2)},
         {"predictor": object()},
         {"training": {"n_bins": 0}},
     ],
@@ -80,11 +80,11 @@ def test_choices_state_their_reason(table):
     ("n_rows", "params", "n_folds"),
     [
         (200, {}, 4),
-        (200, {"n_predictors": 8}, 4),
-        (200, {"n_predictors": 6}, 2),
-        (200, {"n_predictors": 4, "trainer": "lookahead"}, 2),
+        (200, {"training": {"n_predictors": 8}}, 4),
+        (200, {"training": {"n_predictors": 6}}, 2),
+        (200, {"training": {"n_predictors": 4}, "trainer": "lookahead"}, 2),
         (200, {"trainer": "reinforce"}, 2),
-        (6300, {"n_predictors": 4}, 2),
+        (6300, {"training": {"n_predictors": 4}}, 2),
     ],
 )
 def test_tables_of_few_rows_have_four_folds(n_rows, params, n_folds):

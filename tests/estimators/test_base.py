@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from helpers.models import with_brief_training
 from suwr import SUWRClassifier, SUWRRegressor, TrainingConfig
 
-SMALL = {"max_epochs": 4, "hidden_size": 16, "random_state": 0}
+SMALL = {"max_epochs": 4, "training": {"hidden_size": 16}, "random_state": 0}
 
 
 def expected_failures(estimator):
@@ -31,7 +31,10 @@ def expected_failures(estimator):
 
 
 @parametrize_with_checks(
-    [SUWRClassifier(max_epochs=6, hidden_size=48), SUWRRegressor(max_epochs=14, hidden_size=32)],
+    [
+        SUWRClassifier(max_epochs=6, training={"hidden_size": 48}),
+        SUWRRegressor(max_epochs=14, training={"hidden_size": 32}),
+    ],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn(estimator, check):
@@ -90,7 +93,7 @@ def frame(n=150):
 def test_frames_with_categories_flags_and_missing_values(library):
     data, y = frame()
     X = library.DataFrame(data)
-    model = SUWRClassifier(max_epochs=40, hidden_size=32, random_state=0).fit(X, y)
+    model = SUWRClassifier(max_epochs=40, training={"hidden_size": 32}, random_state=0).fit(X, y)
     assert model.feature_names_in_.tolist() == list(data)
     assert model.classes_.tolist() == ["no", "yes"]
     assert model.score(X, y) > 0.85
@@ -158,14 +161,13 @@ def test_the_auto_weight_is_one_percent_of_the_best_constant_loss():
         ({"sparsity_weight": np.inf}, "'sparsity_weight' parameter of SUWRClassifier must be"),
         ({"sparsity_weight": "much"}, "'sparsity_weight' parameter of SUWRClassifier must be"),
         ({"max_steps": 0}, "'max_steps' parameter of SUWRClassifier must be"),
-        ({"units_per_step": 0}, "'units_per_step' parameter of SUWRClassifier must be"),
         ({"max_epochs": 0}, "'max_epochs' parameter of SUWRClassifier must be"),
         ({"trainer": "magic"}, "'trainer' parameter of SUWRClassifier must be"),
         ({"sparsity_weight": True}, "'sparsity_weight' parameter of SUWRClassifier must be"),
         ({"random_state": -1}, "'random_state' parameter of SUWRClassifier must be"),
         ({"verbose": -1}, "'verbose' parameter of SUWRClassifier must be"),
-        ({"n_predictors": 3}, "'n_predictors' parameter of SUWRClassifier must be an even"),
-        ({"network": "conv"}, "'network' parameter must be 'mlp' unless 'groups'"),
+        ({"training": {"n_predictors": 3}}, "'n_predictors' .* must be an even number"),
+        ({"training": {"network": "conv"}}, "'network' parameter must be 'mlp' unless 'groups'"),
         ({"training": 3}, "'training' parameter of SUWRClassifier must be"),
         ({"training": {"magic": 1}}, "'training' parameter .*'magic'"),
         ({"training": {"max_steps": 3}}, "'training' parameter .*'max_steps'"),
@@ -250,7 +252,7 @@ def settings_of(model, data):
 @pytest.mark.parametrize("training", [TrainingConfig(rollouts=3), {"rollouts": 3}])
 def test_training_settings_reach_the_trainer(training):
     X, y = make_classification(60, 4, random_state=0)
-    model = SUWRClassifier(**SMALL | {"max_epochs": 1}, training=training)
+    model = SUWRClassifier(max_epochs=1, random_state=0, training=training)
     assert model.get_params()["training"] is training
     copy = clone(model)
     assert copy.training == training
@@ -262,9 +264,9 @@ def test_training_settings_reach_the_trainer(training):
 
 def test_equal_training_settings_give_equal_models():
     X, y = make_classification(60, 4, random_state=0)
-    settings = {"rollouts": 1, "dropout": 0.0}
+    settings = {"hidden_size": 16, "rollouts": 1, "dropout": 0.0}
     one, two = (
-        SUWRClassifier(**SMALL, training=training).fit(X, y)
+        SUWRClassifier(**SMALL | {"training": training}).fit(X, y)
         for training in (settings, TrainingConfig(**settings))
     )
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from helpers.tables import OBJECTS, mixed_table, poisoned_cells
-from suwr import Acquisition, Patches, SUWRClassifier, SUWRRegressor, verify
+from suwr import Acquisition, Costs, Patches, SUWRClassifier, SUWRRegressor, verify
 from suwr.deploy.forms import ModelPolicy
 from suwr.deploy.service import Answers, Service
 from suwr.estimators.files import from_bytes, to_bytes
@@ -33,7 +33,10 @@ def pair_or_single(n, seed):
 def pair():
     X, y = pair_or_single(600, 0)
     model = SUWRClassifier(
-        max_cost=(1, 2), hidden_size=32, n_predictors=2, max_epochs=60, random_state=0
+        max_cost=(1, 2),
+        training={"hidden_size": 32, "n_predictors": 2},
+        max_epochs=60,
+        random_state=0,
     )
     return model.fit(X, y)
 
@@ -42,7 +45,9 @@ def pair():
 def mixed():
     """A briefly trained model of raw cells."""
     X, y = mixed_table()
-    return SUWRClassifier(max_cost=(1, 4), hidden_size=16, max_epochs=4, random_state=0).fit(X, y)
+    return SUWRClassifier(
+        max_cost=(1, 4), training={"hidden_size": 16}, max_epochs=4, random_state=0
+    ).fit(X, y)
 
 
 @pytest.mark.slow
@@ -65,7 +70,9 @@ def test_the_first_unit_depends_on_the_budget(pair):
 @pytest.mark.slow
 def test_a_model_that_is_not_trained_for_budgets_wastes_a_small_one():
     X, y = pair_or_single(600, 0)
-    model = SUWRClassifier(hidden_size=32, n_predictors=2, max_epochs=60, random_state=0)
+    model = SUWRClassifier(
+        training={"hidden_size": 32, "n_predictors": 2}, max_epochs=60, random_state=0
+    )
     mask = model.fit(X, y).select(X, max_cost=1)
     assert not mask[:, 0].any()
 
@@ -115,7 +122,7 @@ def test_costs_and_known_columns():
     X, y = pair_or_single(120, 0)
     model = SUWRRegressor(
         max_cost=(2, 7), costs={"single": 3, "first": 2, "second": 2, "noise": 5},
-        known_at_start=["noise"], hidden_size=16, max_epochs=3, random_state=0,
+        known_at_start=["noise"], training={"hidden_size": 16}, max_epochs=3, random_state=0,
     )  # fmt: skip
     model.fit(X, y.astype(float))
     for budget in (2, 3, 4, 7):
@@ -128,7 +135,11 @@ def test_costs_and_known_columns():
 def test_many_units_are_trained_by_the_actor():
     X = np.random.RandomState(0).rand(60, 36)
     model = SUWRClassifier(
-        groups=Patches((6, 6), 1), max_cost=(1, 3), hidden_size=8, max_epochs=1, random_state=0
+        groups=Patches((6, 6), 1),
+        max_cost=(1, 3),
+        training={"hidden_size": 8},
+        max_epochs=1,
+        random_state=0,
     )
     model.fit(X, X[:, 0] > 0.5)
     assert model.choices_["trainer"] == "actor, for 36 units and budgets"
@@ -156,7 +167,7 @@ def test_the_questionnaire_has_the_largest_budget(mixed):
         ({"max_cost": (1, np.nan)}, "with 0 < low < high"),
         ({"max_cost": ("1", "3")}, "with 0 < low < high"),
         ({"max_cost": (1, 3), "sparsity_weight": (0.1, 0.2)}, "'sparsity_weight' is a range"),
-        ({"max_cost": (1, 3), "units_per_step": 2}, "'units_per_step' is not 1"),
+        ({"max_cost": (1, 3), "costs": Costs(of=2)}, "None if steps reveal several units"),
         ({"max_cost": (1, 3), "trainer": "lookahead"}, "None if trainer='lookahead'"),
     ],
 )

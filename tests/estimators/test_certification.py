@@ -20,7 +20,11 @@ from suwr.estimators.risks import Certificate, binomial_p_value, hoeffding_bentk
 from suwr.estimators.verify import poison_check
 from suwr.exceptions import CertificationWarning, ModelFileError
 
-SMALL = {"max_epochs": 1, "hidden_size": 16, "n_layers": 1, "n_predictors": 2, "random_state": 0}
+SMALL = {
+    "max_epochs": 1,
+    "training": {"hidden_size": 16, "n_layers": 1, "n_predictors": 2},
+    "random_state": 0,
+}
 
 
 # The guarantee does not matter here, so that models may be certified on their training rows.

@@ -10,7 +10,7 @@ from suwr import SUWRClassifier
 from suwr.exceptions import ModelFileError
 
 X, y = load_iris(return_X_y=True)
-SMALL = {"max_epochs": 3, "hidden_size": 8, "random_state": 0}
+SMALL = {"max_epochs": 3, "training": {"hidden_size": 8}, "random_state": 0}
 
 
 class Killed(BaseException):
@@ -31,7 +31,7 @@ def interrupted_fit(path, monkeypatch, after, **changes):
     with monkeypatch.context() as patch:
         patch.setattr(module.FileCheckpoint, "write", writing)
         with pytest.raises(Killed):
-            SUWRClassifier(checkpoint=path, **(SMALL | changes)).fit(X, y)
+            SUWRClassifier(**(SMALL | changes)).fit(X, y, checkpoint=path)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_resumed_fit_equals_an_uninterrupted_one(tmp_path, monkeypatch, after,
     whole = SUWRClassifier(**(SMALL | changes)).fit(X, y)
     interrupted_fit(path, monkeypatch, after, **changes)
     assert path.exists()
-    resumed = SUWRClassifier(checkpoint=path, **(SMALL | changes)).fit(X, y)
+    resumed = SUWRClassifier(**(SMALL | changes)).fit(X, y, checkpoint=path)
     np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
     np.testing.assert_array_equal(resumed.select(X), whole.select(X))
     assert resumed.history_ == whole.history_
@@ -68,9 +68,9 @@ def test_the_checkpoint_of_another_fit_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "fit.checkpoint"
     interrupted_fit(path, monkeypatch, 2)
     with pytest.raises(ModelFileError, match="other data or parameters"):
-        SUWRClassifier(checkpoint=path, **(SMALL | {"hidden_size": 9})).fit(X, y)
+        SUWRClassifier(**(SMALL | {"training": {"hidden_size": 9}})).fit(X, y, checkpoint=path)
     with pytest.raises(ModelFileError, match="other data or parameters"):
-        SUWRClassifier(checkpoint=path, **SMALL).fit(X[::-1], y)
+        SUWRClassifier(**SMALL).fit(X[::-1], y, checkpoint=path)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x08\0\0\0\0\0\0\0{}      ", b"not a checkpoint" * 9])
@@ -78,7 +78,7 @@ def test_a_damaged_file_is_refused(tmp_path, content):
     path = tmp_path / "fit.checkpoint"
     path.write_bytes(content)
     with pytest.raises(ModelFileError, match="damaged or not a suwr checkpoint"):
-        SUWRClassifier(checkpoint=path, **SMALL).fit(X, y)
+        SUWRClassifier(**SMALL).fit(X, y, checkpoint=path)
     assert path.read_bytes() == content
 
 
@@ -93,11 +93,11 @@ def test_a_forged_stop_temperature_is_refused(tmp_path, monkeypatch):
         tensors[key] = np.full_like(tensors[key], -1.0)
     path.write_bytes(forged(state, tensors))
     with pytest.raises(FloatingPointError, match="stop temperature is not positive"):
-        SUWRClassifier(checkpoint=path, **SMALL).fit(X, y)
+        SUWRClassifier(**SMALL).fit(X, y, checkpoint=path)
 
 
 def test_a_checkpoint_requires_a_seed_and_an_existing_folder(tmp_path):
     with pytest.raises(ValueError, match="'random_state' to be an int"):
-        SUWRClassifier(checkpoint=tmp_path / "c", max_epochs=1).fit(X, y)
+        SUWRClassifier(max_epochs=1).fit(X, y, checkpoint=tmp_path / "c")
     with pytest.raises(FileNotFoundError, match="does not exist"):
-        SUWRClassifier(checkpoint=tmp_path / "no" / "c", **SMALL).fit(X, y)
+        SUWRClassifier(**SMALL).fit(X, y, checkpoint=tmp_path / "no" / "c")

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import suwr
 from suwr.cli import app
-from suwr.estimators.container import pack, unpack
+from suwr.estimators.container import FileCheckpoint, pack, unpack
 from suwr.estimators.files import from_bytes, to_bytes
 from suwr.exceptions import ModelFileError
 
@@ -31,9 +31,13 @@ def frame():
 def model(frame):
     y = frame["age"] + 30.0 * (frame["city"] == "Oslo")
     return suwr.SUWRRegressor(
-        columns=COLUMNS, trainer="reinforce", max_epochs=8, hidden_size=16, sparsity_weight=0.0,
+        columns=COLUMNS,
+        trainer="reinforce",
+        max_epochs=8,
+        training={"hidden_size": 16},
+        sparsity_weight=0.0,
         random_state=0,
-    ).fit(frame, y)  # fmt: skip
+    ).fit(frame, y)
 
 
 def test_descriptions_are_used_and_stored(model, frame):
@@ -96,15 +100,20 @@ def test_files_without_descriptions_have_no_such_parameter(model):
     assert "columns" not in json.loads(text)["params"]
 
 
-def test_checkpoints_do_not_depend_on_descriptions(frame, tmp_path):
+def test_checkpoints_do_not_depend_on_descriptions(frame, tmp_path, monkeypatch):
     columns = {"age": {"categories": {18: "young", "79": "old"}}}
     model = suwr.SUWRRegressor(
-        columns=columns, checkpoint=tmp_path / "c", max_epochs=1, hidden_size=4, random_state=0
+        columns=columns,
+        max_epochs=1,
+        training={"hidden_size": 4},
+        random_state=0,
     )
-    data = model._prepare(frame, frame["age"], None)
-    written = model._checkpoint(data, True)
-    model.set_params(columns=None)
-    assert model._checkpoint(data, True).identity == written.identity
+    monkeypatch.setattr(FileCheckpoint, "remove", lambda checkpoint: None)
+    for described in (columns, None):
+        model.set_params(columns=described)
+        model.fit(frame, frame["age"], checkpoint=tmp_path / "c")
+    with pytest.raises(ModelFileError, match="other data or parameters"):
+        model.set_params(max_steps=1).fit(frame, frame["age"], checkpoint=tmp_path / "c")
 
 
 def test_command_line(frame, tmp_path):

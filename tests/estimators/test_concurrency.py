@@ -60,7 +60,8 @@ def test_fits_in_other_processes(method):
 def test_predictions_while_another_thread_fits(make):
     """Every prediction is that of one of the two fits: of classes, encoding and networks."""
     X, y, _ = one_column(60)
-    settings = {"max_epochs": 1, "hidden_size": 4, "random_state": 0}
+    size = {"hidden_size": 4} if make is L2XClassifier else {"training": {"hidden_size": 4}}
+    settings = {"max_epochs": 1, "random_state": 0, **size}
     first, second = (make(**settings).fit(X, labels) for labels in (y, 1 - y))
     one, other = first.predict_proba(X), second.predict_proba(X)
     model, states, stop = make(**settings).fit(X, y), (vars(first), vars(second)), Event()

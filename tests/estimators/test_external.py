@@ -12,7 +12,7 @@ from suwr.estimators.files import to_bytes
 from suwr.estimators.verify import poison_check
 from suwr.exceptions import ModelFileError, ModelOutputError
 
-SMALL = {"max_epochs": 3, "hidden_size": 8, "random_state": 0}
+SMALL = {"max_epochs": 3, "training": {"hidden_size": 8}, "random_state": 0}
 
 
 class Sign:
@@ -40,9 +40,9 @@ def data():
 @pytest.fixture(scope="module")
 def fitted(data):
     # Few updates: a fast policy and a short average.
-    options = SMALL | {"max_epochs": 12, "hidden_size": 16, "sparsity_weight": 0.1}
     training = {"average_decay": 0.8, "policy_rate": 2e-2, "policy_dropout": 0.0}
-    return SUWRClassifier(predictor=Sign(), training=training, **options).fit(*data)
+    options = {"max_epochs": 12, "training": {"hidden_size": 16, **training}}
+    return SUWRClassifier(predictor=Sign(), sparsity_weight=0.1, **SMALL | options).fit(*data)
 
 
 def test_predictions_are_those_of_the_predictor(fitted, data):
@@ -124,9 +124,12 @@ def test_bad_predictors_are_refused(data, tmp_path, fitted):
             SUWRClassifier(predictor=Wrong(found), **SMALL).fit(*data)
     with pytest.raises(ModelOutputError, match=r"failed on .* ZeroDivisionError"):
         SUWRClassifier(predictor=Wrong(lambda n: 1 // 0), **SMALL).fit(*data)
-    for name, value in (("trainer", "lookahead"), ("checkpoint", tmp_path / "c")):
-        with pytest.raises(ValueError, match=f"'{name}' parameter"):
-            SUWRClassifier(predictor=Sign(), **{**SMALL, name: value}).fit(*data)
+    with pytest.raises(ValueError, match="'trainer' parameter"):
+        SUWRClassifier(predictor=Sign(), trainer="lookahead", **SMALL).fit(*data)
+    with pytest.raises(ValueError, match="'network' parameter"):
+        SUWRClassifier(predictor=Sign(), training={"network": "conv"}).fit(*data)
+    with pytest.raises(ValueError, match="'checkpoint' parameter"):
+        SUWRClassifier(predictor=Sign(), **SMALL).fit(*data, checkpoint=tmp_path / "c")
     # The page is written without the model.
     fitted.explain(data[0][:2]).to_html(tmp_path / "page.html")
 

@@ -16,9 +16,9 @@ WEIGHT = 0.05
 @pytest.fixture(scope="module")
 def model():
     X, y = np.repeat(CUBE, 30, axis=0), np.repeat(TARGET, 30)
-    return SUWRRegressor(max_epochs=40, hidden_size=64, sparsity_weight=WEIGHT, random_state=0).fit(
-        X, y
-    )
+    return SUWRRegressor(
+        max_epochs=40, training={"hidden_size": 64}, sparsity_weight=WEIGHT, random_state=0
+    ).fit(X, y)
 
 
 @pytest.mark.parametrize("policy", [None, "greedy", "sampled"])

@@ -17,12 +17,12 @@ from sklearn.datasets import make_classification
 import suwr
 import suwr.estimators.files as module
 from helpers.model_files import ACCIDENTS, FORGERIES, forged, resized, rows_for, take_apart, watched
-from suwr import Patches, SUWRClassifier, SUWRRegressor, TrainingConfig
+from suwr import Costs, Patches, SUWRClassifier, SUWRRegressor, TrainingConfig
 from suwr.estimators.files import FORMAT, from_bytes, to_bytes
 from suwr.exceptions import ModelFileError, TableError
 
 FIXTURES = Path(__file__).parent / "fixtures"
-SMALL = {"max_epochs": 2, "hidden_size": 8, "random_state": 0}
+SMALL = {"max_epochs": 2, "training": {"hidden_size": 8}, "random_state": 0}
 
 
 def roundtrip(model, tmp_path):
@@ -95,7 +95,7 @@ def test_classes_without_a_json_type_are_refused_by_save(tmp_path):
 @pytest.mark.parametrize("training", [TrainingConfig(rollouts=3), {"rollouts": 3}, None])
 def test_training_settings_and_history_survive(tmp_path, training):
     X, y = make_classification(200, 4, random_state=0)
-    model = SUWRClassifier(**SMALL, training=training).fit(X, y)
+    model = SUWRClassifier(**SMALL | {"training": training}).fit(X, y)
     again = roundtrip(model, tmp_path)
     assert again.training == training
     assert again.history_ == model.history_
@@ -120,8 +120,9 @@ def data():
 def image_model():
     X = np.random.RandomState(0).randn(40, 16)
     groups = Patches((4, 4), size=2)
-    settings = {"max_epochs": 1, "hidden_size": 4, "max_steps": 1, "random_state": 0}
-    model = SUWRClassifier(**settings, groups=groups, network="conv", trainer="lookahead")
+    settings = {"max_epochs": 1, "max_steps": 1, "random_state": 0, "trainer": "lookahead"}
+    training = {"hidden_size": 4, "network": "conv"}
+    model = SUWRClassifier(**settings, groups=groups, training=training)
     return to_bytes(model.fit(X, X[:, 0] > 0))
 
 
@@ -202,13 +203,16 @@ def test_a_model_that_stops_by_predictive_uncertainty(tmp_path):
     X = np.random.RandomState(0).randn(90, 5)
     y = X[:, 0] + X[:, 1] > 0
     clf = SUWRClassifier(
-        trainer="lookahead", sparsity_weight=(0.01, 0.1), max_epochs=3, hidden_size=8,
-        random_state=0, training={"rollouts": 3},
-    ).fit(X, y)  # fmt: skip
+        trainer="lookahead",
+        sparsity_weight=(0.01, 0.1),
+        max_epochs=3,
+        random_state=0,
+        training={"hidden_size": 8, "rollouts": 3},
+    ).fit(X, y)
     clf.save(tmp_path / "m.suwr")
     again = suwr.load(tmp_path / "m.suwr")
     assert again.policy_.network.architecture.informed
-    assert again.training == {"rollouts": 3}
+    assert again.training == {"hidden_size": 8, "rollouts": 3}
     for weight in (0.01, 0.1):
         np.testing.assert_array_equal(
             again.predict_proba(X, sparsity_weight=weight),
@@ -260,8 +264,22 @@ def test_training_settings_that_were_removed_are_dropped():
     state, tensors = take_apart(path.read_bytes())
     state["params"]["training"] = {"states_per_row": 2, "rollouts": 3}
     model = from_bytes(forged(state, tensors))
-    assert model.training == {"rollouts": 3}
+    assert model.training["rollouts"] == 3
+    assert model.training["hidden_size"] == state["params"]["hidden_size"]
+    assert "states_per_row" not in model.training
     assert model.select(rows).astype(int).tolist() == known["mask"]
+
+
+def test_parameters_of_earlier_versions_are_translated():
+    assert suwr.load(FIXTURES / "regressor-1.suwr").costs == Costs(of=2)
+    state, tensors = take_apart(subject("classifier")[0].read_bytes())
+    old = {"setup_costs": {"a": [2.0, ["size"]]}, "visit_cost": 1.5}
+    state["params"] |= {**old, "hidden_size": 7, "n_predictors": 6, "network": "mlp"}
+    model = from_bytes(forged(state, tensors))
+    assert model.costs == Costs({"size": 2.0}, setup={"a": (2.0, ["size"])}, visit=1.5)
+    # Defaults are not spelled out.
+    assert model.training == {"hidden_size": 7, "n_layers": 2, "n_predictors": 6}
+    assert from_bytes(to_bytes(model)).get_params() == model.get_params()
 
 
 @pytest.mark.parametrize("part", ["params", "architecture"])
@@ -483,7 +501,7 @@ def test_bins_of_columns_must_be_valid(knots):
 
 def test_models_with_bins_are_restored(tmp_path):
     X, y = make_classification(60, 4, random_state=0)
-    model = SUWRClassifier(**SMALL, training={"n_bins": 5}).fit(X, y)
+    model = SUWRClassifier(**SMALL | {"training": {"hidden_size": 8, "n_bins": 5}}).fit(X, y)
     assert [code.n_bins for code in model.encoder_.codes] == [5] * 4
     restored = from_bytes(to_bytes(model))
     assert restored.encoder_.codes == model.encoder_.codes
@@ -510,15 +528,13 @@ def test_ranges_of_the_sparsity_weight_are_checked(tmp_path):
         from_bytes(forged(state | {"weight_range": None}, tensors))
 
 
-def test_a_loaded_model_has_no_checkpoint(tmp_path):
+def test_a_path_in_a_file_is_ignored(tmp_path, data):
+    """A checkpoint was a parameter once."""
     X, y = make_classification(60, 4, random_state=0)
     path = tmp_path / "fit.checkpoint"
-    model = SUWRClassifier(**SMALL, checkpoint=path).fit(X, y)
-    state, tensors = take_apart(to_bytes(model))
-    assert "checkpoint" not in state["params"]
+    state, tensors = take_apart(data)
     state["params"]["checkpoint"] = str(path)
     loaded = from_bytes(forged(state, tensors))
-    assert loaded.checkpoint is None
     path.write_text("mine")
     loaded.fit(X, y)
     assert path.read_text() == "mine"

@@ -13,7 +13,7 @@ from suwr import SUWRClassifier, SUWRRegressor, verify
 from suwr.estimators.verify import poison_check
 from suwr.exceptions import StartWarning, UnsupportedModelError
 
-SMALL = {"max_epochs": 3, "hidden_size": 16, "n_predictors": 2, "random_state": 0}
+SMALL = {"max_epochs": 3, "training": {"hidden_size": 16, "n_predictors": 2}, "random_state": 0}
 CUBE = np.array(list(product([0.0, 1.0], repeat=4)))
 pytestmark = pytest.mark.filterwarnings("ignore::suwr.exceptions.UninformativeModelWarning")
 
@@ -104,7 +104,7 @@ def test_files_pages_and_certificates(model, tmp_path):
 @pytest.mark.parametrize("trainer", ["lookahead", "reinforce"])
 def test_every_trainer_starts_from_the_known_columns(trainer):
     X = np.repeat(CUBE, 4, axis=0)
-    settings = {**SMALL, "max_epochs": 1, "hidden_size": 8}
+    settings = {**SMALL, "max_epochs": 1, "training": {"hidden_size": 8, "n_predictors": 2}}
     model = SUWRClassifier(known_at_start=["x1"], trainer=trainer, **settings).fit(X, X[:, 1])
     assert model.select(CUBE)[:, 1].all()
     assert poison_check(model, CUBE, random_state=0).passed
@@ -118,7 +118,7 @@ def test_known_columns_are_drawn_with_their_probability(model):
 def test_masks_to_draw_from(tmp_path):
     masks = np.array([[True, True, True, False], [True, False, False, False]])
     X = np.repeat(CUBE, 4, axis=0)
-    settings = {**SMALL, "max_epochs": 1, "hidden_size": 8}
+    settings = {**SMALL, "max_epochs": 1, "training": {"hidden_size": 8, "n_predictors": 2}}
     model = SUWRClassifier(known_at_start=masks, **settings).fit(X, X[:, 1])
     drawn = model.policy_.inputs.first_masks((3000,), torch.Generator().manual_seed(0))
     found, counts = np.unique(drawn.numpy(), axis=0, return_counts=True)

@@ -32,7 +32,7 @@ def pipeline(model):
 
 
 def parameters(**changes):
-    return {"sparsity_weight": (LOW, HIGH), "max_epochs": 10, "hidden_size": 8,
+    return {"sparsity_weight": (LOW, HIGH), "max_epochs": 10, "training": {"hidden_size": 8},
             "random_state": 0, **changes}  # fmt: skip
 
 
@@ -92,7 +92,9 @@ def test_grid_search_routes_weights_to_fit_and_score(data):
         .set_fit_request(sample_weight=True)
         .set_score_request(sample_weight=True, sparsity_weight=True)
     )
-    search = GridSearchCV(pipeline(model), {"model__hidden_size": [4, 8]}, cv=2)
+    search = GridSearchCV(
+        pipeline(model), {"model__training": [{"hidden_size": 4}, {"hidden_size": 8}]}, cv=2
+    )
     search.fit(X, y > 0, sample_weight=weight, sparsity_weight=HIGH)
     best = search.best_estimator_
     scaled = best["scale"].transform(X)
@@ -101,7 +103,7 @@ def test_grid_search_routes_weights_to_fit_and_score(data):
         expected = best["model"].score(scaled, y > 0, sample_weight=weight, sparsity_weight=chosen)
         assert score == expected
     # The same fit by hand: the weights arrived.
-    again = SUWRClassifier(**parameters(hidden_size=best["model"].hidden_size))
+    again = SUWRClassifier(**parameters(training=best["model"].training))
     again.fit(scaled, y > 0, sample_weight=weight)
     np.testing.assert_array_equal(again.predict_proba(scaled), best["model"].predict_proba(scaled))
 
@@ -111,6 +113,8 @@ def test_grid_search_divides_the_costs_of_rows(data):
     X, y = data
     costs = np.arange(1.0, 81.0)[:, None] * np.ones((1, 4))
     model = SUWRRegressor(**parameters(sparsity_weight=0.001, max_epochs=1))
-    search = GridSearchCV(model.set_fit_request(costs=True), {"hidden_size": [8]}, cv=2)
+    search = GridSearchCV(
+        model.set_fit_request(costs=True), {"training": [{"hidden_size": 8}]}, cv=2
+    )
     found = search.fit(X, y, costs=costs).best_estimator_
     np.testing.assert_allclose(found.units_.costs, costs.mean(axis=0))

@@ -10,7 +10,12 @@ import suwr
 from suwr import SUWRClassifier
 
 X = np.random.RandomState(0).randn(60, 4)
-PARAMETERS = {"max_epochs": 2, "hidden_size": 8, "sparsity_weight": 0.001, "random_state": 0}
+PARAMETERS = {
+    "max_epochs": 2,
+    "training": {"hidden_size": 8},
+    "sparsity_weight": 0.001,
+    "random_state": 0,
+}
 
 
 @contextmanager

@@ -157,7 +157,7 @@ def test_fit_checks_every_cell(cell, message):
 def test_missing_values_of_pandas_in_arrays():
     X = np.random.RandomState(0).randn(20, 2).astype(object)
     X[3, 1] = pd.NA
-    model = SUWRClassifier(max_epochs=1, hidden_size=4).fit(X, [0, 1] * 10)
+    model = SUWRClassifier(max_epochs=1, training={"hidden_size": 4}).fit(X, [0, 1] * 10)
     assert model.encoder_.codes[1].has_missing
     other = X.copy()
     other[3, 1] = None
@@ -283,7 +283,7 @@ def test_masked_cells_of_numpy_are_missing():
     missing = np.where(np.column_stack([hole, ~hole & False]), np.nan, X)
     masked = np.ma.masked_array(np.where(np.isnan(missing), -9999.0, X), np.isnan(missing))
     one, two = (
-        SUWRClassifier(max_epochs=1, hidden_size=8, random_state=0).fit(rows, y)
+        SUWRClassifier(max_epochs=1, training={"hidden_size": 8}, random_state=0).fit(rows, y)
         for rows in (missing, masked)
     )
     np.testing.assert_array_equal(one.predict_proba(missing), two.predict_proba(masked))

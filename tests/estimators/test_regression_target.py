@@ -14,7 +14,7 @@ from suwr.estimators.selection import _constant_loss
 from suwr.estimators.verify import poison_check
 from suwr.training.actor import ActorPhase
 
-SMALL = {"max_epochs": 2, "hidden_size": 16, "n_predictors": 2, "random_state": 0}
+SMALL = {"max_epochs": 2, "training": {"hidden_size": 16, "n_predictors": 2}, "random_state": 0}
 LOSSES = {
     "squared_error": {},
     "absolute_error": {"loss": "absolute_error"},
@@ -101,7 +101,8 @@ def test_rewards_mix_labels_and_predictions_only_where_that_is_unbiased(
         return original(self, *arguments)
 
     monkeypatch.setattr(ActorPhase, "train_batches", spy)
-    given = {**SMALL, **LOSSES[loss], "max_epochs": 1, "training": {"label_weight": 0.5}}
+    training = {**SMALL["training"], "label_weight": 0.5}
+    given = {**SMALL, **LOSSES[loss], "max_epochs": 1, "training": training}
     SUWRRegressor(**given).fit(*table)
     assert set(seen) == {weight}
 
@@ -181,13 +182,13 @@ def generate():
     return X, np.exp(1.5 * X[:, 0]), rng
 
 
-LEARNING = {"max_epochs": 2, "hidden_size": 32, "n_predictors": 2, "random_state": 0}
+LEARNING = {"max_epochs": 2, "training": {"hidden_size": 32, "n_predictors": 2}, "random_state": 0}
 
 
 def learn(X, y, **params):
     # Mostly predictor epochs, which are faster than those of the policy.
-    training = {"pretrain_fraction": 10.0, "finetune_fraction": 10.0}
-    model = SUWRRegressor(**LEARNING, training=training, **params)
+    training = LEARNING["training"] | {"pretrain_fraction": 10.0, "finetune_fraction": 10.0}
+    model = SUWRRegressor(**LEARNING | {"training": training}, **params)
     return model.fit(X[:900], y[:900]).predict(X[900:])
 
 

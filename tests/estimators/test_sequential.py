@@ -7,10 +7,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 
-from suwr import Patches, SUWRClassifier, SUWRRegressor
+from suwr import Costs, Patches, SUWRClassifier, SUWRRegressor
 from suwr.estimators.verify import poison_check
 
-SMALL = {"max_epochs": 6, "hidden_size": 16, "random_state": 0}
+SMALL = {"max_epochs": 6, "training": {"hidden_size": 16}, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,11 @@ def test_models_are_accurate_and_sparse(models, cancer, diabetes):
     assert model.score(X, cancer[1]) > 0.9
     assert 0 < model.select(X).sum(axis=1).mean() < 8
     model, X = models["regressor"]
-    model = clone(model).set_params(max_epochs=25, n_predictors=4).fit(X, diabetes[1])
+    model = (
+        clone(model)
+        .set_params(max_epochs=25, training={"hidden_size": 16, "n_predictors": 4})
+        .fit(X, diabetes[1])
+    )
     assert model.score(X, diabetes[1]) > 0.3
     assert 0 < model.select(X).sum(axis=1).mean() < 8
 
@@ -51,7 +55,9 @@ def binary():
     cube = np.array(list(product([0.0, 1.0], repeat=4)))
     X = np.repeat(cube, 12, axis=0)
     y = (X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3]).astype(int)
-    return SUWRClassifier(max_epochs=15, hidden_size=16, random_state=0).fit(X, y), cube
+    return SUWRClassifier(max_epochs=15, training={"hidden_size": 16}, random_state=0).fit(
+        X, y
+    ), cube
 
 
 @pytest.mark.parametrize("policy", ["greedy", "sampled"])
@@ -142,7 +148,7 @@ def test_patches_of_digits():
 
 def test_several_units_per_step():
     X, y = make_regression(100, 6, random_state=0)
-    model = SUWRRegressor(**SMALL, units_per_step=2, sparsity_weight=0.0).fit(X, y)
+    model = SUWRRegressor(**SMALL, costs=Costs(of=2), sparsity_weight=0.0).fit(X, y)
     assert model.max_steps_ == 3
     assert model.policy_.rollout(model._encode(model._read(X))).order.shape[2] == 2
     assert poison_check(model, X, random_state=0).passed

@@ -4,12 +4,13 @@ from itertools import product
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import suwr
-from suwr import SUWRClassifier
+from suwr import Costs, SUWRClassifier
 from suwr.estimators.verify import Verifier, poison_check
 
-SMALL = {"max_epochs": 5, "hidden_size": 16, "n_predictors": 2, "random_state": 0}
+SMALL = {"max_epochs": 5, "training": {"hidden_size": 16, "n_predictors": 2}, "random_state": 0}
 CUBE = np.array(list(product([0.0, 1.0], repeat=4)))
 X = np.repeat(CUBE, 10, axis=0)
 pytestmark = pytest.mark.filterwarnings(
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings(
 @pytest.fixture(scope="module")
 def model():
     setups = {"draw": (2.0, ["x0", "x1"])}
-    return SUWRClassifier(setup_costs=setups, sparsity_weight=0.001, **SMALL).fit(X, X[:, 0])
+    return SUWRClassifier(costs=Costs(setup=setups), sparsity_weight=0.001, **SMALL).fit(X, X[:, 0])
 
 
 def cost_of(columns):
@@ -56,7 +57,7 @@ def test_a_further_unit_of_the_same_set_up_is_cheaper(model):
 def test_an_expensive_set_up_is_avoided(model):
     assert model.select(CUBE)[:, 0].mean() >= 0.5
     settings = {**SMALL, "max_epochs": 10, "sparsity_weight": 0.001}
-    expensive = SUWRClassifier(setup_costs={"draw": (1e4, ["x0", "x1"])}, **settings)
+    expensive = SUWRClassifier(costs=Costs(setup={"draw": (1e4, ["x0", "x1"])}), **settings)
     expensive.fit(X, X[:, 0])
     assert not expensive.select(CUBE)[:, :2].any()
 
@@ -65,7 +66,7 @@ def test_an_expensive_set_up_is_avoided(model):
 def test_every_trainer_pays_for_the_set_up(trainer):
     free = {f"x{i}": 0.0 for i in range(4)}
     fitted = SUWRClassifier(
-        costs=free, setup_costs={"a": (2.0, ["x0"])}, trainer=trainer, **SMALL | {"max_epochs": 1}
+        costs=Costs(free, setup={"a": (2.0, ["x0"])}), trainer=trainer, **SMALL | {"max_epochs": 1}
     ).fit(X, X[:, 0])
     masks = fitted.select(CUBE)
     np.testing.assert_array_equal(fitted.cost(CUBE), 2.0 * masks[:, 0])
@@ -79,5 +80,4 @@ def test_files(model, tmp_path):
     loaded = suwr.load(tmp_path / "m.suwr")
     np.testing.assert_array_equal(loaded.cost(CUBE), model.cost(CUBE))
     assert loaded.units_.setups.names == ("draw",)
-    with pytest.raises(ValueError, match="'setup_costs' parameter of SUWRClassifier"):
-        SUWRClassifier(setup_costs=3, **SMALL).fit(X, X[:, 0])
+    assert loaded.costs == clone(loaded).costs == model.costs

@@ -10,7 +10,7 @@ from suwr import SUWRClassifier, load
 from suwr.baselines import L2XClassifier
 from suwr.training.screening import _classes
 
-SMALL = {"max_epochs": 2, "hidden_size": 8, "n_predictors": 2, "random_state": 0}
+SMALL = {"max_epochs": 2, "training": {"hidden_size": 8, "n_predictors": 2}, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,9 @@ def test_weights_count_in_the_mean(problem):
 
 def test_probabilities_are_learned(problem):
     X, P = problem
-    model = SUWRClassifier(**{**SMALL, "max_epochs": 30, "hidden_size": 16}).fit(X, P)
+    model = SUWRClassifier(
+        **{**SMALL, "max_epochs": 30, "training": {"hidden_size": 16, "n_predictors": 2}}
+    ).fit(X, P)
     everything = np.ones(X.shape, dtype=bool)
     error = abs(model.predict_masked(X, everything) - P).mean()
     # Labels would be learned as 0 and 1, at a mean distance of 0.2 from P.

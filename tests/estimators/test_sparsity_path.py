@@ -5,7 +5,7 @@ from sklearn.datasets import make_classification, make_regression
 from suwr import SUWRClassifier, SUWRRegressor, sparsity_path
 from suwr.estimators.selection import SparsityPath
 
-SMALL = {"max_epochs": 20, "hidden_size": 16, "random_state": 0}
+SMALL = {"max_epochs": 20, "training": {"hidden_size": 16}, "random_state": 0}
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
@@ -35,7 +35,7 @@ def test_invalid_weights(weights):
 @pytest.mark.parametrize("verbose", [0, 1, 2])
 def test_verbose_shows_the_progress_of_the_fits(capsys, verbose):
     X, y = make_classification(40, 4, random_state=0)
-    model = SUWRClassifier(max_epochs=1, hidden_size=4, random_state=0)
+    model = SUWRClassifier(max_epochs=1, training={"hidden_size": 4}, random_state=0)
     sparsity_path(model, X, y, [0.1, 0.2], verbose=verbose)
     shown = capsys.readouterr().err
     if verbose == 2:
@@ -58,10 +58,14 @@ def test_best_within_one_standard_error():
 
 def test_default_grid_is_relative_to_the_constant_loss():
     X, y = make_regression(40, 3, random_state=0)
-    path = sparsity_path(SUWRRegressor(max_epochs=1, hidden_size=4, random_state=0), X, y)
+    path = sparsity_path(
+        SUWRRegressor(max_epochs=1, training={"hidden_size": 4}, random_state=0), X, y
+    )
     assert path.sparsity_weight / y.var() == pytest.approx([0.001, 0.003, 0.01, 0.03, 0.1, 0.3])
     labels = np.repeat([0, 1], 20)
-    path = sparsity_path(SUWRClassifier(max_epochs=1, hidden_size=4, random_state=0), X, labels)
+    path = sparsity_path(
+        SUWRClassifier(max_epochs=1, training={"hidden_size": 4}, random_state=0), X, labels
+    )
     assert path.sparsity_weight[2] == pytest.approx(0.01 * np.log(2))
     assert (path.score_error >= 0).all()
 

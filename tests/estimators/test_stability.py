@@ -12,7 +12,12 @@ from suwr.estimators.fitted import Scores
 from suwr.estimators.selection import _agreement, _unit_stability
 from suwr.exceptions import UninformativeModelWarning
 
-FAST = {"trainer": "reinforce", "max_epochs": 1, "hidden_size": 8, "sparsity_weight": 0.0}
+FAST = {
+    "trainer": "reinforce",
+    "max_epochs": 1,
+    "training": {"hidden_size": 8},
+    "sparsity_weight": 0.0,
+}
 
 
 def scores(prediction, order, probability=None):

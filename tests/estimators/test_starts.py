@@ -27,7 +27,9 @@ def binary():
     """A briefly trained model of y = x0 x1 + 2 x2 on {0, 1}⁴."""
     X = np.repeat(cube(4), 12, axis=0).astype(float)
     y = (2 * X[:, 2] + X[:, 0] * X[:, 1]).astype(int)
-    model = SUWRClassifier(max_epochs=6, hidden_size=16, n_predictors=2, random_state=0)
+    model = SUWRClassifier(
+        max_epochs=6, training={"hidden_size": 16, "n_predictors": 2}, random_state=0
+    )
     return model.fit(X, y), cube(4).astype(float)
 
 
@@ -185,7 +187,10 @@ def test_distance_of_a_start_from_training(binary):
 def test_groups_that_are_known_in_part():
     X = np.repeat(cube(3), 12, axis=0).astype(float)
     model = SUWRClassifier(
-        groups={"g": [0, 1]}, max_epochs=2, hidden_size=8, n_predictors=2, random_state=0
+        groups={"g": [0, 1]},
+        max_epochs=2,
+        training={"hidden_size": 8, "n_predictors": 2},
+        random_state=0,
     ).fit(X, X[:, 0].astype(int))
     narrative = model.explain(X[:1], known=["x0"], exactly=2)[0]
     assert {step.unit for step in narrative.steps} == {"g", "x2"}

@@ -11,7 +11,12 @@ from suwr import SUWRClassifier, SUWRRegressor, fit_partitions, load
 from suwr.baselines import L2XClassifier
 from suwr.estimators.container import FileCheckpoint
 
-SMALL = {"max_epochs": 2, "hidden_size": 8, "n_layers": 1, "random_state": 0, "device": "cpu"}
+SMALL = {
+    "max_epochs": 2,
+    "training": {"hidden_size": 8, "n_layers": 1},
+    "random_state": 0,
+    "device": "cpu",
+}
 KINDS = [SUWRClassifier, SUWRRegressor]
 
 
@@ -48,10 +53,8 @@ def test_interrupted_refit_with_other_classes(table, epochs, monkeypatch, tmp_pa
     [
         {"groups": {"g": ["absent"]}},
         {"costs": [1.0, -1.0, 1.0]},
-        {"hidden_size": 0},
+        {"training": {"hidden_size": 0}},
         {"device": "no such device"},
-        {"checkpoint": "no such folder/c"},
-        {"training": {"rollouts": -1}},
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -87,9 +90,8 @@ def test_checkpoint_that_cannot_be_removed(kind, table, monkeypatch, tmp_path):
         raise PermissionError("read-only")
 
     monkeypatch.setattr(FileCheckpoint, "remove", remove)
-    model.set_params(checkpoint=tmp_path / "c")
     with unchanged(model, X), pytest.raises(PermissionError):
-        model.fit(X, 1 - y)
+        model.fit(X, 1 - y, checkpoint=tmp_path / "c")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -112,7 +114,8 @@ def test_failed_first_fit_leaves_an_unfitted_estimator(kind, table, monkeypatch)
 def test_fit_while_gradients_are_disabled(kind, mode, table):
     """Ctrl-C at an unlucky moment disables them for the rest of the process."""
     X, y = table
-    settings = {"max_epochs": 1, "hidden_size": 4, "random_state": 0}
+    size = {"hidden_size": 4} if kind is L2XClassifier else {"training": {"hidden_size": 4}}
+    settings = {"max_epochs": 1, "random_state": 0, **size}
     expected = kind(**settings).fit(X, y).predict_proba(X)
     with mode():
         model = kind(**settings).fit(X, y)

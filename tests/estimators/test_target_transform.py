@@ -17,7 +17,7 @@ from suwr.estimators.files import from_bytes, to_bytes
 from suwr.estimators.targets import MAX_TRANSFORMED, TARGET_TRANSFORMS
 from suwr.estimators.verify import poison_check
 
-SMALL = {"max_epochs": 2, "hidden_size": 16, "n_predictors": 2, "random_state": 0}
+SMALL = {"max_epochs": 2, "training": {"hidden_size": 16, "n_predictors": 2}, "random_state": 0}
 FUNCTIONS = {
     "log": (np.log, np.exp), "log1p": (np.log1p, np.expm1), "asinh": (np.arcsinh, np.sinh),
 }  # fmt: skip

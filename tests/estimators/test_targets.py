@@ -24,7 +24,7 @@ def test_errors_have_no_types_of_numpy():
         SUWRRegressor(training=np.int64(3)).fit(X, X[:, 0])
 
 
-SMALL = {"max_epochs": 1, "hidden_size": 4, "n_predictors": 2, "random_state": 0}
+SMALL = {"max_epochs": 1, "training": {"hidden_size": 4, "n_predictors": 2}, "random_state": 0}
 
 
 @pytest.fixture(scope="module")

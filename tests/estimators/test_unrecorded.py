@@ -13,7 +13,7 @@ from suwr.estimators.verify import poison_check
 from suwr.exceptions import ModelFileError, TableError
 from suwr.nn.inputs import MaskedInputs, soft_reveal
 
-SMALL = {"max_epochs": 3, "hidden_size": 16, "n_predictors": 2, "random_state": 0}
+SMALL = {"max_epochs": 3, "training": {"hidden_size": 16, "n_predictors": 2}, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore::suwr.exceptions.UninformativeModelWarning")
 
 
@@ -35,7 +35,12 @@ def model():
 def test_complete_tables_give_the_same_model():
     X, y = make_table(100, share=0.0)
     # The actor evaluates the first state of unrecorded cells in another shape, which rounds.
-    settings = {**SMALL, "max_epochs": 1, "hidden_size": 8, "trainer": "lookahead"}
+    settings = {
+        **SMALL,
+        "max_epochs": 1,
+        "training": {"hidden_size": 8, "n_predictors": 2},
+        "trainer": "lookahead",
+    }
     one, two = (SUWRRegressor(missing=m, **settings).fit(X, y) for m in ("value", "unrecorded"))
     np.testing.assert_array_equal(one.select(X), two.select(X))
     np.testing.assert_array_equal(one.predict(X), two.predict(X))

@@ -63,7 +63,7 @@ def test_parsed_receipts_are_verified_after_storage(fitted, kind):
 def test_labels_and_cells_that_need_escapes():
     words = ['a "b"', "c]d", "e\\f", "g\nh", "ü,ö", '","values":[', "null", "1"]
     X = pd.DataFrame({"a]": np.tile(words, 10), "b": np.arange(80.0) % 7})
-    model = SUWRClassifier(groups={"both]": ["a]", "b"]}, max_epochs=1, hidden_size=8)
+    model = SUWRClassifier(groups={"both]": ["a]", "b"]}, max_epochs=1, training={"hidden_size": 8})
     model.fit(X, np.arange(80) % 2 == 0)
     for index in (['a "b"', "]", "ü\\"] * 6 + ["\n", ""], np.arange(20) - 3, np.arange(20) / 2):
         receipts = [n.receipt() for n in model.explain(X[:20].set_axis(index))]

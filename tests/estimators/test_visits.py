@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import suwr
-from suwr import Acquisition, Explanation, SUWRClassifier, SUWRRegressor
+from suwr import Acquisition, Costs, Explanation, SUWRClassifier, SUWRRegressor
 from suwr.cli import app
 from suwr.deploy import ModelPolicy
 from suwr.deploy.messages import RequestError
@@ -17,7 +17,7 @@ from suwr.estimators.verify import Verifier, poison_check
 from suwr.exact import FiniteProblem, solve
 from suwr.exceptions import UnsupportedModelError
 
-SMALL = {"max_epochs": 3, "hidden_size": 16, "n_predictors": 2, "random_state": 0}
+SMALL = {"max_epochs": 3, "training": {"hidden_size": 16, "n_predictors": 2}, "random_state": 0}
 CUBE = np.array(list(product([0.0, 1.0], repeat=5)))
 X = np.repeat(CUBE, 8, axis=0)
 pytestmark = pytest.mark.filterwarnings(
@@ -29,8 +29,8 @@ pytestmark = pytest.mark.filterwarnings(
 def model():
     """Two units per visit of cost 3."""
     return SUWRClassifier(
-        units_per_step=2, visit_cost=3.0, sparsity_weight=0.001, costs={"x1": 2.0},
-        **SMALL | {"max_epochs": 20, "hidden_size": 32},
+        sparsity_weight=0.001, costs=Costs({"x1": 2.0}, of=2, visit=3.0),
+        **SMALL | {"max_epochs": 20, "training": {"hidden_size": 32, "n_predictors": 2}},
     ).fit(X, X[:, 0])  # fmt: skip
 
 
@@ -85,13 +85,13 @@ def test_poison_files_and_reports(model, tmp_path):
     assert poison_check(model, CUBE, random_state=0).passed
     model.save(tmp_path / "m.suwr")
     loaded = suwr.load(tmp_path / "m.suwr")
-    assert loaded.visit_cost == 3
+    assert loaded.costs == model.costs
     np.testing.assert_array_equal(loaded.cost(CUBE, max_cost=9), model.cost(CUBE, max_cost=9))
     report = minimisation_report(model, CUBE)
     assert report.n_rows == len(CUBE)
     certified = model.certify(X, X[:, 0], level=0.4)
     assert certified.certificate_.full_cost == 15
-    with pytest.raises(UnsupportedModelError, match="'visit_cost' can be used in Python only"):
+    with pytest.raises(UnsupportedModelError, match="costs of visits can be used in Python only"):
         model.to_onnx(tmp_path / "m.onnx")
     with pytest.raises(UnsupportedModelError, match="made into forms"):
         ModelPolicy(model)
@@ -124,8 +124,10 @@ def test_single_units_cost_their_visit():
     for visit_cost, optimum in ((0.0, 2.0), (9.0, 10.0)):
         problem = FiniteProblem(CUBE.astype(int), y, costs=[1.0 + visit_cost] * 5)
         assert solve(problem, 0.05).cost == pytest.approx(optimum)
-    settings = {**SMALL, "max_epochs": 20, "hidden_size": 32}
-    reg = SUWRRegressor(visit_cost=9.0, sparsity_weight=0.05, **settings).fit(X, np.repeat(y, 8))
+    settings = {**SMALL, "max_epochs": 20, "training": {"hidden_size": 32, "n_predictors": 2}}
+    reg = SUWRRegressor(costs=Costs(visit=9.0), sparsity_weight=0.05, **settings).fit(
+        X, np.repeat(y, 8)
+    )
     np.testing.assert_array_equal(reg.cost(CUBE), 10)
     np.testing.assert_array_equal(reg.select(CUBE), [[True] + 4 * [False]] * len(CUBE))
 
@@ -137,15 +139,14 @@ def test_several_units_per_visit_save_visits():
     y = table[:, :3].sum(axis=1)
     visits = {}
     for k in (1, 3):
-        settings = {**SMALL, "max_epochs": 12, "hidden_size": 32, "sparsity_weight": 0.01}
-        reg = SUWRRegressor(units_per_step=k, visit_cost=4.0, **settings).fit(table, y)
+        settings = {
+            **SMALL,
+            "max_epochs": 12,
+            "training": {"hidden_size": 32, "n_predictors": 2},
+            "sparsity_weight": 0.01,
+        }
+        reg = SUWRRegressor(costs=Costs(of=k, visit=4.0), **settings).fit(table, y)
         steps = [len(narrative.steps) for narrative in reg.explain(table[:200])]
         visits[k] = np.mean(steps)
         assert reg.score(table, y) > 0.9
     assert visits[3] <= 2 < visits[1] - 1
-
-
-@pytest.mark.parametrize("value", [-1, float("nan"), "3", None, float("inf")])
-def test_invalid_visit_costs(value):
-    with pytest.raises(ValueError, match="'visit_cost' parameter of SUWRClassifier"):
-        SUWRClassifier(visit_cost=value, **SMALL).fit(X, X[:, 0])

@@ -17,7 +17,10 @@ def data():
 @pytest.fixture(scope="module")
 def model(data):
     return SUWRClassifier(
-        sparsity_weight=(0.002, 0.2), max_epochs=30, n_predictors=2, hidden_size=32, random_state=0
+        sparsity_weight=(0.002, 0.2),
+        max_epochs=30,
+        training={"n_predictors": 2, "hidden_size": 32},
+        random_state=0,
     ).fit(*data)
 
 
@@ -91,7 +94,7 @@ def test_values_outside_the_range_are_refused(model, data, point, message):
 
 
 def test_a_model_for_a_single_weight_refuses_others(data):
-    plain = SUWRClassifier(max_epochs=1, hidden_size=8, random_state=0).fit(*data)
+    plain = SUWRClassifier(max_epochs=1, training={"hidden_size": 8}, random_state=0).fit(*data)
     for method in (plain.predict, plain.select, plain.cost, plain.explain):
         with pytest.raises(ValueError, match="fitted for a range"):
             method(data[0], mean_features=3)
@@ -127,7 +130,7 @@ def test_mean_features_counts_units_not_columns_or_costs(data):
     groups = {name: list(range(10 * i, 10 * i + 10)) for i, name in enumerate("abc")}
     model = SUWRClassifier(
         sparsity_weight=(0.0001, 0.05), groups=groups, costs={"a": 5.0, "b": 2.0, "c": 1.0},
-        max_epochs=8, hidden_size=16, validation_fraction=0.5, random_state=0,
+        max_epochs=8, training={"hidden_size": 16, "validation_fraction": 0.5}, random_state=0,
     ).fit(X, y)  # fmt: skip
     assert model.weight_range_.n_units.max() <= 3
     most = model.weight_range_.n_units[0]

@@ -29,7 +29,12 @@ def outputs(model, rows=X, output="auto"):
 
 def check_explainer(model, rows, kind):
     """The explainer trains the right kind of model and repeats the output of the booster."""
-    options = {"queries_per_row": 2, "max_epochs": 1, "hidden_size": 4, "random_state": 0}
+    options = {
+        "queries_per_row": 2,
+        "max_epochs": 1,
+        "training": {"hidden_size": 4},
+        "random_state": 0,
+    }
     explainer = SUWRExplainer(model, **options).fit(rows)
     assert isinstance(explainer.estimator_, kind)
     assert "The model says" in explainer.explain(rows[:1])[0].text()

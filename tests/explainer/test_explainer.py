@@ -21,7 +21,7 @@ from suwr.exceptions import (
 )
 from suwr.narrative.explanation import Explanation, ModelNarrative
 
-SMALL = {"max_epochs": 3, "hidden_size": 8, "queries_per_row": 3, "random_state": 0}
+SMALL = {"max_epochs": 3, "training": {"hidden_size": 8}, "queries_per_row": 3, "random_state": 0}
 
 
 class Recorded:
@@ -80,13 +80,13 @@ def test_steps_of_a_model_are_followed():
     def model(rows):
         return np.floor(8 * rows[:, 0]) % 2 * 0.8 + 0.1
 
-    options = {"queries_per_row": 5, "max_epochs": 10, "hidden_size": 32, "random_state": 0}
+    options = {"queries_per_row": 5, "max_epochs": 10, "random_state": 0}
     agreement = [
         SUWRExplainer(model, output="probability", training=training, **options)
         .fit(X)
         .fidelity(np.random.RandomState(1).rand(400, 2))
         .agreement
-        for training in (None, {"n_bins": 0})
+        for training in ({"hidden_size": 32}, {"hidden_size": 32, "n_bins": 0})
     ]
     assert agreement[0] > 0.9 > agreement[1] + 0.1
 

@@ -35,9 +35,9 @@ class Evaluator:
 
 @pytest.fixture(scope="module")
 def explainer():
-    options = {"max_epochs": 12, "hidden_size": 16, "queries_per_row": 4, "random_state": 0}
+    options = {"max_epochs": 12, "queries_per_row": 4, "random_state": 0}
     # Few updates: a fast policy and a short average.
-    training = {"average_decay": 0.8, "policy_rate": 2e-2, "policy_dropout": 0.0}
+    training = {"average_decay": 0.8, "policy_rate": 2e-2, "policy_dropout": 0.0, "hidden_size": 16}
     return SUWRExplainer(model, training=training, **options).fit(X)
 
 
@@ -70,7 +70,12 @@ def test_truncation_is_a_smaller_number_of_steps(explainer):
 
 
 def test_points_of_a_range_of_weights():
-    options = {"max_epochs": 2, "hidden_size": 8, "queries_per_row": 2, "random_state": 0}
+    options = {
+        "max_epochs": 2,
+        "training": {"hidden_size": 8},
+        "queries_per_row": 2,
+        "random_state": 0,
+    }
     explainer = SUWRExplainer(model, sparsity_weight=(1e-3, 0.1), **options).fit(X)
     found = explainer.fidelity(X[:20])
     assert found.mean_cost == pytest.approx(explainer.cost(X[:20]).mean())

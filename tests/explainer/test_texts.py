@@ -15,7 +15,7 @@ from suwr.texts.splitting import sentence_spans
 
 TEXTS, Y = reviews(120)
 MODEL = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TEXTS, Y)
-SMALL = {"max_epochs": 3, "hidden_size": 8, "queries_per_row": 3, "random_state": 0}
+SMALL = {"max_epochs": 3, "training": {"hidden_size": 8}, "queries_per_row": 3, "random_state": 0}
 
 
 def sentences(text):

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 
 from helpers.tables import mixed_table
-from suwr import Patches, SUWRClassifier, SUWRRegressor
+from suwr import Costs, Patches, SUWRClassifier, SUWRRegressor
 from suwr._utils.files import write_atomic
 from suwr.data.units import resolve_units
 from suwr.nn.inputs import MaskedInputs
@@ -52,7 +52,7 @@ def fit_random_policy(X, y):
     The number of revealed columns differs between rows.
     """
     model = SUWRClassifier(
-        max_epochs=1, hidden_size=16, max_steps=3, training={"n_bins": 8}, random_state=0
+        max_epochs=1, max_steps=3, training={"hidden_size": 16, "n_bins": 8}, random_state=0
     ).fit(X, y)
 
     def accept():
@@ -134,7 +134,7 @@ def explore(policy, values, sparsity_weight, budget=None, **changes):
     )  # fmt: skip
 
 
-SMALL = {"max_epochs": 1, "hidden_size": 32, "random_state": 2}
+SMALL = {"max_epochs": 1, "training": {"hidden_size": 32}, "random_state": 2}
 
 
 def fitted_mixed():
@@ -144,7 +144,7 @@ def fitted_mixed():
 
 def fitted_regressor():
     X, y = load_diabetes(return_X_y=True, scaled=False)
-    model = SUWRRegressor(units_per_step=2, sparsity_weight=30.0, **SMALL)
+    model = SUWRRegressor(costs=Costs(of=2), sparsity_weight=30.0, **SMALL)
     return model.fit(X[:200], y[:200]), X[:60]
 
 
@@ -266,7 +266,9 @@ class FragileClassifier(SUWRClassifier):
 
 def fit_and_predict(X, y, seed):
     """Probabilities of a small model."""
-    model = SUWRClassifier(max_epochs=1, hidden_size=4, random_state=seed, device="cpu")
+    model = SUWRClassifier(
+        max_epochs=1, training={"hidden_size": 4}, random_state=seed, device="cpu"
+    )
     return model.fit(X, y).predict_proba(X)
 
 

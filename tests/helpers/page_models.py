@@ -5,7 +5,7 @@ import pandas as pd
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 from helpers.models import fitted_once
-from suwr import Patches, SUWRClassifier, SUWRRegressor
+from suwr import Costs, Patches, SUWRClassifier, SUWRRegressor
 
 HOSTILE = "<script>alert(1)</script>"
 BREAKING = "</script><img src=x onerror=alert(2)>"
@@ -34,8 +34,8 @@ def mixed():
     X, y = mixed_table()
     groups = {"heart </script>": ["pressure", "pulse"]}
     model = SUWRClassifier(
-        sparsity_weight=0.045, max_epochs=30, hidden_size=24, groups=groups, random_state=0,
-        training={"n_bins": 8},
+        sparsity_weight=0.045, max_epochs=30, groups=groups, random_state=0,
+        training={"hidden_size": 24, "n_bins": 8},
     )  # fmt: skip
     return model.fit(X, y), X[:250], y[:250]
 
@@ -48,8 +48,7 @@ def cancer():
         sparsity_weight=0.005,
         max_steps=8,
         max_epochs=16,
-        n_predictors=2,
-        hidden_size=32,
+        training={"n_predictors": 2, "hidden_size": 32},
         random_state=0,
     )
     return model.fit(X, y), X[:250], y[:250]
@@ -59,9 +58,13 @@ def cancer():
 def ranged(trainer):
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     model = SUWRClassifier(
-        sparsity_weight=(0.002, 0.05), trainer=trainer, max_steps=8, max_epochs=16, n_predictors=2,
-        hidden_size=32, random_state=0,
-    )  # fmt: skip
+        sparsity_weight=(0.002, 0.05),
+        trainer=trainer,
+        max_steps=8,
+        max_epochs=16,
+        training={"n_predictors": 2, "hidden_size": 32},
+        random_state=0,
+    )
     return model.fit(X, y), X[:60], y[:60]
 
 
@@ -70,7 +73,7 @@ def digits():
     X, y = load_digits(return_X_y=True)
     model = SUWRClassifier(
         groups=Patches((8, 8), size=3), sparsity_weight=0.02, max_steps=8, max_epochs=10,
-        n_predictors=2, hidden_size=48, random_state=0,
+        training={"n_predictors": 2, "hidden_size": 48}, random_state=0,
     )  # fmt: skip
     return model.fit(X[:900], y[:900]), X[1200:1450], y[1200:1450]
 
@@ -80,9 +83,13 @@ def informed():
     """Stops by how sure its predictors are."""
     X, y = load_digits(return_X_y=True)
     model = SUWRClassifier(
-        trainer="lookahead", sparsity_weight=0.05, max_steps=6, max_epochs=6, hidden_size=32,
+        trainer="lookahead",
+        sparsity_weight=0.05,
+        max_steps=6,
+        max_epochs=6,
+        training={"hidden_size": 32},
         random_state=0,
-    )  # fmt: skip
+    )
     return model.fit(X[:600], y[:600]), X[1200:1260], y[1200:1260]
 
 
@@ -91,7 +98,11 @@ def diabetes():
     """A value instead of classes, two units a step."""
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     model = SUWRRegressor(
-        sparsity_weight=30.0, units_per_step=2, max_epochs=3, hidden_size=16, random_state=0
+        sparsity_weight=30.0,
+        costs=Costs(of=2),
+        max_epochs=3,
+        training={"hidden_size": 16},
+        random_state=0,
     )
     return model.fit(X, y), X[:60], y[:60].tolist()
 
@@ -101,7 +112,11 @@ def logarithmic():
     """A positive value through a log link."""
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     model = SUWRRegressor(
-        loss="gamma", sparsity_weight=0.001, max_epochs=12, hidden_size=16, random_state=0
+        loss="gamma",
+        sparsity_weight=0.001,
+        max_epochs=12,
+        training={"hidden_size": 16},
+        random_state=0,
     )
     return model.fit(X, y), X[:30], y[:30].tolist()
 
@@ -111,7 +126,11 @@ def transformed():
     """A value that is learned as its logarithm."""
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     model = SUWRRegressor(
-        target_transform="log", sparsity_weight=0.001, max_epochs=2, hidden_size=32, random_state=0
+        target_transform="log",
+        sparsity_weight=0.001,
+        max_epochs=2,
+        training={"hidden_size": 32},
+        random_state=0,
     )
     return model.fit(X, y**3), X[:30], (y[:30] ** 3).tolist()
 
@@ -121,7 +140,11 @@ def shared():
     """The paper's network: one encoder under all heads."""
     X, y = load_breast_cancer(return_X_y=True)
     model = SUWRClassifier(
-        trainer="reinforce", sparsity_weight=0.02, max_epochs=3, hidden_size=16, random_state=0
+        trainer="reinforce",
+        sparsity_weight=0.02,
+        max_epochs=3,
+        training={"hidden_size": 16},
+        random_state=0,
     )
     return model.fit(X[:, :6], y), X[:60, :6], y[:60]
 
@@ -136,7 +159,7 @@ def described():
         "smoker": {"categories": {True: "yes", False: "no"}},
     }
     model = SUWRClassifier(
-        sparsity_weight=0.01, max_epochs=4, hidden_size=16, random_state=1,
+        sparsity_weight=0.01, max_epochs=4, training={"hidden_size": 16}, random_state=1,
         groups={"heart </script>": ["pressure", "pulse"]}, columns=columns,
     ).fit(X, y)  # fmt: skip
     rows = X[:60].copy()

@@ -12,14 +12,19 @@ import torch
 from torch import distributed as dist
 
 import suwr.estimators.container as checkpoint
-from suwr import SUWRClassifier, SUWRRegressor
+from suwr import Costs, SUWRClassifier, SUWRRegressor
 from suwr.exceptions import UninformativeModelWarning
 from suwr.nn.distributed import ProcessGroup
 
-SMALL = {"max_epochs": 2, "hidden_size": 32, "n_layers": 2, "random_state": 0, "device": "cpu"}
+SMALL = {
+    "max_epochs": 2,
+    "training": {"hidden_size": 32, "n_layers": 2},
+    "random_state": 0,
+    "device": "cpu",
+}
 MODELS = {
-    "actor": SUWRClassifier(n_predictors=4, **SMALL),
-    "two units per step": SUWRRegressor(units_per_step=2, **SMALL),
+    "actor": SUWRClassifier(**SMALL | {"training": {**SMALL["training"], "n_predictors": 4}}),
+    "two units per step": SUWRRegressor(costs=Costs(of=2), **SMALL),
     "range": SUWRClassifier(sparsity_weight=(0.001, 0.1), **SMALL),
     "lookahead": SUWRRegressor(trainer="lookahead", **SMALL),
     "uncertainty": SUWRClassifier(trainer="lookahead", **SMALL),
@@ -59,13 +64,13 @@ def main(folder: Path) -> None:
     writes, write = [], checkpoint.write_atomic
     checkpoint.write_atomic = lambda *args: (writes.append(1), write(*args))
     X, y = table(MODELS["actor"])
-    resumed = SUWRClassifier(checkpoint=folder / "stopped", **SMALL).fit(X, y)
+    resumed = SUWRClassifier(**SMALL).fit(X, y, checkpoint=folder / "stopped")
     np.savez(folder / f"resumed-{rank}.npz", **outcome(resumed))
     facts["checkpoints written"] = len(writes)
 
     for name, params, target in [
         ("other data", {}, y if rank else ~y),
-        ("other parameters", {"hidden_size": 8 + rank}, y),
+        ("other parameters", {"training": {"hidden_size": 8 + rank}}, y),
         ("no seed", {"random_state": None}, y),
     ]:
         try:

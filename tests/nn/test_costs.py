@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from suwr.data.costs import Visits
+from suwr.data.costs import Costs
 from suwr.data.units import resolve_units
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.step import reveal_units
@@ -24,8 +24,8 @@ def setups_as_function(mask):
     return 1.0 + 5.0 * unpaid * [0, 1, 1]
 
 
-def make_inputs(costs, visit_cost=0.0, **given):
-    units = resolve_units(GROUPS, costs, NAMES, visits=Visits(visit_cost, 2), **given)
+def make_inputs(costs, visit=0.0, setup=None):
+    units = resolve_units(GROUPS, Costs(costs, setup, visit, of=2), NAMES)
     return MaskedInputs.build(units, np.arange(4), "cpu")
 
 
@@ -54,7 +54,7 @@ def test_some_of_the_units():
 
 def test_a_function_equals_the_same_set_up():
     one = make_inputs(setups_as_function)
-    two = make_inputs(None, setup_costs={"s": (5.0, ["g", "d"])})
+    two = make_inputs(None, setup={"s": (5.0, ["g", "d"])})
     mask = torch.from_numpy(np.random.RandomState(1).rand(20, 4) < 0.4)
     np.testing.assert_array_equal(one.unit_costs(mask), two.unit_costs(mask))
 

@@ -64,11 +64,11 @@ def leave_checkpoint(path):
         if count == 2:
             raise Stopped
 
-    model = SUWRClassifier(checkpoint=path, **SMALL)
+    model = SUWRClassifier(**SMALL)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(checkpoint.FileCheckpoint, "write", writing)
         with pytest.raises(Stopped):
-            model.fit(*table(model))
+            model.fit(*table(model), checkpoint=path)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from helpers.models import NETWORKS, UNITS, make_policy
 from suwr._utils.draws import RowDraws
-from suwr.data.costs import Visits
+from suwr.data.costs import Costs
 from suwr.data.units import resolve_units
 from suwr.estimators.limits import charge_rows
 from suwr.nn.inputs import Budgets, MaskedInputs
@@ -36,10 +36,10 @@ def make_case(seed, groups="columns", width=1, network="separate", spend_all=Fal
     if groups != "patches" and seed % 2:
         chosen = rng.permutation(units.names).tolist()
         setups = {"a": (1.0, chosen[:2]), "b": (0.5, chosen[2:3])}
-    visits = Visits(float(rng.choice([0.0, 0.5, 1.5])), width)
+    visit = float(rng.choice([0.0, 0.5, 1.5]))
     if setups is None and seed % 3 == 0:
         costs = discount(rng, len(units))
-    units = resolve_units(UNITS[groups], costs, names, setup_costs=setups, visits=visits)
+    units = resolve_units(UNITS[groups], Costs(costs, setups, visit, of=width), names)
     policy.inputs = MaskedInputs.build(units, np.arange(6), "cpu")
     policy.units = units
     starts = Starts(

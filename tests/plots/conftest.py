@@ -90,6 +90,10 @@ def images():
 @pytest.fixture(scope="session")
 def image_model(images):
     clf = SUWRClassifier(
-        groups=IMAGE_PATCHES, max_steps=3, max_epochs=16, hidden_size=16, n_layers=2, random_state=0
+        groups=IMAGE_PATCHES,
+        max_steps=3,
+        max_epochs=16,
+        training={"hidden_size": 16, "n_layers": 2},
+        random_state=0,
     )
     return clf.fit(*images)

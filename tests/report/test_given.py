@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers.tables import mixed_table
-from suwr import SUWRRegressor
+from suwr import Costs, SUWRRegressor
 
 
 @pytest.mark.filterwarnings("ignore::suwr.exceptions.StartWarning")
@@ -30,8 +30,12 @@ def test_the_page_words_narratives_as_python_does(mixed_model, open_page, tmp_pa
 @pytest.mark.filterwarnings("ignore::suwr.exceptions.UninformativeModelWarning")
 def test_the_page_counts_visits_and_states_costs(open_page, tmp_path):
     X = np.random.RandomState(0).randn(60, 4)
-    settings = {"max_epochs": 5, "hidden_size": 16, "n_predictors": 2, "random_state": 1}
-    reg = SUWRRegressor(units_per_step=2, visit_cost=0.5, sparsity_weight=0.0, **settings)
+    settings = {
+        "max_epochs": 5,
+        "training": {"hidden_size": 16, "n_predictors": 2},
+        "random_state": 1,
+    }
+    reg = SUWRRegressor(costs=Costs(of=2, visit=0.5), sparsity_weight=0.0, **settings)
     explanation = reg.fit(X, X[:, 0]).explain(X[:6], costs=[1.0, 2.0, 3.0, 4.0], max_cost=6)
     assert {len(narrative.steps) for narrative in explanation} <= {1, 2}
     explanation.to_html(tmp_path / "page.html")

@@ -13,7 +13,7 @@ from helpers.tables import mixed_table, unrecorded_table
 from suwr import SUWRClassifier
 from suwr.report import page_html
 
-SMALL = {"max_epochs": 1, "hidden_size": 8, "max_steps": 3, "random_state": 0}
+SMALL = {"max_epochs": 1, "training": {"hidden_size": 8}, "max_steps": 3, "random_state": 0}
 pytestmark = pytest.mark.filterwarnings("ignore::suwr.exceptions.UninformativeModelWarning")
 
 

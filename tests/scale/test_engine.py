@@ -18,7 +18,7 @@ from helpers.models import FATAL_WEIGHT, FragileClassifier
 from suwr import SUWRClassifier, engine, score_partitions, sparsity_path
 from suwr.exceptions import MissingExtraError
 
-SMALL = {"max_epochs": 1, "hidden_size": 4, "random_state": 0, "device": "cpu"}
+SMALL = {"max_epochs": 1, "training": {"hidden_size": 4}, "random_state": 0, "device": "cpu"}
 WEIGHTS = [0.01, FATAL_WEIGHT]
 FIXTURES = Path(__file__).parents[1] / "estimators" / "fixtures"
 

@@ -15,7 +15,12 @@ from suwr.data.stored import mapped_array
 from suwr.exceptions import TableError
 from suwr.scale import ParquetTable, partitions
 
-SMALL = {"max_epochs": 2, "hidden_size": 8, "n_layers": 2, "random_state": 0, "device": "cpu"}
+SMALL = {
+    "max_epochs": 2,
+    "training": {"hidden_size": 8, "n_layers": 2},
+    "random_state": 0,
+    "device": "cpu",
+}
 
 
 def make_rows(n=300):
@@ -97,7 +102,8 @@ def test_evaluation_in_blocks_equals_evaluation_of_all_rows(monkeypatch):
     rng = np.random.RandomState(0)
     X = rng.randn(3000, 5)
     y = np.where(X[:, 0] > 0, X[:, 1], X[:, 2]) > 0
-    model = SUWRClassifier(**(SMALL | {"max_epochs": 1, "validation_fraction": 0.5}))
+    training = SMALL["training"] | {"validation_fraction": 0.5}
+    model = SUWRClassifier(**SMALL | {"max_epochs": 1, "training": training})
     expected = model.fit(X, y).predict_proba(X)
     monkeypatch.setattr(suwr.training.data, "BLOCK_ROWS", 100)
     np.testing.assert_array_equal(model.fit(X, y).predict_proba(X), expected)

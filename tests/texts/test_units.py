@@ -19,7 +19,12 @@ from suwr.texts.splitting import sentence_spans
 from suwr.texts.units import TextScores
 
 TEXTS, Y = reviews(150)
-SMALL = {"max_epochs": 6, "hidden_size": 16, "random_state": 0, "sparsity_weight": 0.01}
+SMALL = {
+    "max_epochs": 6,
+    "training": {"hidden_size": 16},
+    "random_state": 0,
+    "sparsity_weight": 0.01,
+}
 WORDS = CountVectorizer(vocabulary=["acting", "dog", "time"])
 
 

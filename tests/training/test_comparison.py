@@ -70,7 +70,11 @@ def test_effective_rows_of_rare_classes_with_balanced_weights():
     X, y = rng.normal(size=(600, 3)), np.arange(600) % 20 == 0
     X[:, 0] += 5 * y
     model = SUWRClassifier(
-        class_weight="balanced", max_epochs=10, hidden_size=16, teacher=None, random_state=0
+        class_weight="balanced",
+        max_epochs=10,
+        training={"hidden_size": 16},
+        teacher=None,
+        random_state=0,
     ).fit(X, y)
     # Of 60 held-out rows, 3 have 19 times the weight of the others.
     assert model.validation_["n_rows"] == 60
@@ -81,7 +85,9 @@ def test_the_constant_is_that_of_the_training_rows():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(400, 3))
     y = X[:, 0] > 0
-    model = SUWRClassifier(max_epochs=20, hidden_size=16, teacher=None, random_state=0)
+    model = SUWRClassifier(
+        max_epochs=20, training={"hidden_size": 16}, teacher=None, random_state=0
+    )
     model.fit(X, y)
     assert model.validation_["constant"] == pytest.approx(np.log(2), abs=0.01)
     assert model.validation_["objective"] < 0.5

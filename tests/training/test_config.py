@@ -9,16 +9,12 @@ from suwr.training.registry import TRAINERS
 FIT = {"sparsity_weight": 0.1, "max_steps": 3, "units_per_step": 2}
 
 
-@pytest.mark.parametrize("name", sorted(TrainingConfig.constraints))
+@pytest.mark.parametrize("name", sorted(vars(TrainingConfig())))
 def test_every_field_is_validated(name):
     with pytest.raises(ValueError, match=f"The {name!r} parameter of TrainingConfig must be"):
         TrainingConfig(**{name: "two"})
     with pytest.raises(ValueError, match=f"The {name!r} parameter of TrainingConfig must be"):
         TrainingConfig(**{name: np.nan})
-
-
-def test_every_field_has_a_constraint():
-    assert set(TrainingConfig.constraints) == set(vars(TrainingConfig()))
 
 
 @pytest.mark.parametrize(("n_rows", "weight"), [(100, 0.3), (300, 0.3), (550, 0.4), (9_000, 0.5)])
@@ -57,13 +53,14 @@ def test_targets_of_a_teacher_need_less_regularisation():
     assert taught.target_weight(100) == 1.0
 
 
-@pytest.mark.parametrize("training", [{"rollouts": 3}, TrainingConfig(rollouts=3)])
+@pytest.mark.parametrize(
+    "training", [{"rollouts": 3, "n_layers": 1}, TrainingConfig(rollouts=3, n_layers=1)]
+)
 def test_estimators_take_a_configuration_or_a_mapping(training):
     X = np.random.RandomState(0).randn(60, 4)
-    clf = SUWRClassifier(
-        max_epochs=1, hidden_size=4, teacher=None, random_state=0, training=training
-    )
+    clf = SUWRClassifier(max_epochs=1, random_state=0, training=training)
     plan = clf._plan(clf._prepare(X, X[:, 0] > 0, None), torch.Generator(), X)
     settings = plan.task.settings
     assert settings.rollouts == 3
     assert settings.dropout == 0.2
+    assert plan.architecture.n_layers == 1

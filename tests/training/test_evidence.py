@@ -46,7 +46,9 @@ def test_effects_are_evidence(found, signal):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(400, 4))
     value = X[:, 0] if signal == "one feature" else X[:, 0] * X[:, 1]
-    SUWRClassifier(max_epochs=30, hidden_size=32, teacher=None, random_state=0).fit(X, value > 0)
+    SUWRClassifier(max_epochs=30, training={"hidden_size": 32}, teacher=None, random_state=0).fit(
+        X, value > 0
+    )
     assert found[0]
 
 
@@ -70,7 +72,9 @@ def test_outliers_do_not_hide_an_effect(found):
 def test_a_brief_training_is_no_evidence_of_noise(found):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 6)), rng.integers(0, 2, 100)
-    SUWRClassifier(max_epochs=1, hidden_size=8, teacher=None, random_state=0).fit(X, y)
+    SUWRClassifier(max_epochs=1, training={"hidden_size": 8}, teacher=None, random_state=0).fit(
+        X, y
+    )
     assert found[0]
 
 
@@ -78,7 +82,9 @@ def test_interactions_find_the_product_of_two_columns():
     rng = np.random.RandomState(0)
     X = rng.randn(1_500, 5)
     y = (X[:, 1] * X[:, 3] > 0).astype(int)
-    clf = SUWRClassifier(max_epochs=20, hidden_size=32, n_layers=2, teacher=None, random_state=0)
+    clf = SUWRClassifier(
+        max_epochs=20, training={"hidden_size": 32, "n_layers": 2}, teacher=None, random_state=0
+    )
     data = clf._prepare(X, y, None)
     generator = torch.Generator().manual_seed(0)
     plan = clf._plan(data, generator, X)

@@ -67,7 +67,9 @@ def test_stop_probability_depends_on_the_predictors():
 )
 def test_automatic_choice_of_the_trainer(n_columns, groups, trainer):
     X = np.random.RandomState(0).randn(30, n_columns)
-    clf = SUWRClassifier(groups=groups, max_epochs=1, hidden_size=4, max_steps=2, random_state=0)
+    clf = SUWRClassifier(
+        groups=groups, max_epochs=1, training={"hidden_size": 4}, max_steps=2, random_state=0
+    )
     clf.fit(X, X[:, 0] > 0)
     assert clf.choices_["trainer"].startswith(trainer)
     assert clf.policy_.network.architecture.informed == (trainer == "lookahead")
@@ -79,7 +81,11 @@ def test_informative_columns_are_found():
     X = rng.randn(1200, 80)
     y = (X[:, 17] + X[:, 60] > 0).astype(int)
     clf = SUWRClassifier(
-        trainer="lookahead", max_steps=4, max_epochs=30, hidden_size=64, n_layers=2, random_state=0
+        trainer="lookahead",
+        max_steps=4,
+        max_epochs=30,
+        training={"hidden_size": 64, "n_layers": 2},
+        random_state=0,
     ).fit(X[:800], y[:800])
     used = clf.select(X[800:]).mean(axis=0)
     assert set(np.argsort(used)[-2:]) == {17, 60}
@@ -103,16 +109,18 @@ def test_captured_fit_is_as_accurate_as_a_plain_one(monkeypatch):
 
 
 @needs_cuda
-@pytest.mark.parametrize("changes", [{}, {"network": "conv"}, {"sparsity_weight": (0.001, 0.1)}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"training": {"network": "conv"}}, {"sparsity_weight": (0.001, 0.1)}]
+)
 def test_captured_fit_resumes_to_the_same_result(tmp_path, monkeypatch, changes):
     X, y = load_digits(return_X_y=True)
 
-    def fit(**more):
+    def fit(path=None):
+        settings = {"max_steps": 8, "max_epochs": 6, "random_state": 0, "device": "cuda"}
         model = SUWRClassifier(
-            groups=Patches((8, 8), 1), trainer="lookahead", max_steps=8, max_epochs=6,
-            hidden_size=32, random_state=0, device="cuda", **changes, **more,
-        )  # fmt: skip
-        return model.fit(X[:1400], y[:1400])
+            groups=Patches((8, 8), 1), trainer="lookahead", **settings, **changes
+        )
+        return model.fit(X[:1400], y[:1400], checkpoint=path)
 
     write, written = checkpoint.FileCheckpoint.write, []
 
@@ -126,9 +134,9 @@ def test_captured_fit_resumes_to_the_same_result(tmp_path, monkeypatch, changes)
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint.FileCheckpoint, "write", writing)
         with pytest.raises(KeyboardInterrupt):
-            fit(checkpoint=path)
+            fit(path)
     assert path.exists()
-    resumed, whole = fit(checkpoint=path), fit()
+    resumed, whole = fit(path), fit()
     np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
     np.testing.assert_array_equal(resumed.select(X), whole.select(X))
 
@@ -156,7 +164,11 @@ def test_the_cheaper_of_two_equal_columns_is_chosen():
     X = np.repeat(rng.rand(600, 1) < 0.5, 2, axis=1).astype(float)
     for costs in ([0.1, 3.0], [3.0, 0.1]):
         clf = SUWRClassifier(
-            trainer="lookahead", costs=costs, sparsity_weight=0.1, max_epochs=10, hidden_size=16,
+            trainer="lookahead",
+            costs=costs,
+            sparsity_weight=0.1,
+            max_epochs=10,
+            training={"hidden_size": 16},
             random_state=0,
-        ).fit(X, X[:, 0])  # fmt: skip
+        ).fit(X, X[:, 0])
         np.testing.assert_array_equal(clf.select(X), np.tile(np.array(costs) < 1, (600, 1)))

@@ -106,7 +106,11 @@ def test_history_of_every_trainer(trainer):
     rng = np.random.RandomState(0)
     X = rng.randn(80, 4)
     clf = SUWRClassifier(
-        trainer=trainer, max_epochs=2, hidden_size=8, n_layers=1, teacher=None, random_state=0
+        trainer=trainer,
+        max_epochs=2,
+        training={"hidden_size": 8, "n_layers": 1},
+        teacher=None,
+        random_state=0,
     ).fit(X, X[:, 0] > 0)
     records = clf.history_
     plan = clf._plan(clf._prepare(X, X[:, 0] > 0, None), torch.Generator(), X)

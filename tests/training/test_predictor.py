@@ -15,7 +15,9 @@ from suwr.training.validation import CrossFittedLoss
 
 def pretrain(y, X, max_epochs=40):
     """Run the pretraining of a fit; return the finished phase and the losses of its epochs."""
-    model = SUWRClassifier(max_epochs=max_epochs, hidden_size=32, teacher=None, random_state=0)
+    model = SUWRClassifier(
+        max_epochs=max_epochs, training={"hidden_size": 32}, teacher=None, random_state=0
+    )
     data = model._prepare(X, y, None)
     generator = torch.Generator().manual_seed(0)
     torch.manual_seed(0)
@@ -35,9 +37,10 @@ def pretrain(y, X, max_epochs=40):
     return phase, np.array(losses)
 
 
-def phases_of(X, **parameters):
+def phases_of(X, training=None, **parameters):
     """The builders of the phases of a fit, as a function of whether the predictors have settled."""
-    model = SUWRClassifier(hidden_size=8, teacher=None, random_state=0, **parameters)
+    training = {"hidden_size": 8, **(training or {})}
+    model = SUWRClassifier(training=training, random_state=0, **parameters)
     generator = torch.Generator().manual_seed(0)
     plan = model._plan(model._prepare(X, X[:, 0] > 0, None), generator, X)
     task, trainer = plan.task, plan.trainer
@@ -141,7 +144,7 @@ def test_predictors_never_learn_from_their_held_out_fold():
     """Other targets of a fold change all predictors but those that evaluate it."""
     X = np.random.default_rng(0).normal(size=(80, 3))
     y = (X[:, 0] > 0).astype(int)
-    model = SUWRClassifier(max_epochs=1, hidden_size=8, teacher=None, random_state=0)
+    model = SUWRClassifier(max_epochs=1, training={"hidden_size": 8}, teacher=None, random_state=0)
     generator = torch.Generator().manual_seed(0)
     plan = model._plan(model._prepare(X, y, None), generator, X)
     n_folds = plan.task.settings.n_folds

@@ -126,8 +126,13 @@ def test_products_of_two_features_are_found():
     X = rng.randn(1500, 4)
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     model = SUWRClassifier(
-        trainer="reinforce", sparsity_weight=0.001, max_steps=2, hidden_size=48, max_epochs=60,
-        batch_size=200, random_state=0, device="cpu",
-    ).fit(X, y)  # fmt: skip
+        trainer="reinforce",
+        sparsity_weight=0.001,
+        max_steps=2,
+        training={"hidden_size": 48, "batch_size": 200},
+        max_epochs=60,
+        random_state=0,
+        device="cpu",
+    ).fit(X, y)
     assert model.score(X, y) > 0.9
     assert model.select(X)[:, :2].mean() > 0.95

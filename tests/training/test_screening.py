@@ -58,7 +58,7 @@ def test_few_rows_are_trained_on_a_limited_number_of_relevant_units(
     X = factor + 0.3 * rng.normal(size=(120, limit + 20))
     y = (factor[:, 0] > 0).astype(int)
     model = SUWRClassifier(
-        max_epochs=1, hidden_size=4, max_steps=2, teacher=None, random_state=0
+        max_epochs=1, training={"hidden_size": 4}, max_steps=2, teacher=None, random_state=0
     ).fit(X, y)
     assert model.choices_["trainer"].startswith(trainer)
     expected = limit if trainer == "actor" else X.shape[1]
@@ -72,7 +72,7 @@ def test_few_rows_are_trained_on_a_limited_number_of_relevant_units(
 def screened():
     X, rng = wide_table(n=300, d=MIN_UNITS + 14)
     y = (X[:, 2] + X[:, 9] + 0.3 * rng.normal(size=len(X)) > 0).astype(int)
-    model = SUWRClassifier(max_epochs=3, hidden_size=16, teacher=None, random_state=0)
+    model = SUWRClassifier(max_epochs=3, training={"hidden_size": 16}, teacher=None, random_state=0)
     return model.fit(X, y), X, y
 
 
@@ -118,7 +118,11 @@ def test_a_range_of_sparsity_weights_and_regression_are_screened():
     X, rng = wide_table(n=200, d=20)
     y = 2 * X[:, 1] + 0.1 * rng.normal(size=len(X))
     model = SUWRRegressor(
-        max_epochs=2, hidden_size=8, sparsity_weight=(0.01, 0.5), teacher=None, random_state=0
+        max_epochs=2,
+        training={"hidden_size": 8},
+        sparsity_weight=(0.01, 0.5),
+        teacher=None,
+        random_state=0,
     ).fit(X, y)
     assert model.selectable_units_[1]
     assert not model.selectable_units_.all()
@@ -128,7 +132,7 @@ def test_a_range_of_sparsity_weights_and_regression_are_screened():
 
 def test_narrow_tables_are_not_screened():
     X, _ = wide_table(n=60, d=MIN_UNITS)
-    model = SUWRClassifier(max_epochs=1, hidden_size=8, teacher=None, random_state=0)
+    model = SUWRClassifier(max_epochs=1, training={"hidden_size": 8}, teacher=None, random_state=0)
     model.fit(X, X[:, 0] > 0)
     assert model.selectable_units_.all()
     assert "screening" not in model.choices_

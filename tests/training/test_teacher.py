@@ -26,7 +26,7 @@ from suwr.training import teacher
 from suwr.training.data import Folds, Rows
 from suwr.training.teacher import Lesson, TeacherRows, fit_teacher, recombine, stack_members
 
-BRIEF = {"max_epochs": 2, "hidden_size": 8, "n_layers": 1, "random_state": 0}
+BRIEF = {"max_epochs": 2, "training": {"hidden_size": 8, "n_layers": 1}, "random_state": 0}
 
 
 def make_inputs(n_columns, groups=None):
@@ -432,7 +432,7 @@ def test_a_logistic_regression_teaches_a_classifier():
     X, y = table(200)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = SUWRClassifier(
-        teacher=LogisticRegression(), max_epochs=5, hidden_size=16, random_state=0
+        teacher=LogisticRegression(), max_epochs=5, training={"hidden_size": 16}, random_state=0
     ).fit(frame, y)
     assert model.score(frame, y) > 0.85
     assert model.select(frame)[:, 0].mean() > 0.8
@@ -442,7 +442,7 @@ def test_targets_of_a_regression_teacher_are_in_the_units_of_the_user():
     X = np.random.RandomState(0).randn(120, 3)
     y = 1000 + 50 * X[:, 0]
     model = SUWRRegressor(
-        teacher=LinearRegression(), max_epochs=5, hidden_size=16, random_state=0
+        teacher=LinearRegression(), max_epochs=5, training={"hidden_size": 16}, random_state=0
     ).fit(X, y)
     assert model.score(X, y) > 0.7
 
@@ -522,17 +522,17 @@ def resumed_everywhere(tmp_path, monkeypatch):
     monkeypatch.setattr(FileCheckpoint, "write", writing)
 
     def check(fit, epochs):
-        model = fit(checkpoint=tmp_path / "whole")
+        model = fit(tmp_path / "whole")
         states = list(written)
         assert [phase for phase, _ in states] == epochs
         for last in range(1, len(states)):
             written.clear()
             stop[:] = [last]
             with pytest.raises(KeyboardInterrupt):
-                fit(checkpoint=tmp_path / "interrupted")
+                fit(tmp_path / "interrupted")
             written.clear()
             stop.clear()
-            resumed = fit(checkpoint=tmp_path / "interrupted")
+            resumed = fit(tmp_path / "interrupted")
             assert resumed.history_ == model.history_, last
             for (_, expected), (_, found) in zip(states[last:], written, strict=True):
                 assert found.keys() == expected.keys()
@@ -555,10 +555,11 @@ def test_an_interrupted_fit_with_a_teacher_resumes_to_the_same_model(
     kind, estimator = SUWRClassifier, LogisticRegression()
     if trained == "values":
         kind, estimator, y = SUWRRegressor, LinearRegression(), X[:, 0] + X[:, 1] ** 2
-    training = {"pretrain_fraction": 1.0, "finetune_fraction": 1.0}
+    training = BRIEF["training"] | {"pretrain_fraction": 1.0, "finetune_fraction": 1.0}
 
-    def fit(**more):
-        return kind(teacher=estimator, training=training, **BRIEF, **more).fit(X, y)
+    def fit(path):
+        model = kind(teacher=estimator, **BRIEF | {"training": training})
+        return model.fit(X, y, checkpoint=path)
 
     resumed_everywhere(fit, [0, 0, 1, 1, 2, 2, 3, 3])
 
@@ -575,10 +576,11 @@ def test_targets_of_masked_predictors_survive_an_interruption(
 
     monkeypatch.setattr(base, "fit_teacher", misled)
     X, y = table()
-    training = {"pretrain_fraction": 1.0, "finetune_fraction": 1.0}
+    training = BRIEF["training"] | {"pretrain_fraction": 1.0, "finetune_fraction": 1.0}
 
-    def fit(**more):
-        return SUWRClassifier(teacher="auto", training=training, **BRIEF, **more).fit(X, y)
+    def fit(path):
+        model = SUWRClassifier(teacher="auto", **BRIEF | {"training": training})
+        return model.fit(X, y, checkpoint=path)
 
     resumed_everywhere(fit, [0, 0, 1, 1, 2, 2, 3, 3])
     assert taught[0]._folds.report[0] == 0.0
@@ -591,7 +593,7 @@ def test_noise_selects_nothing(kind):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 6)), rng.integers(0, 2, 100)
     with pytest.warns(UninformativeModelWarning):
-        model = kind(teacher="auto", hidden_size=16, random_state=0).fit(X, y)
+        model = kind(teacher="auto", training={"hidden_size": 16}, random_state=0).fit(X, y)
     assert model.select(X).sum() == 0
 
 

@@ -1,7 +1,7 @@
 """Validation of parameters in the style of scikit-learn, warnings to the caller, optional packages.
 
-Estimators declare ``_parameter_constraints``, a dict from parameter name to the constraints of
-which a value must satisfy one; functions call the ``check_*`` helpers.
+Fields of dataclasses declare by `parameter` what they may be, and `check_fields` validates them;
+functions call the other ``check_*`` helpers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import importlib
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from numbers import Integral
 from types import ModuleType
 from typing import Any
@@ -174,6 +174,17 @@ def check_parameters(
         if not any(_satisfies(values[name], constraint) for constraint in allowed):
             expected = " or ".join(map(_describe, allowed))
             raise parameter_error(name, owner, expected, values[name])
+
+
+def parameter(default: Any, *allowed: Any) -> Any:
+    """A field of a dataclass: its default, and what it may be; see `check_parameters`."""
+    return field(default=default, metadata={"allowed": allowed})
+
+
+def check_fields(instance: Any, owner: str) -> None:
+    """Raise a ``ValueError`` for the first field of a dataclass that is not what it may be."""
+    allowed = {f.name: f.metadata.get("allowed") or None for f in fields(instance)}
+    check_parameters(owner, allowed, vars(instance))
 
 
 def check_choice(value: Any, name: str, owner: str, choices: Sequence[str]) -> str:

@@ -15,12 +15,12 @@ from sklearn.utils.metaestimators import available_if
 from torch import Tensor, nn
 
 from suwr._utils.progress import training_progress
-from suwr._utils.validation import Interval, check_parameters
+from suwr._utils.validation import Interval, check_parameters, parameter
+from suwr.data.costs import check_unit_costs
 from suwr.data.frame import Table
 from suwr.data.units import Patches
 from suwr.estimators.fitted import chunks
 from suwr.estimators.table import (
-    TABLE_CONSTRAINTS,
     TableModel,
     TrainingData,
     consistent,
@@ -32,6 +32,7 @@ from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Architecture
 from suwr.nn.rollout import BLOCK, in_blocks
+from suwr.training.config import TrainingConfig
 from suwr.training.data import Folds, Rows
 from suwr.training.loop import (
     History,
@@ -49,11 +50,6 @@ WEIGHT_DECAY = 0.1
 
 
 PhaseBuilders = Sequence[Callable[[], Phase]]
-
-
-def parameter(default: Any, *allowed: Any) -> Any:
-    """A constructor parameter, its default, and what it may be; see `check_parameters`."""
-    return field(default=default, metadata={"allowed": allowed or None})
 
 
 class SelectorNetwork(nn.Module):
@@ -263,7 +259,7 @@ class BaseBaseline(TableModel):
     costs: Mapping[str, float] | ArrayLike | None = None
     hidden_size: int = 128
     n_layers: int = 3
-    max_epochs: int = 100
+    max_epochs: int = parameter(100, Interval(Integral, 1))
     batch_size: int | Literal["auto"] = "auto"
     validation_fraction: float = 0.1
     device: str = "auto"
@@ -289,9 +285,21 @@ class BaseBaseline(TableModel):
         return 2
 
     def _check_parameters(self) -> None:
-        own = {f.name: f.metadata["allowed"] for f in fields(self) if f.metadata}
-        values = self.get_params(deep=False)
-        check_parameters(type(self).__name__, {**TABLE_CONSTRAINTS, **own}, values)
+        super()._check_parameters()
+        name = type(self).__name__
+        check_unit_costs(self.costs, name)
+        # Parameters of networks may be what the settings of the same name may be.
+        allowed = {f.name: f.metadata["allowed"] for f in fields(TrainingConfig)}
+        check_parameters(name, allowed, vars(self))
+
+    def _training_config(self) -> TrainingConfig:
+        """See `TableModel`; the other settings of a baseline are its own parameters."""
+        return TrainingConfig(
+            hidden_size=self.hidden_size,
+            n_layers=self.n_layers,
+            batch_size=self.batch_size,
+            validation_fraction=self.validation_fraction,
+        )
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Any:
         """Fit the selector and the predictor.

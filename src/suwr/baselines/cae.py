@@ -18,14 +18,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from suwr._utils.validation import Interval
+from suwr._utils.validation import Interval, parameter
 from suwr.baselines.base import (
     FixedSelector,
     PhaseBuilders,
     SelectorNetwork,
     SelectorPhase,
     make_adamw,
-    parameter,
     predictor_phase,
 )
 from suwr.data.units import Patches, Units

@@ -19,8 +19,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from suwr._utils.validation import Interval, Options
-from suwr.baselines.base import parameter
+from suwr._utils.validation import Interval, Options, parameter
 from suwr.baselines.greedy import (
     BaseGreedy,
     GreedyPhase,

@@ -18,8 +18,7 @@ from numbers import Integral, Real
 import torch
 from torch import Tensor
 
-from suwr._utils.validation import Interval
-from suwr.baselines.base import parameter
+from suwr._utils.validation import Interval, parameter
 from suwr.baselines.greedy import BaseGreedy, GreedyPhase, Step, mean_step_loss, staged_decay
 from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.nn.inputs import soft_columns, soft_reveal

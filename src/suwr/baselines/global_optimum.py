@@ -16,8 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from suwr._utils.validation import Interval, Options
-from suwr.baselines.base import FixedSelector, PhaseBuilders, parameter
+from suwr._utils.validation import Interval, Options, parameter
+from suwr.baselines.base import FixedSelector, PhaseBuilders
 from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.exceptions import ProblemTooLargeError
 from suwr.training.data import Folds, Rows

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from torch import Tensor
 
-from suwr._utils.validation import Interval, Options, parameter_error
-from suwr.baselines.base import BaseBaseline, PhaseBuilders, parameter
+from suwr._utils.validation import Interval, parameter, parameter_error
+from suwr.baselines.base import BaseBaseline, PhaseBuilders
 from suwr.estimators.base import (
     EXTENSION,
     default_bins,
@@ -451,8 +451,8 @@ class BaseGreedy(BaseSequentialBaseline):
     `_objective_weight` and `_validate`.
     """
 
-    n_predictors: int | Literal["auto"] = parameter(2, Options("auto"), Interval(Integral, 2))
-    network: Literal["mlp", "conv"] = parameter("mlp", Options("mlp", "conv"))
+    n_predictors: int | Literal["auto"] = 2
+    network: Literal["mlp", "conv"] = "mlp"
 
     @abstractmethod
     def _make_network(self, architecture: Architecture, data: TrainingData) -> SeparateNetwork:

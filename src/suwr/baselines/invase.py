@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from suwr._utils.validation import Interval, Options
+from suwr._utils.validation import Interval, Options, parameter
 from suwr.baselines.base import (
     BaseSelector,
     PhaseBuilders,
@@ -37,7 +37,6 @@ from suwr.baselines.base import (
     SelectorNetwork,
     SelectorPhase,
     make_adamw,
-    parameter,
     predictor_phase,
 )
 from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData

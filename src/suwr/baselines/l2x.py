@@ -15,14 +15,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from suwr._utils.validation import Interval
+from suwr._utils.validation import Interval, parameter
 from suwr.baselines.base import (
     BaseSelector,
     PhaseBuilders,
     SelectorPhase,
     make_adamw,
     masked_loss,
-    parameter,
 )
 from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.nn.inputs import gumbel_softmax, soft_columns, soft_reveal

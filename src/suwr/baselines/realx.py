@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from suwr._utils.validation import Interval, Options
-from suwr.baselines.base import FixedSelector, PhaseBuilders, parameter, predictor_phase
+from suwr._utils.validation import Interval, Options, parameter
+from suwr.baselines.base import FixedSelector, PhaseBuilders, predictor_phase
 from suwr.baselines.invase import BasePenalised, coin_flip_masks, coin_flip_phase, log_probability
 from suwr.data.encode import MAX_BINS
 from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData

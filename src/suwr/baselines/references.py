@@ -11,12 +11,11 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _num_samples
 
-from suwr._utils.validation import Options, parameter_error
+from suwr._utils.validation import parameter_error
 from suwr.baselines.base import (
     BaseSelector,
     FixedSelector,
     PhaseBuilders,
-    parameter,
     predictor_phase,
 )
 from suwr.data.stored import name_columns
@@ -28,7 +27,7 @@ from suwr.training.data import Folds
 class BaseAllFeatures(FixedSelector):
     """A predictor that reads every column."""
 
-    network: Literal["mlp", "conv"] = parameter("mlp", Options("mlp", "conv"))
+    network: Literal["mlp", "conv"] = "mlp"
 
     def _phases(self, data: TrainingData, folds: Folds) -> PhaseBuilders:
         self.selected_units_ = np.arange(data.inputs.n_units)

@@ -26,8 +26,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from suwr._utils.validation import Interval, Options
-from suwr.baselines.base import PhaseBuilders, Schedule, SelectorPhase, make_adamw, parameter
+from suwr._utils.validation import Interval, Options, parameter
+from suwr.baselines.base import PhaseBuilders, Schedule, SelectorPhase, make_adamw
 from suwr.baselines.greedy import RuleStopping, Stopping, mean_step_loss
 from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.nn.ensembles import EnsembleMLP

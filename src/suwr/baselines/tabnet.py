@@ -17,8 +17,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from suwr._utils.validation import Interval, Options, require
-from suwr.baselines.base import BaseSelector, PhaseBuilders, SelectorPhase, make_adamw, parameter
+from suwr._utils.validation import Interval, Options, parameter, require
+from suwr.baselines.base import BaseSelector, PhaseBuilders, SelectorPhase, make_adamw
 from suwr.estimators.table import TableClassifier, TableRegressor, TrainingData
 from suwr.nn.inputs import MaskedInputs
 from suwr.training.data import Folds, Rows

@@ -179,7 +179,13 @@ class FitInput:
     date_order: Any = "auto"
 
 
-def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) -> None:
+def fit_table(
+    source: FitInput,
+    out: Path,
+    task: str,
+    params: dict[str, Any],
+    checkpoint: Path | None = None,
+) -> None:
     """Train on files and write the model; under ``torchrun``, with all of its processes."""
     # Before the fit, during which the file may change.
     digest = file_digest(Path(source.data)) if source.whole else None
@@ -199,13 +205,13 @@ def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) ->
     settings = {**params, "groups": params["groups"] or None, "costs": params["costs"] or None}
     model = kind(verbose=1, **settings)
     with torchrun_process_group(str(params["device"])) as leads:
-        checkpoint = model._fit(X, y)
+        written = model._fit(X, y, checkpoint)
     if not leads:
         return
     model.target_name_, model.dates_, model.training_file_ = source.target, dates, digest
     model.save(out)
-    if checkpoint is not None:
-        checkpoint.remove()
+    if written is not None:
+        written.remove()
     terminal = Terminal()
     used = model.select(sample).sum(axis=1).mean()
     terminal.print(

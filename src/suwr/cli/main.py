@@ -259,7 +259,6 @@ def fit(
         "max_steps": max_steps,
         "max_epochs": max_epochs or "auto",
         "columns": None if columns is None else read_columns(columns),
-        "checkpoint": checkpoint,
         "device": device,
         "random_state": seed,
     }
@@ -287,7 +286,7 @@ def fit(
         tuple(split_names(dates)),
         date_order,
     )
-    fit_table(source, out, task, params)
+    fit_table(source, out, task, params, checkpoint)
 
 
 # Without the import of torch; a function can be a risk in Python only.

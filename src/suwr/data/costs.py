@@ -6,20 +6,93 @@ paid for once per step, whatever the number of units that the step acquires.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from suwr._utils.validation import Interval, parameter_error
+from suwr._utils.validation import Interval, check_fields, parameter, parameter_error
 from suwr.data.frame import column_names, is_frame, select_columns
 
 # Random masks on which a cost function is checked.
 N_CHECKED = 16
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What costs what, for the ``costs`` parameter of an estimator.
+
+    Parameters
+    ----------
+    units : None, mapping, array-like or callable, default=None
+        Cost of each unit; 1 unless given. Or a function of the columns that a row has acquired,
+        from a bool array of shape (m, d) to costs of shape (m, n_units); such a model cannot be
+        saved.
+    setup : None or mapping, default=None
+        Costs that the first of several units has in addition, such as a blood draw:
+        ``{"draw": (5.0, ["glucose", "insulin"])}``. Not with `Patches`.
+    visit : float, default=0.0
+        Cost of each step, in addition to those of its units.
+    of : int, default=1
+        Number of units that one step reveals: ``visit=3.0, of=2`` are visits of two units each.
+
+    Examples
+    --------
+    >>> Costs({"age": 0.0}, setup={"draw": (5.0, ["glucose", "insulin"])}, visit=1.0, of=2)
+    Costs(units={'age': 0.0}, setup={'draw': (5.0, ['glucose', 'insulin'])}, visit=1.0, of=2)
+    """
+
+    units: Mapping[str, float] | ArrayLike | Callable[..., Any] | None = None
+    setup: Mapping[str, tuple[float, Sequence[str]]] | None = None
+    visit: float = parameter(0.0, Interval(Real, 0))
+    of: int = parameter(1, Interval(Integral, 1))
+
+    def __post_init__(self) -> None:
+        check_fields(self, "Costs")
+        if hasattr(self.units, "__array__"):
+            # Comparisons of arrays have no truth value.
+            object.__setattr__(self, "units", np.asarray(self.units).tolist())
+        if self.setup is not None:
+            object.__setattr__(self, "setup", _read_setup(self.setup))
+            if self.setup and callable(self.units):
+                raise parameter_error("setup", "Costs", "None if 'units' is a function", self.setup)
+
+    @classmethod
+    def read(cls, costs: Any) -> Costs:
+        """Return the ``costs`` parameter of an estimator, which may be the costs of units alone."""
+        return costs if isinstance(costs, cls) else cls(costs)
+
+
+def _read_setup(setup: Any) -> dict[str, tuple[float, list[str]]]:
+    expected = "None, or a mapping of names to (cost, list of units)"
+    if not isinstance(setup, Mapping):
+        raise parameter_error("setup", "Costs", expected, setup)
+    read: dict[str, tuple[float, list[str]]] = {}
+    setup_of: dict[str, str] = {}
+    for name, entry in setup.items():
+        if not isinstance(entry, Sequence) or isinstance(entry, str) or len(entry) != 2:
+            raise parameter_error("setup", "Costs", expected, {name: entry})
+        cost, units = entry
+        if cost not in Interval(Real, 0) or isinstance(units, str) or not len(units):
+            raise parameter_error("setup", "Costs", expected, {name: entry})
+        for unit in units:
+            if unit in setup_of:
+                raise ValueError(
+                    "The 'setup' parameter of Costs must not have a unit twice. "
+                    f"Got {unit!r} in {setup_of[unit]!r} and {name!r}."
+                )
+            setup_of[unit] = str(name)
+        read[str(name)] = (float(cost), list(units))
+    return read
+
+
+def check_unit_costs(costs: Any, owner: str) -> None:
+    """Raise a ``ValueError`` unless ``costs`` are constant costs of units and nothing else."""
+    if callable(costs) or isinstance(costs, Costs):
+        raise parameter_error("costs", owner, "None, a mapping or an array", costs)
 
 
 @dataclass(frozen=True)
@@ -36,7 +109,7 @@ class Setups:
     Examples
     --------
     >>> from suwr.data.costs import resolve_setups
-    >>> setups = resolve_setups({"draw": (5, ["s1", "s2"])}, ("age", "s1", "s2"), "SUWRClassifier")
+    >>> setups = resolve_setups({"draw": (5.0, ["s1", "s2"])}, ("age", "s1", "s2"))
     >>> setups.of_unit.tolist()
     [-1, 0, 0]
     >>> setups.cost_of(np.array([[2, 1, 0], [0, -1, -1]])).tolist()
@@ -52,34 +125,6 @@ class Setups:
         needed = np.where(units >= 0, self.of_unit[np.maximum(units, 0)], -1)
         paid = [(needed == number).any(axis=1) for number in range(len(self.costs))]
         return np.stack(paid, axis=1) @ self.costs
-
-
-@dataclass(frozen=True)
-class Visits:
-    """Steps as visits, which cost something besides their units.
-
-    Attributes
-    ----------
-    cost : float
-        Cost of each step that acquires at least one unit.
-    size : int
-        Largest number of units of a step.
-
-    Examples
-    --------
-    >>> from suwr.data.costs import Visits
-    >>> visits = Visits(3.0, 2)
-    >>> visits.cost_of(np.array([[[0, 2], [1, -1]], [[1, 2], [-1, -1]]])).tolist()
-    [6.0, 3.0]
-    """
-
-    cost: float
-    size: int
-
-    def cost_of(self, order: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return the cost of the visits of each row, of units ``(n, n_steps, …)``."""
-        steps = (order >= 0).reshape(*order.shape[:2], math.prod(order.shape[2:])).any(axis=2)
-        return self.cost * steps.sum(axis=1)
 
 
 @dataclass(frozen=True)
@@ -216,44 +261,20 @@ def _wrong_cost(cost: float, where: str, owner: str) -> ValueError:
     )
 
 
-def resolve_setups(setup_costs: Any, names: Sequence[str], owner: str) -> Setups | None:
-    """Resolve the ``setup_costs`` parameter of an estimator.
-
-    Parameters
-    ----------
-    setup_costs : mapping of str to (float, list of str), or None
-        From the name of a set-up to its cost and to the units that need it.
-    names : sequence of str
-        Names of all units.
-    owner : str
-        Class with this parameter, for error messages.
-    """
-    if setup_costs is None:
+def resolve_setups(
+    setup: Mapping[str, tuple[float, Sequence[str]]] | None, names: Sequence[str]
+) -> Setups | None:
+    """Resolve the ``setup`` of `Costs` for the units with these names."""
+    if not setup:
         return None
-    expected = "None, or a mapping of names to (cost, list of units)"
-    if not isinstance(setup_costs, Mapping):
-        raise parameter_error("setup_costs", owner, expected, setup_costs)
     position = {name: i for i, name in enumerate(names)}
-    of_unit, costs = np.full(len(names), -1), []
-    for number, (name, entry) in enumerate(setup_costs.items()):
-        if not isinstance(entry, Sequence) or isinstance(entry, str) or len(entry) != 2:
-            raise parameter_error("setup_costs", owner, expected, {name: entry})
-        cost, units = entry
-        if cost not in Interval(Real, 0) or isinstance(units, str) or not len(units):
-            raise parameter_error("setup_costs", owner, expected, {name: entry})
+    of_unit = np.full(len(names), -1)
+    for number, (_, units) in enumerate(setup.values()):
         for unit in units:
             if unit not in position:
-                raise parameter_error("setup_costs", owner, "a mapping to units", unit)
-            if of_unit[position[unit]] >= 0:
-                raise ValueError(
-                    f"The 'setup_costs' parameter of {owner} must not have a unit twice. "
-                    f"Got {unit!r} in {list(setup_costs)[of_unit[position[unit]]]!r} and {name!r}."
-                )
+                raise parameter_error("setup", "Costs", "a mapping to units", unit)
             of_unit[position[unit]] = number
-        costs.append(float(cost))
-    if not costs:
-        return None
-    return Setups(tuple(map(str, setup_costs)), np.array(costs), of_unit)
+    return Setups(tuple(setup), np.array([cost for cost, _ in setup.values()]), of_unit)
 
 
 def resolve_costs(costs: Any, names: tuple[str, ...], owner: str) -> NDArray[np.float64]:

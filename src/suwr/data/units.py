@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from suwr._utils.validation import parameter_error
-from suwr.data.costs import CostFunction, Setups, Visits, resolve_costs, resolve_setups
+from suwr.data.costs import (
+    CostFunction,
+    Costs,
+    Setups,
+    resolve_costs,
+    resolve_setups,
+)
 
 
 def named_groups(groups: Any, columns: Sequence[str], owner: str) -> dict[str, list[int]]:
@@ -221,8 +227,10 @@ class Units:
         Costs that the first of several units has in addition.
     function : CostFunction or None
         Costs given what was acquired before, instead of ``costs``.
-    visits : Visits or None
-        Costs of steps, besides those of their units.
+    visit_cost : float
+        Cost of each step that acquires at least one unit, besides those of its units.
+    step_size : int
+        Largest number of units of a step.
     per_row : bool
         Whether the costs of training were those of each row.
     """
@@ -233,16 +241,12 @@ class Units:
     single: bool = False
     setups: Setups | None = None
     function: CostFunction | None = None
-    visits: Visits | None = None
+    visit_cost: float = 0.0
+    step_size: int = 1
     per_row: bool = False
 
     def __len__(self) -> int:
         return len(self.names)
-
-    @property
-    def visit_cost(self) -> float:
-        """Cost of each step, besides those of its units."""
-        return 0.0 if self.visits is None else self.visits.cost
 
     def columns_of(self, unit: int) -> NDArray[np.intp]:
         """Return the column indices of one unit."""
@@ -255,7 +259,7 @@ class Units:
     def all_steps(self, selected: BoolArray | None = None) -> NDArray[np.intp]:
         """Return all units, or the selected ones, as steps ``(1, n_steps, units_per_step)``."""
         chosen = np.arange(len(self)) if selected is None else np.flatnonzero(selected)
-        size = 1 if self.visits is None else self.visits.size
+        size = self.step_size if self.visit_cost else 1
         return np.pad(chosen, (0, -len(chosen) % size), constant_values=-1).reshape(1, -1, size)
 
     def cost_of(
@@ -283,7 +287,10 @@ class Units:
             each = np.take_along_axis(table, np.maximum(units, 0), axis=1)
             paid = np.where(units >= 0, each, 0.0).sum(axis=1)
         paid = paid if self.setups is None else paid + self.setups.cost_of(units)
-        return paid if self.visits is None else paid + self.visits.cost_of(order)
+        if not self.visit_cost:
+            return paid
+        steps = (order >= 0).reshape(*order.shape[:2], math.prod(order.shape[2:])).any(axis=2)
+        return paid + self.visit_cost * steps.sum(axis=1)
 
 
 def _identity(n: int) -> BoolArray:
@@ -310,13 +317,11 @@ def membership_bytes(groups: Any, n_columns: int) -> int:
 
 def resolve_units(
     groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None,
-    costs: Mapping[str, float] | ArrayLike | Callable[..., Any] | None,
+    costs: Any,
     columns: Sequence[str],
     owner: str = "SUWRClassifier",
-    setup_costs: Any = None,
-    visits: Visits | None = None,
 ) -> Units:
-    """Resolve the ``groups``, ``costs`` and ``setup_costs`` parameters of an estimator.
+    """Resolve the ``groups`` and ``costs`` parameters of an estimator.
 
     Each column that belongs to no group is a unit. Groups must be disjoint; `Patches` may overlap.
 
@@ -324,16 +329,12 @@ def resolve_units(
     ----------
     groups : Patches, mapping, sequence of sequences, or None
         Groups of columns, by name or index.
-    costs : mapping, array-like of shape (n_units,), or None
-        Cost of each unit; 1 by default.
+    costs : Costs, mapping, array-like of shape (n_units,), callable, or None
+        See `suwr.Costs`.
     columns : sequence of str
         Column names.
     owner : str
         Class or function with these parameters, for error messages.
-    setup_costs : mapping or None
-        See `suwr.data.costs.resolve_setups`.
-    visits : Visits, optional
-        Given if the estimator supports visits and functions as ``costs``.
 
     Returns
     -------
@@ -348,19 +349,17 @@ def resolve_units(
     """
     names, membership = _members(groups, list(columns), owner)
     single = groups is None or np.array_equal(membership, _identity(len(columns)))
-    if setup_costs is not None and isinstance(groups, Patches):
-        raise parameter_error("setup_costs", owner, "None with Patches", setup_costs)
-    setups, function = resolve_setups(setup_costs, names, owner), None
-    if callable(costs) and visits is not None:
-        if setups is not None:
-            expected = "None if 'costs' is a function"
-            raise parameter_error("setup_costs", owner, expected, setup_costs)
-        function = CostFunction(costs, len(names), len(columns), owner)
+    given, function = Costs.read(costs), None
+    if given.setup is not None and isinstance(groups, Patches):
+        raise parameter_error("setup", "Costs", "None with Patches", given.setup)
+    each = given.units
+    if callable(each):
+        function = CostFunction(each, len(names), len(columns), owner)
         function.check()
-        costs = function(np.zeros((1, len(columns)), dtype=bool))[0]
-    paid = visits if visits is not None and visits.cost > 0 else None
-    prices = resolve_costs(costs, names, owner)
-    return Units(names, membership, prices, single, setups, function, paid)
+        each = function(np.zeros((1, len(columns)), dtype=bool))[0]
+    prices, setups = resolve_costs(each, names, owner), resolve_setups(given.setup, names)
+    visit, of = float(given.visit), int(given.of)
+    return Units(names, membership, prices, single, setups, function, visit, of)
 
 
 def _members(groups: Any, columns: list[str], owner: str) -> tuple[tuple[str, ...], BoolArray]:

@@ -22,14 +22,22 @@ from sklearn.utils.validation import check_is_fitted
 import suwr
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.progress import report_choices, training_progress
-from suwr._utils.validation import Interval, Options, check_choice, check_real, parameter_error
+from suwr._utils.validation import (
+    Interval,
+    Options,
+    check_choice,
+    check_parameters,
+    check_real,
+    parameter,
+    parameter_error,
+)
 from suwr._utils.views import view
-from suwr.data.costs import Visits
+from suwr.data.costs import Costs
 from suwr.data.dates import DateParts
 from suwr.data.encode import TableEncoder
 from suwr.data.frame import as_rows, gather_rows, is_frame, take_rows
 from suwr.data.stored import StoredTable
-from suwr.data.units import Patches, Units, membership_bytes, resolve_units
+from suwr.data.units import Patches, Units, membership_bytes
 from suwr.estimators.certify import N_WEIGHTS, Request, certify
 from suwr.estimators.container import (
     FileCheckpoint,
@@ -52,7 +60,7 @@ from suwr.estimators.risks import (
     training_digests,
 )
 from suwr.estimators.sequential import SequentialModel
-from suwr.estimators.table import TABLE_CONSTRAINTS, TrainingData, consistent, image_shape, seeded
+from suwr.estimators.table import TrainingData, consistent, image_shape, seeded
 from suwr.estimators.targets import ValueTarget
 from suwr.exceptions import ModelFileError, ModelOutputError
 from suwr.nn.distributed import ProcessGroup
@@ -314,15 +322,12 @@ def check_predictor(model: Any) -> None:
     if not callable(getattr(model.predictor, "predict_masked", None)):
         expected = "None or an object with a predict_masked(X, masks) method"
         raise parameter_error("predictor", owner, expected, model.predictor)
-    for name, allowed in (
-        ("trainer", ("auto", "actor")),
-        ("network", ("mlp",)),
-        ("checkpoint", (None,)),
-    ):
-        value = getattr(model, name)
-        if value not in allowed:
-            expected = f"{' or '.join(map(repr, allowed))} if 'predictor' is given"
-            raise parameter_error(name, owner, expected, value)
+    if model.trainer not in ("auto", "actor"):
+        expected = "'auto' or 'actor' if 'predictor' is given"
+        raise parameter_error("trainer", owner, expected, model.trainer)
+    if (network := model._training_config().network) != "mlp":
+        expected = "'mlp' if 'predictor' is given"
+        raise parameter_error("network", "TrainingConfig", expected, network)
 
 
 def fixed_predictor_trainer(model: Any, X: Any) -> FixedPredictorTrainer:
@@ -429,7 +434,7 @@ _MAX_WORK = 2 * 10**10
 # Building a network takes a fraction of a millisecond per tensor.
 MAX_TENSORS = 4096
 # Parameters that a file lacks if they have this value, so that earlier versions can read it.
-_OPTIONAL = {"columns": None, "visit_cost": 0.0, "max_cost": None, "target_transform": None}
+_OPTIONAL = {"columns": None, "max_cost": None, "target_transform": None}
 
 
 class FitPlan(NamedTuple):
@@ -448,27 +453,6 @@ class FitPlan(NamedTuple):
 class SUWRModel(SequentialModel):
     """Sequential unmasking without reversion (SUWR) as a scikit-learn estimator."""
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **TABLE_CONSTRAINTS,
-        "sparsity_weight": None,
-        "max_steps": [None, Interval(Integral, 1)],
-        "max_epochs": [Options("auto"), Interval(Integral, 1)],
-        "units_per_step": [Interval(Integral, 1)],
-        "n_predictors": [Options("auto"), Interval(Integral, 2)],
-        "trainer": [Options("auto", *TRAINERS)],
-        "network": [Options("mlp", "conv")],
-        "training": [None, TrainingConfig, Mapping],
-        "checkpoint": [None, str, os.PathLike],
-        "predictor": None,
-        "teacher": None,
-        "known_at_start": None,
-        "setup_costs": None,
-        "visit_cost": [Interval(Real, 0)],
-        "max_cost": None,
-        "missing": [Options("value", "unrecorded")],
-        "columns": [None, Mapping],
-    }
-
     # scikit-learn does not read the names of ``**limits`` from the signatures.
     __metadata_request__predict: ClassVar = dict.fromkeys(RowLimits.__annotations__)
     __metadata_request__predict_proba: ClassVar = dict.fromkeys(RowLimits.__annotations__)
@@ -476,28 +460,20 @@ class SUWRModel(SequentialModel):
     __metadata_request__score: ClassVar = dict.fromkeys(("sparsity_weight", "mean_features"))
 
     sparsity_weight: float | Literal["auto"] | tuple[float, float] = "auto"
-    max_steps: int | None = None
+    max_steps: int | None = parameter(None, None, Interval(Integral, 1))
     groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None = None
-    costs: Mapping[str, float] | ArrayLike | Callable[..., Any] | None = None
-    setup_costs: Mapping[str, tuple[float, Sequence[str]]] | None = None
-    units_per_step: int = 1
-    visit_cost: float = 0.0
+    costs: Costs | Mapping[str, float] | ArrayLike | Callable[..., Any] | None = None
     max_cost: tuple[float, float] | None = None
     known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None
-    missing: Literal["value", "unrecorded"] = "value"
-    hidden_size: int = 128
-    n_layers: int = 3
-    n_predictors: int | Literal["auto"] = "auto"
-    max_epochs: int | Literal["auto"] = "auto"
-    batch_size: int | Literal["auto"] = "auto"
-    validation_fraction: float = 0.1
+    missing: Literal["value", "unrecorded"] = parameter("value", Options("value", "unrecorded"))
+    max_epochs: int | Literal["auto"] = parameter("auto", Options("auto"), Interval(Integral, 1))
     teacher: Any = None
-    trainer: str = "auto"
-    network: Literal["mlp", "conv"] = "mlp"
+    trainer: str = parameter("auto", Options("auto", *TRAINERS))
     predictor: Any = None
-    training: TrainingConfig | Mapping[str, Any] | None = None
-    checkpoint: str | os.PathLike[str] | None = None
-    columns: Mapping[str, Any] | None = None
+    training: TrainingConfig | Mapping[str, Any] | None = parameter(
+        None, None, TrainingConfig, Mapping
+    )
+    columns: Mapping[str, Any] | None = parameter(None, None, Mapping)
     device: str = "auto"
     random_state: Any = None
     verbose: int | None = None
@@ -514,7 +490,13 @@ class SUWRModel(SequentialModel):
     _training_digests_: NDArray[np.uint64] | None = field(init=False, default=None)
 
     def fit(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, costs: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        costs: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Any:
         """Train the policy and the predictor.
 
@@ -532,8 +514,12 @@ class SUWRModel(SequentialModel):
         sample_weight : array-like of shape (n,), optional
             Non-negative weights of the rows.
         costs : array-like of shape (n, n_units) or data frame, optional
-            Costs of the units of each row, as in `select`; requires ``costs=None`` in the
-            constructor. Rows whose costs are not given are charged the means later.
+            Costs of the units of each row, as in `select`; requires that the parameter ``costs``
+            has none. Rows whose costs are not given are charged the means later.
+        checkpoint : path, optional
+            File that holds the state of the fit after every epoch. A fit that was interrupted
+            resumes from it when it is called again with the same data and parameters, with the same
+            result; the file is deleted at the end. Requires ``random_state`` to be an int.
 
         Returns
         -------
@@ -541,24 +527,35 @@ class SUWRModel(SequentialModel):
             If `fit` raises an exception or is interrupted, the estimator remains as it was.
         """
         with self._fit_aside() as model:
-            checkpoint = model._train(X, y, sample_weight, costs)
-            if checkpoint is not None:
-                checkpoint.remove()
+            written = model._train(X, y, sample_weight, costs, checkpoint)
+            if written is not None:
+                written.remove()
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> FileCheckpoint | None:
+    def _fit(
+        self, X: Any, y: Any, checkpoint: str | os.PathLike[str] | None
+    ) -> FileCheckpoint | None:
         """Fit and return the checkpoint, so that a caller can save the model before removing it."""
         with self._fit_aside() as model:
-            return model._train(X, y, sample_weight)
+            return model._train(X, y, checkpoint=checkpoint)
 
     def _train(
-        self, X: Any, y: Any, sample_weight: Any, costs: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        costs: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> FileCheckpoint | None:
         """Set the fitted attributes of an unfitted estimator; return its checkpoint."""
+        self._check_checkpoint(checkpoint)
         data = self._prepare(X, y, sample_weight, costs)
         process_group = self._process_group(data)
         is_main = process_group is None or process_group.is_main
-        checkpoint = self._checkpoint(data, is_main)
+        written = None
+        if checkpoint is not None:
+            identity = self._identity(data, "columns", "verbose")
+            written = FileCheckpoint(checkpoint, identity, writes=is_main)
         verbose = self.verbose if is_main else 0
         with seeded(self.device_, data.seed) as generator:
             plan = self._plan(data, generator, X)
@@ -566,11 +563,11 @@ class SUWRModel(SequentialModel):
             report_choices(plan.choices, verbose)
             with training_progress(trainer.n_epochs(task), verbose) as progress:
                 network, history = trainer.train(
-                    plan.architecture, task, generator, progress, checkpoint=checkpoint,
+                    plan.architecture, task, generator, progress, checkpoint=written,
                     process_group=process_group,
                 )  # fmt: skip
         self._finish(data, plan, self._extended(data, plan, network), history)
-        return checkpoint
+        return written
 
     def _extended(self, data: TrainingData, plan: FitPlan, network: Network) -> Network:
         """The network of all units, from that of the units that the screening kept."""
@@ -620,16 +617,25 @@ class SUWRModel(SequentialModel):
     def _prepare(self, X: Any, y: Any, sample_weight: Any, costs: Any = None) -> TrainingData:
         """Validate the parameters and read the arguments of `fit`."""
         self._check_parameters()
-        if self.checkpoint is not None:
-            check_writable(self.checkpoint)
-            check_seed(self, "The 'checkpoint' parameter", "a resumed fit draws the same numbers")
-            if callable(self.costs):
-                expected = "None if 'costs' is a function, which a resumed fit could not recognise"
-                raise parameter_error("checkpoint", type(self).__name__, expected, self.checkpoint)
         data = self._training_data(X, y, sample_weight, costs)
         self.weight_range_ = self.dates_ = self.training_file_ = None
         self._install(self.encoder_, self.units_, torch.device(self.device_), None)
         return data
+
+    def _check_checkpoint(self, checkpoint: Any) -> None:
+        """Raise an error if a fit could not be resumed from this ``checkpoint``."""
+        check_parameters(
+            "fit", {"checkpoint": [None, str, os.PathLike]}, {"checkpoint": checkpoint}
+        )
+        if checkpoint is None:
+            return
+        check_writable(checkpoint)
+        check_seed(self, "The 'checkpoint' parameter", "a resumed fit draws the same numbers")
+        refused = "None if 'predictor' is given" if self.predictor is not None else None
+        if callable(Costs.read(self.costs).units):
+            refused = "None if 'costs' is a function, which a resumed fit could not recognise"
+        if refused is not None:
+            raise parameter_error("checkpoint", "fit", refused, checkpoint)
 
     def _check_parameters(self) -> None:
         """See `TableModel`."""
@@ -638,15 +644,7 @@ class SUWRModel(SequentialModel):
         check_predictor(self)
         self._check_teacher()
         self._budgets()
-        self._training_config()
-        if (n := self.n_predictors) != "auto" and n % 2:
-            raise parameter_error("n_predictors", type(self).__name__, "an even number", n)
-        image_shape(self.network, self.groups)
-
-    def _resolve_units(self, names: Sequence[str]) -> Units:
-        visits = Visits(float(self.visit_cost), int(self.units_per_step))
-        owner = type(self).__name__
-        return resolve_units(self.groups, self.costs, names, owner, self.setup_costs, visits)
+        image_shape(self._training_config().network, self.groups)
 
     def _budgets(self) -> Budgets | None:
         """Read the range of budgets ``max_cost``; None if it is not given."""
@@ -661,8 +659,8 @@ class SUWRModel(SequentialModel):
         if isinstance(self.sparsity_weight, tuple | list):
             expected = "None if 'sparsity_weight' is a range"
             raise parameter_error("max_cost", owner, expected, tuple(given))
-        if self.units_per_step != 1:
-            expected = "None if 'units_per_step' is not 1"
+        if Costs.read(self.costs).of != 1:
+            expected = "None if steps reveal several units"
             raise parameter_error("max_cost", owner, expected, tuple(given))
         if self.trainer not in ("auto", "actor"):
             expected = f"None if trainer={self.trainer!r}"
@@ -699,7 +697,7 @@ class SUWRModel(SequentialModel):
 
         ``soft`` is whether targets are class probabilities, which count as those of a teacher.
         """
-        images = self.network != "mlp" or isinstance(self.groups, Patches)
+        images = isinstance(self.groups, Patches)
         if self.teacher is None or self.predictor is not None:
             return None
         if not isinstance(self.teacher, str):
@@ -713,7 +711,7 @@ class SUWRModel(SequentialModel):
         given = self._training_config().n_bins
         if given is not None:
             return int(given)
-        images = self.network != "mlp" or isinstance(self.groups, Patches)
+        images = isinstance(self.groups, Patches)
         if images or self.predictor is not None or self.trainer not in ("auto", "actor"):
             return 0
         if self._target_source(n_rows, soft) is not None:
@@ -723,8 +721,8 @@ class SUWRModel(SequentialModel):
     def _n_predictors(self, trainer: Trainer, n_rows: int, source: str | None) -> int:
         if trainer.shared or self.predictor is not None:
             return 1
-        if self.n_predictors != "auto":
-            return int(self.n_predictors)
+        if (given := self._training_config().n_predictors) != "auto":
+            return int(given)
         return default_predictors(n_rows) if trainer.screens and source is None else 2
 
     def _n_epochs(self, trainer: Trainer, n_rows: int, source: str | None) -> int:
@@ -747,7 +745,8 @@ class SUWRModel(SequentialModel):
         """Return what is chosen by the number of training rows, and why, by parameter."""
         choices, n_rows = {}, len(data.rows)
         reason = f"for {n_rows:,} training rows"
-        if self.n_predictors == "auto" and not trainer.shared and self.predictor is None:
+        automatic = self._training_config().n_predictors == "auto" and not trainer.shared
+        if automatic and self.predictor is None:
             choices["n_predictors"] = f"{self._n_predictors(trainer, n_rows, source)}, {reason}"
         if data.inputs.pieces is not None and self._training_config().n_bins is None:
             readers = "every second predictor" if source is None else "all networks"
@@ -767,7 +766,7 @@ class SUWRModel(SequentialModel):
         if group is not None:
             check_seed(self, "Distributed training", "all processes draw the same numbers")
             group.check_equal(
-                bytes.fromhex(self._identity(data, "checkpoint", "columns", "device", "verbose")),
+                bytes.fromhex(self._identity(data, "columns", "device", "verbose")),
                 "Every process must call fit with the same data and parameters.",
             )
         return group
@@ -800,7 +799,7 @@ class SUWRModel(SequentialModel):
 
     def _step_size(self) -> int:
         """Return the number of units per step, at most all of them."""
-        return min(int(self.units_per_step), len(self.units_))
+        return min(int(Costs.read(self.costs).of), len(self.units_))
 
     def _task(
         self, trainer: Trainer, data: TrainingData, source: str | None, n_units: int, X: Any
@@ -853,7 +852,7 @@ class SUWRModel(SequentialModel):
         )
 
     def _batch_size(self, n_rows: int, source: str | None = None) -> int:
-        if self.batch_size != "auto" or source is None:
+        if self._training_config().batch_size != "auto" or source is None:
             return super()._batch_size(n_rows)
         return int(np.clip(n_rows // TAUGHT_BATCHES, *TAUGHT_BATCH))
 
@@ -872,16 +871,10 @@ class SUWRModel(SequentialModel):
             shared=trainer.shared,
             conditioned=self._has_range,
             n_knots=POSITION_KNOTS if self._has_range else 1,
-            image_shape=image_shape(self.network, self.groups),
+            image_shape=image_shape(self._training_config().network, self.groups),
             # The uncertainty features are functions of class probabilities.
             informed=trainer.informed and self.target_.n_outputs > 1,
         )
-
-    def _checkpoint(self, data: TrainingData, writes: bool) -> FileCheckpoint | None:
-        if self.checkpoint is None:
-            return None
-        identity = self._identity(data, "checkpoint", "columns", "verbose")
-        return FileCheckpoint(self.checkpoint, identity, writes=writes)
 
     def _identity(self, data: TrainingData, *ignored: str) -> str:
         """Return a digest of the rows and of all parameters except the ``ignored`` ones."""
@@ -1193,8 +1186,8 @@ class SUWRModel(SequentialModel):
         # Digests of certificates from before these existed stay valid.
         if units.setups is not None:
             facts["setups"] = [units.setups.costs.tolist(), units.setups.of_unit.tolist()]
-        if units.visits is not None:
-            facts["visit_cost"] = units.visits.cost
+        if units.visit_cost:
+            facts["visit_cost"] = units.visit_cost
         if policy.inputs.known is not None:
             facts["known"] = policy.inputs.known.tolist()
         if self.encoder_.unrecorded:
@@ -1323,7 +1316,7 @@ class SUWRModel(SequentialModel):
             n = a.n_columns
             return f"Its groups have too many columns for the size of its networks: {n:,}."
         most = DEFAULT_MAX_STEPS if self.max_steps is None else self.max_steps
-        n_steps = min(most, -(-a.n_units // self.units_per_step))
+        n_steps = min(most, -(-a.n_units // int(Costs.read(self.costs).of)))
         work = n_steps * block_size(a, torch.device("cpu")) * row_work(a)
         if n_steps > DEFAULT_MAX_STEPS and work > _MAX_WORK:
             most = max(DEFAULT_MAX_STEPS, n_steps * _MAX_WORK // work)
@@ -1347,8 +1340,7 @@ class SUWRModel(SequentialModel):
             "params": {
                 k: encode_parameter(v)
                 for k, v in (self.get_params(deep=False) | self.target_.parameters).items()
-                if k not in ("checkpoint", "predictor")
-                and (k not in _OPTIONAL or v != _OPTIONAL[k])
+                if k != "predictor" and (k not in _OPTIONAL or v != _OPTIONAL[k])
             },
             "names": self.feature_names_in_.tolist() if named else None,
             "n_features": int(self.n_features_in_),
@@ -1369,7 +1361,7 @@ class SUWRModel(SequentialModel):
         if self.units_.function is not None:
             raise ValueError(
                 "The model cannot be saved, because its 'costs' parameter is a function, and model "
-                "files hold data, never code. Describe discounts by 'setup_costs' instead."
+                "files hold data, never code. Describe discounts by Costs(setup=...) instead."
             )
         if self.units_.per_row:
             # An older suwr would charge 1 for every unit: it must refuse the file.

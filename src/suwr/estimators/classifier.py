@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, Literal, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import accuracy_score
 
-from suwr._utils.validation import Interval, Options, parameter_error
+from suwr._utils.validation import Interval, Options, parameter, parameter_error
 from suwr.estimators.base import SUWRModel
 from suwr.estimators.limits import RowLimits
 from suwr.estimators.table import TableClassifier, consistent
@@ -40,17 +41,10 @@ class SUWRClassifier(TableClassifier, SUWRModel):
     groups : None, Patches, mapping or list of lists, default=None
         Columns that are revealed together: ``{"panel": ["a", "b"]}``, or image `Patches`. Every
         column that is in no group is a unit of its own.
-    costs : None, mapping, array-like or callable, default=None
-        Cost of each unit in the penalty λ · cost; 1 unless given. Or a function of the columns that
-        a row has acquired, from a bool array of shape (m, d) to costs of shape (m, n_units); such a
-        model cannot be saved. `fit` takes costs of each row instead.
-    setup_costs : None or mapping, default=None
-        Costs that the first of several units has in addition, such as a blood draw:
-        ``{"draw": (5.0, ["glucose", "insulin"])}``. Not with `Patches`.
-    units_per_step : int, default=1
-        Number of units that one step reveals.
-    visit_cost : float, default=0.0
-        Cost of each step, in addition to those of its units.
+    costs : None, mapping, array-like, callable or Costs, default=None
+        Cost of each unit in the penalty λ · cost; 1 unless given. `suwr.Costs` also describes costs
+        that several units share, costs of steps, and steps that reveal several units. `fit` takes
+        costs of each row instead.
     max_cost : tuple of two floats, or None, default=None
         A range ``(low, high)`` of budgets to train for. The budget of a row, ``max_cost`` or
         ``exactly`` of `predict` and the other methods, is then an input of the policy; it is
@@ -64,21 +58,10 @@ class SUWRClassifier(TableClassifier, SUWRModel):
         'value': missing is a value that a feature can have. 'unrecorded': the cell was not
         recorded, but could be acquired. Training does not reveal it in that row, and the policy may
         ask for it; a cell that turns out to be missing then reveals nothing.
-    hidden_size, n_layers : int, default=128, 3
-        Width and number of the hidden layers of each network.
-    n_predictors : int or 'auto', default='auto'
-        Size of the ensemble whose mean is the prediction, an even number. While the policy is
-        trained, each member is trained on half of the rows; with fewer than 5,000 training rows,
-        multiples of 4 are trained on three quarters of them. Larger ensembles predict better, but
-        take longer. 'auto' is 4 for tables of fewer than 5,000 training rows, else 2.
     max_epochs : int or 'auto', default='auto'
         Epochs of policy training; the predictors are pretrained for at most as many epochs, and
         fine-tuned for half as many. 'auto' is 50 from 5,000 training rows on and 100 below, doubled
         after pretraining if the loss still decreases; half as many again for a range of λ, budgets.
-    batch_size : int or 'auto', default='auto'
-        'auto' gives about 18 batches per epoch, of 100 to 4096 rows each.
-    validation_fraction : float, default=0.1
-        Fraction of the rows that is held out to choose the best epoch.
     teacher : None, 'auto', 'targets' or estimator, default=None
         Where the targets of training come from. None are the labels. An estimator, such as a
         pipeline or a gradient boosting model, is cross-fitted on the training rows; the networks
@@ -93,9 +76,6 @@ class SUWRClassifier(TableClassifier, SUWRModel):
         relaxed step and suits images and hundreds of units; 'auto' is 'actor' up to 128 relevant
         columns or groups, or 32 patches, and 'lookahead' beyond. With fewer than 5,000 training
         rows, 'auto' and 'actor' use the 128 most relevant. 'reinforce' is that of the paper.
-    network : {'mlp', 'conv'}, default='mlp'
-        'conv' is a convolutional network over the masked image and its mask; it requires ``groups``
-        to be `Patches` and ignores ``n_layers``.
     predictor : object or None, default=None
         A predictor of your own, which is used as *f* and stays as it is; only the policy is
         trained. It has a method ``predict_masked(X, masks)`` that returns class probabilities
@@ -103,12 +83,8 @@ class SUWRClassifier(TableClassifier, SUWRModel):
         ``X`` are rows in which hidden cells are missing, as a frame if `fit` was given one. Model
         files do not contain it: pass it to `suwr.load` again. None trains an ensemble.
     training : TrainingConfig, dict or None, default=None
-        Expert settings of training: a `suwr.TrainingConfig`, or a dict of some of its fields, as in
-        ``{"rollouts": 4}``. None is the default of every setting.
-    checkpoint : path or None, default=None
-        File that holds the state of the fit after every epoch. A fit that was interrupted resumes
-        from it when it is called again with the same data and parameters, with the same result; the
-        file is deleted at the end. Requires ``random_state`` to be an int.
+        Networks and optimisation: a `suwr.TrainingConfig`, or a dict of some of its fields, as in
+        ``{"hidden_size": 64, "rollouts": 4}``. None is the default of every setting.
     columns : mapping or None, default=None
         Display names, units of measurement and category labels for narratives, plots, pages and
         questions: ``{"bmi": {"label": "Body mass index", "unit": "kg/m²"}}``, with a `suwr.Column`
@@ -183,12 +159,9 @@ class SUWRClassifier(TableClassifier, SUWRModel):
     (150, 4)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SUWRModel._parameter_constraints,
-        "class_weight": [None, Options("balanced"), Mapping],
-    }
-
-    class_weight: Literal["balanced"] | Mapping[Any, float] | None = None
+    class_weight: Literal["balanced"] | Mapping[Any, float] | None = parameter(
+        None, None, Options("balanced"), Mapping
+    )
 
     def _check_parameters(self) -> None:
         """See `TableModel`."""
@@ -215,6 +188,7 @@ class SUWRClassifier(TableClassifier, SUWRModel):
         *,
         classes: ArrayLike | None = None,
         costs: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
     ) -> Any:
         """Train the policy and the predictor.
 
@@ -236,8 +210,12 @@ class SUWRClassifier(TableClassifier, SUWRModel):
             Labels of the columns of soft targets. By default the column names of a data frame, or
             0, 1, …
         costs : array-like of shape (n, n_units) or data frame, optional
-            Costs of the units of each row, as in `select`; requires ``costs=None`` in the
-            constructor. Rows whose costs are not given are charged the means later.
+            Costs of the units of each row, as in `select`; requires that the parameter ``costs``
+            has none. Rows whose costs are not given are charged the means later.
+        checkpoint : path, optional
+            File that holds the state of the fit after every epoch. A fit that was interrupted
+            resumes from it when it is called again with the same data and parameters, with the same
+            result; the file is deleted at the end. Requires ``random_state`` to be an int.
 
         Returns
         -------
@@ -246,7 +224,7 @@ class SUWRClassifier(TableClassifier, SUWRModel):
         """
         if classes is not None:
             y = ClassProbabilities.read(y, classes, type(self).__name__)
-        return super().fit(X, y, sample_weight, costs=costs)
+        return super().fit(X, y, sample_weight, costs=costs, checkpoint=checkpoint)
 
     @consistent
     def predict_proba(self, X: Any, **limits: Unpack[RowLimits]) -> NDArray[np.float64]:

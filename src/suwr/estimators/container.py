@@ -31,6 +31,7 @@ from safetensors.numpy import save as tensor_bytes
 from torch import Tensor
 
 from suwr._utils.files import write_atomic
+from suwr.data.costs import Costs
 from suwr.data.descriptions import Column
 from suwr.data.units import Patches
 from suwr.estimators.risks import Certificate
@@ -154,7 +155,9 @@ def fingerprint(parameters: dict[str, Any], tensors: Iterable[Tensor]) -> str:
     return sha.hexdigest()
 
 
-def _representation(parameter: Any) -> str:
+def _representation(parameter: Any) -> Any:
+    if isinstance(parameter, Costs):
+        return vars(parameter)
     # That of a function has an address, which differs between processes.
     return str(getattr(parameter, "__qualname__", "")) or repr(parameter)
 
@@ -274,6 +277,8 @@ def encode_parameter(value: Any) -> Any:
         return value.to_dict()
     if isinstance(value, TrainingConfig):
         return {"__training__": value.to_dict()}
+    if isinstance(value, Costs):
+        return {"__costs__": encode_parameter(vars(value))}
     if hasattr(value, "__array__"):
         return np.asarray(value).tolist()
     if value is None or isinstance(value, bool | str):

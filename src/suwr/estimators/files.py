@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import suwr
 from suwr._utils.validation import parameter_error
-from suwr.data.costs import resolve_costs
+from suwr.data.costs import Costs, resolve_costs
 from suwr.data.descriptions import resolve_columns
 from suwr.data.encode import MAX_CATEGORIES, TableEncoder
 from suwr.data.units import Patches
@@ -48,6 +48,8 @@ def decode_parameter(value: Any) -> Any:
         return Patches(tuple(shape), *pairs)
     if isinstance(value, dict) and set(value) == {"__training__"}:
         return TrainingConfig(**value["__training__"])
+    if isinstance(value, dict) and set(value) == {"__costs__"}:
+        return Costs(**decode_parameter(value["__costs__"]))
     if isinstance(value, dict) and set(value) == {"__items__"}:
         keys = [key for key, _ in value["__items__"]]
         # Large integers can be chosen to have equal hashes, which takes quadratic time.
@@ -187,7 +189,7 @@ def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> SUWRMod
         raise ModelFileError(problem)
     units = model._resolve_units(encoder.names)
     if state.get("mean_costs") is not None:
-        if model.costs is not None:
+        if Costs.read(model.costs).units is not None:
             raise ModelFileError("Its costs are given per unit and per row.")
         mean = resolve_costs(state["mean_costs"], units.names, type(model).__name__)
         units = replace(units, costs=mean, per_row=True)
@@ -214,17 +216,34 @@ def _selectable_units(stored: Any, n_units: int) -> NDArray[np.bool_] | None:
 
 
 def _make_model(kind: type[SUWRModel], params: dict[str, Any], version: str) -> SUWRModel:
-    _check_known(params, kind._get_param_names(), "parameter", version)
-    decoded = {k: decode_parameter(v) for k, v in params.items()}
-    # A later fit must not write to, or delete, a path that came from the file.
-    decoded.pop("checkpoint", None)
-    if isinstance(decoded.get("training"), dict):
-        # Files of earlier versions may have settings that were removed since.
-        known = {field.name for field in fields(TrainingConfig)}
-        decoded["training"] = {k: v for k, v in decoded["training"].items() if k in known}
+    decoded = _translated({k: decode_parameter(v) for k, v in params.items()})
+    _check_known(decoded, kind._get_param_names(), "parameter", version)
     model = kind(**decoded)
     model._check_parameters()
     return model
+
+
+# Former parameters that are fields of `Costs`.
+_COSTS = {"setup_costs": "setup", "visit_cost": "visit", "units_per_step": "of"}
+
+
+def _translated(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a file of any version by their present names."""
+    moved = {new: params.pop(old) for old, new in _COSTS.items() if old in params}
+    costs = Costs(params.get("costs"), **moved) if moved else None
+    if costs is not None and costs != Costs(costs.units):
+        params["costs"] = costs
+    known = {field.name for field in fields(TrainingConfig)}
+    former = {name: params.pop(name) for name in known & params.keys()}
+    training, given = TrainingConfig(**former).to_dict(), params.get("training")
+    if isinstance(given, dict):
+        # Files of earlier versions may have settings that were removed since.
+        params["training"] = training | {k: v for k, v in given.items() if k in known}
+    elif training:
+        params["training"] = training if given is None else replace(given, **training)
+    # A path, which is an argument of `fit` now.
+    params.pop("checkpoint", None)
+    return params
 
 
 def _make_architecture(stored: dict[str, Any], tensors: Tensors, version: str) -> Architecture:

@@ -49,7 +49,7 @@ def charge_rows(
 def check_plain_costs(policy: Policy, units: Units) -> None:
     """Raise an error if costs depend on more than the units, for exports that ignore the rest."""
     found = {
-        "'visit_cost'": units.visits,
+        "costs of visits": units.visit_cost or None,
         "a function as 'costs'": units.function,
         "'max_cost'": policy.inputs.budgets,
     }

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, Literal, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import r2_score
 
-from suwr._utils.validation import Interval, Options, parameter_error
+from suwr._utils.validation import Interval, Options, parameter, parameter_error
 from suwr.estimators.base import SUWRModel
 from suwr.estimators.limits import RowLimits
 from suwr.estimators.table import TableRegressor, consistent
@@ -86,18 +86,13 @@ default='squared_error'
     (442,)
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **SUWRModel._parameter_constraints,
-        "loss": [Options(*REGRESSION_LOSSES)],
-        "quantile": [None, Interval(Real, 0, 1, closed="neither")],
-        "target_transform": [None, Options(*TARGET_TRANSFORMS)],
-    }
-
-    loss: Literal["squared_error", "absolute_error", "quantile", "poisson", "gamma"] = (
-        "squared_error"
+    loss: Literal["squared_error", "absolute_error", "quantile", "poisson", "gamma"] = parameter(
+        "squared_error", Options(*REGRESSION_LOSSES)
     )
-    quantile: float | None = None
-    target_transform: Literal["log", "log1p", "asinh"] | None = None
+    quantile: float | None = parameter(None, None, Interval(Real, 0, 1, closed="neither"))
+    target_transform: Literal["log", "log1p", "asinh"] | None = parameter(
+        None, None, Options(*TARGET_TRANSFORMS)
+    )
 
     def _check_parameters(self) -> None:
         """See `TableModel`."""

@@ -448,8 +448,7 @@ def _fit_seed(
 ) -> tuple[SUWRModel, Scores, float, float, str | None]:
     """Fit and score a model; its warning is returned, so that all fits have a single one."""
     X_train, X_test, y_train, y_test = parts
-    # Fits that run in parallel cannot share a checkpoint.
-    model = clone(estimator).set_params(random_state=seed, checkpoint=None)
+    model = clone(estimator).set_params(random_state=seed)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UninformativeModelWarning)
         model.fit(X_train, y_train)

@@ -390,7 +390,7 @@ class Acquisition:
 
     @property
     def next_units(self) -> tuple[str, ...]:
-        """The requested units; several if the model has ``units_per_step > 1``."""
+        """The requested units; several if steps reveal several; see `Costs`."""
         return tuple(self._model.units.names[u] for u in self._run.requested)
 
     @property

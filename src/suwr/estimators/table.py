@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal, ParamSpec, Self, TypeVar, cast
 
 import numpy as np
@@ -24,12 +24,12 @@ from suwr._utils.draws import RowDraws
 from suwr._utils.text import check_unicode
 from suwr._utils.validation import (
     Interval,
-    Options,
     check_choice,
+    check_fields,
     check_parameters,
     parameter_error,
 )
-from suwr.data.costs import read_row_costs
+from suwr.data.costs import Costs, read_row_costs
 from suwr.data.descriptions import resolve_columns
 from suwr.data.encode import TableEncoder
 from suwr.data.frame import Table, column_names, is_frame
@@ -39,6 +39,7 @@ from suwr.estimators.limits import start_probability
 from suwr.estimators.targets import ClassTarget, Target, ValueTarget
 from suwr.nn.inputs import Budgets, MaskedInputs
 from suwr.nn.losses import Loss
+from suwr.training.config import TrainingConfig
 from suwr.training.data import Rows
 
 P = ParamSpec("P")
@@ -89,15 +90,8 @@ def consistent(method: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-#: Constraints of the parameters that every estimator on tables has.
-TABLE_CONSTRAINTS: dict[str, Any] = {
-    "groups": None,
-    "costs": None,
-    "hidden_size": [Interval(Integral, 1)],
-    "n_layers": [Interval(Integral, 1)],
-    "max_epochs": [Interval(Integral, 1)],
-    "batch_size": [Options("auto"), Interval(Integral, 2)],
-    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+# Constraints of the parameters that every estimator on tables has.
+_CONSTRAINTS: dict[str, Any] = {
     "device": [str],
     "random_state": [None, Interval(Integral, 0), np.random.RandomState],
     "verbose": [None, bool, Interval(Integral, 0)],
@@ -139,14 +133,9 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
     """
 
     _fitted_attribute: ClassVar[str]
-    _parameter_constraints: ClassVar[dict[str, Any]]
 
     groups: Patches | Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | None
     costs: Any
-    hidden_size: int
-    n_layers: int
-    batch_size: int | Literal["auto"]
-    validation_fraction: float
     device: str
     random_state: Any
     encoder_: TableEncoder
@@ -161,6 +150,10 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
     known_at_start: Any = None
     missing: Literal["value", "unrecorded"] = "value"
     columns: Mapping[str, Any] | None = None
+
+    @abstractmethod
+    def _training_config(self) -> TrainingConfig:
+        """Return the settings of networks and batches."""
 
     @abstractmethod
     def _fit_target(
@@ -204,9 +197,9 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
 
     def _check_parameters(self) -> None:
         """Raise a ``ValueError`` for the first invalid constructor parameter."""
-        check_parameters(
-            type(self).__name__, self._parameter_constraints, self.get_params(deep=False)
-        )
+        name = type(self).__name__
+        check_fields(self, name)
+        check_parameters(name, _CONSTRAINTS, vars(self))
 
     def _training_data(
         self, X: Any, y: Any, sample_weight: ArrayLike | None, costs: Any = None
@@ -222,7 +215,7 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         check_unicode(names, "Column names")
         units, prices = self._resolve_units(names), None
         if costs is not None:
-            if self.costs is not None:
+            if Costs.read(self.costs).units is not None:
                 expected = "None if fit is given the costs of each row"
                 raise parameter_error("costs", type(self).__name__, expected, self.costs)
             prices = read_row_costs(costs, units.names, len(weight), "fit")
@@ -286,22 +279,25 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         if n < 10:
             # Too few rows to hold any out.
             return np.arange(n), np.arange(n)
-        return self.target_.split(target, max(1, round(self.validation_fraction * n)), rng)
+        n_held_out = max(1, round(self._training_config().validation_fraction * n))
+        return self.target_.split(target, n_held_out, rng)
 
     def _network_sizes(self, data: TrainingData) -> dict[str, Any]:
         """Return the sizes that `Architecture` needs."""
+        config = self._training_config()
         return {
             "n_values": data.rows.values.shape[1],
             "n_columns": data.inputs.n_columns,
             "n_units": data.inputs.n_units,
             "n_outputs": self.target_.n_outputs,
-            "hidden_size": self.hidden_size,
-            "n_layers": self.n_layers,
+            "hidden_size": config.hidden_size,
+            "n_layers": config.n_layers,
         }
 
     def _batch_size(self, n_rows: int) -> int:
-        if self.batch_size != "auto":
-            return int(self.batch_size)
+        batch_size = self._training_config().batch_size
+        if batch_size != "auto":
+            return int(batch_size)
         # About 18 updates per epoch, within bounds.
         largest = min(4096, max(500, n_rows // 100))
         return int(np.clip(n_rows // 18, 100, largest))

@@ -18,7 +18,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from suwr._utils.progress import progress_bars
-from suwr._utils.validation import Interval, Options, check_parameters, parameter_error
+from suwr._utils.validation import Interval, Options, check_parameters
+from suwr.data.costs import check_unit_costs
 from suwr.data.units import Patches, Units
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.evaluate import Evaluation
@@ -98,8 +99,9 @@ class SUWRExplainer(BaseEstimator):
     groups : Patches, TextUnits, mapping, sequence of sequences, or None, default=None
         As in `SUWRClassifier`. With `TextUnits`, rows are texts: the model takes a list of str, and
         the policy reveals sentences, spans or words.
-    max_steps, costs, hidden_size, max_epochs, training, columns, device
-        As in `SUWRClassifier` with ``teacher='targets'``: the model is the teacher.
+    max_steps, costs, max_epochs, training, columns, device
+        As in `SUWRClassifier` with ``teacher='targets'``: the model is the teacher. ``costs`` are
+        those of units alone.
     random_state : int, RandomState or None, default=None
         Seed of the drawn rows and of the training.
     verbose : int or None, default=None
@@ -154,7 +156,6 @@ class SUWRExplainer(BaseEstimator):
         max_steps: int | None = None,
         groups: Patches | TextUnits | Mapping[str, Sequence[Any]] | Sequence[Any] | None = None,
         costs: Mapping[str, float] | ArrayLike | None = None,
-        hidden_size: int = 128,
         max_epochs: int | Literal["auto"] = "auto",
         training: TrainingConfig | Mapping[str, Any] | None = None,
         columns: Mapping[str, Any] | None = None,
@@ -171,7 +172,6 @@ class SUWRExplainer(BaseEstimator):
         self.max_steps = max_steps
         self.groups = groups
         self.costs = costs
-        self.hidden_size = hidden_size
         self.max_epochs = max_epochs
         self.training = training
         self.columns = columns
@@ -196,8 +196,7 @@ class SUWRExplainer(BaseEstimator):
         """
         name = type(self).__name__
         check_parameters(name, self._parameter_constraints, self.get_params(deep=False))
-        if callable(self.costs):
-            raise parameter_error("costs", name, "None, a mapping or an array", self.costs)
+        check_unit_costs(self.costs, name)
         outputs = ModelOutputs(self.model, self.output, self.classes, name)
         groups = self.groups
         source = TextRows(groups) if isinstance(groups, TextUnits) else TableRows(groups)
@@ -258,7 +257,6 @@ class SUWRExplainer(BaseEstimator):
             max_steps=self.max_steps,
             groups=groups,
             costs=self.costs,
-            hidden_size=self.hidden_size,
             teacher="targets",
             max_epochs=self.max_epochs,
             training=self.training,

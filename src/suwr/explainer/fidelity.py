@@ -337,7 +337,7 @@ def train_evaluator(
         "n_bins": max(code.n_bins for code in model.encoder_.codes),
         "groups": model.groups,
         "costs": explainer.costs,
-        "hidden_size": explainer.hidden_size,
+        "hidden_size": model._training_config().hidden_size,
         "max_epochs": max_epochs,
         "device": explainer.device,
         "random_state": model.random_state,

@@ -260,8 +260,8 @@ class Step:
     Attributes
     ----------
     revealed : dict of dict
-        Unit → column → value, in the user's own scale; None is a missing value. Several units if
-        ``units_per_step > 1``.
+        Unit → column → value, in the user's own scale; None is a missing value. Several units if a
+        step reveals several; see `Costs`.
     stop_probability : float
         ζ_stop after the step.
     prediction_before, prediction : tuple of float

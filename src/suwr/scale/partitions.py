@@ -109,6 +109,7 @@ def fit_partitions(
     *,
     sample_weight: str | None = None,
     scratch: str | os.PathLike[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Model:
     """Fit a model to Parquet files that need not fit into memory.
 
@@ -129,6 +130,8 @@ def fit_partitions(
     scratch : path, optional
         Directory for the encoded rows, which take 4 bytes per encoded value. The default is the
         system's directory for temporary files, which on some systems resides in memory.
+    checkpoint : path, optional
+        As in ``model.fit``.
 
     Returns
     -------
@@ -151,7 +154,7 @@ def fit_partitions(
     excluded = [target] if sample_weight is None else [target, sample_weight]
     table = ParquetTable(data, excluded, scratch)
     weight = None if sample_weight is None else table.read_excluded(sample_weight)
-    model.fit(table, table.read_excluded(target), weight)
+    model.fit(table, table.read_excluded(target), weight, checkpoint=checkpoint)
     return model
 
 

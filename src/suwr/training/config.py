@@ -6,12 +6,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from suwr._utils.validation import Interval, check_parameters, parameter_error
+from suwr._utils.validation import (
+    Interval,
+    Options,
+    check_fields,
+    parameter,
+    parameter_error,
+)
 from suwr.data.encode import MAX_BINS
 from suwr.nn.networks import Network
 from suwr.nn.step import evenly_spread
@@ -42,14 +48,28 @@ def linear_decay(progress: float, start: float, end: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """Hyperparameters of the training, for the ``training`` parameter of an estimator.
+    """Networks and optimisation, for the ``training`` parameter of an estimator.
 
-    The defaults work well on most data; tune `rollouts`, ``max_epochs`` and ``hidden_size`` first.
+    The defaults work well on most data; tune `rollouts`, ``max_epochs`` and `hidden_size` first.
     Losses are relative to that of the best constant prediction. Points in time are fractions of
     the policy phase. Where a default is None, the trainer chooses.
 
     Parameters
     ----------
+    hidden_size, n_layers : int, default=128, 3
+        Width and number of the hidden layers of each network.
+    n_predictors : int or 'auto', default='auto'
+        Size of the ensemble whose mean is the prediction, an even number. While the policy is
+        trained, each member is trained on half of the rows; with fewer than 5,000 training rows,
+        multiples of 4 are trained on three quarters of them. Larger ensembles predict better, but
+        take longer. 'auto' is 4 for tables of fewer than 5,000 training rows, else 2.
+    network : {'mlp', 'conv'}, default='mlp'
+        'conv' is a convolutional network over the masked image and its mask; it requires ``groups``
+        to be `Patches` and ignores ``n_layers``.
+    batch_size : int or 'auto', default='auto'
+        'auto' gives about 18 batches per epoch, of 100 to 4096 rows each.
+    validation_fraction : float, default=0.1
+        Fraction of the rows that is held out to choose the best epoch.
     n_bins : int or None, default=None
         Largest number of quantile bins of a numeric column, at most 256. The position of a number
         in each bin is encoded besides the number itself, so that networks can follow a target with
@@ -59,7 +79,7 @@ class TrainingConfig:
         and not the policy; otherwise none.
     max_random_units : int or None, default=None
         Largest number of units in the random masks that train the predictors, at least 1. None is
-        all units, and ``2 * max_steps * units_per_step`` for ``trainer='lookahead'``.
+        all units, and for ``trainer='lookahead'`` twice as many as the policy can reveal.
     pretrain_fraction : float or None, default=None
         Largest number of epochs of predictor pretraining relative to ``max_epochs``, at least 0;
         one epoch always remains. Pretraining ends when the loss has settled. None is 0.3 for
@@ -121,57 +141,42 @@ class TrainingConfig:
 1). Got 1.5 instead.
     """
 
-    n_bins: int | None = None
-    max_random_units: int | None = None
+    hidden_size: int = parameter(128, _COUNT)
+    n_layers: int = parameter(3, _COUNT)
+    n_predictors: int | Literal["auto"] = parameter("auto", Options("auto"), Interval(Integral, 2))
+    network: Literal["mlp", "conv"] = parameter("mlp", Options("mlp", "conv"))
+    batch_size: int | Literal["auto"] = parameter("auto", Options("auto"), Interval(Integral, 2))
+    validation_fraction: float = parameter(0.1, Interval(Real, 0, 1, closed="neither"))
 
-    pretrain_fraction: float | None = None
-    pretrain_masks: int | None = None
-    predictor_rate: float = 3e-3
-    weight_decay: float | None = None
-    dropout: float | None = None
+    n_bins: int | None = parameter(None, None, Interval(Integral, 0, MAX_BINS))
+    max_random_units: int | None = parameter(None, None, _COUNT)
 
-    joint_rate: float | None = None
-    rollouts: int | None = None
-    policy_rate: float = 2e-3
-    reward_scale: float = 7.0
-    exploration_fraction: float = 0.6
-    min_continuation: float = 0.1
-    max_continuation: float = 0.9
-    stop_softness: float = 0.75
-    label_weight: float | None = None
-    policy_dropout: float = 0.1
-    average_decay: float = 0.99
+    pretrain_fraction: float | None = parameter(None, None, _NON_NEGATIVE)
+    pretrain_masks: int | None = parameter(None, None, _COUNT)
+    predictor_rate: float = parameter(3e-3, _POSITIVE)
+    weight_decay: float | None = parameter(None, None, _NON_NEGATIVE)
+    dropout: float | None = parameter(None, None, _BELOW_ONE)
 
-    finetune_fraction: float | None = None
-    finetune_rate: float = 1e-3
-    finetune_dropout: float | None = None
+    joint_rate: float | None = parameter(None, None, _NON_NEGATIVE)
+    rollouts: int | None = parameter(None, None, _COUNT)
+    policy_rate: float = parameter(2e-3, _POSITIVE)
+    reward_scale: float = parameter(7.0, _POSITIVE)
+    exploration_fraction: float = parameter(0.6, _ABOVE_ZERO)
+    min_continuation: float = parameter(0.1, _FRACTION)
+    max_continuation: float = parameter(0.9, _FRACTION)
+    stop_softness: float = parameter(0.75, _POSITIVE)
+    label_weight: float | None = parameter(None, None, _FRACTION)
+    policy_dropout: float = parameter(0.1, _BELOW_ONE)
+    average_decay: float = parameter(0.99, _BELOW_ONE)
 
-    constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_bins": [None, Interval(Integral, 0, MAX_BINS)],
-        "max_random_units": [None, _COUNT],
-        "pretrain_fraction": [None, _NON_NEGATIVE],
-        "pretrain_masks": [None, _COUNT],
-        "predictor_rate": [_POSITIVE],
-        "weight_decay": [None, _NON_NEGATIVE],
-        "dropout": [None, _BELOW_ONE],
-        "joint_rate": [None, _NON_NEGATIVE],
-        "rollouts": [None, _COUNT],
-        "policy_rate": [_POSITIVE],
-        "reward_scale": [_POSITIVE],
-        "exploration_fraction": [_ABOVE_ZERO],
-        "min_continuation": [_FRACTION],
-        "max_continuation": [_FRACTION],
-        "stop_softness": [_POSITIVE],
-        "label_weight": [None, _FRACTION],
-        "policy_dropout": [_BELOW_ONE],
-        "average_decay": [_BELOW_ONE],
-        "finetune_fraction": [None, _NON_NEGATIVE],
-        "finetune_rate": [_POSITIVE],
-        "finetune_dropout": [None, _BELOW_ONE],
-    }
+    finetune_fraction: float | None = parameter(None, None, _NON_NEGATIVE)
+    finetune_rate: float = parameter(1e-3, _POSITIVE)
+    finetune_dropout: float | None = parameter(None, None, _BELOW_ONE)
 
     def __post_init__(self) -> None:
-        check_parameters("TrainingConfig", self.constraints, vars(self))
+        check_fields(self, "TrainingConfig")
+        if (n := self.n_predictors) != "auto" and n % 2:
+            raise parameter_error("n_predictors", "TrainingConfig", "an even number", n)
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any], owner: str) -> TrainingConfig:

@@ -82,12 +82,12 @@ class Trainer(ABC):
     teaches: ClassVar[bool] = False
 
     def configure(self, config: TrainingConfig, taught: bool = False, **fit: Any) -> Settings:
-        """Settings of a fit: ``config``, where None is the default of this trainer, and ``fit``.
+        """Settings of a fit: ``config``, where None and 'auto' are open, and ``fit``.
 
         ``taught`` is whether a teacher provides the targets, which are then free of label noise.
         """
         given = {field.name: getattr(config, field.name) for field in fields(TrainingConfig)}
-        given = {name: value for name, value in given.items() if value is not None}
+        given = {name: value for name, value in given.items() if value not in (None, "auto")}
         defaults = self.defaults(fit["max_steps"] * fit["units_per_step"])
         defaults |= NOISE_FREE if taught and self.screens else {}
         return Settings(**{**defaults, **given, **fit})
