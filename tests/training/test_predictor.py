@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from sklearn.linear_model import LogisticRegression
+
 from suwr import SUWRClassifier
 from suwr.training.data import Folds
 from suwr.training.loop import run_phases
-from suwr.training.predictor import STRONG_WEIGHT_DECAY, Pretraining
+from suwr.training.predictor import STRONG_WEIGHT_DECAY, Pretraining, ignore_pieces
 from suwr.training.validation import CrossFittedLoss
 
 
@@ -37,10 +39,10 @@ def pretrain(y, X, max_epochs=40):
     return phase, np.array(losses)
 
 
-def phases_of(X, training=None, **parameters):
+def phases_of(X, training=None, teacher=None, **parameters):
     """The builders of the phases of a fit, as a function of whether the predictors have settled."""
     training = {"hidden_size": 8, **(training or {})}
-    model = SUWRClassifier(training=training, random_state=0, **parameters)
+    model = SUWRClassifier(training=training, teacher=teacher, random_state=0, **parameters)
     generator = torch.Generator().manual_seed(0)
     plan = model._plan(model._prepare(X, X[:, 0] > 0, None), generator, X)
     task, trainer = plan.task, plan.trainer
@@ -116,6 +118,35 @@ def test_the_number_of_epochs_survives_a_checkpoint(rows, number, settled):
     resumed.restore(interrupted.state())
     assert resumed.epochs == interrupted.epochs
     assert resumed.network.predictor.settled is settled
+
+
+@pytest.mark.parametrize(("settled", "n_rows", "n_epochs"), [(True, 2160, 10), (False, 108, 100)])
+def test_fine_tuning_learns_from_labels_if_predictors_have_not_settled(
+    rows, settled, n_rows, n_epochs
+):
+    """Otherwise from the lesson, which has 19 recombinations of each row."""
+    build = phases_of(rows, teacher=LogisticRegression())(settled)
+    phase = build[-1]()
+    assert len(phase.folds.rows) == n_rows
+    assert phase.epochs == n_epochs
+    assert phase.network.predictor.settled is settled
+
+
+def test_predictors_learn_from_bins_after_they_have_learned_the_labels(rows):
+    model = SUWRClassifier(teacher=LogisticRegression(), random_state=0, max_epochs=2)
+    generator = torch.Generator().manual_seed(0)
+    plan = model._plan(model._prepare(rows, rows[:, 0] > 0, None), generator, rows)
+    pieces = torch.nn.functional.pad(plan.task.inputs.pieces, (0, 12))
+    settings, read = plan.task.settings, []
+    network = plan.trainer.build(plan.architecture, settings)
+    ignore_pieces(network, plan.task.inputs, policy=False)
+    folds = Folds(plan.task.rows, generator, settings.n_folds)
+    for build in plan.trainer.phases(network, plan.task, folds)[:2]:
+        run_phases([build], generator, lambda epoch: None)
+        weight = network.predictor.weights[0][:, pieces].detach()
+        read.append([bool((part != 0).any()) for part in weight])
+    assert read == [[False, True] * 2, [True] * 4]
+    assert bool((network.policy.weights[0][:, pieces] != 0).any())
 
 
 def test_the_epoch_with_the_lowest_loss_is_kept(rows):

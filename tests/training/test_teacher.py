@@ -344,7 +344,7 @@ def test_the_share_minimises_the_loss_out_of_fold(lesson_parts, share):
     folds = lesson.folds(*arguments)
     targets = folds.rows.targets
     losses = [float((found - rows.targets).square().mean()) for found in (held_out, own)]
-    assert folds.report.tolist() == pytest.approx([share, *losses], rel=1e-4, abs=1e-8)
+    assert folds.report[:3].tolist() == pytest.approx([share, *losses], rel=1e-4, abs=1e-8)
     # All predictors answer for rows of the lesson, and labels count half where there are any.
     with torch.no_grad():
         inputs = arguments[1]
@@ -488,6 +488,8 @@ def taught(monkeypatch):
     [
         (60, {}, True),
         (30, {}, False),
+        (60, {"max_epochs": 19}, False),
+        (60, {"sparsity_weight": (0.01, 0.1)}, False),
         (60, {"teacher": None}, False),
         (60, {"trainer": "lookahead"}, False),
         (60, {"trainer": "reinforce"}, False),
@@ -495,7 +497,7 @@ def taught(monkeypatch):
 )
 def test_auto_teaches_the_actor_by_a_stack(taught, n, params, expected):
     X, y = table(n)
-    SUWRClassifier(**{**BRIEF, "max_epochs": 1, "teacher": "auto", **params}).fit(X, y)
+    SUWRClassifier(**{**BRIEF, "max_epochs": 20, **params}).fit(X, y)
     assert len(taught) == expected
 
 
@@ -504,7 +506,7 @@ def test_auto_teaches_the_actor_by_a_stack(taught, n, params, expected):
 )
 def test_losses_that_have_no_expected_target_have_no_stack(taught, params):
     X = np.random.RandomState(0).randn(60, 3)
-    SUWRRegressor(teacher="auto", **params, **{**BRIEF, "max_epochs": 1}).fit(X, X[:, 0])
+    SUWRRegressor(**params, **BRIEF | {"max_epochs": 20}).fit(X, X[:, 0])
     assert taught == []
 
 
@@ -575,6 +577,7 @@ def test_targets_of_masked_predictors_survive_an_interruption(
         return taught[-1]
 
     monkeypatch.setattr(base, "fit_teacher", misled)
+    monkeypatch.setattr(base, "MIN_TAUGHT_EPOCHS", 1)
     X, y = table()
     training = BRIEF["training"] | {"pretrain_fraction": 1.0, "finetune_fraction": 1.0}
 

@@ -130,9 +130,9 @@ def default_extension(n_rows: int) -> float:
     return EXTENSION if n_rows < MANY_ROWS else 1.0
 
 
-# Numbers of training rows for which a teacher is fitted by default, and the largest number of
-# epochs in which the predictors learn the labels before the lesson.
-MIN_TAUGHT, MAX_TAUGHT, LABEL_EPOCHS = 30, 20_000, 100
+# Least number of training rows for which a teacher is fitted by default, and of epochs: a brief fit
+# would take most of its time for the teacher.
+MIN_TAUGHT, MIN_TAUGHT_EPOCHS = 30, 20
 # Bounds of the recombinations of each training row, least rows of a lesson, and most rows.
 COPIES, LESSON_ROWS, MAX_LESSON_ROWS = (7, 19), 4_000, 40_000
 
@@ -467,7 +467,7 @@ class SUWRModel(SequentialModel):
     known_at_start: Sequence[str] | Mapping[str, float] | ArrayLike | None = None
     missing: Literal["value", "unrecorded"] = parameter("value", Options("value", "unrecorded"))
     max_epochs: int | Literal["auto"] = parameter("auto", Options("auto"), Interval(Integral, 1))
-    teacher: Any = None
+    teacher: Any = "auto"
     trainer: str = parameter("auto", Options("auto", *TRAINERS))
     predictor: Any = None
     training: TrainingConfig | Mapping[str, Any] | None = parameter(
@@ -598,7 +598,9 @@ class SUWRModel(SequentialModel):
             choices["screening"] = (
                 f"{n_units} of {total} units, by the significance of their effects and interactions"
             )
-        source = self._target_source(len(data.rows), data.soft) if trainer.teaches else None
+        n_columns = data.inputs.n_columns
+        source = self._target_source(len(data.rows), n_columns, data.soft)
+        source = source if trainer.teaches else None
         if source == "stack" and not trainer.screens:
             source = None
         choices |= self._choices_by_rows(trainer, data, source)
@@ -691,21 +693,24 @@ class SUWRModel(SequentialModel):
                 raise parameter_error("teacher", owner, expected, teacher)
 
     def _target_source(
-        self, n_rows: int, soft: bool
+        self, n_rows: int, n_columns: int, soft: bool
     ) -> Literal["stack", "given", "targets"] | None:
         """Where the targets of the policy come from; None are the labels.
 
         ``soft`` is whether targets are class probabilities, which count as those of a teacher.
         """
-        images = isinstance(self.groups, Patches)
         if self.teacher is None or self.predictor is not None:
             return None
         if not isinstance(self.teacher, str):
             return "given"
         if self.teacher == "targets" or soft:
             return "targets"
-        enough = MIN_TAUGHT <= n_rows <= MAX_TAUGHT and self.target_.make_loss().linear_in_targets
-        return "stack" if enough and not images and self.trainer in ("auto", "actor") else None
+        brief = self.max_epochs != "auto" and self.max_epochs < MIN_TAUGHT_EPOCHS
+        others = isinstance(self.groups, Patches) or self._has_range or brief
+        if others or self.trainer not in ("auto", "actor"):
+            return None
+        few = MIN_TAUGHT <= n_rows < MANY_ROWS and n_columns <= MAX_BINNED_COLUMNS
+        return "stack" if few and self.target_.make_loss().linear_in_targets else None
 
     def _n_bins(self, n_rows: int, n_columns: int, soft: bool) -> int:
         given = self._training_config().n_bins
@@ -714,7 +719,7 @@ class SUWRModel(SequentialModel):
         images = isinstance(self.groups, Patches)
         if images or self.predictor is not None or self.trainer not in ("auto", "actor"):
             return 0
-        if self._target_source(n_rows, soft) is not None:
+        if self._target_source(n_rows, n_columns, soft) is not None:
             return taught_bins(n_columns)
         return default_bins(n_rows, n_columns)
 
@@ -723,7 +728,7 @@ class SUWRModel(SequentialModel):
             return 1
         if (given := self._training_config().n_predictors) != "auto":
             return int(given)
-        return default_predictors(n_rows) if trainer.screens and source is None else 2
+        return default_predictors(n_rows) if trainer.screens and source != "targets" else 2
 
     def _n_epochs(self, trainer: Trainer, n_rows: int, source: str | None) -> int:
         """Return the maximum number of epochs of the policy phase."""
@@ -749,7 +754,10 @@ class SUWRModel(SequentialModel):
         if automatic and self.predictor is None:
             choices["n_predictors"] = f"{self._n_predictors(trainer, n_rows, source)}, {reason}"
         if data.inputs.pieces is not None and self._training_config().n_bins is None:
-            readers = "every second predictor" if source is None else "all networks"
+            readers = "all networks" if source == "targets" else "every second predictor"
+            readers += (
+                ", and for all networks in the lesson" if source in ("stack", "given") else ""
+            )
             n_bins = self._n_bins(n_rows, data.inputs.n_columns, data.soft)
             choices["n_bins"] = f"{n_bins} for {readers}, {reason}"
         if self.max_epochs == "auto":
@@ -807,24 +815,17 @@ class SUWRModel(SequentialModel):
         """Return the learning problem, with what a teacher knows of its rows."""
         n = len(data.rows)
         parts = data.inputs, data.loss, data.rows, data.validation
-        settings = self._settings(trainer, n, n_units, source)
         if source in (None, "targets"):
-            return Task(*parts, settings)
+            return Task(*parts, self._settings(trainer, n, n_units, source))
         given = None
         if source == "given":
             if isinstance(X, StoredTable):
                 raise TypeError("A 'teacher' that is an estimator requires a table in memory.")
             given = (self.teacher, lambda sources: self._teacher_rows(data, X, sources))
         lesson = fit_teacher(data.rows, data.inputs, data.loss, n_copies(n), data.seed, given)
-        # The first phase, in which the predictors learn the labels.
-        labels = replace(
-            self._settings(trainer, n, n_units, None),
-            n_folds=settings.n_folds, n_bins=settings.n_bins, pretrain_fraction=1.0,
-            pretrain_masks=settings.pretrain_masks,
-            max_epochs=LABEL_EPOCHS if self.max_epochs == "auto" else settings.max_epochs,
-        )  # fmt: skip
+        labels = self._settings(trainer, n, n_units, None)
         taught = self._settings(trainer, len(lesson.rows), n_units, source)
-        return Task(*parts, labels, lesson, taught)
+        return Task(*parts, labels, lesson, replace(taught, n_folds=labels.n_folds))
 
     def _settings(
         self, trainer: Trainer, n_rows: int, n_units: int, source: str | None
@@ -836,7 +837,7 @@ class SUWRModel(SequentialModel):
             weight = (given[0] / unit, given[1] / unit)
         n_predictors, config = self._n_predictors(trainer, n_rows, source), self._training_config()
         four = trainer.screens and source is None
-        if source is not None and config.n_bins is None:
+        if source == "targets" and config.n_bins is None:
             # All networks read the bins, and not every second predictor alone.
             config = replace(config, n_bins=taught_bins(n_units))
         return trainer.configure(

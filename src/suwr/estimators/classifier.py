@@ -62,15 +62,16 @@ class SUWRClassifier(TableClassifier, SUWRModel):
         Epochs of policy training; the predictors are pretrained for at most as many epochs, and
         fine-tuned for half as many. 'auto' is 50 from 5,000 training rows on and 100 below, doubled
         after pretraining if the loss still decreases; half as many again for a range of λ, budgets.
-    teacher : None, 'auto', 'targets' or estimator, default=None
+    teacher : None, 'auto', 'targets' or estimator, default='auto'
         Where the targets of training come from. None are the labels. An estimator, such as a
-        pipeline or a gradient boosting model, is cross-fitted on the training rows; the networks
-        then learn its predictions, which have less noise than labels, for these rows and for rows
-        that recombine them. 'auto' does so with a stack of scikit-learn models, mixed with what the
-        predictors learn from the labels, by their out-of-fold losses: for 30 to 20,000 training
-        rows, ``trainer='actor'`` and losses that are linear in the target. 'targets' states that
-        ``y`` are outputs of another model, which have no label noise. ``choices_`` says what was
-        found. Fitted models contain nothing of their teacher.
+        pipeline or a gradient boosting model, is cross-fitted on the training rows; after
+        pretraining on the labels, the networks learn its predictions, which have less noise than
+        labels, for these rows and for rows that recombine them. 'auto' does so with a stack of
+        scikit-learn models, mixed with what the predictors have learned from the labels, by their
+        out-of-fold losses: for 30 to 4,999 training rows of up to 64 columns, at least 20 epochs,
+        ``trainer='actor'``, a fixed λ, and losses that are linear in the target; otherwise it is
+        None. 'targets' states that ``y`` are outputs of another model, which have no label noise.
+        ``choices_`` says what was found. Fitted models contain nothing of their teacher.
     trainer : {'auto', 'actor', 'lookahead', 'reinforce'}, default='auto'
         'actor' samples whole rollouts (actor-critic); 'lookahead' differentiates through one
         relaxed step and suits images and hundreds of units; 'auto' is 'actor' up to 128 relevant

@@ -34,6 +34,8 @@ class Ensemble(nn.Module, ABC):
         Strength of the weight decay of each member during training; see `decay_weights`.
     settled : bool
         Whether the loss has settled in pretraining, so that only small updates are left to make.
+    attentive : bool
+        Whether members learn from all inputs; see `EnsembleMLP.ignore`.
     """
 
     process_group: ProcessGroup | None = None
@@ -41,6 +43,7 @@ class Ensemble(nn.Module, ABC):
     dropout: float
     weight_decay: Tensor
     settled: bool = False
+    attentive: bool = True
 
     def __init__(self, n_members: int) -> None:
         super().__init__()
@@ -112,14 +115,17 @@ class EnsembleMLP(Ensemble):
     def ignore(self, inputs: Tensor, members: slice = slice(None)) -> None:
         """Let members ignore inputs, bool ``(n_in,)``: their weights are 0, and stay 0 in training.
 
+        They change once the network is `attentive` again.
         The other initial weights are scaled to the number of inputs that are left.
         """
-        weight = self.weights[0]
+        self.attentive, weight = False, self.weights[0]
         ignored = torch.zeros(len(weight), len(inputs), 1, dtype=torch.bool, device=weight.device)
         ignored[members] = inputs.view(1, -1, 1)
         n_read = (~ignored).sum(dim=1, keepdim=True)
         weight.mul_((len(inputs) / n_read).sqrt()).masked_fill_(ignored, 0.0)
-        weight.register_hook(lambda gradient: gradient.masked_fill(ignored, 0.0))
+        weight.register_hook(
+            lambda gradient: gradient if self.attentive else gradient.masked_fill(ignored, 0.0)
+        )
 
     def evaluate(self, x: Tensor, shard: Shard | None = None) -> Tensor:
         """See `Ensemble`."""

@@ -6,7 +6,7 @@ import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
@@ -184,7 +184,7 @@ class Phase(ABC):
         self.modules: dict[str, nn.Module] = {}
         self.optimizers: dict[str, torch.optim.Optimizer] = {}
         self.tensors: State = {}
-        # Their targets are part of the state if they are those of a teacher.
+        # Their targets are part of the state if they are those of a teacher; see `Lesson.recall`.
         self.stored_folds: Folds | None = None
 
     @abstractmethod
@@ -228,10 +228,6 @@ class Phase(ABC):
             groups = optimizer.state_dict()["param_groups"]
             optimizer.load_state_dict({"state": moments, "param_groups": groups})
         self.tensors = _under("tensor/", state)
-        folds = self.stored_folds
-        if folds is not None and folds.report is not None:
-            folds.rows = replace(folds.rows, targets=state["rows/targets"])
-            folds.report = state["rows/report"]
 
 
 def run_phases(

@@ -50,8 +50,8 @@ AVERAGE_DECAY = 0.98
 SETTLED_RATE, UNSETTLED_RATE = 0.1, 1.0
 
 
-def ignore_pieces(network: SeparateNetwork, inputs: MaskedInputs) -> None:
-    """Let the policy and every second predictor ignore positions in bins, if there are any.
+def ignore_pieces(network: SeparateNetwork, inputs: MaskedInputs, policy: bool) -> None:
+    """Let every second predictor ignore positions in bins, if there are any, and the ``policy``.
 
     Predictors with and without bins err differently, and errors partly cancel in their mean.
     """
@@ -62,7 +62,8 @@ def ignore_pieces(network: SeparateNetwork, inputs: MaskedInputs) -> None:
     architecture = network.architecture
     ignored = F.pad(inputs.pieces, (0, architecture.n_inputs - architecture.n_values))
     network.predictor.ignore(ignored, slice(0, None, 2))
-    network.policy.ignore(F.pad(ignored, (0, architecture.n_conditions)))
+    if policy:
+        network.policy.ignore(F.pad(ignored, (0, architecture.n_conditions)))
 
 
 def weighted_loss(
@@ -249,15 +250,19 @@ class FineTuning(Phase):
     network : SeparateNetwork
     task : Task
     folds : Folds
+    stored : Folds, optional
+        Those of a lesson, to be part of the state of the phase.
     """
 
     name = "fine-tuning"
 
-    def __init__(self, network: SeparateNetwork, task: Task, folds: Folds) -> None:
+    def __init__(
+        self, network: SeparateNetwork, task: Task, folds: Folds, stored: Folds | None = None
+    ) -> None:
         settings = task.settings
         super().__init__(extended(settings.finetune_epochs, network.predictor, settings))
         self.network, self.inputs, self.loss = network, task.inputs, task.loss
-        self.folds = self.stored_folds = folds
+        self.folds, self.stored_folds = folds, stored or folds
         self.settings = settings
         self.weights = SparsityWeights.of(settings, folds.rows.device)
         self.validate = task.validate(network)

@@ -209,6 +209,7 @@ class Lesson:
     weights: dict[str, float]
     fixed: bool = False
     _folds: Folds | None = None
+    _recalled: tuple[Tensor, Tensor] | None = None
 
     @property
     def sentence(self) -> str:
@@ -216,7 +217,7 @@ class Lesson:
         named = ", ".join(f"{w:.0%} {name}" for name, w in self.weights.items())
         if self._folds is None or self._folds.report is None:
             return named
-        share, teacher, masked = self._folds.report.tolist()
+        share, teacher, masked = self._folds.report[:3].tolist()
         compared = f"out-of-fold loss {teacher:.3g}, masked predictors {masked:.3g}"
         if share == 0.0:
             return f"masked predictors, rather than a teacher ({named}): {compared}"
@@ -233,16 +234,33 @@ class Lesson:
         mean of the two that is best.
         """
         if self._folds is None:
-            self._folds = folds.extended(*self._mixed(network, inputs, loss, folds))
+            found = self._recalled or self._mixed(network, inputs, loss, folds)
+            self._folds = folds.extended(replace(self.rows, targets=found[0]), found[1])
         return self._folds
+
+    def recall(self, state: Mapping[str, Tensor]) -> None:
+        """Take what `folds` has found from the checkpoint of a phase that follows it."""
+        targets, report = state.get("rows/targets"), state.get("rows/report")
+        if targets is not None and report is not None:
+            # Other shapes are refused together with the rest of the state.
+            self._recalled = targets.to(self.rows.device), report.to(self.rows.device)
+
+    @property
+    def pretrained(self) -> tuple[bool, float]:
+        """Whether the loss had settled on the labels, and with which weight decay."""
+        assert self._folds is not None
+        assert self._folds.report is not None
+        settled, weight_decay = self._folds.report[3:].tolist()
+        return bool(settled), weight_decay
 
     @torch.no_grad()
     def _mixed(
         self, network: SeparateNetwork, inputs: MaskedInputs, loss: Loss, folds: Folds
-    ) -> tuple[Rows, Tensor]:
-        """The rows with the mean of teacher, masked predictors and labels as targets.
+    ) -> tuple[Tensor, Tensor]:
+        """The mean of teacher, masked predictors and labels, as targets of the rows.
 
-        Also returns the share of the teacher, and the losses of teacher and masked predictors.
+        Also returns the share of the teacher, the losses of teacher and masked predictors, and
+        `pretrained`.
         """
         network.eval()
         own = torch.empty_like(self.labels)
@@ -268,8 +286,9 @@ class Lesson:
             targets = torch.cat(parts).lerp(targets, share)
         n = len(self.labels)
         targets = torch.cat([targets[:n].lerp(self.labels, LABEL_SHARE), targets[n:]])
-        report = torch.tensor([share, scores[1.0], scores[0.0]], dtype=torch.float64)
-        return replace(self.rows, targets=targets), report
+        predictor = network.predictor
+        found = (share, scores[1.0], scores[0.0], predictor.settled, predictor.weight_decay[0])
+        return targets, torch.tensor([float(number) for number in found], dtype=torch.float64)
 
 
 def fit_teacher(

@@ -143,9 +143,12 @@ class Trainer(ABC):
         """
         network = self.build(architecture, task.taught or task.settings).to(task.rows.device)
         if task.settings.n_bins is None and isinstance(network, SeparateNetwork):
-            ignore_pieces(network, task.inputs)
+            ignore_pieces(network, task.inputs, policy=task.lesson is None)
         network.set_process_group(process_group)
         folds = Folds(task.rows, generator, task.settings.n_folds)
+        saved = None if checkpoint is None else checkpoint.read()
+        if saved is not None and task.lesson is not None:
+            task.lesson.recall(saved[1])
         phases = self.phases(network, task, folds)
         work = architecture.n_weights * (task.taught or task.settings).batch_size
         with training_threads(work):
@@ -296,7 +299,9 @@ class PolicyTrainer(Trainer):
     """Pretrain predictors on random masks, train the policy, fine-tune the predictors.
 
     With a teacher, predictors are pretrained on the labels first, since the lesson depends on what
-    they know; everything else follows on the rows of the lesson. A subclass sets ``policy_phase``.
+    they know. The policy follows on the rows of the lesson. Predictors whose loss on the labels was
+    still falling learn more from them in fine-tuning; others would overfit them, and are fine-tuned
+    on the lesson too. A subclass sets ``policy_phase``.
     """
 
     policy_phase: ClassVar[type[PolicyPhase]]
@@ -305,11 +310,13 @@ class PolicyTrainer(Trainer):
 
     def n_epochs(self, task: Task) -> int:
         """See `Trainer`."""
-        main, first = task.taught or task.settings, 0
-        if task.lesson is not None:
-            first = task.settings.pretrain_epochs
-        later = main.max_epochs + main.finetune_epochs
-        return first + main.pretrain_epochs + round(main.extension * later)
+        labels = task.settings
+        if task.taught is None:
+            later = labels.max_epochs + labels.finetune_epochs
+            return labels.pretrain_epochs + round(labels.extension * later)
+        lesson = task.taught.pretrain_epochs + task.taught.max_epochs
+        tuning = max(round(labels.extension * labels.finetune_epochs), task.taught.finetune_epochs)
+        return labels.pretrain_epochs + lesson + tuning
 
     def build(self, architecture: Architecture, settings: Settings) -> SeparateNetwork:
         """See `Trainer`."""
@@ -320,21 +327,32 @@ class PolicyTrainer(Trainer):
 
     def phases(self, network: Any, task: Task, folds: Folds) -> list[Callable[[], Phase]]:
         """See `Trainer`."""
-        if task.lesson is None:
-            return self._main_phases(network, task, lambda: folds)
-        assert task.taught is not None
+        first = [lambda: Pretraining(network, task, folds)]
         lesson = task.lesson
+        if lesson is None or task.taught is None:
+            return [
+                *first,
+                lambda: self.policy_phase(network, task, folds),
+                lambda: FineTuning(network, task, folds),
+            ]
         taught = replace(task, settings=task.taught, validation=lesson.validation)
-        later = self._main_phases(
-            network, taught, lambda: lesson.folds(network, task.inputs, task.loss, folds)
-        )
-        return [lambda: Pretraining(network, task, folds), *later]
 
-    def _main_phases(
-        self, network: SeparateNetwork, task: Task, folds: Callable[[], Folds]
-    ) -> list[Callable[[], Phase]]:
+        def rows() -> Folds:
+            network.predictor.attentive = True
+            return lesson.folds(network, task.inputs, task.loss, folds)
+
+        def tuning() -> Phase:
+            known = rows()
+            settled, weight_decay = lesson.pretrained
+            if settled:
+                return FineTuning(network, taught, known)
+            network.predictor.settled = settled
+            network.predictor.weight_decay.fill_(weight_decay)
+            return FineTuning(network, task, folds, stored=known)
+
         return [
-            lambda: Pretraining(network, task, folds()),
-            lambda: self.policy_phase(network, task, folds()),
-            lambda: FineTuning(network, task, folds()),
+            *first,
+            lambda: Pretraining(network, taught, rows()),
+            lambda: self.policy_phase(network, taught, rows()),
+            tuning,
         ]
