@@ -10,8 +10,7 @@ import suwr
 from suwr import Acquisition, Explanation, SUWRClassifier, SUWRRegressor
 from suwr.cli import app
 from suwr.deploy import ModelPolicy
-from suwr.deploy.messages import RequestError
-from suwr.deploy.service import Service
+from suwr.deploy.service import RequestError, Service
 from suwr.estimators.selection import minimisation_report
 from suwr.estimators.verify import Verifier, poison_check
 from suwr.exact import FiniteProblem, solve

@@ -1,4 +1,4 @@
-"""Validation of parameters in the style of scikit-learn, warnings to the caller, optional packages.
+"""Validation of parameters in the style of scikit-learn, warnings to the caller, lazy imports.
 
 Estimators declare ``_parameter_constraints``, a dict from parameter name to the constraints of
 which a value must satisfy one; functions call the ``check_*`` helpers.
@@ -208,3 +208,17 @@ def _describe(constraint: Any) -> str:
         named = {"Mapping": "a dict", "PathLike": "a path"}
         return named.get(constraint.__name__, f"an instance of {constraint.__name__!r}")
     return str(constraint)
+
+
+def view(name: str, *args: Any, **options: Any) -> Any:
+    """Call a function of a later layer, which is imported on this call.
+
+    Parameters
+    ----------
+    name : str
+        Module and function, such as ``"plots:plot_narrative"`` for `suwr.plots.plot_narrative`.
+    *args, **options
+        Arguments of the function.
+    """
+    module, _, function = name.partition(":")
+    return getattr(importlib.import_module(f"suwr.{module}"), function)(*args, **options)

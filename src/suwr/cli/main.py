@@ -82,7 +82,7 @@ def demo(
     seed: Seed = 0,
 ) -> None:
     """Train on the breast cancer data and explain three predictions step by step."""
-    from suwr.cli.demo import run_demo
+    from suwr.cli.fit import run_demo
 
     run_demo(out, seed)
 
@@ -542,7 +542,7 @@ def predict(
         raise ValueError("--sep, --encoding and --decimal require --out to be a file.")
     from suwr.cli.predict import predict_table
     from suwr.estimators.files import load
-    from suwr.scale.scoring import engine, score_partitions
+    from suwr.scale import engine, score_partitions
 
     if not folder:
         predict_table(load(model), Path(data), out, mean_features, form)

@@ -34,7 +34,7 @@ from suwr.estimators.evaluate import Evaluation
 from suwr.estimators.verify import Verifier
 from suwr.exceptions import TableError
 from suwr.narrative.receipt import MAX_BYTES
-from suwr.scale.partitions import find_partitions, read_batches
+from suwr.scale import find_partitions, read_batches
 
 
 class Rows:

@@ -16,15 +16,14 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from prometheus_client import CollectorRegistry, Counter, Histogram, Info, generate_latest
 from pydantic import BaseModel
 
 import suwr
 from suwr._utils.validation import Interval, check_parameters
-from suwr.deploy import fhir, messages
-from suwr.deploy.messages import ErrorResponse, NextRequest, RequestError, RowsRequest
-from suwr.deploy.service import Service, Worker
+from suwr.deploy import fhir, service
+from suwr.deploy.service import ErrorResponse, NextRequest, RequestError, RowsRequest, Worker
 from suwr.estimators.files import load
 
 
@@ -205,18 +204,6 @@ class FhirResponse(AsciiResponse):
     media_type = fhir.CONTENT_TYPE
 
 
-class MetricsResponse(Response):
-    """The text format of Prometheus."""
-
-    media_type = "text/plain; version=0.0.4"
-
-
-class IconResponse(Response):
-    """A picture."""
-
-    media_type = "image/svg+xml"
-
-
 # Three units, of which one is revealed.
 ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="none" stroke="#0072b2">'
@@ -290,16 +277,16 @@ def create_app(
     True
     """
     limits = limits or Limits()
-    service = Service(model, mean_features, limits.max_rows)
-    metrics, worker = Metrics(service.digest), Worker(limits.waiting)
-    columns, units = list(service.questions), list(model.units_.names)
+    served = service.Service(model, mean_features, limits.max_rows)
+    metrics, worker = Metrics(served.digest), Worker(limits.waiting)
+    columns, units = list(served.questions), list(model.units_.names)
     by_column = {"propertyNames": {"enum": columns}, "maxProperties": len(columns)}
     # The interactive documentation of FastAPI would load scripts from another host.
     app = FastAPI(
         title="suwr",
         version=suwr.__version__,
         description=f"Predicts {model.target_name_ or 'the target'} from as few of {len(columns)} "
-        f"columns as possible. The service keeps no state. Model file: SHA-256 {service.digest}.",
+        f"columns as possible. The service keeps no state. Model file: SHA-256 {served.digest}.",
         docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=False,
@@ -318,7 +305,7 @@ def create_app(
         "/next",
         summary="The next question after all answers so far, or the final answer with narrative, "
         "receipt and certificate.",
-        response_model=messages.NextResponse,
+        response_model=service.NextResponse,
         responses=_body_errors(),
         openapi_extra=_request_body(
             NextRequest,
@@ -328,7 +315,7 @@ def create_app(
         ),
     )
     async def next(request: Request) -> Response:
-        found = await worker.run(service.next, await request.body())
+        found = await worker.run(served.next, await request.body())
         (metrics.answers if found["done"] else metrics.questions).inc()
         return AsciiResponse(found)
 
@@ -337,32 +324,32 @@ def create_app(
     @app.post(
         "/predict",
         summary="Predict rows from the columns that the model asks for.",
-        response_model=messages.Predictions,
+        response_model=service.Predictions,
         responses=_body_errors(),
         openapi_extra=rows,
     )
     async def predict(request: Request) -> Response:
-        return AsciiResponse(await worker.run(service.predict, await request.body()))
+        return AsciiResponse(await worker.run(served.predict, await request.body()))
 
     @app.post(
         "/explain",
         summary="Narratives and receipts of rows.",
-        response_model=messages.Explanations,
+        response_model=service.Explanations,
         responses=_body_errors(),
         openapi_extra=rows,
     )
     async def explain(request: Request) -> Response:
-        return AsciiResponse(await worker.run(service.explain, await request.body()))
+        return AsciiResponse(await worker.run(served.explain, await request.body()))
 
-    next_questions = partial(fhir.next_questions, service)
+    next_questions = partial(fhir.next_questions, served)
 
     @app.post(
         FHIR_PATH,
         summary="FHIR R4, Structured Data Capture: the next question of an adaptive questionnaire.",
         response_class=FhirResponse,
-        response_model=messages.FhirResource,
-        responses=_body_errors(messages.FhirResource),
-        openapi_extra=_request_body(messages.FhirRequest, fhir.CONTENT_TYPE, "application/json"),
+        response_model=service.FhirResource,
+        responses=_body_errors(service.FhirResource),
+        openapi_extra=_request_body(service.FhirRequest, fhir.CONTENT_TYPE, "application/json"),
     )
     async def next_question(request: Request) -> Response:
         return FhirResponse(await worker.run(next_questions, await request.body()))
@@ -371,10 +358,10 @@ def create_app(
         "/Questionnaire",
         summary="FHIR R4: all columns of the model as a Questionnaire.",
         response_class=FhirResponse,
-        response_model=messages.FhirResource,
+        response_model=service.FhirResource,
     )
     async def questionnaire() -> Response:
-        return FhirResponse(fhir.questionnaire(service))
+        return FhirResponse(fhir.questionnaire(served))
 
     @app.get(
         "/",
@@ -382,31 +369,31 @@ def create_app(
         response_class=HTMLResponse,
     )
     async def page() -> Response:
-        return HTMLResponse(await worker.run(service.pages))
+        return HTMLResponse(await worker.run(served.pages))
 
     @app.get(
         "/model",
         summary="Columns, units and classes of the model.",
-        response_model=messages.ModelDescription,
+        response_model=service.ModelDescription,
     )
     async def describe() -> Response:
-        return AsciiResponse(service.describe())
+        return AsciiResponse(served.describe())
 
-    @app.get("/healthz", summary="Whether the process can answer.", response_model=messages.Health)
+    @app.get("/healthz", summary="Whether the process can answer.", response_model=service.Health)
     async def health() -> Response:
-        return AsciiResponse({"status": "ok", "model": service.digest})
+        return AsciiResponse({"status": "ok", "model": served.digest})
 
     @app.get(
         "/metrics",
         summary="Counters of this process in the text format of Prometheus.",
-        response_class=MetricsResponse,
+        response_class=PlainTextResponse,
     )
     async def count() -> Response:
-        return MetricsResponse(generate_latest(metrics.registry))
+        return Response(generate_latest(metrics.registry), media_type="text/plain; version=0.0.4")
 
     @app.get("/favicon.ico", include_in_schema=False)
     async def icon() -> Response:
-        return IconResponse(ICON)
+        return Response(ICON, media_type="image/svg+xml")
 
     paths = frozenset([*app.openapi()["paths"], "/favicon.ico", "/openapi.json"])
     app.add_middleware(Guard, limits=limits, metrics=metrics, paths=paths)
@@ -452,7 +439,7 @@ def run_server(
         Log errors only.
     """
     # Fail here, not in every process.
-    Service(load(model), mean_features)
+    service.Service(load(model), mean_features)
     os.environ[SETTINGS] = json.dumps({
         "model": str(model.resolve()), "mean_features": mean_features,
         "limits": asdict(limits or Limits()), "quiet": quiet,

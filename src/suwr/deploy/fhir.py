@@ -14,8 +14,15 @@ from typing import Any
 
 from suwr._utils.text import format_label, printable
 from suwr.data.descriptions import Question
-from suwr.deploy.messages import RequestError, check_object, read_json
-from suwr.deploy.service import Answers, Finish, Replay, Service
+from suwr.deploy.service import (
+    Answers,
+    Finish,
+    Replay,
+    RequestError,
+    Service,
+    check_object,
+    read_json,
+)
 
 CONTENT_TYPE = "application/fhir+json"
 CANONICAL = "urn:sha256:"

@@ -22,8 +22,14 @@ from sklearn.utils.validation import check_is_fitted
 import suwr
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.progress import report_choices, training_progress
-from suwr._utils.validation import Interval, Options, check_choice, check_real, parameter_error
-from suwr._utils.views import view
+from suwr._utils.validation import (
+    Interval,
+    Options,
+    check_choice,
+    check_real,
+    parameter_error,
+    view,
+)
 from suwr.data.costs import Visits
 from suwr.data.dates import DateParts
 from suwr.data.encode import TableEncoder
