@@ -734,7 +734,7 @@ def _numbered(batches: Iterable[Any], start: int) -> Iterator[tuple[Any, Any]]:
 
 
 def _write(
-    model: Any,
+    model: SequentialModel,
     batches: Iterable[tuple[Any, Any]],
     no_rows: Any,
     source: str | None,
@@ -758,12 +758,11 @@ def _write(
     return n_rows
 
 
-def _score_rows(model: Any, frame: Any, rows: Any, source: str | None) -> Scores:
+def _score_rows(model: SequentialModel, frame: Any, rows: Any, source: str | None) -> Scores:
     try:
         if model.dates_ is not None:
             frame = model.dates_.transform(frame)
-        scores: Scores = model.fitted_policy().scores(frame, rows)
-        return scores
+        return model.fitted_policy().scores(frame, rows)
     except TableError as error:
         raise error if source is None else TableError(f"{source!r}: {error}") from error
 

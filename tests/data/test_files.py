@@ -142,7 +142,7 @@ def test_encodings_and_separators(tmp_path, encoding, sep):
 def test_bytes_that_are_not_text(tmp_path):
     content = b"a,b\n\xff\xc3,2\n"
     assert read(tmp_path / "a.csv", content)["b"].tolist() == ["2"]
-    with pytest.raises(UnicodeDecodeError):
+    with pytest.raises(TableError, match="the byte 0xff is not valid UTF-8"):
         read(tmp_path / "a.csv", content, infer_types=True)
 
 

@@ -65,7 +65,7 @@ def expected_pages(form, walk, value_of):
     """Return the names of the pages that a person sees."""
     names = []
     for page in walk.asked:
-        numeric = form.questions[page.column].values is None
+        numeric = form.codes[page.column].categories is None
         if numeric and any(branch.answer.missing for branch in page.branches):
             names.append(f"page_q{page.number}_known")
         if not (numeric and pd.isna(value_of(page.column))):

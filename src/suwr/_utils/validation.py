@@ -83,9 +83,18 @@ def parameter_error(name: str, owner: str, expected: str, value: object) -> Valu
     >>> parameter_error("alpha", "audit", "a float in the range (0, 1)", 2)
     ValueError("The 'alpha' parameter of audit must be a float in the range (0, 1). Got 2 instead.")
     """
-    return ValueError(
-        f"The {name!r} parameter of {owner} must be {expected}. Got {plain_repr(value)} instead."
-    )
+    return must_error(name, owner, f"be {expected}", plain_repr(value))
+
+
+def must_error(name: str, owner: str, must: str, got: str) -> ValueError:
+    """Build the error of a parameter that does not do what it must; ``got`` is a text.
+
+    Examples
+    --------
+    >>> must_error("p", "solve", "sum to 1", "a sum of 2")
+    ValueError("The 'p' parameter of solve must sum to 1. Got a sum of 2 instead.")
+    """
+    return ValueError(f"The {name!r} parameter of {owner} must {must}. Got {got} instead.")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Reference methods: a predictor on every column or on known ones, and the best global selection."""
+"""Reference methods: a predictor on every or on known columns, and the best global selection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _num_samples
 from torch import Tensor, nn
 
-from suwr._utils.validation import Interval, Options, parameter_error
+from suwr._utils.validation import Interval, Options, must_error, parameter_error
 from suwr.baselines.base import (
     BaseSelector,
     FixedSelector,
@@ -140,10 +140,9 @@ class BaseOracle(BaseSelector):
         if callable(self.relevant):
             masks = np.asarray(self.relevant(X))
             if masks.dtype != bool or masks.shape != (n, len(names)):
-                raise ValueError(
-                    f"The 'relevant' parameter of {type(self).__name__} must return booleans of "
-                    f"shape {(n, len(names))}. Got {masks.dtype} of shape {masks.shape} instead."
-                )
+                must = f"return booleans of shape {(n, len(names))}"
+                got = f"{masks.dtype} of shape {masks.shape}"
+                raise must_error("relevant", type(self).__name__, must, got)
         else:
             masks = np.zeros((n, len(names)), dtype=bool)
             masks[:, self._relevant_columns(names)] = True

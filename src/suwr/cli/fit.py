@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from sklearn.model_selection import train_test_split
 from suwr._utils.files import write_atomic
 from suwr._utils.text import counted, printable
 from suwr._utils.validation import require
-from suwr.cli.options import CsvFormat, Terminal, file_digest, read_frame, write_frame
+from suwr.cli.options import CsvFormat, Terminal, file_digest, write_frame
 from suwr.data.dates import WEEKDAYS, DateParts
 from suwr.data.parse import describe_cell, parse_cell
 from suwr.estimators.base import SUWRModel
@@ -160,37 +160,42 @@ class FitInput:
         The column to predict.
     whole : bool
         Whether the table is a file that is read as a whole.
+    form : CsvFormat
     scratch : Path or None
         Folder for temporary files of tables that are read in chunks.
-    form : CsvFormat
-    drop : tuple of str
+    drop : sequence of str
         Columns that are not used.
     drop_identifiers : bool
         Whether columns that look like identifiers are not used.
-    test_size : float or None
-        Share or number of the rows that are held out and scored at the end.
-    test_out : Path or None
-        File for these rows, as they are in ``data``.
-    dates : tuple of str
+    dates : sequence of str
         Columns of dates, which are replaced by their parts.
     date_order : {'auto', 'ymd', 'dmy', 'mdy'}
     """
 
     data: str
     target: str
-    whole: bool = True
-    scratch: Path | None = None
-    form: CsvFormat = field(default_factory=CsvFormat)
-    drop: tuple[str, ...] = ()
-    drop_identifiers: bool = False
-    test_size: float | None = None
-    test_out: Path | None = None
-    dates: tuple[str, ...] = ()
-    date_order: Any = "auto"
+    whole: bool
+    form: CsvFormat
+    scratch: Path | None
+    drop: Sequence[str]
+    drop_identifiers: bool
+    dates: Sequence[str]
+    date_order: Any
 
 
-def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) -> None:
-    """Train on files and write the model; under ``torchrun``, with all of its processes."""
+def fit_table(
+    source: FitInput,
+    out: Path,
+    task: str,
+    params: dict[str, Any],
+    test_size: float | None,
+    test_out: Path | None,
+) -> None:
+    """Train on files and write the model; under ``torchrun``, with all of its processes.
+
+    Of the rows, ``test_size`` are held out and scored at the end, and written to ``test_out`` as
+    they are in the table.
+    """
     # Before the fit, during which the file may change.
     digest = file_digest(Path(source.data)) if source.whole else None
     X, y, sample = _read_whole(source) if source.whole else _read_stored(source)
@@ -203,8 +208,8 @@ def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) ->
         task = "regression" if _is_regression_target(y) else "classification"
     kind: type[SUWRModel] = SUWRRegressor if task == "regression" else SUWRClassifier
     test = None
-    if source.test_size is not None:
-        X, y, test = _hold_out(X, y, source.test_size, task, int(params["random_state"]))
+    if test_size is not None:
+        X, y, test = _hold_out(X, y, test_size, task, int(params["random_state"]))
         sample = X
     settings = {**params, "groups": params["groups"] or None, "costs": params["costs"] or None}
     model = kind(verbose=1, **settings)
@@ -230,10 +235,10 @@ def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) ->
         terminal.print("On the validation rows, which chose the best epoch of training:")
         terminal.print(model.report_.text())
     terminal.print_written(out)
-    if test is not None and source.test_out is not None:
-        rows = read_frame(Path(source.data), infer_types=False, form=source.form)
-        write_frame(rows.iloc[test[0].index], source.test_out)
-        terminal.print_written(source.test_out, counted(len(test[0]), "test row"))
+    if test is not None and test_out is not None:
+        rows = source.form.read_frame(Path(source.data))
+        write_frame(rows.iloc[test[0].index], test_out)
+        terminal.print_written(test_out, counted(len(test[0]), "test row"))
 
 
 def date_parameters(
@@ -294,7 +299,7 @@ def _hold_out(
 def _read_whole(source: FitInput) -> tuple[Any, NDArray[Any], Any]:
     """Return features, target, and the rows that the final message summarises: all of them."""
     path, target = Path(source.data), source.target
-    frame = read_frame(path, infer_types=True, form=source.form)
+    frame = source.form.read_frame(path, infer_types=True)
     for option, names in (("--target", [target]), ("--drop", source.drop)):
         if both := set(names) & set(source.dates):
             raise ValueError(f"--dates and {option} must not name the same column: {min(both)!r}.")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr._utils.validation import Interval, parameter_error
+from suwr._utils.validation import Interval, must_error, parameter_error
 from suwr.data.frame import column_names, is_frame, select_columns
 
 # Random masks on which a cost function is checked.
@@ -182,10 +182,8 @@ def read_row_costs(
         found = column_names(costs) or []
         if set(found) != set(names):
             differing = sorted(set(map(str, found)) ^ set(names))[0]
-            raise ValueError(
-                f"The 'costs' parameter of {owner} must be a frame with one column per unit of the "
-                f"model. Got {differing!r} in only one of them."
-            )
+            must = "be a frame with one column per unit of the model"
+            raise must_error("costs", owner, must, f"{differing!r} in only one of them")
         costs = select_columns(costs, list(names))
     shape = (n_rows, len(names))
     array = _read_numbers(costs, (shape, shape[1:]), owner, expected)
@@ -245,10 +243,9 @@ def resolve_setups(setup_costs: Any, names: Sequence[str], owner: str) -> Setups
             if unit not in position:
                 raise parameter_error("setup_costs", owner, "a mapping to units", unit)
             if of_unit[position[unit]] >= 0:
-                raise ValueError(
-                    f"The 'setup_costs' parameter of {owner} must not have a unit twice. "
-                    f"Got {unit!r} in {list(setup_costs)[of_unit[position[unit]]]!r} and {name!r}."
-                )
+                other = list(setup_costs)[of_unit[position[unit]]]
+                got = f"{unit!r} in {other!r} and {name!r}"
+                raise must_error("setup_costs", owner, "not have a unit twice", got)
             of_unit[position[unit]] = number
         costs.append(float(cost))
     if not costs:

@@ -224,6 +224,22 @@ class ColumnCode:
             return "text"
         return "boolean" if isinstance(self.categories[0], bool) else "numeric category"
 
+    @property
+    def whole(self) -> bool:
+        """Whether the numbers of the training rows are whole, as far as quantiles show it."""
+        quantiles = () if self.summary is None else self.summary.quantiles
+        return bool(quantiles) and all(abs(q) < 2**53 and q == int(q) for q in quantiles)
+
+    @property
+    def values(self) -> tuple[float, ...] | None:
+        """The numbers of the training rows, if there are few."""
+        return None if self.summary is None else self.summary.values
+
+    @property
+    def integer(self) -> bool:
+        """Whether all numbers of the training rows are known and are short whole numbers."""
+        return self.values is not None and all(abs(v) < 1e9 and v == int(v) for v in self.values)
+
     def parse(self, value: Any) -> Any:
         """Parse one cell; see `suwr.data.parse.parse_cell`."""
         return parse_cell(value, self.type, self.categories or ())

@@ -177,8 +177,19 @@ class TableFile(ABC):
     def _readable(self) -> Iterator[None]:
         try:
             yield
-        except (TableError, UnicodeDecodeError):
+        except TableError:
             raise
+        except UnicodeDecodeError as error:
+            hint = "Pass its encoding with --encoding."
+            if error.encoding.replace("-", "") in ("utf8", "ascii"):
+                hint = (
+                    "Many files of spreadsheets are Latin-1 or Windows-1252: try --encoding "
+                    "latin-1 or --encoding cp1252."
+                )
+            raise TableError(
+                f"{str(self.path)!r} cannot be read: the byte 0x{error.object[error.start]:02x} is "
+                f"not valid {error.encoding.upper()}. {hint}"
+            ) from error
         except (ValueError, OSError, csv.Error) as error:
             raise TableError(f"{str(self.path)!r} cannot be read: {error}") from error
 
@@ -241,9 +252,8 @@ class DelimitedFile(TableFile):
     Raises
     ------
     TableError
-        The file cannot be read, or a row has more or fewer fields than the header.
-    UnicodeDecodeError
-        Types are inferred, and the file has another encoding.
+        The file cannot be read, types are inferred from a file in another encoding, or a row has
+        more or fewer fields than the header.
 
     Examples
     --------

@@ -9,7 +9,6 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import asdict, dataclass
-from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ import suwr
 from suwr._utils.validation import Interval, check_parameters
 from suwr.deploy import fhir, service
 from suwr.deploy.service import ErrorResponse, NextRequest, RequestError, RowsRequest, Worker
+from suwr.estimators.base import SUWRModel
 from suwr.estimators.files import load
 
 
@@ -247,7 +247,7 @@ SETTINGS = "SUWR_SERVE_SETTINGS"
 
 
 def create_app(
-    model: Any, *, mean_features: float | None = None, limits: Limits | None = None
+    model: SUWRModel, *, mean_features: float | None = None, limits: Limits | None = None
 ) -> FastAPI:
     """Return the ASGI application that serves a fitted model.
 
@@ -278,8 +278,9 @@ def create_app(
     """
     limits = limits or Limits()
     served = service.Service(model, mean_features, limits.max_rows)
+    questionnaires = fhir.Questionnaires(served)
     metrics, worker = Metrics(served.digest), Worker(limits.waiting)
-    columns, units = list(served.questions), list(model.units_.names)
+    columns, units = list(served.codes), list(model.units_.names)
     by_column = {"propertyNames": {"enum": columns}, "maxProperties": len(columns)}
     # The interactive documentation of FastAPI would load scripts from another host.
     app = FastAPI(
@@ -341,8 +342,6 @@ def create_app(
     async def explain(request: Request) -> Response:
         return AsciiResponse(await worker.run(served.explain, await request.body()))
 
-    next_questions = partial(fhir.next_questions, served)
-
     @app.post(
         FHIR_PATH,
         summary="FHIR R4, Structured Data Capture: the next question of an adaptive questionnaire.",
@@ -352,7 +351,7 @@ def create_app(
         openapi_extra=_request_body(service.FhirRequest, fhir.CONTENT_TYPE, "application/json"),
     )
     async def next_question(request: Request) -> Response:
-        return FhirResponse(await worker.run(next_questions, await request.body()))
+        return FhirResponse(await worker.run(questionnaires.next_questions, await request.body()))
 
     @app.get(
         "/Questionnaire",
@@ -361,7 +360,7 @@ def create_app(
         response_model=service.FhirResource,
     )
     async def questionnaire() -> Response:
-        return FhirResponse(fhir.questionnaire(served))
+        return FhirResponse(questionnaires.complete())
 
     @app.get(
         "/",

@@ -19,6 +19,7 @@ import suwr
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.validation import require
 from suwr.data.encode import BOUND
+from suwr.estimators.base import SUWRModel
 from suwr.estimators.export import describe_network, describe_output
 from suwr.estimators.fitted import FittedPolicy
 from suwr.estimators.limits import check_plain_costs, known_at_start
@@ -32,7 +33,7 @@ FORMAT = 1
 
 
 def export_onnx(
-    model: Any,
+    model: SUWRModel,
     path: str | os.PathLike[str],
     *,
     sparsity_weight: float | None = None,

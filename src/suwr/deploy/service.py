@@ -16,16 +16,15 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError
 
 import suwr
 from suwr._utils.text import check_unicode
-from suwr.data.descriptions import Question as ColumnQuestion
 from suwr.data.descriptions import find_unusual
-from suwr.data.encode import TableEncoder
-from suwr.data.frame import Table
-from suwr.data.parse import InvalidCell
+from suwr.data.encode import ColumnCode, TableEncoder
+from suwr.data.frame import Table, object_column
+from suwr.data.parse import EXPECTED, InvalidCell
+from suwr.estimators.base import SUWRModel
 from suwr.estimators.limits import known_at_start, largest_budget, start_distance
 from suwr.estimators.session import InputError, make_given
 from suwr.exceptions import TableError
@@ -366,13 +365,8 @@ def parse_rows(encoder: TableEncoder, rows: Sequence[Mapping[str, Any]]) -> Tabl
 
     A cell that the model does not ask for may be anything, and other fields are ignored.
     """
-    columns: list[NDArray[Any]] = []
-    for name in encoder.names:
-        column = np.empty(len(rows), dtype=object)
-        for number, row in enumerate(rows):
-            column[number] = row.get(name, _ABSENT)
-        columns.append(column)
-    table = encoder.parse(columns)
+    names = encoder.names
+    table = encoder.parse([object_column([row.get(n, _ABSENT) for row in rows]) for n in names])
     for cells in table.invalid.values():
         for number, cell in enumerate(cells):
             if cell is not None:
@@ -456,7 +450,7 @@ class Service:
     """
 
     def __init__(
-        self, model: Any, mean_features: float | None = None, max_rows: int = 1000
+        self, model: SUWRModel, mean_features: float | None = None, max_rows: int = 1000
     ) -> None:
         self.model = model
         self.mean_features = mean_features
@@ -466,22 +460,16 @@ class Service:
         self.digest = self.fitted.issuer.model
         self.start = tuple(self.fitted.always_known)
         self.description = self.fitted.description
-        self.questions = {
-            name: ColumnQuestion.of(name, code) for name, code in self.fitted.codes.items()
-        }
+        self.codes = self.fitted.codes
 
     @cached_property
     def page(self) -> str:
         """The HTML page with the model and one row of typical values."""
-        cells = []
-        for code in self.fitted.codes.values():
-            column = np.empty(1, dtype=object)
-            if code.categories is None:
-                column[0] = float(f"{code.center:.6g}")
-            elif code.categories:
-                column[0] = code.categories[0]
-            cells.append(column)
-        table = self.model.encoder_.parse(cells)
+        cells = [
+            float(f"{code.center:.6g}") if code.categories is None else (*code.categories, None)[0]
+            for code in self.codes.values()
+        ]
+        table = self.model.encoder_.parse([object_column([cell]) for cell in cells])
         explanation = self._explain_table(table, ["of typical values"])
         return page_html(explanation, title="A model, step by step")
 
@@ -531,7 +519,7 @@ class Service:
         return Answers(request.answers, request.unasked == "drop", given)
 
     def _check_columns(self, values: Mapping[str, Any]) -> None:
-        unknown = next((name for name in values if name not in self.questions), None)
+        unknown = next((name for name in values if name not in self.codes), None)
         if unknown is not None:
             name = unknown[:MAX_SHOWN]
             raise RequestError(f"The model has no column {name!r}.", name)
@@ -577,7 +565,7 @@ class Service:
         return state | {
             "question": {
                 "unit": replay.next_unit,
-                "columns": [self.questions[name].to_dict() for name in replay.next_columns],
+                "columns": [describe_column(c, self.codes[c]) for c in replay.next_columns],
                 "expected_gain": replay.gain,
                 "stop_probability": stop,
             },
@@ -697,7 +685,7 @@ class Service:
             )
 
     def _wrong_type(self, name: str) -> RequestError:
-        expected = self.questions[name].expected
+        expected = EXPECTED[self.codes[name].type]
         message = f"The value of {name!r} must be {expected}, or null if it is not available."
         return RequestError(message, name)
 
@@ -736,7 +724,7 @@ class Service:
             "version": suwr.__version__,
             "target": model.target_name_,
             "classes": model.target_.labels,
-            "columns": [question.to_dict() for question in self.questions.values()],
+            "columns": [describe_column(*item) for item in self.codes.items()],
             "units": list(model.units_.names),
             "known_at_start": known_at_start(self.policy.inputs, model.encoder_.names),
             "missing": "unrecorded" if model.encoder_.unrecorded else "value",
@@ -812,6 +800,18 @@ class Service:
                 "model",
                 409,
             )
+
+
+def describe_column(name: str, code: ColumnCode) -> dict[str, Any]:
+    """Describe the values of a column as `ColumnDescription` states them."""
+    state: dict[str, Any] = {"name": name, "type": code.type, "missing_allowed": True}
+    if code.categories is not None:
+        others = code.type in ("text", "numeric category")
+        return state | {"allowed_values": list(code.categories), "others_allowed": others}
+    if code.summary is not None:
+        usual = [code.summary.quantiles[1], code.summary.quantiles[-2]]
+        state |= {"usual_range": usual, "whole": code.whole}
+    return state
 
 
 def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:
