@@ -27,9 +27,7 @@ MISSING = ("", "?", "missing", "unknown")
 UNDO = ("undo",)
 UNAVAILABLE = ("unavailable",)
 # With a leading colon, a command is recognised even if a category has the same name.
-COMMANDS = {
-    ":missing": "missing", ":unknown": "missing", ":undo": "undo", ":unavailable": "unavailable",
-}  # fmt: skip
+COMMANDS = {f":{word}": word for word in ("missing", "unknown", "undo", "unavailable")}
 # Categories listed in a question or an error message.
 MAX_CATEGORIES = 12
 NO_COLUMN_DESCRIPTION = ColumnDescription()
@@ -289,10 +287,8 @@ def ask_questions(
     try:
         start = model.fitted_policy().always_known
         values |= interview.ask_known([name for name in start if name not in values])
-        interview.session = session = model.acquire(
-            known=values or None, unavailable=unavailable, max_cost=max_cost,
-            mean_features=mean_features,
-        )  # fmt: skip
+        limits = {"unavailable": unavailable, "max_cost": max_cost, "mean_features": mean_features}
+        interview.session = session = model.acquire(known=values or None, **limits)
     except (EOFError, KeyboardInterrupt):
         raise ValueError("The input ended before the model stopped asking.") from None
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -467,10 +467,8 @@ def serve(
     from suwr.deploy import Limits, run_server
 
     limits = Limits(max_bytes=max_bytes, max_rows=max_rows, seconds=seconds)
-    run_server(
-        model, host=host, port=port, workers=workers, mean_features=mean_features, limits=limits,
-        quiet=quiet,
-    )  # fmt: skip
+    server = {"host": host, "port": port, "workers": workers}
+    run_server(model, mean_features=mean_features, limits=limits, quiet=quiet, **server)
 
 
 @command
@@ -700,11 +698,10 @@ def audit(
     from suwr.estimators.files import load
     from suwr.plots._style import write_figure
 
-    report = audit_files(
-        data, model=None if model is None else load(model), masks=masks, label=target,
-        random_state=seed, sep=form.separator(data), encoding=form.encoding,
-        **({} if support is None else {"support": support}),
-    )  # fmt: skip
+    options: Any = {"label": target, "random_state": seed, "encoding": form.encoding}
+    options |= {"sep": form.separator(data)} | ({"support": support} if support else {})
+    fitted = None if model is None else load(model)
+    report = audit_files(data, model=fitted, masks=masks, **options)
     terminal = Terminal()
     terminal.print(report.summary())
     if json is not None:

@@ -37,21 +37,14 @@ class Metrics:
     """
 
     def __init__(self, model: str) -> None:
-        self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "suwr_requests", "Requests.", ["path", "status"], registry=self.registry
-        )
-        self.seconds = Histogram(
-            "suwr_request_seconds", "Time until a request was answered.", ["path"],
-            registry=self.registry,
-        )  # fmt: skip
-        self.questions = Counter(
-            "suwr_questions", "Next questions that were given.", registry=self.registry
-        )
-        self.answers = Counter(
-            "suwr_answers", "Final answers that were given.", registry=self.registry
-        )
-        info = Info("suwr_model", "The model file and the version.", registry=self.registry)
+        registry = self.registry = CollectorRegistry()
+        self.requests = Counter("suwr_requests", "Requests.", ["path", "status"], registry=registry)
+        text = "Time until a request was answered."
+        self.seconds = Histogram("suwr_request_seconds", text, ["path"], registry=registry)
+        text = "Next questions that were given."
+        self.questions = Counter("suwr_questions", text, registry=registry)
+        self.answers = Counter("suwr_answers", "Final answers that were given.", registry=registry)
+        info = Info("suwr_model", "The model file and the version.", registry=registry)
         info.info({"sha256": model, "version": suwr.__version__})
 
 
@@ -92,11 +85,8 @@ class Limits:
     waiting: int = 1000
 
     def __post_init__(self) -> None:
-        whole = [Interval(Integral, 1)]
-        constraints = {
-            "max_bytes": whole, "max_rows": whole, "waiting": whole,
-            "seconds": [Interval(Real, 0, None, closed="neither")],
-        }  # fmt: skip
+        constraints = {name: [Interval(Integral, 1)] for name in vars(self)}
+        constraints["seconds"] = [Interval(Real, 0, None, closed="neither")]
         check_parameters("Limits", constraints, vars(self))
 
 
@@ -416,34 +406,26 @@ def create_app_from_environment() -> FastAPI:
 def run_server(
     model: Path,
     *,
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    workers: int = 1,
     mean_features: float | None = None,
     limits: Limits | None = None,
     quiet: bool = False,
+    **server: Any,
 ) -> None:
     """Serve a model file until the process is stopped.
 
     Parameters
     ----------
     model : Path
-    host, port
-        Where to listen.
-    workers : int, default=1
-        Number of processes.
     mean_features, limits
         As in `create_app`.
     quiet : bool, default=False
         Log errors only.
+    **server
+        Parameters of ``uvicorn.run``: ``host``, ``port`` and the number of processes, ``workers``.
     """
     # Fail here, not in every process.
     service.Service(load(model), mean_features)
-    os.environ[SETTINGS] = json.dumps({
-        "model": str(model.resolve()), "mean_features": mean_features,
-        "limits": asdict(limits or Limits()), "quiet": quiet,
-    })  # fmt: skip
-    uvicorn.run(
-        "suwr.deploy.app:create_app_from_environment", factory=True, host=host, port=port,
-        workers=workers, access_log=False, log_level="warning", server_header=False,
-    )  # fmt: skip
+    settings = {"model": str(model.resolve()), "mean_features": mean_features, "quiet": quiet}
+    os.environ[SETTINGS] = json.dumps(settings | {"limits": asdict(limits or Limits())})
+    server |= {"access_log": False, "log_level": "warning", "server_header": False}
+    uvicorn.run("suwr.deploy.app:create_app_from_environment", factory=True, **server)

@@ -237,8 +237,8 @@ def split_answers(
     def states(values: Sequence[Any]) -> list[State]:
         return policy.decide([{**known, column: value, **rest} for value in values])
 
-    found = _split_numbers(policy, column, states) if code.categories is None else (
-        _split_categories(policy, code, states))  # fmt: skip
+    split = _split_numbers if code.categories is None else _split_categories
+    found = split(policy, column, states)
     if code.has_missing:
         [state] = states([None])
         found.append((Answer(None, MISSING_SHARE, missing=True), state))
@@ -263,9 +263,8 @@ def _signature(policy: FormPolicy, state: State) -> tuple[Any, ...]:
     return state.units, best, state.prediction[best] > CONFIDENT
 
 
-def _split_categories(
-    policy: FormPolicy, code: ColumnCode, states: Any
-) -> list[tuple[Answer, State]]:
+def _split_categories(policy: FormPolicy, column: str, states: Any) -> list[tuple[Answer, State]]:
+    code = policy.codes[column]
     categories = list(code.categories or ())
     groups: dict[Any, list[Any]] = {}
     reached = dict(zip(categories, states(categories), strict=True)) if categories else {}
@@ -589,10 +588,8 @@ def _columns(
 
 def _page(draft: _Draft, prediction: tuple[float, ...]) -> Page:
     column, unit = draft.pending[0] if draft.branches else (None, None)
-    return Page(
-        draft.number, column, unit, tuple(draft.branches), prediction, -draft.priority,
-        not draft.pending,
-    )  # fmt: skip
+    share, complete = -draft.priority, not draft.pending
+    return Page(draft.number, column, unit, tuple(draft.branches), prediction, share, complete)
 
 
 @dataclass(frozen=True)
@@ -723,10 +720,8 @@ def measure_regret(
     losses = [model.target_.row_losses(truth, prediction) for prediction in (ours, theirs)]
     difference = losses[0] - losses[1] + model.sparsity_weight_ * (form_cost - policy_cost)
     error = float(difference.std() / np.sqrt(len(difference)))
-    return Regret(
-        len(ours), disagreement, *means, float(losses[0].mean()), float(losses[1].mean()),
-        float(difference.mean()), error, regression,
-    )  # fmt: skip
+    measured = (float(losses[0].mean()), float(losses[1].mean()), float(difference.mean()), error)
+    return Regret(len(ours), disagreement, *means, *measured, regression)
 
 
 def _costs(model: SUWRModel, acquired: Sequence[Sequence[str]]) -> NDArray[np.float64]:

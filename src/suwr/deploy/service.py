@@ -80,10 +80,8 @@ def read_json(body: bytes, *, finite: bool = False) -> dict[str, Any]:
     """
     to_float, to_integer = (_finite_float, _finite_integer) if finite else (float, _integer)
     try:
-        content = json.loads(
-            body, object_pairs_hook=_object, parse_int=to_integer, parse_float=to_float,
-            parse_constant=to_float,
-        )  # fmt: skip
+        numbers: Any = {"parse_float": to_float, "parse_constant": to_float}
+        content = json.loads(body, object_pairs_hook=_object, parse_int=to_integer, **numbers)
     except (ValueError, RecursionError):
         # The message of the parser may quote the body.
         content = None
