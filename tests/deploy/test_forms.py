@@ -19,10 +19,9 @@ from suwr.exact import FiniteProblem, solve
 class RulePolicy:
     """A policy given by a function of the answers: the next column, or a prediction."""
 
-    def __init__(self, rule, codes, classes=("no", "yes"), costs=None):
+    def __init__(self, rule, codes, classes=("no", "yes")):
         self.rule, self.codes, self.classes = rule, codes, classes
         self.units = [(name, (name,)) for name in codes]
-        self.costs = costs or [1.0] * len(codes)
         self.start, self.max_steps, self.resolution = (), len(codes), 0.25
 
     def decide(self, answers):

@@ -114,6 +114,7 @@ def test_the_service_charges_visits(model):
         service.read_next(b'{"costs": {"x0": 1}}')
 
 
+@pytest.mark.slow
 def test_single_units_cost_their_visit():
     """With one unit per step, a visit is a part of the cost of every unit.
 

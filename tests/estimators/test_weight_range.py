@@ -17,7 +17,7 @@ def data():
 @pytest.fixture(scope="module")
 def model(data):
     return SUWRClassifier(
-        sparsity_weight=(0.002, 0.2), max_epochs=30, n_predictors=2, hidden_size=32, random_state=0
+        sparsity_weight=(0.002, 0.2), max_epochs=15, n_predictors=2, hidden_size=32, random_state=0
     ).fit(*data)
 
 

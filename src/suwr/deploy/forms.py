@@ -45,7 +45,6 @@ class FormPolicy(Protocol):
         From column to its encoding, which lists categories and training values, in their order.
     units : sequence of (str, tuple of str)
         Names and columns of the units.
-    costs : sequence of float
     start : sequence of str
         Columns that are known at the start of every row: the form asks for them first.
     classes : tuple or None
@@ -58,7 +57,6 @@ class FormPolicy(Protocol):
 
     codes: dict[str, ColumnCode]
     units: Sequence[tuple[str, tuple[str, ...]]]
-    costs: Sequence[float]
     start: Sequence[str]
     classes: tuple[Any, ...] | None
     max_steps: int
@@ -103,7 +101,6 @@ class ModelPolicy:
             (name, tuple(names[c] for c in model.units_.columns_of(number)))
             for number, name in enumerate(model.units_.names)
         ]
-        self.costs: Sequence[float] = model.units_.costs.tolist()
         self.start: Sequence[str] = self._fitted.always_known
         self.classes = model.target_.labels
         self.max_steps = self._fitted.policy.max_steps
