@@ -31,16 +31,23 @@ def pytest_configure(config):
         os.environ["SUWR_TEST_MODELS"] = folder.name
 
 
+# One baseline of each base class, whose `fit` the others share.
+BASELINES = ("CAEClassifier", "GDFSClassifier", "INVASEClassifier")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Of scikit-learn's checks, variants and those that train until a score are slow."""
     for item in items:
         check = getattr(item, "callspec", None) and item.callspec.params.get("check")
+        if not check:
+            continue
         name = getattr(getattr(check, "func", check), "__name__", "")
-        scored = name in SCORED and not isinstance(
-            item.callspec.params["estimator"], SUWRClassifier
-        )
-        if getattr(check, "keywords", None) or "equivalence" in name or scored:
+        estimator = item.callspec.params.get("estimator")
+        kind = type(estimator).__name__
+        scored = name in SCORED and (kind, name) != ("SUWRClassifier", "check_classifiers_train")
+        other = type(estimator).__module__.startswith("suwr.baselines") and kind not in BASELINES
+        if getattr(check, "keywords", None) or "equivalence" in name or scored or other:
             item.add_marker(pytest.mark.slow)
 
 

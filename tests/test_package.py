@@ -48,7 +48,7 @@ def module_name(path):
 
 
 def part_of(module):
-    """Return 'exact' for 'suwr.exact.front'; '' for the root."""
+    """Return 'exact' for 'suwr.exact.solve'; '' for the root."""
     return module.split(".")[1] if "." in module else ""
 
 
@@ -157,27 +157,25 @@ def test_components_finds_cycles():
 
 # Package → number of modules, '' for those of the root. A new module raises one of these numbers.
 BUDGET = {
-    "": 3,
-    "_utils": 7,
+    "": 4,
+    "_utils": 6,
     "auditing": 9,
-    "baselines": 13,
-    "cli": 8,
+    "baselines": 12,
+    "cli": 7,
     "data": 10,
-    "deploy": 9,
+    "deploy": 8,
     "estimators": 18,
-    "exact": 9,
+    "exact": 8,
     "explainer": 5,
     "narrative": 6,
     "nn": 8,
     "plots": 8,
     "report": 3,
-    "scale": 3,
     "texts": 4,
     "training": 14,
 }
 # Modules with one importer and less than 150 lines, with the reason why they are not part of it.
 SMALL = {
-    "cli.demo": "a command of its own: what new users run",
     "narrative.reasons": "receipts state principal reasons, whose choice is a question of its own",
     "training.registry": "the list that a new trainer is added to",
 }
@@ -220,7 +218,7 @@ def test_no_private_modules_of_scikit_learn():
 
 def test_modules_are_not_imported_by_computed_names():
     """Otherwise the rules above could not be checked."""
-    allowed = {"suwr", "suwr.baselines", "suwr._utils.validation", "suwr._utils.views"}
+    allowed = {"suwr", "suwr.baselines", "suwr._utils.validation"}
     users = {
         module_name(path)
         for path in MODULES

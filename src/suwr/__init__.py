@@ -23,11 +23,11 @@ _EXPORTS = {
     "TextUnits": "suwr.texts.units",
     "TrainingConfig": "suwr.training.config",
     "audit": "suwr.auditing.entry",
-    "engine": "suwr.scale.scoring",
-    "fit_partitions": "suwr.scale.partitions",
+    "engine": "suwr.scale",
+    "fit_partitions": "suwr.scale",
     "load": "suwr.estimators.files",
     "minimisation_report": "suwr.estimators.selection",
-    "score_partitions": "suwr.scale.scoring",
+    "score_partitions": "suwr.scale",
     "sparsity_path": "suwr.estimators.selection",
     "stability": "suwr.estimators.selection",
     "verify": "suwr.estimators.verify",
@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     from suwr.narrative.explanation import Explanation as Explanation
     from suwr.narrative.explanation import Narrative as Narrative
     from suwr.narrative.receipt import Receipt as Receipt
-    from suwr.scale.partitions import fit_partitions as fit_partitions
-    from suwr.scale.scoring import engine as engine
-    from suwr.scale.scoring import score_partitions as score_partitions
+    from suwr.scale import engine as engine
+    from suwr.scale import fit_partitions as fit_partitions
+    from suwr.scale import score_partitions as score_partitions
     from suwr.texts.units import TextUnits as TextUnits
     from suwr.training.config import TrainingConfig as TrainingConfig
 

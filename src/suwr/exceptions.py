@@ -42,7 +42,7 @@ class TableError(SuwrError, ValueError):
     >>> import suwr
     >>> suwr.auditing.audit_files("nowhere.csv", masks="masks.csv")
     Traceback (most recent call last):
-    suwr.exceptions.TableError: There is no file nowhere.csv.
+    suwr.exceptions.TableError: 'nowhere.csv' cannot be read: [Errno 2] No such file or ...
     """
 
 

@@ -14,7 +14,7 @@ from suwr.plots import plot_fronts
 from suwr.plots._style import write_figure
 
 if TYPE_CHECKING:
-    from suwr.exact.front import ParetoFront
+    from suwr.exact.solve import ParetoFront
     from suwr_experiments.comparison import Ranking
 
 __all__ = [

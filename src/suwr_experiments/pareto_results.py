@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from suwr.exact import pareto_front
-from suwr.exact.front import ParetoFront
+from suwr.exact.solve import ParetoFront
 from suwr_experiments.pareto_experiment import LEAKING, METHODS, problem_of
 from suwr_experiments.records import Record
 from suwr_experiments.tables import Grid, findings_grid, label, mean_sd, write_text

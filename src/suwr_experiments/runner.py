@@ -19,7 +19,7 @@ from joblib import Parallel, delayed, parallel_config
 from suwr._utils.progress import progress_bars
 from suwr._utils.text import printable
 from suwr._utils.validation import check_choice
-from suwr.scale.scoring import engine
+from suwr.scale import engine
 from suwr_experiments.config import Cell, RunConfig
 from suwr_experiments.draws import DrawsExperiment
 from suwr_experiments.experiment import Experiment

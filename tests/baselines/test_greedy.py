@@ -21,6 +21,7 @@ from suwr.nn.rollout import Trace
 from suwr.training.data import Rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["GDFS", "DIME"])
 def test_the_control_column_is_revealed_first(method):
     X, y = switch(600)
@@ -37,6 +38,7 @@ def test_the_control_column_is_revealed_first(method):
     assert model.score(X, y) > 0.95
 
 
+@pytest.mark.slow
 def test_dime_stops_by_confidence_budget_and_cost():
     X, y = switch()
     confident = fit("DIMEClassifier", X, y, stopping="confidence", confidence=0.9, max_epochs=30)
@@ -63,7 +65,7 @@ def test_dime_regressor_does_not_stop_by_confidence():
         fit("DIMERegressor", X, value, stopping="confidence")
 
 
-@pytest.mark.parametrize("kind", ["Classifier", "Regressor"])
+@pytest.mark.parametrize("kind", ["Classifier", pytest.param("Regressor", marks=pytest.mark.slow)])
 def test_one_model_predicts_at_every_budget(kind):
     X, label, value = one_column(300)
     y = label if kind == "Classifier" else value
@@ -78,6 +80,7 @@ def test_one_model_predicts_at_every_budget(kind):
     assert correct.mean() > 0.9
 
 
+@pytest.mark.slow
 def test_a_row_that_stopped_keeps_its_prediction():
     X, y = switch()
     model = fit("DIMEClassifier", X, y, stopping="confidence", confidence=0.9, max_epochs=10)
@@ -160,7 +163,7 @@ def test_the_number_of_predictors_is_even():
         model.fit(np.zeros((4, 1)), [0, 1, 0, 1])
 
 
-@pytest.mark.parametrize("method", ["GDFS", "DIME"])
+@pytest.mark.parametrize("method", ["GDFS", pytest.param("DIME", marks=pytest.mark.slow)])
 def test_convolutional_networks(method):
     X, y = load_digits(return_X_y=True)
     estimator = getattr(baselines, f"{method}Classifier")

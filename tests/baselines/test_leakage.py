@@ -49,7 +49,10 @@ def test_selectors_of_the_whole_row_leak(toy, method, params):
     assert count_leaks(cube, model.select(cube)) > 0
 
 
-@pytest.mark.parametrize("method", ["GDFS", "DIME", "SEFA", "CAE", "AllFeatures", "GlobalOptimum"])
+SLOW = [pytest.param(method, marks=pytest.mark.slow) for method in ("GDFS", "DIME")]
+
+
+@pytest.mark.parametrize("method", [*SLOW, "SEFA", "CAE", "AllFeatures", "GlobalOptimum"])
 def test_sequential_and_global_methods_do_not_leak(toy, method):
     cube, X, y = toy
     params = {"max_steps": 2} if method in ("GDFS", "SEFA", "CAE") else {}
@@ -67,7 +70,7 @@ def sequential(request):
     params = {"stopping": stopping} if stopping else {}
     params |= FEW_SAMPLES if method == "SEFA" else {}
     kind = getattr(baselines, f"{method}Classifier")
-    return kind(**{**QUICK, "max_epochs": 10, "max_steps": 2, **params}).fit(X, y), X
+    return kind(**{**QUICK, "max_epochs": 3, "max_steps": 2, **params}).fit(X, y), X
 
 
 def test_unrevealed_values_are_not_read(sequential):

@@ -15,7 +15,7 @@ from suwr import Patches
         ("L2X", {"max_steps": 1, "max_epochs": 60}),
         ("CAE", {"max_steps": 1}),
         ("GDFS", {"max_steps": 1}),
-        ("DIME", {"sparsity_weight": 0.05, "max_epochs": 50}),
+        pytest.param("DIME", {"sparsity_weight": 0.05, "max_epochs": 50}, marks=pytest.mark.slow),
         ("SEFA", {"max_steps": 1}),
         ("INVASE", {"sparsity_weight": 0.05, "max_epochs": 40}),
         ("REALX", {"sparsity_weight": 0.05}),
@@ -74,9 +74,8 @@ def test_groups_are_selected_as_a_whole(method):
     assert len(model.units_) == 4
 
 
-@pytest.mark.parametrize(
-    "method", ["DIME", *(pytest.param(m, marks=pytest.mark.slow) for m in ("INVASE", "REALX"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["DIME", "INVASE", "REALX"])
 def test_a_large_sparsity_weight_selects_nothing_and_expensive_units_are_avoided(method):
     X, y, _ = one_column()
     assert not fit(f"{method}Classifier", X, y, sparsity_weight=50.0, max_epochs=8).select(X).any()

@@ -5,7 +5,7 @@ import re
 from typer.testing import CliRunner
 
 import suwr
-from suwr.cli import app, demo
+from suwr.cli import app
 
 
 def test_demo_reports_results_and_writes_files(tmp_path, monkeypatch):
@@ -18,7 +18,7 @@ def test_demo_reports_results_and_writes_files(tmp_path, monkeypatch):
         fit_briefly = suwr.SUWRClassifier.fit
 
     Brief.__init__ = suwr.SUWRClassifier.__init__
-    monkeypatch.setattr(demo, "SUWRClassifier", Brief)
+    monkeypatch.setattr("suwr.cli.fit.SUWRClassifier", Brief)
     done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
     for words in (

@@ -142,7 +142,7 @@ def test_encodings_and_separators(tmp_path, encoding, sep):
 def test_bytes_that_are_not_text(tmp_path):
     content = b"a,b\n\xff\xc3,2\n"
     assert read(tmp_path / "a.csv", content)["b"].tolist() == ["2"]
-    with pytest.raises(UnicodeDecodeError):
+    with pytest.raises(TableError, match="the byte 0xff is not valid UTF-8"):
         read(tmp_path / "a.csv", content, infer_types=True)
 
 
@@ -156,14 +156,12 @@ def test_batches(tmp_path):
     pd.testing.assert_frame_equal(pd.concat(found), frame, check_dtype=False)
 
 
-def read_in_blocks(text, size):
+def rows_of(text):
     """Return the rows, or the text of the error."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.csv"
         path.write_bytes(text.encode())
-        with DelimitedFile(path) as file, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(files, "_BLOCK", size)
-            patch.setattr(file, "read", lambda _, read=file.read: read(size))
+        with DelimitedFile(path) as file:
             try:
                 return file.read_frame().to_numpy().tolist()
             except TableError as error:
@@ -180,7 +178,6 @@ LINES = st.lists(
 @settings(deadline=None, max_examples=300)
 @given(st.text('a",\n\r b', max_size=25) | LINES.map("\n".join) | LINES.map("\r\n".join))
 def test_rows_are_those_of_the_module_csv(text):
-    """Blocks of any size are read alike."""
     rows, line = [], 1
     reader, lines = csv.reader(io.StringIO(text, newline="")), list(io.StringIO(text, newline=""))
     for row in reader:
@@ -193,18 +190,27 @@ def test_rows_are_those_of_the_module_csv(text):
         (row, line) for row, line, blank in rows[first + 1 :] if not blank or len(header) == 1
     ]
     wrong = [(row, line) for row, line in expected if len(row) != len(header)]
-    for size in (1, 3, 1000):
-        found = read_in_blocks(text, size)
-        if not isinstance(found, str):
-            assert not wrong
-            assert found == [row for row, _ in expected]
-        elif "in every row" in found:
-            assert f"Got {len(wrong[0][0])} in line {wrong[0][1]} " in found
-        elif "does not end" in found:
-            with pytest.raises(pd.errors.ParserError, match="EOF inside string"):
-                pd.read_csv(io.StringIO(text), header=None, names=range(30), index_col=False)
-        else:
-            assert not header or len(set(header)) < len(header)
+    found = rows_of(text)
+    if not isinstance(found, str):
+        assert not wrong
+        assert found == [row for row, _ in expected]
+    elif "in every row" in found:
+        assert f"Got {len(wrong[0][0])} in line {wrong[0][1]} " in found
+    elif "does not end" in found:
+        with pytest.raises(pd.errors.ParserError, match="EOF inside string"):
+            pd.read_csv(io.StringIO(text), header=None, names=range(30), index_col=False)
+    else:
+        assert not header or len(set(header)) < len(header)
+
+
+def test_rows_of_many_blocks(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n" + '1,"x\n"\n' * 9000)
+    with DelimitedFile(tmp_path / "a.csv", infer_types=True) as file:
+        frame = file.read_frame()
+    assert (len(frame), frame["b"].unique().tolist()) == (9000, ["x\n"])
+    (tmp_path / "b.csv").write_text("a,b\n" + '1,"x\n"\n' * 9000 + "1\n")
+    with pytest.raises(TableError, match="Got 1 in line 18002 instead"):
+        read(tmp_path / "b.csv", (tmp_path / "b.csv").read_bytes())
 
 
 def test_files_of_an_entry(tmp_path):

@@ -17,8 +17,7 @@ from helpers.services import survey_answers
 from helpers.strings import MARKUP as HOSTILE
 from suwr import SUWRClassifier
 from suwr.cli import app
-from suwr.data.descriptions import Question
-from suwr.data.encode import number_code
+from suwr.data.encode import ColumnCode, number_code
 from suwr.deploy import ModelPolicy, make_form, write_form
 from suwr.deploy.form_files import FORMATS, survey_items
 from suwr.deploy.forms import Answer, Branch, Form, Page, walk_rows
@@ -137,7 +136,7 @@ def test_bounds_are_written_exactly():
     branches = [Branch(Answer(0.0, 0.1, *edges), i) for i, edges in enumerate(intervals, start=2)]
     results = [Page(branch.page, None, None, (), (0.5, 0.5), 0.1, True) for branch in branches]
     first = Page(1, "x", "x", tuple(branches), (0.5, 0.5), 1.0, True)
-    form = Form((first, *results), {"x": Question("x", "number")}, ("no", "yes"))
+    form = Form((first, *results), {"x": ColumnCode()}, ("no", "yes"))
 
     conditions = [
         page["visibleIf"] for page in json.loads(FORMATS["surveyjs"](form, ""))["pages"][1:]
@@ -161,7 +160,7 @@ def test_numbers_that_are_categories_are_told_apart():
     branches = tuple(Branch(Answer(v, 0.1, values=(v,)), 2) for v in values)
     pages = (Page(1, "x", "x", branches, (0.5, 0.5), 1.0, True),
              Page(2, None, None, (), (0.5, 0.5), 1.0, True))  # fmt: skip
-    form = Form(pages, {"x": Question("x", "numeric category", values)}, ("no", "yes"))
+    form = Form(pages, {"x": ColumnCode(categories=values)}, ("no", "yes"))
     assert texts == ["0.12345678", "0.12345679", "1,234,567.5"]
     assert [choice.text for choice in next(survey_items(form)).choices] == texts
 
@@ -169,7 +168,7 @@ def test_numbers_that_are_categories_are_told_apart():
 def test_integers_have_at_most_nine_digits():
     """Neither ODK nor FHIR has larger ones."""
     for largest, kind in ((999_999_999.0, True), (2.0**31, False)):
-        assert Question.of("x", number_code(np.array([0.0, 1.0, largest] * 5))).integer is kind
+        assert number_code(np.array([0.0, 1.0, largest] * 5)).integer is kind
 
 
 def test_dot_has_every_page_and_branch(form, tmp_path):

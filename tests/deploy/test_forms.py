@@ -10,7 +10,6 @@ import pytest
 from helpers.models import randomize
 from helpers.tables import OBJECTS, mixed_table, poisoned_cells
 from suwr import Costs, SUWRClassifier, SUWRRegressor
-from suwr.data.descriptions import Question
 from suwr.data.encode import ColumnCode, number_code
 from suwr.deploy import ModelPolicy, Regret, make_form, measure_regret
 from suwr.deploy.forms import State, walk_rows
@@ -20,11 +19,9 @@ from suwr.exact import FiniteProblem, solve
 class RulePolicy:
     """A policy given by a function of the answers: the next column, or a prediction."""
 
-    def __init__(self, rule, codes, classes=("no", "yes"), costs=None):
+    def __init__(self, rule, codes, classes=("no", "yes")):
         self.rule, self.codes, self.classes = rule, codes, classes
-        self.questions = {name: Question.of(name, code) for name, code in codes.items()}
         self.units = [(name, (name,)) for name in codes]
-        self.costs = costs or [1.0] * len(codes)
         self.start, self.max_steps, self.resolution = (), len(codes), 0.25
 
     def decide(self, answers):

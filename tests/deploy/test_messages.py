@@ -9,7 +9,7 @@ from suwr import SUWRRegressor
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
 from helpers.services import Client
-from suwr.deploy import create_app, messages
+from suwr.deploy import create_app, service
 
 FHIR = "/Questionnaire/$next-question"
 FHIR_TYPE = "application/fhir+json"
@@ -47,13 +47,13 @@ def test_description_is_of_version_3_1(description):
 @pytest.mark.parametrize(
     ("method", "path", "body", "model"),
     [
-        ("POST", "/next", {"model": None}, messages.NextResponse),
-        ("POST", "/predict", {"rows": 2}, messages.Predictions),
-        ("POST", "/explain", {"rows": 2}, messages.Explanations),
-        ("POST", FHIR, EMPTY, messages.FhirResource),
-        ("GET", "/model", None, messages.ModelDescription),
-        ("GET", "/healthz", None, messages.Health),
-        ("GET", "/Questionnaire", None, messages.FhirResource),
+        ("POST", "/next", {"model": None}, service.NextResponse),
+        ("POST", "/predict", {"rows": 2}, service.Predictions),
+        ("POST", "/explain", {"rows": 2}, service.Explanations),
+        ("POST", FHIR, EMPTY, service.FhirResource),
+        ("GET", "/model", None, service.ModelDescription),
+        ("GET", "/healthz", None, service.Health),
+        ("GET", "/Questionnaire", None, service.FhirResource),
         ("GET", "/metrics", None, None),
         ("GET", "/", None, None),
     ],
@@ -75,7 +75,7 @@ def test_final_answers_have_the_documented_fields(client, rows):
     answers, state = {}, {"done": False}
     while not state["done"]:
         response = client.post("/next", json={"answers": answers})
-        state = messages.NextResponse.model_validate_json(response.text, strict=True).model_dump()
+        state = service.NextResponse.model_validate_json(response.text, strict=True).model_dump()
         if not state["done"]:
             answers |= {c["name"]: rows[0][c["name"]] for c in state["question"]["columns"]}
     assert state["answer"]["narrative"].startswith("Row")
@@ -84,10 +84,10 @@ def test_final_answers_have_the_documented_fields(client, rows):
 def test_answers_of_a_regression_have_the_documented_fields(rows, grouped):
     model = SUWRRegressor(max_epochs=1, training={"hidden_size": 8}, random_state=0)
     client = Client(create_app(model.fit(grouped[1], range(len(rows)))))
-    for path, kind in (("/predict", messages.Predictions), ("/explain", messages.Explanations)):
+    for path, kind in (("/predict", service.Predictions), ("/explain", service.Explanations)):
         response = client.post(path, json={"rows": rows[:3]})
         kind.model_validate_json(response.text, strict=True)
-    messages.ModelDescription.model_validate_json(client.get("/model").text, strict=True)
+    service.ModelDescription.model_validate_json(client.get("/model").text, strict=True)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_errors_have_the_documented_type(client, description, path, body):
     documented = description["paths"][path]["post"]["responses"]["422"]["content"]
     [kind] = documented
     assert response.headers["content-type"].startswith(kind)
-    model = messages.FhirResource if path == FHIR else messages.ErrorResponse
+    model = service.FhirResource if path == FHIR else service.ErrorResponse
     assert documented[kind]["schema"]["$ref"].endswith(f"/{model.__name__}")
     model.model_validate_json(response.text, strict=True)
 

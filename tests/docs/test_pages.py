@@ -45,7 +45,7 @@ def blocks(page):
 
 
 # The code of the other pages is slow.
-FIRST = {"README", "quickstart", "tables", "costs", "acquisition", "audit", "saving", "certify"}
+FIRST = {"README", "quickstart", "tables", "acquisition", "audit"}
 WITH_CODE = [
     pytest.param(page, marks=() if page.stem in FIRST else pytest.mark.slow, id=name(page))
     for page in PAGES

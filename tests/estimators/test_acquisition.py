@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suwr import Acquisition, SUWRClassifier, verify
+from helpers.models import fit_random_policy
+from suwr import Acquisition, verify
 from suwr.exceptions import SessionError
 
 pytestmark = pytest.mark.filterwarnings("ignore::suwr.exceptions.StartWarning")
@@ -17,7 +18,7 @@ def model():
     rng = np.random.RandomState(0)
     X = pd.DataFrame({"age": rng.randn(200), "colour": rng.choice(["red", "blue"], 200)})
     y = np.where((X["colour"] == "red") ^ (X["age"] > 1), "yes", "no")
-    return SUWRClassifier(max_epochs=15, training={"hidden_size": 32}, random_state=0).fit(X, y)
+    return fit_random_policy(X, y)
 
 
 def test_units_are_requested_until_the_policy_stops(model):

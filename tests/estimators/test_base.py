@@ -93,7 +93,7 @@ def frame(n=150):
 def test_frames_with_categories_flags_and_missing_values(library):
     data, y = frame()
     X = library.DataFrame(data)
-    model = SUWRClassifier(max_epochs=40, training={"hidden_size": 32}, random_state=0).fit(X, y)
+    model = SUWRClassifier(max_epochs=19, training={"hidden_size": 32}, random_state=0).fit(X, y)
     assert model.feature_names_in_.tolist() == list(data)
     assert model.classes_.tolist() == ["no", "yes"]
     assert model.score(X, y) > 0.85

@@ -22,7 +22,7 @@ def table():
 def model(table):
     X, y = table
     return suwr.SUWRClassifier(
-        max_epochs=20, training={"hidden_size": 16}, costs={"b": 2.0}, random_state=0
+        max_epochs=8, training={"hidden_size": 16}, costs={"b": 2.0}, random_state=0
     ).fit(X[:160], y[:160])  # fmt: skip
 
 
@@ -138,7 +138,7 @@ def test_importances_follow_from_usage():
     X = pd.DataFrame(np.tile(np.eye(3), (3, 1)), columns=["a", "b", "c"])
     y = 5.0 * X["a"] - 5.0 * X["b"]
     model = suwr.SUWRRegressor(
-        max_epochs=30,
+        max_epochs=8,
         training={"hidden_size": 8},
         sparsity_weight=0.0,
         groups={"g": ["b", "c"]},

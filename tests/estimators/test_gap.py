@@ -8,6 +8,7 @@ import pytest
 from suwr import SUWRRegressor
 from suwr.exact import FiniteProblem, gap, leakage
 
+pytestmark = pytest.mark.slow
 CUBE = np.array(list(product([0.0, 1.0], repeat=4)))
 TARGET = (CUBE[:, 0] * CUBE[:, 1] + CUBE[:, 2] * CUBE[:, 3]) ** 2
 WEIGHT = 0.05

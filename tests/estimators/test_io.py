@@ -312,7 +312,10 @@ def test_accidental_damage_is_refused_or_harmless(family, n_seeds):
     assert seen == []
 
 
-@pytest.mark.parametrize("family", list(FORGERIES))
+OVERSIZED = pytest.param("sizes", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("family", [OVERSIZED if f == "sizes" else f for f in FORGERIES])
 @pytest.mark.parametrize("kind", ["classifier", "regressor"])
 def test_forged_files_are_refused_or_work(kind, family, n_seeds):
     path, rows, _ = subject(kind)

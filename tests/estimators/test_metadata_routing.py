@@ -32,7 +32,7 @@ def pipeline(model):
 
 
 def parameters(**changes):
-    return {"sparsity_weight": (LOW, HIGH), "max_epochs": 10, "training": {"hidden_size": 8},
+    return {"sparsity_weight": (LOW, HIGH), "max_epochs": 6, "training": {"hidden_size": 8},
             "random_state": 0, **changes}  # fmt: skip
 
 

@@ -65,6 +65,7 @@ def test_narratives_have_the_selected_columns(fitted, random_state):
     assert len(np.unique(masks, axis=0)) > 3
 
 
+@pytest.mark.slow
 def test_tables_that_are_evaluated_in_parts(fitted):
     """Rows are evaluated in chunks of 65,536, which must not be visible in the masks."""
     model, X = fitted

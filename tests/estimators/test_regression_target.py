@@ -192,6 +192,7 @@ def learn(X, y, **params):
     return model.fit(X[:900], y[:900]).predict(X[900:])
 
 
+@pytest.mark.slow
 def test_quantiles_cover():
     X, _, rng = generate()
     y = X[:, 0] + np.where(X[:, 1] > 0, 1.5, 0.3) * rng.normal(size=1500)
@@ -203,6 +204,7 @@ def test_quantiles_cover():
     assert np.mean((high - low)[wide]) > 1.5 * np.mean((high - low)[~wide])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "metric"), [("poisson", mean_poisson_deviance), ("gamma", mean_gamma_deviance)]
 )

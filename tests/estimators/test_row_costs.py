@@ -139,8 +139,8 @@ def test_raw_cells_that_were_not_revealed_change_nothing(mixed_model, seed):
     ("kind", "trainer", "max_epochs"),
     # A classifier trained by look-ahead stops by its uncertainty, and reads no price.
     [
-        (SUWRClassifier, "actor", 100),
-        (SUWRRegressor, "lookahead", 12),
+        pytest.param(SUWRClassifier, "actor", 100, marks=pytest.mark.slow),
+        pytest.param(SUWRRegressor, "lookahead", 12, marks=pytest.mark.slow),
         (SUWRClassifier, "reinforce", 20),
     ],
 )

@@ -120,6 +120,7 @@ def test_all_methods_have_the_same_default_policy(binary):
     assert counts == masks.sum(axis=1).tolist()
 
 
+@pytest.mark.slow
 def test_groups_are_revealed_as_a_whole_and_costs_are_respected():
     X, y = make_classification(400, 6, n_informative=6, n_redundant=0, random_state=0)
     groups = {"panel": [0, 1, 2]}
@@ -160,6 +161,7 @@ def test_max_steps_limits_the_selection(cancer):
     assert model.select(X).sum(axis=1).max() <= 2
 
 
+@pytest.mark.slow
 def test_reinforce_learns_and_does_not_leak():
     X, y = make_classification(200, 5, random_state=0)
     model = SUWRClassifier(**SMALL | {"max_epochs": 30}, trainer="reinforce").fit(X, y)

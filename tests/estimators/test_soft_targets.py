@@ -51,6 +51,7 @@ def test_weights_count_in_the_mean(problem):
     assert model.constant_loss_ == pytest.approx(entropy(np.average(P, axis=0, weights=weight)))
 
 
+@pytest.mark.slow
 def test_probabilities_are_learned(problem):
     X, P = problem
     model = SUWRClassifier(

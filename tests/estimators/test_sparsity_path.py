@@ -5,10 +5,11 @@ from sklearn.datasets import make_classification, make_regression
 from suwr import SUWRClassifier, SUWRRegressor, sparsity_path
 from suwr.estimators.selection import SparsityPath
 
-SMALL = {"max_epochs": 20, "training": {"hidden_size": 16}, "random_state": 0}
+SMALL = {"max_epochs": 6, "training": {"hidden_size": 16}, "random_state": 0}
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2])
+# Workers of several jobs import torch.
+@pytest.mark.parametrize("n_jobs", [None, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_larger_weight_selects_fewer_features(n_jobs):
     X, y = make_classification(150, 5, random_state=0)
     path = sparsity_path(SUWRClassifier(**SMALL), X, y, [0.0, 100.0], n_jobs=n_jobs)

@@ -76,7 +76,9 @@ def test_sessions_decide_as_explain(model):
         assert Acquisition.from_json(session.to_json(), model).known == session.known
 
 
-@pytest.mark.parametrize("trainer", ["actor", "lookahead", "reinforce"])
+@pytest.mark.parametrize(
+    "trainer", ["actor", pytest.param("lookahead", marks=pytest.mark.slow), "reinforce"]
+)
 def test_training_does_not_ask_for_unrecorded_cells(monkeypatch, trainer):
     module = getattr(__import__("suwr.training", fromlist=[trainer]), trainer)
     original, seen = module.decide, []

@@ -10,8 +10,7 @@ import suwr
 from suwr import Acquisition, Costs, Explanation, SUWRClassifier, SUWRRegressor
 from suwr.cli import app
 from suwr.deploy import ModelPolicy
-from suwr.deploy.messages import RequestError
-from suwr.deploy.service import Service
+from suwr.deploy.service import RequestError, Service
 from suwr.estimators.selection import minimisation_report
 from suwr.estimators.verify import Verifier, poison_check
 from suwr.exact import FiniteProblem, solve
@@ -115,6 +114,7 @@ def test_the_service_charges_visits(model):
         service.read_next(b'{"costs": {"x0": 1}}')
 
 
+@pytest.mark.slow
 def test_single_units_cost_their_visit():
     """With one unit per step, a visit is a part of the cost of every unit.
 

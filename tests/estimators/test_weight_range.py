@@ -18,7 +18,7 @@ def data():
 def model(data):
     return SUWRClassifier(
         sparsity_weight=(0.002, 0.2),
-        max_epochs=30,
+        max_epochs=15,
         training={"n_predictors": 2, "hidden_size": 32},
         random_state=0,
     ).fit(*data)

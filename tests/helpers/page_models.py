@@ -47,7 +47,7 @@ def cancer():
     model = SUWRClassifier(
         sparsity_weight=0.005,
         max_steps=8,
-        max_epochs=16,
+        max_epochs=8,
         training={"n_predictors": 2, "hidden_size": 32},
         random_state=0,
     )
@@ -61,7 +61,7 @@ def ranged(trainer):
         sparsity_weight=(0.002, 0.05),
         trainer=trainer,
         max_steps=8,
-        max_epochs=16,
+        max_epochs=8,
         training={"n_predictors": 2, "hidden_size": 32},
         random_state=0,
     )
@@ -72,10 +72,10 @@ def ranged(trainer):
 def digits():
     X, y = load_digits(return_X_y=True)
     model = SUWRClassifier(
-        groups=Patches((8, 8), size=3), sparsity_weight=0.02, max_steps=8, max_epochs=10,
+        groups=Patches((8, 8), size=3), sparsity_weight=0.02, max_steps=8, max_epochs=4,
         training={"n_predictors": 2, "hidden_size": 48}, random_state=0,
     )  # fmt: skip
-    return model.fit(X[:900], y[:900]), X[1200:1450], y[1200:1450]
+    return model.fit(X[:500], y[:500]), X[1200:1450], y[1200:1450]
 
 
 @fitted_once
@@ -84,13 +84,13 @@ def informed():
     X, y = load_digits(return_X_y=True)
     model = SUWRClassifier(
         trainer="lookahead",
-        sparsity_weight=0.05,
+        sparsity_weight=0.0,
         max_steps=6,
-        max_epochs=6,
-        training={"hidden_size": 32},
+        max_epochs=2,
+        training={"n_predictors": 2, "hidden_size": 32},
         random_state=0,
     )
-    return model.fit(X[:600], y[:600]), X[1200:1260], y[1200:1260]
+    return model.fit(X[:300], y[:300]), X[1200:1260], y[1200:1260]
 
 
 @fitted_once
@@ -101,7 +101,7 @@ def diabetes():
         sparsity_weight=30.0,
         costs=Costs(of=2),
         max_epochs=3,
-        training={"hidden_size": 16},
+        training={"n_predictors": 2, "hidden_size": 16},
         random_state=0,
     )
     return model.fit(X, y), X[:60], y[:60].tolist()

@@ -131,7 +131,7 @@ def survey_answers(form, walk, value_of):
     found = {}
     for page in walk.asked:
         name, value = f"q{page.number}", value_of(page.column)
-        values, missing = form.questions[page.column].values, pd.isna(value)
+        values, missing = form.codes[page.column].categories, pd.isna(value)
         if values is not None:
             known = f"v{values.index(value)}" if value in values else OTHER
             found[name] = NOT_AVAILABLE if missing else known

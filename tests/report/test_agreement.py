@@ -70,7 +70,12 @@ def test_page_does_not_read_hidden_values(name, poison, pages, open_page, tmp_pa
 
 # The stop head of a look-ahead classifier reads the uncertainty of the predictors.
 @pytest.mark.parametrize(
-    ("trainer", "weight"), [("actor", 0.004), ("actor", 0.02), ("lookahead", 0.01)]
+    ("trainer", "weight"),
+    [
+        ("actor", 0.004),
+        ("actor", 0.02),
+        pytest.param("lookahead", 0.01, marks=pytest.mark.slow),
+    ],
 )
 def test_range_model_agrees_at_the_chosen_sparsity_weight(trainer, weight, open_page, tmp_path):
     model, X, _ = page_models.ranged(trainer)

@@ -122,7 +122,7 @@ def test_a_frame_with_several_index_levels_is_scored(tmp_path):
 
 
 def test_an_invalid_address_is_a_connection_error(monkeypatch):
-    monkeypatch.setattr("suwr.scale.scoring.TIMEOUT", 1)
+    monkeypatch.setattr("suwr.scale.TIMEOUT", 1)
     for address in ("nonsense", "tcp://127.0.0.1:1"):
         with (
             pytest.raises(ConnectionError, match="must be the address of a running Dask scheduler"),
@@ -134,7 +134,7 @@ def test_an_invalid_address_is_a_connection_error(monkeypatch):
 
 
 def test_a_cluster_without_workers_is_a_connection_error(monkeypatch):
-    monkeypatch.setattr("suwr.scale.scoring.TIMEOUT", 1)
+    monkeypatch.setattr("suwr.scale.TIMEOUT", 1)
     with (
         LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as cluster,
         pytest.raises(ConnectionError, match="has no workers after 1 seconds"),

@@ -17,7 +17,7 @@ ROWS = "age,colour,height,width,member\n" + "41,red,0.5,-1.5,True\n" * 50
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-import suwr, suwr.scale.scoring as scoring
+import suwr, suwr.scale as scoring
 real, done = scoring._score_rows, []
 def score_rows(*args):
     done.append(1)

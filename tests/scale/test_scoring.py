@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 import suwr
+import suwr.scale as partitions
 from suwr import score_partitions
 from suwr.cli import app
 from suwr.exceptions import TableError
-from suwr.scale import partitions
 
 FIXTURES = Path(__file__).parents[1] / "estimators" / "fixtures"
 COLUMNS = ["age", "colour", "height", "width", "member"]
@@ -238,7 +238,7 @@ def test_an_interrupted_overwrite_leaves_results_of_one_manifest(
 
     rows.iloc[:20].to_csv(tmp_path / "y.csv", index=False)
     with monkeypatch.context() as patch:
-        patch.setattr("suwr.scale.scoring.write_atomic", full)
+        patch.setattr("suwr.scale.write_atomic", full)
         with pytest.raises(OSError, match="No space left"):
             score_partitions(model, tmp_path / "y.csv", scored, overwrite=True)
     again = score_partitions(model, tmp_path / "x.parquet", scored, rows_per_partition=250)
@@ -286,7 +286,7 @@ def test_results_are_not_scored_into_their_folder(tmp_path, scored):
 
 
 def test_concurrent_writers_are_an_error(tmp_path, model, rows):
-    from suwr.scale.scoring import open_folder
+    from suwr.scale import open_folder
 
     rows.iloc[:5].to_csv(tmp_path / "x.csv", index=False)
     with (

@@ -8,12 +8,13 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+import suwr.scale as partitions
 import suwr.training.data
 from suwr import Patches, SUWRClassifier, SUWRRegressor, fit_partitions, load
 from suwr.cli import app
 from suwr.data.stored import mapped_array
 from suwr.exceptions import TableError
-from suwr.scale import ParquetTable, partitions
+from suwr.scale import ParquetTable
 
 SMALL = {
     "max_epochs": 2,

@@ -81,6 +81,7 @@ def test_effective_rows_of_rare_classes_with_balanced_weights():
     assert model.validation_["effective_rows"] == pytest.approx((2 * 57) ** 2 / (57 + 3 * 19**2))
 
 
+@pytest.mark.slow
 def test_the_constant_is_that_of_the_training_rows():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(400, 3))

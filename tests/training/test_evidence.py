@@ -25,9 +25,8 @@ def found(monkeypatch):
     return results
 
 
-@pytest.mark.parametrize(
-    "kind", [SUWRClassifier, pytest.param(SUWRRegressor, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [SUWRClassifier, SUWRRegressor])
 def test_noise_is_not_informative(found, kind):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 6)), rng.integers(0, 2, 100)

@@ -159,6 +159,7 @@ def test_replays_draw_new_numbers_and_read_their_arguments():
     assert len(noise.round(decimals=3).unique()) > 4 * lookahead.WARM_UP_CALLS
 
 
+@pytest.mark.slow
 def test_the_cheaper_of_two_equal_columns_is_chosen():
     rng = np.random.RandomState(0)
     X = np.repeat(rng.rand(600, 1) < 0.5, 2, axis=1).astype(float)

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-
 from sklearn.linear_model import LogisticRegression
 
 from suwr import SUWRClassifier
@@ -60,6 +59,7 @@ def rows():
     return np.random.default_rng(0).normal(size=(120, 12))
 
 
+@pytest.mark.slow
 def test_predictors_that_overfit_get_a_strong_weight_decay(rows):
     noise = np.random.default_rng(1).normal(size=120)
     phase, losses = pretrain(rows[:, 0] + 2 * noise > 0, rows, max_epochs=120)

@@ -96,11 +96,11 @@ class RowDraws:
         else:
             seed = np.asarray(random_state)
             if seed.dtype.kind not in "iu" or seed.shape not in ((), (n_rows,)) or (seed < 0).any():
-                raise parameter_error(
-                    "random_state", owner,
+                expected = (
                     "None, an instance of 'RandomState', an int in the range [0, 2**64), or an "
-                    f"array of such ints of shape ({n_rows},), one per row", random_state,
-                )  # fmt: skip
+                    f"array of such ints of shape ({n_rows},), one per row"
+                )
+                raise parameter_error("random_state", owner, expected, random_state)
             if seed.ndim == 1:
                 position = np.zeros_like(position)
         return cls(np.broadcast_to(seed.astype(np.uint64), n_rows), position)

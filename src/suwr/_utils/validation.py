@@ -1,4 +1,4 @@
-"""Validation of parameters in the style of scikit-learn, warnings to the caller, optional packages.
+"""Validation of parameters in the style of scikit-learn, warnings to the caller, lazy imports.
 
 Fields of dataclasses declare by `parameter` what they may be, and `check_fields` validates them;
 functions call the other ``check_*`` helpers.
@@ -83,9 +83,18 @@ def parameter_error(name: str, owner: str, expected: str, value: object) -> Valu
     >>> parameter_error("alpha", "audit", "a float in the range (0, 1)", 2)
     ValueError("The 'alpha' parameter of audit must be a float in the range (0, 1). Got 2 instead.")
     """
-    return ValueError(
-        f"The {name!r} parameter of {owner} must be {expected}. Got {plain_repr(value)} instead."
-    )
+    return must_error(name, owner, f"be {expected}", plain_repr(value))
+
+
+def must_error(name: str, owner: str, must: str, got: str) -> ValueError:
+    """Build the error of a parameter that does not do what it must; ``got`` is a text.
+
+    Examples
+    --------
+    >>> must_error("p", "solve", "sum to 1", "a sum of 2")
+    ValueError("The 'p' parameter of solve must sum to 1. Got a sum of 2 instead.")
+    """
+    return ValueError(f"The {name!r} parameter of {owner} must {must}. Got {got} instead.")
 
 
 @dataclass(frozen=True)
@@ -219,3 +228,17 @@ def _describe(constraint: Any) -> str:
         named = {"Mapping": "a dict", "PathLike": "a path"}
         return named.get(constraint.__name__, f"an instance of {constraint.__name__!r}")
     return str(constraint)
+
+
+def view(name: str, *args: Any, **options: Any) -> Any:
+    """Call a function of a later layer, which is imported on this call.
+
+    Parameters
+    ----------
+    name : str
+        Module and function, such as ``"plots:plot_narrative"`` for `suwr.plots.plot_narrative`.
+    *args, **options
+        Arguments of the function.
+    """
+    module, _, function = name.partition(":")
+    return getattr(importlib.import_module(f"suwr.{module}"), function)(*args, **options)

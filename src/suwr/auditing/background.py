@@ -22,6 +22,7 @@ from scipy.linalg import qr
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from suwr._utils.validation import must_error
 from suwr.data.frame import as_rows, column_names, column_values, gather_rows, take_rows
 from suwr.data.parse import is_missing
 from suwr.data.units import Patches, resolve_units
@@ -37,10 +38,8 @@ def _column_names(X: Any, feature_names: Sequence[str] | None) -> list[str]:
     """Column names: ``feature_names``, those of the data frame, or x0, x1, ..."""
     if feature_names is not None:
         if len(feature_names) != X.shape[1]:
-            raise ValueError(
-                "The 'feature_names' parameter of audit must have one name per column "
-                f"({X.shape[1]}). Got {len(feature_names)} names instead."
-            )
+            must = f"have one name per column ({X.shape[1]})"
+            raise must_error("feature_names", "audit", must, f"{len(feature_names)} names")
         return [str(name) for name in feature_names]
     names = column_names(X)
     return [f"x{j}" for j in range(X.shape[1])] if names is None else [str(n) for n in names]

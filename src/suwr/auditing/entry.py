@@ -11,7 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from suwr._utils.progress import progress_bars
-from suwr._utils.validation import Interval, Options, check_parameters, parameter_error
+from suwr._utils.validation import (
+    Interval,
+    Options,
+    check_parameters,
+    must_error,
+    parameter_error,
+)
 from suwr.auditing.background import (
     BackgroundData,
     Groups,
@@ -651,10 +657,8 @@ def _subsample(
     n_rows = len(as_rows(X))
     labels = None if y is None else np.asarray(y)
     if labels is not None and labels.shape != (n_rows,):
-        raise ValueError(
-            f"The 'y' parameter of audit must have one label per row ({n_rows}). "
-            f"Got an array of shape {labels.shape} instead."
-        )
+        must = f"have one label per row ({n_rows})"
+        raise must_error("y", "audit", must, f"an array of shape {labels.shape}")
     if n_rows <= max_rows:
         return None, labels
     rows = np.sort(rng.choice(n_rows, max_rows, replace=False))
@@ -767,13 +771,8 @@ def _read_csv(
     infer_types: bool = True,
     columns: list[str] | None = None,
 ) -> Any:
-    if not Path(path).exists():
-        raise TableError(f"There is no file {path}.")
-    try:
-        with open_table(path, sep, encoding, infer_types=infer_types) as file:
-            return file.read_frame(columns)
-    except UnicodeDecodeError as error:
-        raise TableError(f"{str(path)!r} cannot be read: {error}") from error
+    with open_table(path, sep, encoding, infer_types=infer_types) as file:
+        return file.read_frame(columns)
 
 
 def _read_masks(masks: Any, path: str | Path, columns: list[Any], label: str | None) -> BoolArray:

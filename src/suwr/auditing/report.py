@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import binomtest
 
 from suwr._utils.text import printable
-from suwr._utils.views import view
+from suwr._utils.validation import view
 from suwr.auditing.gaps import PredictiveGap, PredictiveGaps
 from suwr.selector import BoolArray
 

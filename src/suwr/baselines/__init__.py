@@ -17,7 +17,7 @@ _MODULES = {
     "DIME": "dime",
     "EVALX": "realx",
     "GDFS": "gdfs",
-    "GlobalOptimum": "global_optimum",
+    "GlobalOptimum": "references",
     "INVASE": "invase",
     "L2X": "l2x",
     "Oracle": "references",

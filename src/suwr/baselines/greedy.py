@@ -513,7 +513,7 @@ class BaseGreedy(BaseSequentialBaseline):
             **self._network_sizes(data), n_members=members, image_shape=shape
         )
         network = self._make_network(architecture, data).to(self.device_)
-        ignore_pieces(network, data.inputs)
+        ignore_pieces(network, data.inputs, policy=True)
         network.predictor.dropout, network.n_folds = settings.dropout, folds.n_folds
         self.policy_ = Policy(network, data.inputs, data.loss, self.max_steps_)
         task = Task(data.inputs, data.loss, data.rows, data.validation, settings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from suwr.data.dates import DateColumn, DateParts
 from suwr.data.descriptions import ColumnDescription
 from suwr.data.encode import ColumnCode, TableEncoder
 from suwr.data.parse import INVALID
+from suwr.estimators.base import SUWRModel
 from suwr.estimators.files import load
 from suwr.estimators.session import Acquisition
 from suwr.narrative.explanation import Explanation
@@ -26,9 +27,7 @@ MISSING = ("", "?", "missing", "unknown")
 UNDO = ("undo",)
 UNAVAILABLE = ("unavailable",)
 # With a leading colon, a command is recognised even if a category has the same name.
-COMMANDS = {
-    ":missing": "missing", ":unknown": "missing", ":undo": "undo", ":unavailable": "unavailable",
-}  # fmt: skip
+COMMANDS = {f":{word}": word for word in ("missing", "unknown", "undo", "unavailable")}
 # Categories listed in a question or an error message.
 MAX_CATEGORIES = 12
 NO_COLUMN_DESCRIPTION = ColumnDescription()
@@ -138,10 +137,9 @@ def describe(code: ColumnCode, column: ColumnDescription = NO_COLUMN_DESCRIPTION
     else:
         # The central 80 % of the training values.
         low, high = summary.quantiles[2], summary.quantiles[-3]
-    whole = summary is not None and all(q == int(q) for q in summary.quantiles if abs(q) < 2**53)
     unit = "" if column.unit is None else f" {printable(column.unit)}"
     usual = f"{format_number(low, 3)} to {format_number(high, 3)}{unit}"
-    return f"a {'whole ' if whole else ''}number, usually {usual}"
+    return f"a {'whole ' if code.whole else ''}number, usually {usual}"
 
 
 def read_known(
@@ -179,15 +177,6 @@ def read_known(
             raise ValueError(f"--known {name} must be a value. Got {text!r}.")
         known[name] = answer.value
     return known
-
-
-def date_of(model: Any, columns: Sequence[str]) -> DateColumn | None:
-    """Return the date whose parts are the first of the columns that are asked for, if any."""
-    for date in () if model.dates_ is None else model.dates_.dates_:
-        if list(columns[: len(date.columns)]) == date.columns:
-            found: DateColumn = date
-            return found
-    return None
 
 
 def read_date(date: DateColumn, text: str) -> dict[str, float | None]:
@@ -298,10 +287,8 @@ def ask_questions(
     try:
         start = model.fitted_policy().always_known
         values |= interview.ask_known([name for name in start if name not in values])
-        interview.session = session = model.acquire(
-            known=values or None, unavailable=unavailable, max_cost=max_cost,
-            mean_features=mean_features,
-        )  # fmt: skip
+        limits = {"unavailable": unavailable, "max_cost": max_cost, "mean_features": mean_features}
+        interview.session = session = model.acquire(known=values or None, **limits)
     except (EOFError, KeyboardInterrupt):
         raise ValueError("The input ended before the model stopped asking.") from None
     try:
@@ -347,7 +334,7 @@ class Interview:
 
     session: Acquisition
 
-    def __init__(self, model: Any, terminal: Terminal, *, context: bool = True) -> None:
+    def __init__(self, model: SUWRModel, terminal: Terminal, *, context: bool = True) -> None:
         self.model = model
         self.context = context
         self.terminal = terminal
@@ -361,13 +348,11 @@ class Interview:
             text = "The model knows these values at the start. 'missing' or Enter if there is none."
             self.terminal.print(text, style="dim")
         while len(values) < len(columns):
-            left = columns[len(values) :]
-            date = date_of(self.model, left)
-            answer = self._ask(left[0]) if date is None else self._ask_date(date)
+            _, answer = self._ask_next(columns[len(values) :])
             if answer.undo or answer.unavailable:
                 self.terminal.print("Please enter a value, or 'missing'.", style="yellow")
             else:
-                values |= {left[0]: answer.value} if date is None else answer.value
+                values |= answer.value
         return values
 
     def run(self) -> None:
@@ -392,20 +377,17 @@ class Interview:
         values: dict[str, Any] = {}
         asked: list[list[str]] = []
         while len(values) < len(columns):
-            left = columns[len(values) :]
-            date = date_of(self.model, left)
-            names = list(left[:1]) if date is None else date.columns
-            answer = self._ask(names[0]) if date is None else self._ask_date(date)
+            names, answer = self._ask_next(columns[len(values) :])
             if answer.unavailable:
                 self._leave_out(names[0])
                 return
             if not answer.undo:
                 asked.append(names)
-                values |= answer.value if date is not None else {names[0]: answer.value}
+                values |= answer.value
                 for name in names:
                     self.log.append({"column": name, "value": values[name]})
                     note = self.description.note(name, values[name], context=self.context)
-                    if note and date is None:
+                    if note and len(names) == 1:
                         self.terminal.print(f"  {note}", style="dim")
             elif asked:
                 for name in asked.pop():
@@ -418,6 +400,15 @@ class Interview:
         narrative = self.session.narrative()
         prediction = narrative._format(narrative.prediction)
         self.terminal.print(f"  → {prediction}", style="cyan")
+
+    def _ask_next(self, columns: Sequence[str]) -> tuple[list[str], Answer]:
+        """Ask for the first column, or for the date whose parts come first; values by column."""
+        dates = () if self.model.dates_ is None else self.model.dates_.dates_
+        for date in dates:
+            if list(columns[: len(date.columns)]) == date.columns:
+                return date.columns, self._ask_date(date)
+        name, answer = columns[0], self._ask(columns[0])
+        return [name], replace(answer, value={name: answer.value})
 
     def _ask(self, name: str) -> Answer:
         """Ask until the answer is valid; an unusual answer must be given twice."""

@@ -1,24 +1,34 @@
-"""``suwr fit``: train a model on a table, and note which columns are probably read wrongly."""
+"""``suwr fit`` and ``suwr demo``: train a model on a table or on an example.
+
+Columns that are probably read wrongly are noted.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.table import Table as RichTable
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.metrics import accuracy_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 
+from suwr._utils.files import write_atomic
 from suwr._utils.text import counted, printable
-from suwr.cli.options import CsvFormat, Terminal, file_digest, read_frame, write_frame
+from suwr._utils.validation import require
+from suwr.cli.options import CsvFormat, Terminal, file_digest, write_frame
 from suwr.data.dates import WEEKDAYS, DateParts
 from suwr.data.parse import describe_cell, parse_cell
 from suwr.estimators.base import SUWRModel
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.regressor import SUWRRegressor
+from suwr.estimators.verify import poison_check
 from suwr.exceptions import TableError
 from suwr.nn.distributed import torchrun_process_group
 from suwr.scale import ParquetTable
@@ -150,33 +160,27 @@ class FitInput:
         The column to predict.
     whole : bool
         Whether the table is a file that is read as a whole.
+    form : CsvFormat
     scratch : Path or None
         Folder for temporary files of tables that are read in chunks.
-    form : CsvFormat
-    drop : tuple of str
+    drop : sequence of str
         Columns that are not used.
     drop_identifiers : bool
         Whether columns that look like identifiers are not used.
-    test_size : float or None
-        Share or number of the rows that are held out and scored at the end.
-    test_out : Path or None
-        File for these rows, as they are in ``data``.
-    dates : tuple of str
+    dates : sequence of str
         Columns of dates, which are replaced by their parts.
     date_order : {'auto', 'ymd', 'dmy', 'mdy'}
     """
 
     data: str
     target: str
-    whole: bool = True
-    scratch: Path | None = None
-    form: CsvFormat = field(default_factory=CsvFormat)
-    drop: tuple[str, ...] = ()
-    drop_identifiers: bool = False
-    test_size: float | None = None
-    test_out: Path | None = None
-    dates: tuple[str, ...] = ()
-    date_order: Any = "auto"
+    whole: bool
+    form: CsvFormat
+    scratch: Path | None
+    drop: Sequence[str]
+    drop_identifiers: bool
+    dates: Sequence[str]
+    date_order: Any
 
 
 def fit_table(
@@ -184,9 +188,15 @@ def fit_table(
     out: Path,
     task: str,
     params: dict[str, Any],
-    checkpoint: Path | None = None,
+    checkpoint: Path | None,
+    test_size: float | None,
+    test_out: Path | None,
 ) -> None:
-    """Train on files and write the model; under ``torchrun``, with all of its processes."""
+    """Train on files and write the model; under ``torchrun``, with all of its processes.
+
+    Of the rows, ``test_size`` are held out and scored at the end, and written to ``test_out`` as
+    they are in the table.
+    """
     # Before the fit, during which the file may change.
     digest = file_digest(Path(source.data)) if source.whole else None
     X, y, sample = _read_whole(source) if source.whole else _read_stored(source)
@@ -199,8 +209,8 @@ def fit_table(
         task = "regression" if _is_regression_target(y) else "classification"
     kind: type[SUWRModel] = SUWRRegressor if task == "regression" else SUWRClassifier
     test = None
-    if source.test_size is not None:
-        X, y, test = _hold_out(X, y, source.test_size, task, int(params["random_state"]))
+    if test_size is not None:
+        X, y, test = _hold_out(X, y, test_size, task, int(params["random_state"]))
         sample = X
     settings = {**params, "groups": params["groups"] or None, "costs": params["costs"] or None}
     model = kind(verbose=1, **settings)
@@ -226,10 +236,10 @@ def fit_table(
         terminal.print("On the validation rows, which chose the best epoch of training:")
         terminal.print(model.report_.text())
     terminal.print_written(out)
-    if test is not None and source.test_out is not None:
-        rows = read_frame(Path(source.data), infer_types=False, form=source.form)
-        write_frame(rows.iloc[test[0].index], source.test_out)
-        terminal.print_written(source.test_out, counted(len(test[0]), "test row"))
+    if test is not None and test_out is not None:
+        rows = source.form.read_frame(Path(source.data))
+        write_frame(rows.iloc[test[0].index], test_out)
+        terminal.print_written(test_out, counted(len(test[0]), "test row"))
 
 
 def date_parameters(
@@ -290,7 +300,7 @@ def _hold_out(
 def _read_whole(source: FitInput) -> tuple[Any, NDArray[Any], Any]:
     """Return features, target, and the rows that the final message summarises: all of them."""
     path, target = Path(source.data), source.target
-    frame = read_frame(path, infer_types=True, form=source.form)
+    frame = source.form.read_frame(path, infer_types=True)
     for option, names in (("--target", [target]), ("--drop", source.drop)):
         if both := set(names) & set(source.dates):
             raise ValueError(f"--dates and {option} must not name the same column: {min(both)!r}.")
@@ -316,3 +326,75 @@ def _read_stored(source: FitInput) -> tuple[Any, NDArray[Any], Any]:
 
 def _is_regression_target(y: NDArray[Any]) -> bool:
     return y.dtype.kind in "iuf" and len(np.unique(y)) > MAX_CLASSES
+
+
+def run_demo(out: Path, seed: int = 0) -> None:
+    """Train, compare with gradient boosting, explain, check for leakage and write files."""
+    require("pandas", "tables", "The demo")
+    out.mkdir(parents=True, exist_ok=True)
+    names = ("breast-cancer.suwr", "narratives.json", "narratives.txt", "narratives.html")
+    paths = [out / name for name in names]
+    present = [path for path in paths if path.exists()]
+    if present and paths[0] not in present:
+        raise FileExistsError(
+            f"--out must be a new folder, or that of an earlier demo. Got {str(out)!r}, which "
+            f"contains another {present[0].name!r}."
+        )
+    terminal = Terminal()
+    bunch = load_breast_cancer(as_frame=True)
+    X, n_columns = bunch.data, bunch.data.shape[1]
+    y = bunch.target_names[bunch.target]
+    X_train, X_test, y_train, y_test = train_test_split(
+        X, y, test_size=0.3, stratify=y, random_state=seed
+    )
+    terminal.print(
+        f"Breast cancer: {len(X_train)} training and {len(X_test)} test patients, "
+        f"{n_columns} measurements each."
+    )
+    # At most ten steps, so that every narrative is easy to read.
+    model = SUWRClassifier(max_steps=10, random_state=seed, verbose=1)
+    model.fit(X_train, y_train)
+    boosting = HistGradientBoostingClassifier(random_state=seed).fit(X_train, y_train)
+
+    used = model.select(X_test).sum(axis=1)
+    table = RichTable("", "accuracy", "AUROC", "measurements used")
+    rows = (
+        ("suwr", model.predict_proba(X_test), f"{used.mean():.1f} of {n_columns}, leak-free"),
+        ("gradient boosting", boosting.predict_proba(X_test), f"all {n_columns}"),
+    )
+    for name, probability, cost in rows:
+        label = model.classes_[probability.argmax(axis=1)]
+        auroc = roc_auc_score(y_test == model.classes_[1], probability[:, 1])
+        table.add_row(name, f"{accuracy_score(y_test, label):.3f}", f"{auroc:.3f}", cost)
+    terminal.console.print(table)
+
+    explanation = model.explain(X_test)
+    by_length = np.argsort(used, kind="stable")
+    chosen = [int(by_length[i]) for i in (0, len(used) // 2, len(used) - 1)]
+    terminal.print("\nThree narratives: the shortest, one of median length, and the longest.\n")
+    for number in chosen:
+        terminal.print(explanation[number].text())
+        terminal.print(f"The true diagnosis is {y_test[number]}.\n", style="dim")
+
+    report = poison_check(model, X_test, random_state=seed)
+    result = (
+        "selections and predictions are bit-identical"
+        if report.passed
+        else f"{report.n_changed} ROWS CHANGED"
+    )
+    terminal.print(
+        f"Leakage check: {report.n_cells:,} hidden values of {report.n_rows} patients were "
+        f"replaced by NaN, by huge numbers and by other patients' values: {result}."
+    )
+
+    model.save(paths[0])
+    write_atomic(paths[1], explanation.to_json().encode())
+    write_atomic(paths[2], (explanation.text() + "\n").encode())
+    title = "Breast cancer: every diagnosis, step by step"
+    # The data are public, so readers may see hidden values too.
+    explanation.to_html(paths[3], y=y_test, title=title, hidden_values=True)
+    terminal.print("\nWrote:")
+    for path in paths:
+        terminal.print(f"  {printable(path)}")
+    if not report.passed:
+        raise ValueError("The leakage check failed.")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,15 +21,12 @@ from suwr.cli.options import (
     Context,
     CsvFormat,
     Data,
-    Decimal,
-    Encoding,
     MeanFeatures,
     Model,
     Seed,
-    Sep,
     Target,
     Terminal,
-    check_column,
+    check_inputs,
     check_model,
     check_option,
     check_outputs,
@@ -82,7 +79,7 @@ def demo(
     seed: Seed = 0,
 ) -> None:
     """Train on the breast cancer data and explain three predictions step by step."""
-    from suwr.cli.demo import run_demo
+    from suwr.cli.fit import run_demo
 
     run_demo(out, seed)
 
@@ -210,13 +207,11 @@ def fit(
             help="Order of day, month and year in --dates: 'ymd', 'dmy', 'mdy' or 'auto'."
         ),
     ] = "auto",
-    sep: Sep = None,
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
+    *,
+    form: CsvFormat,
     seed: Seed = 0,
 ) -> None:
     """Train a model on a table; under torchrun, with all of its processes."""
-    form = CsvFormat(sep, encoding, decimal)
     # A file may have the characters of a pattern in its name.
     single = Path(data).is_file() or not any(c in data for c in "*?[")
     whole = not stream and not Path(data).is_dir() and single
@@ -225,17 +220,14 @@ def fit(
         *([Path(data)] if whole else map(Path, find_files(data))),
         columns,
     )
+    of_dates = split_names(dates)
     if whole:
         check_table(Path(data))
-        of_dates = split_names(dates)
-        for option, names in (
-            ("--target", [target]),
-            ("--drop", drop or []),
-            ("--dates", of_dates),
-        ):
+        named = {"--target": [target], "--drop": drop or [], "--dates": of_dates}
+        for option, names in named.items():
             for name in names:
-                check_column(Path(data), name, option, form)
-    elif drop or drop_identifiers or dates or test_size is not None or not form.is_default:
+                form.check_column(Path(data), name, option)
+    elif drop or drop_identifiers or dates or test_size is not None or form != CsvFormat():
         raise ValueError(
             "--test-size, --drop, --drop-identifiers, --dates, --sep, --encoding and --decimal "
             "require a single file that is read as a whole."
@@ -274,19 +266,9 @@ def fit(
     from suwr.cli.fit import FitInput, fit_table
 
     source = FitInput(
-        data,
-        target,
-        whole,
-        scratch,
-        form,
-        tuple(drop or ()),
-        drop_identifiers,
-        test_size,
-        test_out,
-        tuple(split_names(dates)),
-        date_order,
+        data, target, whole, form, scratch, drop or [], drop_identifiers, of_dates, date_order
     )
-    fit_table(source, out, task, params, checkpoint)
+    fit_table(source, out, task, params, checkpoint, test_size, test_out)
 
 
 # Without the import of torch; a function can be a risk in Python only.
@@ -352,9 +334,8 @@ def certify(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the certificate as JSON instead of a sentence.")
     ] = False,
-    sep: Sep = None,
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
+    *,
+    form: CsvFormat,
 ) -> None:
     """Certify a model: it stops as early as a guarantee allows, and states the guarantee.
 
@@ -362,7 +343,6 @@ def certify(
     --confidence over the calibration rows, whatever their distribution, if new rows come from the
     same one.
     """
-    form = CsvFormat(sep, encoding, decimal)
     check_option("--risk", risk, RISKS)
     check_option("--rule", rule, RULES)
     for option, number in (("--level", level), ("--confidence", confidence)):
@@ -370,10 +350,7 @@ def certify(
             raise ValueError(f"{option} must be between 0 and 1. Got {number:g}.")
     if per_class and per_steps:
         raise ValueError("--per-class and --per-steps cannot be combined.")
-    check_model(model)
-    check_table(data)
-    check_column(data, target, "--target", form)
-    check_column(data, group, "--group", form)
+    check_inputs(model, data, form, target=target, group=group)
     check_outputs({"--out": out}, model, data)
     from suwr.cli.predict import Rows
     from suwr.estimators.files import load
@@ -386,7 +363,7 @@ def certify(
         raise ValueError(f"--target is required by --risk {risk}.")
     by_target = per_class and (target is not None or rows.has_target)
     if name is not None and (by_target or risk != "disagreement"):
-        check_column(data, name, "--target", form)
+        form.check_column(data, name, "--target")
         y, present = rows.labels()
         if not present.all():
             print_warning(f"{(~present).sum():,} rows without {name!r} are left out.")
@@ -437,17 +414,12 @@ def form(
     ] = None,
     target: Target = None,
     mean_features: MeanFeatures = None,
-    sep: Sep = None,
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
+    *,
+    form: CsvFormat,
 ) -> None:
     """Write a branching form for paper or a survey tool, and measure its regret to the model."""
     check_option("--format", format, tuple(SUFFIXES))
-    check_model(model)
-    csv = CsvFormat(sep, encoding, decimal)
-    if data is not None:
-        check_table(data)
-        check_column(data, target, "--target", csv)
+    check_inputs(model, data, form, target=target)
     path = out or Path(f"{model.stem}-form{SUFFIXES[format]}")
     check_outputs({"--out": path}, model, data)
     from suwr.cli.predict import Rows
@@ -461,7 +433,7 @@ def form(
     results = counted(len(made.pages) - made.n_questions, "result")
     note = f"{counted(made.n_questions, 'question')}, {results}."
     if data is not None:
-        rows = Rows(fitted, data, csv, target)
+        rows = Rows(fitted, data, form, target)
         X, y = rows.X, None
         if rows.has_target:
             y, present = rows.labels()
@@ -494,10 +466,8 @@ def serve(
     from suwr.deploy import Limits, run_server
 
     limits = Limits(max_bytes=max_bytes, max_rows=max_rows, seconds=seconds)
-    run_server(
-        model, host=host, port=port, workers=workers, mean_features=mean_features, limits=limits,
-        quiet=quiet,
-    )  # fmt: skip
+    server = {"host": host, "port": port, "workers": workers}
+    run_server(model, mean_features=mean_features, limits=limits, quiet=quiet, **server)
 
 
 @command
@@ -523,12 +493,10 @@ def predict(
         typer.Option(help="Address of a Dask scheduler, tcp://…, if --out is a folder."),
     ] = None,
     mean_features: MeanFeatures = None,
-    sep: Sep = None,
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
+    *,
+    form: CsvFormat,
 ) -> None:
     """Predict every row, and list the features that each prediction used."""
-    form = CsvFormat(sep, encoding, decimal)
     check_model(model)
     folder = out.is_dir() or not out.suffix
     if not folder:
@@ -537,11 +505,11 @@ def predict(
         check_outputs({"--out": out}, model, Path(data))
     elif mean_features is not None:
         raise ValueError("--mean-features requires --out to be a file, not a folder.")
-    elif not form.is_default:
+    elif form != CsvFormat():
         raise ValueError("--sep, --encoding and --decimal require --out to be a file.")
     from suwr.cli.predict import predict_table
     from suwr.estimators.files import load
-    from suwr.scale.scoring import engine, score_partitions
+    from suwr.scale import engine, score_partitions
 
     if not folder:
         predict_table(load(model), Path(data), out, mean_features, form)
@@ -564,19 +532,15 @@ def score(
     target: Target = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     mean_features: MeanFeatures = None,
-    sep: Sep = None,
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
+    *,
+    form: CsvFormat,
 ) -> None:
     """Evaluate a model on rows that it was not trained on.
 
     Loss, accuracy and AUROC, or R² and mean absolute error, and the mean cost, with confidence
     intervals, beside a constant prediction and the prediction from all features.
     """
-    form = CsvFormat(sep, encoding, decimal)
-    check_model(model)
-    check_table(data)
-    check_column(data, target, "--target", form)
+    check_inputs(model, data, form, target=target)
     from suwr.cli.predict import Rows
     from suwr.estimators.files import load
 
@@ -624,15 +588,11 @@ def explain(
     ] = False,
     context: Context = True,
     mean_features: MeanFeatures = None,
-    sep: Sep = None,
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
+    *,
+    form: CsvFormat,
 ) -> None:
     """Explain predictions step by step, as text, JSON, an HTML page or receipts."""
-    form = CsvFormat(sep, encoding, decimal)
-    check_model(model)
-    check_table(data)
-    check_column(data, target, "--target", form)
+    check_inputs(model, data, form, target=target)
     if not row and json is None and html is None and receipts is None:
         raise ValueError(
             "Give the rows to explain with --row, or an output file with --json, --html or "
@@ -712,8 +672,8 @@ def audit(
     ] = None,
     json: Annotated[Path | None, typer.Option(help="Write the report as JSON.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Write the report as a figure.")] = None,
-    sep: Sep = None,
-    encoding: Encoding = None,
+    *,
+    form: CsvFormat,
     seed: Seed = 0,
 ) -> None:
     """Search for leakage in a model, or in the masks of another selector.
@@ -721,29 +681,26 @@ def audit(
     The exit status is 2 if there is leakage, and 3 if there is leakage provided that columns vary
     independently.
     """
-    form = CsvFormat(sep, encoding)
+    if form.decimal != ".":
+        raise ValueError("--decimal must be '.': an audit reads numbers with decimal points.")
     if support is not None:
         check_option("--support", support, ("product", "empirical"))
         if model is None:
             raise ValueError("--support requires --model: the rows of masks are never combined.")
     if (model is None) == (masks is None):
         raise ValueError("Pass either a model or a file of masks, with --model or --masks.")
-    if model is not None:
-        check_model(model)
     if masks is not None:
         check_table(masks)
-    check_table(data)
-    check_column(data, target, "--target", form)
+    check_inputs(model, data, form, target=target)
     check_outputs({"--json": json, "--plot": plot}, data, model, masks)
     from suwr.auditing import audit_files
     from suwr.estimators.files import load
     from suwr.plots._style import write_figure
 
-    report = audit_files(
-        data, model=None if model is None else load(model), masks=masks, label=target,
-        random_state=seed, sep=form.separator(data), encoding=form.encoding,
-        **({} if support is None else {"support": support}),
-    )  # fmt: skip
+    options: Any = {"label": target, "random_state": seed, "encoding": form.encoding}
+    options |= {"sep": form.separator(data)} | ({"support": support} if support else {})
+    fitted = None if model is None else load(model)
+    report = audit_files(data, model=fitted, masks=masks, **options)
     terminal = Terminal()
     terminal.print(report.summary())
     if json is not None:
@@ -815,18 +772,15 @@ def figures(
         Path | None, typer.Option(help="JSON of exact or published points, for 'accuracy'.")
     ] = None,
     mean_features: MeanFeatures = None,
-    sep: Sep = None,
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
+    *,
+    form: CsvFormat,
 ) -> None:
     """Draw every figure that applies to a model, from rows that it was not trained on."""
-    form = CsvFormat(sep, encoding, decimal)
     if out.exists() and not out.is_dir():
         raise NotADirectoryError(f"--out must be a folder. {str(out)!r} is a file.")
-    for path in (model, *(also or [])):
+    for path in also or []:
         check_model(path)
-    check_table(data)
-    check_column(data, target, "--target", form)
+    check_inputs(model, data, form, target=target)
     for path in out.glob("*.png"):
         check_outputs({"--out": path}, model, data, references, *(also or []))
     from suwr.cli.predict import Rows, at_mean_features, read_references, two_classes

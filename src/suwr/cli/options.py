@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import inspect
 import io
 import json
 import warnings
@@ -87,7 +88,7 @@ _SHOWN_COLUMNS = 12
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """How a CSV or TSV file is written.
+    """How a CSV or TSV file is written: options of every command that reads one.
 
     Attributes
     ----------
@@ -99,9 +100,14 @@ class CsvFormat:
         Decimal separator.
     """
 
-    sep: str | None = None
-    encoding: str | None = None
-    decimal: str = "."
+    sep: Annotated[
+        str | None,
+        typer.Option(help="Separator of the columns of a CSV file.", show_default="by the suffix"),
+    ] = None
+    encoding: Annotated[
+        str | None, typer.Option(help="Encoding of a CSV file.", show_default="utf-8")
+    ] = None
+    decimal: Annotated[str, typer.Option(help="Decimal separator of a CSV file: '.' or ','.")] = "."
 
     def __post_init__(self) -> None:
         if self.sep is not None and not is_separator(self.sep.replace("\\t", "\t")):
@@ -127,10 +133,52 @@ class CsvFormat:
         sep = self.separator(path)
         return open_table(path, sep, self.encoding, infer_types=infer_types, decimal=self.decimal)
 
-    @property
-    def is_default(self) -> bool:
-        """Whether no option was given."""
-        return self == CsvFormat()
+    def read_header(self, path: Path) -> list[str]:
+        """Return the names of the columns, if they are text in the encoding."""
+        with self.open(path) as file:
+            names = file.names
+        if any("\ufffd" in name for name in names):
+            with self.open(path, infer_types=True) as file:
+                names = file.names
+        return names
+
+    def read_frame(
+        self, path: Path, columns: list[str] | None = None, *, infer_types: bool = False
+    ) -> Any:
+        """Read a CSV, TSV or Parquet file.
+
+        Parameters
+        ----------
+        path : Path
+        columns : list of str, optional
+            The columns to read; all by default.
+        infer_types : bool, default=False
+            Whether the type of a column is inferred from its cells, as for ``fit``. If not, the
+            cells of a CSV file are read as text, and a fitted model parses them by the types of
+            its columns; `suwr.cli.predict.model_columns` replaces their decimal separators.
+        """
+        check_table(path)
+        with self.open(path, infer_types=infer_types) as file:
+            return file.read_frame(columns)
+
+    def check_column(self, path: Path, name: str | None, option: str) -> None:
+        """Raise an error with the likely reason if a table lacks a column; None checks nothing."""
+        columns = [] if name is None else self.read_header(path)
+        if name is None or name in columns:
+            return
+        known = ", ".join(printable(c) for c in columns[:_SHOWN_COLUMNS])
+        if len(columns) > _SHOWN_COLUMNS:
+            known += f", … ({len(columns) - _SHOWN_COLUMNS} more)"
+        alike = difflib.get_close_matches(name, columns, n=1)
+        hint = f" Did you mean {printable(alike[0])!r}?" if alike else ""
+        sep = self.separator(path)
+        found = [s for s in _OTHER_SEPARATORS if s != sep and s in columns[0]]
+        if len(columns) == 1 and sep is not None and found:
+            shown = "\\t" if found[0] == "\t" else found[0]
+            hint = f" The file has a single column; its separator may be --sep '{shown}'."
+        raise TableError(
+            f"{option} must be a column of {printable(path.name)}: {known}. Got {name!r}.{hint}"
+        )
 
 
 def check_model(path: Path) -> None:
@@ -147,6 +195,18 @@ def check_table(path: Path) -> None:
     """Raise an error if a table does not exist or its format is unknown."""
     _check_exists(path)
     check_suffix(path)
+
+
+def check_inputs(
+    model: Path | None, data: Path | None, form: CsvFormat, **columns: str | None
+) -> None:
+    """Raise an error if the model or the table cannot be read, or the table lacks a column."""
+    if model is not None:
+        check_model(model)
+    if data is not None:
+        check_table(data)
+        for option, name in columns.items():
+            form.check_column(data, name, f"--{option}")
 
 
 def check_outputs(outputs: Mapping[str, Path | None], *inputs: Path | None) -> None:
@@ -172,62 +232,6 @@ def check_outputs(outputs: Mapping[str, Path | None], *inputs: Path | None) -> N
                 f"{str(path)!r}."
             )
         taken.add(target)
-
-
-def check_column(path: Path, name: str | None, option: str, form: CsvFormat | None = None) -> None:
-    """Raise an error if a table lacks a column.
-
-    Parameters
-    ----------
-    path : Path
-    name : str or None
-        The column; None checks nothing.
-    option : str
-        The option that names the column, for the message.
-    form : CsvFormat, optional
-    """
-    form = form or CsvFormat()
-    if name is None:
-        return
-    columns = read_header(path, form)
-    if name not in columns:
-        raise missing_column(path, name, option, columns, form)
-
-
-def missing_column(
-    path: Path, name: str, option: str, columns: Sequence[Any], form: CsvFormat | None = None
-) -> TableError:
-    """Return the error for a column that a table lacks, with the likely reason."""
-    texts = [str(c) for c in columns]
-    known = ", ".join(printable(c) for c in texts[:_SHOWN_COLUMNS])
-    if len(texts) > _SHOWN_COLUMNS:
-        known += f", … ({len(texts) - _SHOWN_COLUMNS} more)"
-    alike = difflib.get_close_matches(name, texts, n=1)
-    hint = f" Did you mean {printable(alike[0])!r}?" if alike else ""
-    sep = (form or CsvFormat()).separator(path)
-    if len(texts) == 1 and sep is not None:
-        found = [s for s in _OTHER_SEPARATORS if s != sep and s in texts[0]]
-        if found:
-            shown = "\\t" if found[0] == "\t" else found[0]
-            hint = f" The file has a single column; its separator may be --sep '{shown}'."
-    return TableError(
-        f"{option} must be a column of {printable(path.name)}: {known}. Got {name!r}.{hint}"
-    )
-
-
-def encoding_error(path: Path, form: CsvFormat, error: UnicodeDecodeError) -> TableError:
-    """Return the error for a file in another encoding, with a hint."""
-    given = form.encoding or "utf-8"
-    byte = error.object[error.start]
-    hint = (
-        "Many files of spreadsheets are Latin-1 or Windows-1252: try --encoding latin-1 or "
-        "--encoding cp1252."
-        if given.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig", "ascii")
-        else "Pass its encoding with --encoding."
-    )
-    return TableError(
-        f"{str(path)!r} cannot be read: the byte 0x{byte:02x} is not valid {given.upper()}. {hint}"
-    )
 
 
 def check_option(option: str, value: str, choices: Sequence[str]) -> None:
@@ -337,49 +341,6 @@ def _check_exists(path: Path) -> None:
         raise FileNotFoundError(f"The file {str(path)!r} does not exist.")
 
 
-def read_header(path: Path, form: CsvFormat) -> list[str]:
-    """Return the names of the columns, if they are text in the encoding."""
-    try:
-        with form.open(path) as file:
-            names = file.names
-        if any("\ufffd" in name for name in names):
-            with form.open(path, infer_types=True) as file:
-                names = file.names
-    except UnicodeDecodeError as error:
-        raise encoding_error(path, form, error) from error
-    return names
-
-
-def read_frame(
-    path: Path,
-    *,
-    infer_types: bool,
-    columns: list[str] | None = None,
-    form: CsvFormat | None = None,
-) -> Any:
-    """Read a CSV, TSV or Parquet file.
-
-    Parameters
-    ----------
-    path : Path
-    infer_types : bool
-        Whether the type of a column is inferred from its cells, as for ``fit``. If not, the cells
-        of a CSV file are read as text, and a fitted model parses them by the types of its columns.
-    columns : list of str, optional
-        The columns to read; all by default.
-    form : CsvFormat, optional
-        How a CSV file is written. The decimal separator of cells that are read as text is replaced
-        by `suwr.cli.predict.model_columns`.
-    """
-    check_table(path)
-    form = form or CsvFormat()
-    try:
-        with form.open(path, infer_types=infer_types) as file:
-            return file.read_frame(columns)
-    except UnicodeDecodeError as error:
-        raise encoding_error(path, form, error) from error
-
-
 def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with open(path, "rb") as file:
@@ -415,19 +376,20 @@ Context = Annotated[
     bool,
     typer.Option("--context/--no-context", help="Say where numbers lie among the training values."),
 ]
-Sep = Annotated[
-    str | None,
-    typer.Option(help="Separator of the columns of a CSV file.", show_default="by the suffix"),
-]
-Encoding = Annotated[str | None, typer.Option(help="Encoding of a CSV file.", show_default="utf-8")]
-Decimal = Annotated[str, typer.Option(help="Decimal separator of a CSV file: '.' or ','.")]
 
 
 def report_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """Print expected errors and warnings as one line each, without places in the source code."""
+    """Print expected errors and warnings as one line each, without places in the source code.
+
+    A parameter ``form`` of the type `CsvFormat` becomes the options of its fields.
+    """
+    parameters = inspect.signature(command, eval_str=True).parameters
+    fields = inspect.signature(CsvFormat, eval_str=True).parameters if "form" in parameters else {}
+    options = [p for name, p in parameters.items() if name != "form"]
+    options += [p.replace(kind=p.KEYWORD_ONLY) for p in fields.values()]
 
     @wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
+    def run(**given: Any) -> None:
         shown: set[str] = set()
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
@@ -440,7 +402,9 @@ def report_errors(command: Callable[..., None]) -> Callable[..., None]:
         try:
             with warnings.catch_warnings():
                 default, warnings.showwarning = warnings.showwarning, show
-                command(*args, **kwargs)
+                if fields:
+                    given["form"] = CsvFormat(**{name: given.pop(name) for name in fields})
+                command(**given)
         except (ValueError, OSError, ImportError, KeyError) as error:
             text = str(error) if not isinstance(error, KeyError) else str(error.args[0])
             if isinstance(error, OSError) and error.strerror and error.filename:
@@ -448,4 +412,6 @@ def report_errors(command: Callable[..., None]) -> Callable[..., None]:
             print_error(text)
             raise typer.Exit(1) from None
 
+    run.__dict__["__signature__"] = inspect.Signature(options)
+    run.__annotations__ = {option.name: option.annotation for option in options}
     return run

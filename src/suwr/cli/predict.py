@@ -21,20 +21,18 @@ from suwr._utils.validation import require
 from suwr.cli.options import (
     CsvFormat,
     Terminal,
-    check_column,
     file_digest,
     print_warning,
-    read_frame,
-    read_header,
     write_frame,
 )
 from suwr.data.stored import source_columns
+from suwr.estimators.base import SUWRModel
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.evaluate import Evaluation
 from suwr.estimators.verify import Verifier
 from suwr.exceptions import TableError
 from suwr.narrative.receipt import MAX_BYTES
-from suwr.scale.partitions import find_partitions, read_batches
+from suwr.scale import find_partitions, read_batches
 
 
 class Rows:
@@ -54,27 +52,29 @@ class Rows:
         The columns of the model, as it expects them; no others are read.
     """
 
-    def __init__(self, model: Any, path: Path, form: CsvFormat, target: str | None = None) -> None:
+    def __init__(
+        self, model: SUWRModel, path: Path, form: CsvFormat, target: str | None = None
+    ) -> None:
         self.model, self.path, self.form = model, path, form
-        self.target: str | None = target or model.target_name_
+        self.target = target or model.target_name_
         columns = source_columns(model)
         if columns is None and self.target is not None:
-            columns = [name for name in read_header(path, form) if name != self.target]
-        frame = read_frame(path, infer_types=False, columns=columns, form=form)
+            columns = [name for name in form.read_header(path) if name != self.target]
+        frame = form.read_frame(path, columns)
         self.X = model_columns(model, frame, form)
 
     @property
     def has_target(self) -> bool:
         """Whether the table has the target column."""
-        return self.target in read_header(self.path, self.form)
+        return self.target in self.form.read_header(self.path)
 
     def values(self) -> Any:
         """Return the target column, of the type that is inferred from its cells."""
         name = self.target
         if name is None:
             raise ValueError("--target is required, since the model file does not name its target.")
-        check_column(self.path, name, "--target", self.form)
-        return read_frame(self.path, infer_types=True, columns=[name], form=self.form)[name]
+        self.form.check_column(self.path, name, "--target")
+        return self.form.read_frame(self.path, [name], infer_types=True)[name]
 
     def labels(self) -> tuple[Any, NDArray[np.bool_]]:
         """Return the targets, as the model has them, and the rows in which they are not missing."""
@@ -93,7 +93,7 @@ class Rows:
 
     def groups(self, name: str, present: NDArray[np.bool_] | None) -> NDArray[Any]:
         """Return the groups of the rows ``present``, or of all, as text."""
-        column = read_frame(self.path, infer_types=False, columns=[name], form=self.form)[name]
+        column = self.form.read_frame(self.path, [name])[name]
         groups = column if present is None else column[present]
         if groups.isna().any() or (groups == "").any():
             raise ValueError(f"--group: the column {name!r} must not have missing values.")
@@ -103,8 +103,7 @@ class Rows:
     def evaluate(self, mean_features: float | None) -> Evaluation:
         """Evaluate the model on the rows whose target is not missing."""
         y, present = self.labels()
-        found: Evaluation = self.model.evaluate(self.X[present], y, mean_features=mean_features)
-        return found
+        return self.model.evaluate(self.X[present], y, mean_features=mean_features)
 
     def warn_if_trained(self) -> None:
         """Print a warning if the table is the file that ``suwr fit`` has read."""
@@ -117,7 +116,7 @@ class Rows:
             )
 
 
-def model_columns(model: Any, frame: Any, form: CsvFormat | None = None) -> Any:
+def model_columns(model: SUWRModel, frame: Any, form: CsvFormat | None = None) -> Any:
     """Return the columns that `suwr.data.stored.source_columns` names as the model expects them.
 
     Columns of dates are replaced by their parts, if the model was fitted on these.
@@ -156,7 +155,7 @@ MAX_SHOWN = 20
 
 
 def write_receipts(
-    model: Any,
+    model: SUWRModel,
     data: Path,
     out: Path,
     mean_features: float | None,
@@ -194,8 +193,8 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _row_batches(model: Any, data: Path, form: CsvFormat) -> Iterator[Any]:
-    if not form.is_default:
+def _row_batches(model: SUWRModel, data: Path, form: CsvFormat) -> Iterator[Any]:
+    if form != CsvFormat():
         # Only files of the default format are read in batches.
         yield Rows(model, data, form).X
         return
@@ -257,7 +256,7 @@ def _line_batches(file: BinaryIO) -> Iterator[list[bytes]]:
 
 
 def predict_table(
-    model: Any, data: Path, out: Path, mean_features: float | None, form: CsvFormat
+    model: SUWRModel, data: Path, out: Path, mean_features: float | None, form: CsvFormat
 ) -> None:
     """Write the prediction and the selected columns of every row to one file."""
     pandas = require("pandas", "tables", "Writing predictions")
@@ -288,7 +287,7 @@ def predict_table(
             terminal.print(f"Note: no score, since {error}", style="yellow")
 
 
-def at_mean_features(model: Any, mean_features: float | None) -> Any:
+def at_mean_features(model: SUWRModel, mean_features: float | None) -> Any:
     """Return the model with the policy of this mean number of features for all its methods."""
     if mean_features is None:
         return model
@@ -298,7 +297,7 @@ def at_mean_features(model: Any, mean_features: float | None) -> Any:
     return fixed
 
 
-def two_classes(text: str | None, model: Any, option: str) -> tuple[Any, Any] | None:
+def two_classes(text: str | None, model: SUWRModel, option: str) -> tuple[Any, Any] | None:
     """Parse '3,8' into two class labels of the model."""
     if text is None:
         return None

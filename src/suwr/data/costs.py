@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from suwr._utils.validation import Interval, check_fields, parameter, parameter_error
+from suwr._utils.validation import Interval, check_fields, must_error, parameter, parameter_error
 from suwr.data.frame import column_names, is_frame, select_columns
 
 # Random masks on which a cost function is checked.
@@ -227,10 +227,8 @@ def read_row_costs(
         found = column_names(costs) or []
         if set(found) != set(names):
             differing = sorted(set(map(str, found)) ^ set(names))[0]
-            raise ValueError(
-                f"The 'costs' parameter of {owner} must be a frame with one column per unit of the "
-                f"model. Got {differing!r} in only one of them."
-            )
+            must = "be a frame with one column per unit of the model"
+            raise must_error("costs", owner, must, f"{differing!r} in only one of them")
         costs = select_columns(costs, list(names))
     shape = (n_rows, len(names))
     array = _read_numbers(costs, (shape, shape[1:]), owner, expected)
@@ -269,10 +267,14 @@ def resolve_setups(
         return None
     position = {name: i for i, name in enumerate(names)}
     of_unit = np.full(len(names), -1)
-    for number, (_, units) in enumerate(setup.values()):
+    for number, (name, (_, units)) in enumerate(setup.items()):
         for unit in units:
             if unit not in position:
                 raise parameter_error("setup", "Costs", "a mapping to units", unit)
+            if of_unit[position[unit]] >= 0:
+                other = list(setup)[of_unit[position[unit]]]
+                got = f"{unit!r} in {other!r} and {name!r}"
+                raise must_error("setup", "Costs", "not have a unit twice", got)
             of_unit[position[unit]] = number
     return Setups(tuple(setup), np.array([cost for cost, _ in setup.values()]), of_unit)
 

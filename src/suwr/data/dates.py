@@ -26,10 +26,8 @@ from suwr.exceptions import TableError
 #: The parts of a date, in the order of their columns.
 PARTS = ("year", "month", "day", "weekday", "hour", "minute")
 #: Names of the numbers of weekdays, as in ISO 8601.
-WEEKDAYS = {
-    1: "Monday", 2: "Tuesday", 3: "Wednesday", 4: "Thursday", 5: "Friday", 6: "Saturday",
-    7: "Sunday",
-}  # fmt: skip
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+WEEKDAYS = dict(enumerate(_DAYS, start=1))
 _EXAMPLES = {"ymd": "2024-12-31", "dmy": "31.12.2024", "mdy": "12/31/2024"}
 _ORDERS = tuple(_EXAMPLES)
 _TIME = (
@@ -368,8 +366,6 @@ def _fit_column(cells: Sequence[Any], name: str, order: str, labels: Sequence[An
             )
         if found is not None:
             rows.append(_parts_of(found, PARTS))
-    varying = [
-        part for part, values in zip(PARTS, zip(*rows, strict=True), strict=False)
-        if len(set(values)) > 1
-    ]  # fmt: skip
+    columns = zip(PARTS, zip(*rows, strict=True), strict=False)
+    varying = [part for part, values in columns if len(set(values)) > 1]
     return DateColumn(name, order, tuple(varying) or ("year",))

@@ -21,7 +21,7 @@ from suwr._utils.text import (
     plain_repr,
     printable,
 )
-from suwr._utils.validation import parameter_error, warn_caller
+from suwr._utils.validation import must_error, parameter_error, warn_caller
 from suwr.data.encode import (
     FAR,
     MAX_CATEGORIES,
@@ -31,7 +31,7 @@ from suwr.data.encode import (
     TableEncoder,
 )
 from suwr.data.frame import Table
-from suwr.data.parse import EXPECTED, INVALID, ColumnType
+from suwr.data.parse import EXPECTED, INVALID
 from suwr.data.units import Patches, Units
 from suwr.exceptions import UnusualValueWarning
 
@@ -77,16 +77,13 @@ class Column:
                 "categories", "Column", "a mapping from values to texts", self.categories
             )
         if len(self.categories) > MAX_LABELLED:
-            raise ValueError(
-                f"The 'categories' parameter of Column must have at most {MAX_LABELLED} entries. "
-                f"Got {len(self.categories)} instead."
-            )
+            must = f"have at most {MAX_LABELLED} entries"
+            raise must_error("categories", "Column", must, str(len(self.categories)))
         for value, label in self.categories.items():
             if not _is_text(label, MAX_LABEL):
-                raise ValueError(
-                    f"The 'categories' parameter of Column must map {plain_repr(value)} to a "
-                    f"non-empty str of at most {MAX_LABEL} characters. Got {label!r} instead."
-                )
+                expected = f"a non-empty str of at most {MAX_LABEL} characters"
+                must = f"map {plain_repr(value)} to {expected}"
+                raise must_error("categories", "Column", must, repr(label))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for model files; JSON has texts as keys."""
@@ -118,10 +115,7 @@ def resolve_columns(columns: Any, encoder: TableEncoder, owner: str) -> dict[str
     resolved = {}
     for name, given in columns.items():
         if not isinstance(name, str) or name not in codes:
-            raise ValueError(
-                f"The 'columns' parameter of {owner} must have names of columns as keys. "
-                f"Got {plain_repr(name)} instead."
-            )
+            raise must_error("columns", owner, "have names of columns as keys", plain_repr(name))
         column = _read_column(name, given, owner)
         check_unicode(
             [column.label, column.unit, *(column.categories or {}).values()],
@@ -135,10 +129,8 @@ def resolve_columns(columns: Any, encoder: TableEncoder, owner: str) -> dict[str
         label = resolved[name].label if name in resolved else None
         other = labels.setdefault(label or name, name)
         if other != name:
-            raise ValueError(
-                f"The 'columns' parameter of {owner} must give every column its own label. "
-                f"Got {label or name!r} for {other!r} and {name!r}."
-            )
+            got = f"{label or name!r} for {other!r} and {name!r}"
+            raise must_error("columns", owner, "give every column its own label", got)
     return resolved
 
 
@@ -147,10 +139,9 @@ def _read_column(name: str, given: Any, owner: str) -> Column:
         return given
     known = [field.name for field in fields(Column)]
     if not isinstance(given, Mapping) or not set(given) <= set(known):
-        raise ValueError(
-            f"The 'columns' parameter of {owner} must map {name!r} to a Column or to a mapping "
-            f"with the keys {', '.join(map(repr, known))}. Got {given!r} instead."
-        )
+        keys = ", ".join(map(repr, known))
+        must = f"map {name!r} to a Column or to a mapping with the keys {keys}"
+        raise must_error("columns", owner, must, repr(given))
     return Column(**given)
 
 
@@ -161,10 +152,8 @@ def _parse_categories(column: Column, code: Any, name: str, owner: str) -> dict[
     for value, label in column.categories.items():
         read = code.parse(value)
         if read is INVALID or read is None:
-            raise ValueError(
-                f"The 'columns' parameter of {owner} must label values of column {name!r}, each "
-                f"{EXPECTED[code.type]}. Got {plain_repr(value)} instead."
-            )
+            must = f"label values of column {name!r}, each {EXPECTED[code.type]}"
+            raise must_error("columns", owner, must, plain_repr(value))
         parsed[read] = label
     return parsed
 
@@ -482,77 +471,6 @@ def _restrict_categories(column: ColumnDescription, values: Sequence[Any]) -> Co
         return column
     shown = set(values)
     return replace(column, categories=tuple(c for c in column.categories if c in shown))
-
-
-@dataclass(frozen=True)
-class Question:
-    """A column, as one who is asked for its value needs to know it.
-
-    Attributes
-    ----------
-    name : str
-    type : {'number', 'boolean', 'text', 'numeric category'}
-    values : tuple or None
-        The categories of the column; None for a number. Another text is valid too: it is treated
-        as any other category.
-    low, high : float or None
-        The central 90 % of the training values of a number.
-    whole : bool
-        Whether the quantiles of the training values of a number are integers.
-    discrete : bool
-        Whether the column has so few distinct numbers that all of them are known.
-    integer : bool
-        Whether all training values of a number are known, and are integers of at most nine digits:
-        surveys and FHIR have no integers of more than 32 bits.
-
-    Examples
-    --------
-    >>> Question.of("colour", ColumnCode(categories=("blue", "red"))).values
-    ('blue', 'red')
-    """
-
-    name: str
-    type: ColumnType
-    values: tuple[Any, ...] | None = None
-    low: float | None = None
-    high: float | None = None
-    whole: bool = False
-    discrete: bool = False
-    integer: bool = False
-
-    @classmethod
-    def of(cls, name: str, code: ColumnCode) -> Question:
-        """Describe a column by its encoding."""
-        if code.categories is not None:
-            return cls(name, code.type, code.categories)
-        if code.summary is None:
-            return cls(name, code.type)
-        quantiles = code.summary.quantiles
-        whole = all(abs(q) < 2**53 and q == int(q) for q in quantiles)
-        values = code.summary.values
-        integer = values is not None and all(abs(v) < 1e9 and v == int(v) for v in values)
-        return cls(
-            name, code.type, None, quantiles[1], quantiles[-2], whole, values is not None, integer
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values that JSON can represent."""
-        state: dict[str, Any] = {"name": self.name, "type": self.type, "missing_allowed": True}
-        if self.values is not None:
-            return state | {"allowed_values": list(self.values), "others_allowed": self.open}
-        if self.low is not None:
-            state |= {"usual_range": [self.low, self.high], "whole": self.whole}
-        return state
-
-    @property
-    def open(self) -> bool:
-        """Whether a value that is none of the categories is valid."""
-        return self.type in ("text", "numeric category")
-
-    @property
-    def expected(self) -> str:
-        """What a value must be, in words."""
-        return EXPECTED[self.type]
 
 
 # Values that a warning quotes.

@@ -116,10 +116,8 @@ class ColumnSummary:
         grid = np.linspace(0.0, 1.0, N_QUANTILES)
         quantiles = np.quantile(present, grid, method="inverted_cdf")
         distinct = np.unique(present)
-        discrete = len(distinct) <= MAX_VALUES
-        return cls(
-            tuple(quantiles.tolist()), tuple(distinct.tolist()) if discrete else None
-        )  # fmt: skip
+        values = tuple(distinct.tolist()) if len(distinct) <= MAX_VALUES else None
+        return cls(tuple(quantiles.tolist()), values)
 
     @property
     def low(self) -> float:
@@ -223,6 +221,22 @@ class ColumnCode:
         if not self.categories or isinstance(self.categories[0], str):
             return "text"
         return "boolean" if isinstance(self.categories[0], bool) else "numeric category"
+
+    @property
+    def whole(self) -> bool:
+        """Whether the numbers of the training rows are whole, as far as quantiles show it."""
+        quantiles = () if self.summary is None else self.summary.quantiles
+        return bool(quantiles) and all(abs(q) < 2**53 and q == int(q) for q in quantiles)
+
+    @property
+    def values(self) -> tuple[float, ...] | None:
+        """The numbers of the training rows, if there are few."""
+        return None if self.summary is None else self.summary.values
+
+    @property
+    def integer(self) -> bool:
+        """Whether all numbers of the training rows are known and are short whole numbers."""
+        return self.values is not None and all(abs(v) < 1e9 and v == int(v) for v in self.values)
 
     def parse(self, value: Any) -> Any:
         """Parse one cell; see `suwr.data.parse.parse_cell`."""
@@ -348,17 +362,13 @@ class TableEncoder:
         numeric = [c.dtype.kind == "f" for c in table.columns]
         if joint and all(numeric):
             cells = np.concatenate(table.columns)
-            code = number_code(cells)
             present = cells[~np.isnan(cells)]
             with np.errstate(over="ignore", invalid="ignore"):
                 middle = float(np.mean(present)) if len(present) else 0.0
                 spread = float(np.std(present)) if len(present) else 0.0
-            code = ColumnCode(
-                middle if np.isfinite(middle) else 0.0,
-                spread if np.isfinite(spread) and spread > 0 else 1.0,
-                None,
-                code.has_missing,
-            )
+            middle = middle if np.isfinite(middle) else 0.0
+            spread = spread if np.isfinite(spread) and spread > 0 else 1.0
+            code = ColumnCode(middle, spread, None, len(present) < len(cells))
             return cls(names, [code] * len(names))
         codes = [
             number_code(column, n_bins) if is_number else _fit_category(column)

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import csv
 import glob
-import io
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Self
-
-import numpy as np
-from numpy.typing import NDArray
 
 from suwr._utils.text import counted
 from suwr._utils.validation import require
@@ -29,13 +26,12 @@ from suwr.exceptions import TableError
 
 # Suffixes of tables with the default separator of their columns; Parquet files have none.
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".parquet": None, ".pq": None}
-# Characters that are read at least at a time.
-_BLOCK = 2**18
+# Rows that are passed to pandas at a time.
+_BLOCK = 2**12
 # Cells per batch of a text file: texts take more memory than numbers.
 _TEXT_CELLS = 2**22
-# Bytes of the longest row. Without a limit, a quote that is not closed is read to the end.
+# Characters of the longest row. Without a limit, a quote that is not closed is read to the end.
 _MAX_ROW = 2**28
-_LF, _CR, _QUOTE = b'\n\r"'
 
 
 def find_files(entry: str) -> list[str]:
@@ -181,8 +177,19 @@ class TableFile(ABC):
     def _readable(self) -> Iterator[None]:
         try:
             yield
-        except (TableError, UnicodeDecodeError):
+        except TableError:
             raise
+        except UnicodeDecodeError as error:
+            hint = "Pass its encoding with --encoding."
+            if error.encoding.replace("-", "") in ("utf8", "ascii"):
+                hint = (
+                    "Many files of spreadsheets are Latin-1 or Windows-1252: try --encoding "
+                    "latin-1 or --encoding cp1252."
+                )
+            raise TableError(
+                f"{str(self.path)!r} cannot be read: the byte 0x{error.object[error.start]:02x} is "
+                f"not valid {error.encoding.upper()}. {hint}"
+            ) from error
         except (ValueError, OSError, csv.Error) as error:
             raise TableError(f"{str(self.path)!r} cannot be read: {error}") from error
 
@@ -245,9 +252,8 @@ class DelimitedFile(TableFile):
     Raises
     ------
     TableError
-        The file cannot be read, or a row has more or fewer fields than the header.
-    UnicodeDecodeError
-        Types are inferred, and the file has another encoding.
+        The file cannot be read, types are inferred from a file in another encoding, or a row has
+        more or fewer fields than the header.
 
     Examples
     --------
@@ -290,8 +296,9 @@ class DelimitedFile(TableFile):
                 errors="strict" if infer_types else "replace",
                 newline="",
             )
-        self._special = bytes(code in (_LF, _CR, _QUOTE, ord(self.sep)) for code in range(256))
-        self._rest, self._line, self._at_end, self._at_start = b"", 1, False, True
+        # The limit of `csv` on the length of a cell holds for the whole process.
+        csv.field_size_limit(max(csv.field_size_limit(), _MAX_ROW))
+        self._rows, self._checked = self._read_rows(), self._check_rows()
 
     def __exit__(self, *error: object) -> None:
         self._file.close()
@@ -299,10 +306,7 @@ class DelimitedFile(TableFile):
     @cached_property
     def names(self) -> list[str]:
         """The names of the columns; those without a name are numbered, as by pandas."""
-        with self._readable():
-            data, ends, _ = self._first
-            header = data[: ends[0]]
-            given = next(csv.reader(io.StringIO(header.decode(), newline=""), delimiter=self.sep))
+        given, _ = self._header
         names = [name or f"Unnamed: {number}" for number, name in enumerate(given)]
         for labels in (given, names):
             twice = [name for name, number in Counter(labels).items() if number > 1]
@@ -320,125 +324,72 @@ class DelimitedFile(TableFile):
 
     def _parse(self, columns: list[str], **options: Any) -> Any:
         pandas = require("pandas", "tables", "Reading tables")
+        options |= self._options | {"index_col": False, "skip_blank_lines": False}
+        names = self.names
         return pandas.read_csv(
-            self, sep=self.sep, header=0, names=self.names, usecols=columns, index_col=False,
-            skip_blank_lines=False, **self._options, **options,
-        )  # fmt: skip
+            self, sep=self.sep, header=0, names=names, usecols=columns, **options
+        )
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over blocks of rows; pandas requires files to be iterable."""
         return iter(self.read, "")
 
-    def read(self, size: int = _BLOCK) -> str:
-        """Return the next rows, about ``size`` characters, after counting their fields."""
-        if self._at_start:
-            self._at_start = False
-            return self._checked(*self._first).decode()
-        rows = b""
-        # No text would be the end of the file.
-        while not rows and not self._at_end:
-            rows = self._checked(*self._rows(size))
-        return rows.decode()
+    def read(self, size: int = -1) -> str:
+        """Return the text of the next rows, whose fields are counted; pandas requires a size."""
+        return "".join(islice(self._checked, _BLOCK))
 
     @cached_property
-    def _first(self) -> tuple[bytes, NDArray[np.intp], NDArray[np.intp]]:
-        """The header and the rows that are read with it, as by `_rows`."""
-        while not self._at_end:
-            data, ends, fields = self._rows(_BLOCK)
-            start = 0
-            for number, end in enumerate(ends.tolist()):
-                if data[start:end].strip():
-                    self._line += _count_lines(data[:start])
-                    return data[start:], ends[number:] - start, fields[number:]
-                start = end
-            self._line += _count_lines(data)
+    def _header(self) -> tuple[list[str], str]:
+        """The cells of the first row that is not blank, and its text."""
+        with self._readable():
+            for _, cells, text in self._rows:
+                if text.strip():
+                    return cells, text
         raise TableError(f"{str(self.path)!r} cannot be read: it has no header.")
 
-    def _rows(self, size: int) -> tuple[bytes, NDArray[np.intp], NDArray[np.intp]]:
-        """Read complete rows; return them with their ends and their numbers of fields."""
-        data, first = self._rest, not self._rest and self._line == 1
-        while not self._at_end:
-            # Doubled, since a row in progress is searched again.
-            text = self._file.read(max(size, len(data)))
-            self._at_end = not text
-            data += (text.removeprefix("\ufeff") if first else text).encode()
-            first = False
-            if self._at_end and data and not data.endswith((b"\n", b"\r")):
-                data += b"\n"
-            ends, fields = self._find_rows(data)
-            length = int(ends[-1]) if len(ends) else 0
-            if length or self._at_end or len(data) > _MAX_ROW:
-                self._rest = data[length:]
-                if self._rest and (self._at_end or len(self._rest) > _MAX_ROW):
-                    line = self._line + _count_lines(data[:length])
-                    raise TableError(
-                        f"{str(self.path)!r} must have a closing quote for every quoted cell. "
-                        f"The row that begins in line {line} does not end."
-                    )
-                return data[:length], ends, fields
-        return b"", np.arange(0), np.arange(0)
+    def _read_rows(self) -> Iterator[tuple[int, list[str], str]]:
+        """Yield the number of the first line of each row, its cells and its text."""
+        number, lines, at_end = 1, list[str](), False
 
-    def _find_rows(self, data: bytes) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the ends of the rows and their numbers of fields."""
-        codes = np.frombuffer(data, np.uint8)
-        place = np.flatnonzero(np.frombuffer(data.translate(self._special), np.bool_))
-        kind = codes[place]
-        if b"\r" in data:
-            # CR LF is one line end; LF may also be the first character of the next block.
-            following = np.append(codes[1:], 0 if self._at_end else _LF)[place]
-            single = (kind != _CR) | (following != _LF)
-            place, kind = place[single], kind[single]
-        if b'"' in data:
-            quoting = kind == _QUOTE
-            quotes = place[quoting]
-            before = codes[quotes - 1]
-            at_start = (quotes == 0) | (before == ord(self.sep)) | (before == _LF) | (before == _CR)
-            # The second of two quotes in a quoted cell opens the cell again.
-            if not (at_start | (before == _QUOTE))[::2].all():
-                quoting[quoting] = _find_quoting(quotes, at_start)
-            outside = ~np.logical_xor.accumulate(quoting) & (kind != _QUOTE)
-            place, kind = place[outside], kind[outside]
-        last = np.flatnonzero(kind != ord(self.sep))
-        return place[last] + 1, np.diff(last, prepend=-1)
+        def read_lines() -> Iterator[str]:
+            nonlocal at_end
+            size = 0
+            for line in chain([self._file.readline().removeprefix("\ufeff")], self._file):
+                size = len(line) + (size if lines else 0)
+                lines.append(line)
+                if size > _MAX_ROW:
+                    break
+                yield line
+            at_end = True
+            yield "\n"  # part of the last row, if a quote in it is not closed
 
-    def _checked(self, data: bytes, ends: NDArray[np.intp], fields: NDArray[np.intp]) -> bytes:
-        """Return rows without blank lines, or raise an error for one that is too long or short."""
-        n_fields, kept, begin = len(self.names), list[bytes](), 0
-        for number in np.flatnonzero(fields != n_fields).tolist():
-            start, end = int(ends[number - 1]) if number else 0, int(ends[number])
-            if fields[number] > 1 or data[start:end].strip():
-                line = self._line + _count_lines(data[:start])
-                if fields[number] < n_fields:
+        for cells in csv.reader(read_lines(), delimiter=self.sep):
+            if at_end and lines:
+                raise TableError(
+                    f"{str(self.path)!r} must have a closing quote for every quoted cell. "
+                    f"The row that begins in line {number} does not end."
+                )
+            if not at_end:
+                yield number, cells, "".join(lines)
+            number += len(lines)
+            lines.clear()
+
+    def _check_rows(self) -> Iterator[str]:
+        """Yield the text of the rows, without blank lines, after counting their fields."""
+        yield self._header[1]
+        n_fields = len(self.names)
+        for line, cells, text in self._rows:
+            if len(cells) == n_fields or (n_fields == 1 and not cells):
+                yield text
+            elif len(cells) > 1 or text.strip():
+                hint = f": a cell that contains {self.sep!r} must be in quotes"
+                if len(cells) < n_fields:
                     hint = ""
                 elif n_fields == 1:
                     hint = f": the separator of columns may be another than {self.sep!r}"
-                elif data[start:end].rstrip(b"\r\n").endswith(self.sep.encode()):
+                elif text.rstrip("\r\n").endswith(self.sep):
                     hint = f": the row must not end with {self.sep!r}"
-                else:
-                    hint = f": a cell that contains {self.sep!r} must be in quotes"
                 raise TableError(
                     f"{str(self.path)!r} must have {counted(n_fields, 'field')} in every row, as "
-                    f"in its header. Got {fields[number]} in line {line} instead{hint}."
+                    f"in its header. Got {len(cells)} in line {line} instead{hint}."
                 )
-            kept.append(data[begin:start])
-            begin = end
-        self._line += _count_lines(data)
-        return b"".join([*kept, data[begin:]])
-
-
-def _count_lines(data: bytes) -> int:
-    returns = data.count(b"\r")
-    return data.count(b"\n") + (returns and returns - data.count(b"\r\n"))
-
-
-def _find_quoting(quotes: NDArray[np.intp], at_start: NDArray[np.bool_]) -> list[bool]:
-    """Whether each quote opens or closes a cell; it is text if it is inside an unquoted cell."""
-    found, quoted, closed = [], False, -1
-    for place, starts in zip(quotes.tolist(), at_start.tolist(), strict=True):
-        if quoted:
-            quoted, closed = False, place
-            found.append(True)
-        else:
-            quoted = starts or place - 1 == closed
-            found.append(quoted)
-    return found

@@ -16,14 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr._utils.validation import parameter_error
-from suwr.data.costs import (
-    CostFunction,
-    Costs,
-    Setups,
-    resolve_costs,
-    resolve_setups,
-)
+from suwr._utils.validation import must_error, parameter_error
+from suwr.data.costs import CostFunction, Costs, Setups, resolve_costs, resolve_setups
 
 
 def named_groups(groups: Any, columns: Sequence[str], owner: str) -> dict[str, list[int]]:
@@ -69,10 +63,8 @@ def named_groups(groups: Any, columns: Sequence[str], owner: str) -> dict[str, l
             elif isinstance(member, str) and member in position:
                 numbers.append(position[member])
             else:
-                raise ValueError(
-                    f"The 'groups' parameter of {owner} must name columns of X. "
-                    f"Got {member!r} in the group {name!r} instead."
-                )
+                got = f"{member!r} in the group {name!r}"
+                raise must_error("groups", owner, "name columns of X", got)
         if len(set(numbers)) != len(numbers):
             raise ValueError(f"{expected} Got a column twice in the group {name!r} instead.")
         named[str(name)] = numbers
@@ -87,10 +79,7 @@ def _pair(value: Any, name: str) -> tuple[int, int]:
     """Convert an integer or a pair of integers to (rows, columns)."""
     pair = (value, value) if isinstance(value, Integral) else tuple(value)
     if len(pair) != 2 or not all(isinstance(v, Integral) and int(v) >= 1 for v in pair):
-        raise ValueError(
-            f"The {name!r} parameter of Patches must be a positive integer or a pair of them. "
-            f"Got {value!r} instead."
-        )
+        raise parameter_error(name, "Patches", "a positive integer or a pair of them", value)
     return int(pair[0]), int(pair[1])
 
 
@@ -138,15 +127,13 @@ class Patches:
     def __post_init__(self) -> None:
         shape = tuple(self.shape)
         if len(shape) not in (2, 3) or not all(isinstance(v, Integral) and v >= 1 for v in shape):
-            raise ValueError(
-                "The 'shape' parameter of Patches must be (height, width) or "
-                f"(height, width, channels), positive integers. Got {self.shape!r} instead."
-            )
+            expected = "(height, width) or (height, width, channels), positive integers"
+            raise parameter_error("shape", "Patches", expected, self.shape)
         sizes, strides = _pair(self.size, "size"), _pair(self.stride, "stride")
         if strides[0] > sizes[0] or strides[1] > sizes[1]:
-            raise ValueError(
-                "The 'stride' parameter of Patches must be at most 'size', so that every pixel "
-                f"belongs to a patch. Got stride {self.stride!r} for size {self.size!r} instead."
+            must = "be at most 'size', so that every pixel belongs to a patch"
+            raise must_error(
+                "stride", "Patches", must, f"stride {self.stride!r} for size {self.size!r}"
             )
         object.__setattr__(self, "shape", tuple(int(v) for v in shape))
 
@@ -367,20 +354,16 @@ def _members(groups: Any, columns: list[str], owner: str) -> tuple[tuple[str, ..
         return tuple(columns), _identity(len(columns))
     if isinstance(groups, Patches):
         if groups.n_columns != len(columns):
-            raise ValueError(
-                f"The 'groups' parameter of {owner} must fit X: Patches of shape {groups.shape} "
-                f"need {groups.n_columns} columns. Got X with {len(columns)} instead."
-            )
+            must = f"fit X: Patches of shape {groups.shape} need {groups.n_columns} columns"
+            raise must_error("groups", owner, must, f"X with {len(columns)}")
         return groups.names, groups.membership()
     named = named_groups(groups, columns, owner)
     owner_of: dict[int, str] = {}
     for name, members in named.items():
         for column in members:
             if column in owner_of:
-                raise ValueError(
-                    f"The 'groups' parameter of {owner} must not put a column into two groups. "
-                    f"Got column {columns[column]!r} in {owner_of[column]!r} and {name!r} instead."
-                )
+                got = f"column {columns[column]!r} in {owner_of[column]!r} and {name!r}"
+                raise must_error("groups", owner, "not put a column into two groups", got)
             owner_of[column] = name
     # A unit takes the position of its first column, which preserves the order of the table.
     first = {min(members): name for name, members in named.items()}
@@ -394,10 +377,8 @@ def _members(groups: Any, columns: list[str], owner: str) -> tuple[tuple[str, ..
             rows.append([column])
     if len(set(names)) != len(names):
         double = Counter(names).most_common(1)[0][0]
-        raise ValueError(
-            f"The 'groups' parameter of {owner} must not name a group like a column outside it. "
-            f"Got {double!r} for both instead."
-        )
+        must = "not name a group like a column outside it"
+        raise must_error("groups", owner, must, f"{double!r} for both")
     membership = np.zeros((len(rows), len(columns)), dtype=bool)
     for unit, members in enumerate(rows):
         membership[unit, members] = True

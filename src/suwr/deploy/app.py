@@ -9,22 +9,21 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import asdict, dataclass
-from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from prometheus_client import CollectorRegistry, Counter, Histogram, Info, generate_latest
 from pydantic import BaseModel
 
 import suwr
 from suwr._utils.validation import Interval, check_parameters
-from suwr.deploy import fhir, messages
-from suwr.deploy.messages import ErrorResponse, NextRequest, RequestError, RowsRequest
-from suwr.deploy.service import Service, Worker
+from suwr.deploy import fhir, service
+from suwr.deploy.service import ErrorResponse, NextRequest, RequestError, RowsRequest, Worker
+from suwr.estimators.base import SUWRModel
 from suwr.estimators.files import load
 
 
@@ -38,21 +37,14 @@ class Metrics:
     """
 
     def __init__(self, model: str) -> None:
-        self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "suwr_requests", "Requests.", ["path", "status"], registry=self.registry
-        )
-        self.seconds = Histogram(
-            "suwr_request_seconds", "Time until a request was answered.", ["path"],
-            registry=self.registry,
-        )  # fmt: skip
-        self.questions = Counter(
-            "suwr_questions", "Next questions that were given.", registry=self.registry
-        )
-        self.answers = Counter(
-            "suwr_answers", "Final answers that were given.", registry=self.registry
-        )
-        info = Info("suwr_model", "The model file and the version.", registry=self.registry)
+        registry = self.registry = CollectorRegistry()
+        self.requests = Counter("suwr_requests", "Requests.", ["path", "status"], registry=registry)
+        text = "Time until a request was answered."
+        self.seconds = Histogram("suwr_request_seconds", text, ["path"], registry=registry)
+        text = "Next questions that were given."
+        self.questions = Counter("suwr_questions", text, registry=registry)
+        self.answers = Counter("suwr_answers", "Final answers that were given.", registry=registry)
+        info = Info("suwr_model", "The model file and the version.", registry=registry)
         info.info({"sha256": model, "version": suwr.__version__})
 
 
@@ -93,11 +85,8 @@ class Limits:
     waiting: int = 1000
 
     def __post_init__(self) -> None:
-        whole = [Interval(Integral, 1)]
-        constraints = {
-            "max_bytes": whole, "max_rows": whole, "waiting": whole,
-            "seconds": [Interval(Real, 0, None, closed="neither")],
-        }  # fmt: skip
+        constraints = {name: [Interval(Integral, 1)] for name in vars(self)}
+        constraints["seconds"] = [Interval(Real, 0, None, closed="neither")]
         check_parameters("Limits", constraints, vars(self))
 
 
@@ -205,18 +194,6 @@ class FhirResponse(AsciiResponse):
     media_type = fhir.CONTENT_TYPE
 
 
-class MetricsResponse(Response):
-    """The text format of Prometheus."""
-
-    media_type = "text/plain; version=0.0.4"
-
-
-class IconResponse(Response):
-    """A picture."""
-
-    media_type = "image/svg+xml"
-
-
 # Three units, of which one is revealed.
 ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="none" stroke="#0072b2">'
@@ -260,7 +237,7 @@ SETTINGS = "SUWR_SERVE_SETTINGS"
 
 
 def create_app(
-    model: Any, *, mean_features: float | None = None, limits: Limits | None = None
+    model: SUWRModel, *, mean_features: float | None = None, limits: Limits | None = None
 ) -> FastAPI:
     """Return the ASGI application that serves a fitted model.
 
@@ -290,16 +267,17 @@ def create_app(
     True
     """
     limits = limits or Limits()
-    service = Service(model, mean_features, limits.max_rows)
-    metrics, worker = Metrics(service.digest), Worker(limits.waiting)
-    columns, units = list(service.questions), list(model.units_.names)
+    served = service.Service(model, mean_features, limits.max_rows)
+    questionnaires = fhir.Questionnaires(served)
+    metrics, worker = Metrics(served.digest), Worker(limits.waiting)
+    columns, units = list(served.codes), list(model.units_.names)
     by_column = {"propertyNames": {"enum": columns}, "maxProperties": len(columns)}
     # The interactive documentation of FastAPI would load scripts from another host.
     app = FastAPI(
         title="suwr",
         version=suwr.__version__,
         description=f"Predicts {model.target_name_ or 'the target'} from as few of {len(columns)} "
-        f"columns as possible. The service keeps no state. Model file: SHA-256 {service.digest}.",
+        f"columns as possible. The service keeps no state. Model file: SHA-256 {served.digest}.",
         docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=False,
@@ -318,7 +296,7 @@ def create_app(
         "/next",
         summary="The next question after all answers so far, or the final answer with narrative, "
         "receipt and certificate.",
-        response_model=messages.NextResponse,
+        response_model=service.NextResponse,
         responses=_body_errors(),
         openapi_extra=_request_body(
             NextRequest,
@@ -328,7 +306,7 @@ def create_app(
         ),
     )
     async def next(request: Request) -> Response:
-        found = await worker.run(service.next, await request.body())
+        found = await worker.run(served.next, await request.body())
         (metrics.answers if found["done"] else metrics.questions).inc()
         return AsciiResponse(found)
 
@@ -337,44 +315,42 @@ def create_app(
     @app.post(
         "/predict",
         summary="Predict rows from the columns that the model asks for.",
-        response_model=messages.Predictions,
+        response_model=service.Predictions,
         responses=_body_errors(),
         openapi_extra=rows,
     )
     async def predict(request: Request) -> Response:
-        return AsciiResponse(await worker.run(service.predict, await request.body()))
+        return AsciiResponse(await worker.run(served.predict, await request.body()))
 
     @app.post(
         "/explain",
         summary="Narratives and receipts of rows.",
-        response_model=messages.Explanations,
+        response_model=service.Explanations,
         responses=_body_errors(),
         openapi_extra=rows,
     )
     async def explain(request: Request) -> Response:
-        return AsciiResponse(await worker.run(service.explain, await request.body()))
-
-    next_questions = partial(fhir.next_questions, service)
+        return AsciiResponse(await worker.run(served.explain, await request.body()))
 
     @app.post(
         FHIR_PATH,
         summary="FHIR R4, Structured Data Capture: the next question of an adaptive questionnaire.",
         response_class=FhirResponse,
-        response_model=messages.FhirResource,
-        responses=_body_errors(messages.FhirResource),
-        openapi_extra=_request_body(messages.FhirRequest, fhir.CONTENT_TYPE, "application/json"),
+        response_model=service.FhirResource,
+        responses=_body_errors(service.FhirResource),
+        openapi_extra=_request_body(service.FhirRequest, fhir.CONTENT_TYPE, "application/json"),
     )
     async def next_question(request: Request) -> Response:
-        return FhirResponse(await worker.run(next_questions, await request.body()))
+        return FhirResponse(await worker.run(questionnaires.next_questions, await request.body()))
 
     @app.get(
         "/Questionnaire",
         summary="FHIR R4: all columns of the model as a Questionnaire.",
         response_class=FhirResponse,
-        response_model=messages.FhirResource,
+        response_model=service.FhirResource,
     )
     async def questionnaire() -> Response:
-        return FhirResponse(fhir.questionnaire(service))
+        return FhirResponse(questionnaires.complete())
 
     @app.get(
         "/",
@@ -382,31 +358,31 @@ def create_app(
         response_class=HTMLResponse,
     )
     async def page() -> Response:
-        return HTMLResponse(await worker.run(service.pages))
+        return HTMLResponse(await worker.run(served.pages))
 
     @app.get(
         "/model",
         summary="Columns, units and classes of the model.",
-        response_model=messages.ModelDescription,
+        response_model=service.ModelDescription,
     )
     async def describe() -> Response:
-        return AsciiResponse(service.describe())
+        return AsciiResponse(served.describe())
 
-    @app.get("/healthz", summary="Whether the process can answer.", response_model=messages.Health)
+    @app.get("/healthz", summary="Whether the process can answer.", response_model=service.Health)
     async def health() -> Response:
-        return AsciiResponse({"status": "ok", "model": service.digest})
+        return AsciiResponse({"status": "ok", "model": served.digest})
 
     @app.get(
         "/metrics",
         summary="Counters of this process in the text format of Prometheus.",
-        response_class=MetricsResponse,
+        response_class=PlainTextResponse,
     )
     async def count() -> Response:
-        return MetricsResponse(generate_latest(metrics.registry))
+        return Response(generate_latest(metrics.registry), media_type="text/plain; version=0.0.4")
 
     @app.get("/favicon.ico", include_in_schema=False)
     async def icon() -> Response:
-        return IconResponse(ICON)
+        return Response(ICON, media_type="image/svg+xml")
 
     paths = frozenset([*app.openapi()["paths"], "/favicon.ico", "/openapi.json"])
     app.add_middleware(Guard, limits=limits, metrics=metrics, paths=paths)
@@ -430,34 +406,26 @@ def create_app_from_environment() -> FastAPI:
 def run_server(
     model: Path,
     *,
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    workers: int = 1,
     mean_features: float | None = None,
     limits: Limits | None = None,
     quiet: bool = False,
+    **server: Any,
 ) -> None:
     """Serve a model file until the process is stopped.
 
     Parameters
     ----------
     model : Path
-    host, port
-        Where to listen.
-    workers : int, default=1
-        Number of processes.
     mean_features, limits
         As in `create_app`.
     quiet : bool, default=False
         Log errors only.
+    **server
+        Parameters of ``uvicorn.run``: ``host``, ``port`` and the number of processes, ``workers``.
     """
     # Fail here, not in every process.
-    Service(load(model), mean_features)
-    os.environ[SETTINGS] = json.dumps({
-        "model": str(model.resolve()), "mean_features": mean_features,
-        "limits": asdict(limits or Limits()), "quiet": quiet,
-    })  # fmt: skip
-    uvicorn.run(
-        "suwr.deploy.app:create_app_from_environment", factory=True, host=host, port=port,
-        workers=workers, access_log=False, log_level="warning", server_header=False,
-    )  # fmt: skip
+    service.Service(load(model), mean_features)
+    settings = {"model": str(model.resolve()), "mean_features": mean_features, "quiet": quiet}
+    os.environ[SETTINGS] = json.dumps(settings | {"limits": asdict(limits or Limits())})
+    server |= {"access_log": False, "log_level": "warning", "server_header": False}
+    uvicorn.run("suwr.deploy.app:create_app_from_environment", factory=True, **server)

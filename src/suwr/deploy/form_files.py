@@ -11,7 +11,7 @@ import os
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 
 from suwr._utils.files import check_writable, write_atomic
@@ -89,16 +89,8 @@ OTHER = "other"
 BRACE = "brace"
 
 
-@dataclass(frozen=True)
-class Choice:
-    """An option of a question.
-
-    Attributes
-    ----------
-    value : str
-        A name without spaces.
-    text : str
-    """
+class Choice(NamedTuple):
+    """An option of a question; the value is a name without spaces."""
 
     value: str
     text: str
@@ -116,7 +108,7 @@ class Item:
         The name of the column, or the prediction.
     shown_if : tuple of (str, str, object)
         Comparisons ``(name, operator, value)``, of which all hold where the item is shown; the
-        operator is 'answered' (without a value), '>', '<=', '=' or 'in'.
+        operator is 'answered' (without a value), '>', '<=' or 'in'.
     choices : tuple of Choice
     """
 
@@ -139,39 +131,57 @@ def _items(form: Form, page: Page, shown_if: tuple[Any, ...]) -> Iterator[Item]:
         yield Item(f"r{page.number}", "result", text, shown_if)
         return
     text = printable(page.column)
-    question = form.questions[page.column]
-    if question.values is None:
+    code = form.codes[page.column]
+    if code.categories is None:
         if any(branch.answer.missing for branch in page.branches):
             known = (Choice("yes", "yes"), Choice(NOT_AVAILABLE, "not available"))
             yield Item(f"{name}_known", "choice", f"{text}: is it available?", shown_if, known)
-            shown_if = ((f"{name}_known", "=", "yes"),)
-        yield Item(name, "integer" if question.integer else "decimal", text, shown_if)
+            shown_if = ((f"{name}_known", "in", ["yes"]),)
+        yield Item(name, "integer" if code.integer else "decimal", text, shown_if)
     else:
-        choices = [Choice(f"v{i}", value_text(v)) for i, v in enumerate(question.values)]
+        choices = [Choice(f"v{i}", value_text(v)) for i, v in enumerate(code.categories)]
         for branch in page.branches:
             if branch.answer.missing or branch.answer.other:
                 value = NOT_AVAILABLE if branch.answer.missing else OTHER
                 choices.append(Choice(value, branch.answer.text))
         yield Item(name, "choice", text, shown_if, tuple(choices))
     for branch in page.branches:
-        condition = _condition(name, branch.answer, question.values)
+        condition = _condition(name, branch.answer, code.categories)
         yield from _items(form, form.pages[branch.page - 1], condition)
 
 
 def _condition(
     name: str, answer: Answer, values: tuple[Any, ...] | None
 ) -> tuple[tuple[str, str, Any], ...]:
-    if values is None:
-        if answer.missing:
-            return ((f"{name}_known", "=", NOT_AVAILABLE),)
+    if values is None and not answer.missing:
         # An empty answer is in no interval.
         bounds = [(name, ">", answer.low), (name, "<=", answer.high)]
         return ((name, "answered", None), *(bound for bound in bounds if bound[2] is not None))
     if answer.missing:
-        return ((name, "=", NOT_AVAILABLE),)
-    if answer.other:
-        return ((name, "=", OTHER),)
-    return ((name, "in", [f"v{values.index(v)}" for v in answer.values or ()]),)
+        return ((f"{name}_known" if values is None else name, "in", [NOT_AVAILABLE]),)
+    chosen = [f"v{(values or ()).index(value)}" for value in answer.values or ()]
+    return ((name, "in", [OTHER] if answer.other else chosen),)
+
+
+def _expression(item: Item, variable: str, answered: str) -> str:
+    """Return when an item is shown, in the language of a survey tool.
+
+    Parameters
+    ----------
+    item : Item
+    variable, answered : str
+        Formats of the answer to a question, and of the condition that there is one.
+    """
+    parts = []
+    for name, operator, value in item.shown_if:
+        if operator == "answered":
+            parts.append(answered.format(name))
+        elif operator == "in":
+            equal = " or ".join(f"{variable.format(name)} = '{v}'" for v in value)
+            parts.append(equal if len(value) == 1 else f"({equal})")
+        else:
+            parts.append(f"{variable.format(name)} {operator} {plain_decimal(value)}")
+    return " and ".join(parts)
 
 
 def form_surveyjs(form: Form, note: str = "") -> bytes:
@@ -194,7 +204,7 @@ def form_surveyjs(form: Form, note: str = "") -> bytes:
             element["isRequired"] = True
         page: dict[str, Any] = {"name": f"page_{item.name}", "elements": [element]}
         if item.shown_if:
-            page["visibleIf"] = " and ".join(_surveyjs(*part) for part in item.shown_if)
+            page["visibleIf"] = _expression(item, "{{{}}}", "{{{}}} notempty")
         pages.append(page)
     content: dict[str, Any] = {"title": _literal(f"Form: {form.target}")}
     if note:
@@ -213,17 +223,6 @@ def _literal(text: str) -> str:
     return printable(text).replace("{", f"{{{BRACE}}}")
 
 
-def _surveyjs(name: str, operator: str, value: Any) -> str:
-    if operator == "answered":
-        return f"{{{name}}} notempty"
-    if operator == "in":
-        listed = ", ".join(f"'{v}'" for v in value)
-        return f"{{{name}}} anyof [{listed}]"
-    if operator == "=":
-        return f"{{{name}}} = '{value}'"
-    return f"{{{name}}} {operator} {plain_decimal(value)}"
-
-
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _RELATIONS = "http://schemas.openxmlformats.org/package/2006/relationships"
 _DOCUMENT = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
@@ -240,7 +239,7 @@ def form_xlsx(form: Form, note: str = "") -> bytes:
     if note:
         survey.append(["note", "about", _label(note), "", ""])
     for item in survey_items(form):
-        relevant = " and ".join(_relevant(*part) for part in item.shown_if)
+        relevant = _expression(item, "${{{}}}", "${{{}}} != ''")
         required = "" if item.kind == "result" else "yes"
         survey.append([_type(item), item.name, _label(item.text), required, relevant])
         choices += [[f"list_{item.name}", c.value, _label(c.text)] for c in item.choices]
@@ -257,19 +256,6 @@ def _type(item: Item) -> str:
 def _label(text: str) -> str:
     # A dollar with a brace would be a reference to another question.
     return printable(text).replace("${", "$ {")
-
-
-def _relevant(name: str, operator: str, value: object) -> str:
-    if operator == "answered":
-        return f"${{{name}}} != ''"
-    if operator == "in":
-        assert isinstance(value, list)
-        parts = [f"${{{name}}} = '{v}'" for v in value]
-        return parts[0] if len(parts) == 1 else f"({' or '.join(parts)})"
-    if operator == "=":
-        return f"${{{name}}} = '{value}'"
-    assert isinstance(value, float)
-    return f"${{{name}}} {operator} {plain_decimal(value)}"
 
 
 def _workbook(sheets: dict[str, Sequence[Sequence[str]]]) -> bytes:

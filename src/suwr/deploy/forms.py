@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from suwr._utils.text import format_exactly, format_value
 from suwr._utils.validation import check_integer
-from suwr.data.descriptions import Question
 from suwr.data.encode import ColumnCode
-from suwr.data.frame import Table
+from suwr.data.frame import Table, object_column
+from suwr.estimators.base import SUWRModel
 from suwr.estimators.limits import check_plain_costs
 from suwr.narrative.explanation import format_prediction
 
@@ -41,13 +41,10 @@ class FormPolicy(Protocol):
 
     Attributes
     ----------
-    questions : dict
-        From column to `suwr.data.descriptions.Question`, in the order of the columns.
     codes : dict
-        From column to its encoding, which lists categories and training values.
+        From column to its encoding, which lists categories and training values, in their order.
     units : sequence of (str, tuple of str)
         Names and columns of the units.
-    costs : sequence of float
     start : sequence of str
         Columns that are known at the start of every row: the form asks for them first.
     classes : tuple or None
@@ -58,10 +55,8 @@ class FormPolicy(Protocol):
         Values within this distance of each other count as the same prediction of a regression.
     """
 
-    questions: dict[str, Question]
     codes: dict[str, ColumnCode]
     units: Sequence[tuple[str, tuple[str, ...]]]
-    costs: Sequence[float]
     start: Sequence[str]
     classes: tuple[Any, ...] | None
     max_steps: int
@@ -93,7 +88,7 @@ class ModelPolicy:
     3
     """
 
-    def __init__(self, model: Any, mean_features: float | None = None) -> None:
+    def __init__(self, model: SUWRModel, mean_features: float | None = None) -> None:
         self.model = model
         self._fitted = model.fitted_policy(mean_features=mean_features)
         check_plain_costs(self._fitted.policy, model.units_)
@@ -102,14 +97,12 @@ class ModelPolicy:
             # A value that was asked for may turn out to be missing.
             codes = [replace(code, has_missing=True) for code in codes]
         self.codes = dict(zip(names, codes, strict=True))
-        self.questions = {name: Question.of(name, code) for name, code in self.codes.items()}
         self.units: Sequence[tuple[str, tuple[str, ...]]] = [
             (name, tuple(names[c] for c in model.units_.columns_of(number)))
             for number, name in enumerate(model.units_.names)
         ]
-        self.costs: Sequence[float] = model.units_.costs.tolist()
         self.start: Sequence[str] = self._fitted.always_known
-        self.classes: tuple[Any, ...] | None = model.target_.labels
+        self.classes = model.target_.labels
         self.max_steps = self._fitted.policy.max_steps
         # Half the scale of the target, which is that of the transformed values.
         quarter = np.array([[-0.25], [0.25]], dtype=np.float32)
@@ -119,12 +112,7 @@ class ModelPolicy:
     def decide(self, answers: Sequence[Mapping[str, Any]]) -> list[State]:
         """See `FormPolicy`."""
         names = self.model.encoder_.names
-        columns = []
-        for name in names:
-            column = np.empty(len(answers), dtype=object)
-            for number, known in enumerate(answers):
-                column[number] = known.get(name)
-            columns.append(column)
+        columns = [object_column([known.get(name) for known in answers]) for name in names]
         table = self.model.encoder_.parse(columns)
         masks = np.array([[name in known for name in names] for known in answers])
         found = self._fitted.decide(table, masks)
@@ -246,8 +234,8 @@ def split_answers(
     def states(values: Sequence[Any]) -> list[State]:
         return policy.decide([{**known, column: value, **rest} for value in values])
 
-    found = _split_numbers(policy, column, states) if code.categories is None else (
-        _split_categories(policy, code, states))  # fmt: skip
+    split = _split_numbers if code.categories is None else _split_categories
+    found = split(policy, column, states)
     if code.has_missing:
         [state] = states([None])
         found.append((Answer(None, MISSING_SHARE, missing=True), state))
@@ -272,9 +260,8 @@ def _signature(policy: FormPolicy, state: State) -> tuple[Any, ...]:
     return state.units, best, state.prediction[best] > CONFIDENT
 
 
-def _split_categories(
-    policy: FormPolicy, code: ColumnCode, states: Any
-) -> list[tuple[Answer, State]]:
+def _split_categories(policy: FormPolicy, column: str, states: Any) -> list[tuple[Answer, State]]:
+    code = policy.codes[column]
     categories = list(code.categories or ())
     groups: dict[Any, list[Any]] = {}
     reached = dict(zip(categories, states(categories), strict=True)) if categories else {}
@@ -293,11 +280,11 @@ def _split_categories(
 
 
 def _split_numbers(policy: FormPolicy, column: str, states: Any) -> list[tuple[Answer, State]]:
-    code, whole = policy.codes[column], policy.questions[column].whole
+    code = policy.codes[column]
     grid, weights = _grid(code)
     reached = states(grid)
     signatures = [_signature(policy, state) for state in reached]
-    discrete = policy.questions[column].discrete
+    whole, discrete = code.whole, code.values is not None
     if discrete and len(grid) <= MAX_NUMBERS:
         places = list(range(1, len(grid)))
     else:
@@ -450,8 +437,8 @@ class Form:
     ----------
     pages : tuple of Page
         In order of their numbers.
-    questions : dict
-        From column to `Question`.
+    codes : dict
+        From column to its encoding.
     classes : tuple or None
         Class labels; None for regression.
     target : str
@@ -471,7 +458,7 @@ class Form:
     """
 
     pages: tuple[Page, ...]
-    questions: dict[str, Question]
+    codes: dict[str, ColumnCode]
     classes: tuple[Any, ...] | None
     target: str = "prediction"
 
@@ -578,7 +565,7 @@ def make_form(policy: FormPolicy, *, max_pages: int = 50, target: str | None = N
     pages = tuple(
         _page(draft, prediction) for draft, prediction in zip(drafts, predictions, strict=True)
     )
-    return Form(pages, policy.questions, policy.classes, target or "prediction")
+    return Form(pages, policy.codes, policy.classes, target or "prediction")
 
 
 def _columns(
@@ -598,10 +585,8 @@ def _columns(
 
 def _page(draft: _Draft, prediction: tuple[float, ...]) -> Page:
     column, unit = draft.pending[0] if draft.branches else (None, None)
-    return Page(
-        draft.number, column, unit, tuple(draft.branches), prediction, -draft.priority,
-        not draft.pending,
-    )  # fmt: skip
+    share, complete = -draft.priority, not draft.pending
+    return Page(draft.number, column, unit, tuple(draft.branches), prediction, share, complete)
 
 
 @dataclass(frozen=True)
@@ -658,7 +643,7 @@ class Regret:
         )
 
 
-def walk_rows(form: Form, model: Any, table: Table) -> list[Walk]:
+def walk_rows(form: Form, model: SUWRModel, table: Table) -> list[Walk]:
     """Return the way of each row; cells that the form does not ask for are not read.
 
     Parameters
@@ -684,7 +669,7 @@ def walk_rows(form: Form, model: Any, table: Table) -> list[Walk]:
 
 
 def measure_regret(
-    form: Form, model: Any, X: Any, y: Any = None, *, mean_features: float | None = None
+    form: Form, model: SUWRModel, X: Any, y: Any = None, *, mean_features: float | None = None
 ) -> Regret:
     """Compare a form with the policy of the model on rows.
 
@@ -732,16 +717,13 @@ def measure_regret(
     losses = [model.target_.row_losses(truth, prediction) for prediction in (ours, theirs)]
     difference = losses[0] - losses[1] + model.sparsity_weight_ * (form_cost - policy_cost)
     error = float(difference.std() / np.sqrt(len(difference)))
-    return Regret(
-        len(ours), disagreement, *means, float(losses[0].mean()), float(losses[1].mean()),
-        float(difference.mean()), error, regression,
-    )  # fmt: skip
+    measured = (float(losses[0].mean()), float(losses[1].mean()), float(difference.mean()), error)
+    return Regret(len(ours), disagreement, *means, *measured, regression)
 
 
-def _costs(model: Any, acquired: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+def _costs(model: SUWRModel, acquired: Sequence[Sequence[str]]) -> NDArray[np.float64]:
     """Return the cost of the units that each row acquired, set-up costs included."""
     order = np.full((len(acquired), max(map(len, acquired), default=0)), -1, dtype=np.intp)
     for row, names in enumerate(acquired):
         order[row, : len(names)] = [model.units_.names.index(name) for name in names]
-    costs: NDArray[np.float64] = model.units_.cost_of(order)
-    return costs
+    return model.units_.cost_of(order)

@@ -15,6 +15,7 @@ import numpy as np
 
 import suwr
 from suwr._utils.validation import check_choice, require
+from suwr.estimators.base import SUWRModel
 from suwr.estimators.files import load
 
 __all__ = ["SuwrModel", "load_model", "log_model", "save_model"]
@@ -43,7 +44,7 @@ class SuwrModel:
     ['0', '1', '2']
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: SUWRModel) -> None:
         self.model = model
 
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> Any:
@@ -90,7 +91,7 @@ class SuwrModel:
 
 
 def save_model(
-    model: Any,
+    model: SUWRModel,
     path: str | os.PathLike[str],
     *,
     mlflow_model: Any = None,
@@ -152,7 +153,7 @@ def save_model(
     (folder / "requirements.txt").write_text(f"suwr=={suwr.__version__}\nmlflow-skinny\npandas\n")
 
 
-def log_model(model: Any, name: str = "model", **options: Any) -> Any:
+def log_model(model: SUWRModel, name: str = "model", **options: Any) -> Any:
     """Log a model to the current run of MLflow.
 
     Parameters

@@ -19,6 +19,7 @@ import suwr
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.validation import require
 from suwr.data.encode import BOUND
+from suwr.estimators.base import SUWRModel
 from suwr.estimators.export import describe_network, describe_output
 from suwr.estimators.fitted import FittedPolicy
 from suwr.estimators.limits import check_plain_costs, known_at_start
@@ -32,7 +33,7 @@ FORMAT = 1
 
 
 def export_onnx(
-    model: Any,
+    model: SUWRModel,
     path: str | os.PathLike[str],
     *,
     sparsity_weight: float | None = None,
@@ -142,8 +143,8 @@ def _step_graph(onnx: Any, fitted: FittedPolicy) -> Any:
             gain = graph.network(description["stop"]["layers"], features, parameters)
         factor = graph.number(-1.0 / description["stop_temperature"])
         stop = graph.add("Sigmoid", graph.add("Mul", gain, factor))
-    any_left = graph.add("Greater", graph.reduce("Max", graph.cast(available, "FLOAT")),
-                         graph.number(0))  # fmt: skip
+    n_left = graph.reduce("Max", graph.cast(available, "FLOAT"))
+    any_left = graph.add("Greater", n_left, graph.number(0))
     stop = graph.add("Where", any_left, stop, graph.number(1))
     graph.add("Reshape", stop, graph.constant(np.array([-1])), output="stop_probability")
     logits = graph.part(outputs, description["select"])
@@ -230,10 +231,9 @@ class _Graph:
                 if flat:
                     shape = self.constant(np.array([-1, *layer["image"]]))
                     name, flat = self.add("Reshape", name, shape), False
-                name = self.add(
-                    "Conv", name, self.constant(weight), self.constant(bias),
-                    strides=[layer["stride"]] * 2, pads=[layer["padding"]] * 4,
-                )  # fmt: skip
+                inputs = (name, self.constant(weight), self.constant(bias))
+                strides, pads = [layer["stride"]] * 2, [layer["padding"]] * 4
+                name = self.add("Conv", *inputs, strides=strides, pads=pads)
             else:
                 if not flat:
                     name, flat = self.add("Flatten", name), True

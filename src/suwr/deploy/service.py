@@ -1,37 +1,30 @@
-"""What the service answers, without HTTP: every answer follows from the request and the model.
+"""What the service answers: schemas of requests and responses, replays of sessions, and the worker.
 
-Requests that arrive while others are answered are answered together, by the thread of `Worker`.
-
-Networks are evaluated in blocks of a fixed number of rows, so that a row gets the same bits in any
-batch. A block of one session takes as long as one of hundreds.
+No cell can break the JSON that is read. Errors name a field, but no value.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
+import math
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError
 
 import suwr
 from suwr._utils.text import check_unicode
-from suwr.data.descriptions import Question, find_unusual
-from suwr.data.frame import Table
-from suwr.deploy.messages import (
-    MAX_SHOWN,
-    NO_LIMIT,
-    NextRequest,
-    RequestError,
-    RowsRequest,
-    parse_rows,
-    read_request,
-)
+from suwr.data.descriptions import find_unusual
+from suwr.data.encode import ColumnCode, TableEncoder
+from suwr.data.frame import Table, object_column
+from suwr.data.parse import EXPECTED, InvalidCell
+from suwr.estimators.base import SUWRModel
 from suwr.estimators.limits import known_at_start, largest_budget, start_distance
 from suwr.estimators.session import InputError, make_given
 from suwr.exceptions import TableError
@@ -39,6 +32,344 @@ from suwr.narrative.explanation import Explanation, Narrative
 from suwr.narrative.given import Given
 from suwr.nn.step import Starts
 from suwr.report import page_html
+
+# Integers of more digits are kept as text: converting them takes quadratic time.
+MAX_DIGITS = 400
+# Characters of a name in an error.
+MAX_SHOWN = 80
+# No sum of costs is as large.
+NO_LIMIT = 1e300
+
+
+class RequestError(Exception):
+    """A request that cannot be answered.
+
+    Parameters
+    ----------
+    message : str
+        Names no value of the request.
+    field : str or None
+        The field that is wrong.
+    status : int
+        The HTTP status.
+    """
+
+    def __init__(self, message: str, field: str | None = None, status: int = 422) -> None:
+        super().__init__(message)
+        self.message, self.field, self.status = message, field, status
+
+
+class RepeatedNames(dict[str, Any]):
+    """A JSON object in which a name occurs twice."""
+
+    name: str
+
+
+def read_json(body: bytes, *, finite: bool = False) -> dict[str, Any]:
+    """Parse the body of a request, which must be an object.
+
+    What a nested value contains is not checked: a cell of a row may be anything that JSON can
+    represent, and matters only if the model asks for it.
+
+    Parameters
+    ----------
+    body : bytes
+    finite : bool, default=False
+        Whether to refuse numbers that are no finite floats, wherever they are, because the response
+        repeats the body.
+    """
+    to_float, to_integer = (_finite_float, _finite_integer) if finite else (float, _integer)
+    try:
+        numbers: Any = {"parse_float": to_float, "parse_constant": to_float}
+        content = json.loads(body, object_pairs_hook=_object, parse_int=to_integer, **numbers)
+    except (ValueError, RecursionError):
+        # The message of the parser may quote the body.
+        content = None
+    if not isinstance(content, dict):
+        raise RequestError("The body must be a JSON object.", status=400)
+    return check_object(content, "body")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    repeated = RepeatedNames(found)
+    repeated.name = Counter(name for name, _ in pairs).most_common(1)[0][0]
+    return repeated
+
+
+def _integer(text: str) -> int | str:
+    return int(text) if len(text) <= MAX_DIGITS else text
+
+
+def _finite_float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise RequestError("Every number of a resource must be finite, and at most 1.8e308.")
+    return number
+
+
+def _finite_integer(text: str) -> int:
+    _finite_float(text)
+    return int(text)
+
+
+def check_object(content: Any, what: str) -> dict[str, Any]:
+    """Return a JSON object whose names are unique."""
+    if not isinstance(content, dict):
+        raise RequestError(f"{what!r} must be an object.", what)
+    if isinstance(content, RepeatedNames):
+        raise RequestError(f"{content.name!r} is given twice in {what!r}.", content.name)
+    return content
+
+
+def _values(what: str) -> Any:
+    """Return the validator of an object with any values, which are not copied."""
+    return PlainValidator(
+        lambda content: check_object(content, what), json_schema_input_type=dict[str, Any]
+    )
+
+
+def _limit(number: Any) -> Any:
+    """Return a number that is a float, although integers may be larger."""
+    return NO_LIMIT if isinstance(number, int | float) and number > NO_LIMIT else number
+
+
+class Request(BaseModel):
+    """A request, which has no other fields."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    model: str | None = Field(
+        None, description="Digest of the model file; with it, another model is an error."
+    )
+
+
+class NextRequest(Request):
+    """All answers so far."""
+
+    answers: Annotated[dict[str, Any], _values("answers")] = Field(
+        {}, description="Values by column; null is a missing value."
+    )
+    known: Annotated[dict[str, Any], _values("known")] = Field(
+        {},
+        description="Values by column that are known in advance: they cost nothing, and the model "
+        "reads them before its first question. Send the same in every request of a session. "
+        "Columns that the model always knows may be among the answers instead; it asks for those "
+        "that lack, with null as the unit.",
+    )
+    unavailable: list[str] = Field(
+        [], description="Units that are not available: the model does not ask for them."
+    )
+    max_cost: Annotated[float, BeforeValidator(_limit), Field(ge=0, allow_inf_nan=False)] | None = (
+        Field(None, description="Largest total cost of the questions.")
+    )
+    unasked: Literal["error", "drop"] = Field(
+        "error",
+        description="What to do with answers that the model does not ask for, for example after an "
+        "earlier answer was changed.",
+    )
+
+
+class RowsRequest(Request):
+    """Rows to predict or to explain."""
+
+    rows: list[Annotated[dict[str, Any], _values("rows")]] = Field(
+        min_length=1,
+        description="Values by column. Cells that the model does not ask for may be absent or "
+        "anything: they are not used.",
+    )
+
+
+class FhirRequest(BaseModel):
+    """A QuestionnaireResponse, or Parameters with one named 'questionnaire-response'."""
+
+    resourceType: Literal["QuestionnaireResponse", "Parameters"]
+
+
+class Response(BaseModel):
+    """A response, which has no other fields; those with a default may be absent."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ColumnDescription(Response):
+    """A column, and what its values may be."""
+
+    name: str
+    type: Literal["number", "boolean", "text", "numeric category"]
+    missing_allowed: bool
+    allowed_values: list[bool | int | float | str] = []
+    others_allowed: bool = False
+    usual_range: list[float] = Field([], description="The central 90 % of the training values.")
+    whole: bool = False
+
+
+class Prediction(Response):
+    """A prediction; regressions have no classes."""
+
+    prediction: bool | int | float | str
+    ended: str = Field(description="Why the model has stopped, or 'open'.")
+    classes: list[bool | int | float | str] | None = None
+    probabilities: list[float] = []
+
+
+class RowPrediction(Prediction):
+    """The prediction of a row."""
+
+    columns: list[str] = Field(description="The columns that the model asked for, in order.")
+    known: list[str] = []
+
+
+class Answer(Prediction):
+    """A final answer."""
+
+    narrative: str
+    receipt: dict[str, Any]
+    certificate: dict[str, Any] | None
+
+
+class RowExplanation(Answer):
+    """The answer of a row, with its steps as in `Narrative.to_dict`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    row: int
+    steps: list[dict[str, Any]]
+
+
+class Question(Response):
+    """The unit that is asked for; null if columns lack that are always known."""
+
+    unit: str | None
+    columns: list[ColumnDescription]
+    expected_gain: float | None
+    stop_probability: float | None
+
+
+class NextResponse(Response):
+    """The next question, or the final answer."""
+
+    model: str
+    done: bool
+    dropped: list[str] = Field(description="Answers that were left out.")
+    start_distance: int | None = None
+    question: Question | None = None
+    prediction: Prediction | None = None
+    answer: Answer | None = None
+
+
+class Unusual(Response):
+    """A value that is unlike the training data."""
+
+    row: int
+    column: str
+    reason: str
+
+
+class Predictions(Response):
+    """The predictions of all rows."""
+
+    model: str
+    predictions: list[RowPrediction]
+    unusual: list[Unusual]
+
+
+class Explanations(Response):
+    """The narratives of all rows."""
+
+    model: str
+    narratives: list[RowExplanation]
+    unusual: list[Unusual]
+
+
+class ModelDescription(Response):
+    """Columns, units and classes of the model."""
+
+    model: str
+    version: str
+    target: str | None
+    classes: list[bool | int | float | str] | None
+    columns: list[ColumnDescription]
+    units: list[str]
+    known_at_start: dict[str, float]
+    missing: Literal["value", "unrecorded"]
+    max_steps: int
+    certificate: str | None
+
+
+class Health(Response):
+    """The process can answer."""
+
+    status: Literal["ok"]
+    model: str
+
+
+class FhirResource(BaseModel):
+    """A resource of FHIR R4."""
+
+    model_config = ConfigDict(extra="allow")
+
+    resourceType: str
+
+
+class Problem(Response):
+    """A message, and the field that is wrong."""
+
+    field: str | None
+    message: str
+
+
+class ErrorResponse(Response):
+    """The message names the field that is wrong, never a value."""
+
+    error: Problem
+
+
+R = TypeVar("R", bound=Request)
+
+
+def read_request(kind: type[R], body: bytes) -> R:
+    """Parse the body of a request of a kind."""
+    content = read_json(body)
+    unknown = next((name for name in content if name not in kind.model_fields), None)
+    if unknown is not None:
+        name, known = unknown[:MAX_SHOWN], ", ".join(sorted(kind.model_fields))
+        raise RequestError(f"Unknown field {name!r}. Known fields: {known}.", name)
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        [first, *_] = error.errors(include_url=False, include_context=False, include_input=False)
+        field = str(first["loc"][0])
+        raise RequestError(f"{field!r}: {first['msg']}.", field) from None
+
+
+class _UnquotedCell(InvalidCell):
+    """An invalid cell whose error does not contain its value."""
+
+    def error(self, quote: bool) -> TableError:
+        """See `InvalidCell`."""
+        if self.value is _ABSENT:
+            return TableError(f"Row {self.row} lacks column {self.column!r}, which is needed.")
+        return super().error(False)
+
+
+_ABSENT = type("Absent", (), {})()
+
+
+def parse_rows(encoder: TableEncoder, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Parse rows of which any cell may be absent; absent cells are invalid.
+
+    A cell that the model does not ask for may be anything, and other fields are ignored.
+    """
+    names = encoder.names
+    table = encoder.parse([object_column([row.get(n, _ABSENT) for row in rows]) for n in names])
+    for cells in table.invalid.values():
+        for number, cell in enumerate(cells):
+            if cell is not None:
+                cells[number] = _UnquotedCell(cell.row, cell.column, cell.type, cell.value)
+    return table
 
 
 @dataclass(frozen=True)
@@ -117,7 +448,7 @@ class Service:
     """
 
     def __init__(
-        self, model: Any, mean_features: float | None = None, max_rows: int = 1000
+        self, model: SUWRModel, mean_features: float | None = None, max_rows: int = 1000
     ) -> None:
         self.model = model
         self.mean_features = mean_features
@@ -127,20 +458,16 @@ class Service:
         self.digest = self.fitted.issuer.model
         self.start = tuple(self.fitted.always_known)
         self.description = self.fitted.description
-        self.questions = {name: Question.of(name, code) for name, code in self.fitted.codes.items()}
+        self.codes = self.fitted.codes
 
     @cached_property
     def page(self) -> str:
         """The HTML page with the model and one row of typical values."""
-        cells = []
-        for code in self.fitted.codes.values():
-            column = np.empty(1, dtype=object)
-            if code.categories is None:
-                column[0] = float(f"{code.center:.6g}")
-            elif code.categories:
-                column[0] = code.categories[0]
-            cells.append(column)
-        table = self.model.encoder_.parse(cells)
+        cells = [
+            float(f"{code.center:.6g}") if code.categories is None else (*code.categories, None)[0]
+            for code in self.codes.values()
+        ]
+        table = self.model.encoder_.parse([object_column([cell]) for cell in cells])
         explanation = self._explain_table(table, ["of typical values"])
         return page_html(explanation, title="A model, step by step")
 
@@ -190,7 +517,7 @@ class Service:
         return Answers(request.answers, request.unasked == "drop", given)
 
     def _check_columns(self, values: Mapping[str, Any]) -> None:
-        unknown = next((name for name in values if name not in self.questions), None)
+        unknown = next((name for name in values if name not in self.codes), None)
         if unknown is not None:
             name = unknown[:MAX_SHOWN]
             raise RequestError(f"The model has no column {name!r}.", name)
@@ -236,7 +563,7 @@ class Service:
         return state | {
             "question": {
                 "unit": replay.next_unit,
-                "columns": [self.questions[name].to_dict() for name in replay.next_columns],
+                "columns": [describe_column(c, self.codes[c]) for c in replay.next_columns],
                 "expected_gain": replay.gain,
                 "stop_probability": stop,
             },
@@ -356,7 +683,7 @@ class Service:
             )
 
     def _wrong_type(self, name: str) -> RequestError:
-        expected = self.questions[name].expected
+        expected = EXPECTED[self.codes[name].type]
         message = f"The value of {name!r} must be {expected}, or null if it is not available."
         return RequestError(message, name)
 
@@ -395,7 +722,7 @@ class Service:
             "version": suwr.__version__,
             "target": model.target_name_,
             "classes": model.target_.labels,
-            "columns": [question.to_dict() for question in self.questions.values()],
+            "columns": [describe_column(*item) for item in self.codes.items()],
             "units": list(model.units_.names),
             "known_at_start": known_at_start(self.policy.inputs, model.encoder_.names),
             "missing": "unrecorded" if model.encoder_.unrecorded else "value",
@@ -471,6 +798,18 @@ class Service:
                 "model",
                 409,
             )
+
+
+def describe_column(name: str, code: ColumnCode) -> dict[str, Any]:
+    """Describe the values of a column as `ColumnDescription` states them."""
+    state: dict[str, Any] = {"name": name, "type": code.type, "missing_allowed": True}
+    if code.categories is not None:
+        others = code.type in ("text", "numeric category")
+        return state | {"allowed_values": list(code.categories), "others_allowed": others}
+    if code.summary is not None:
+        usual = [code.summary.quantiles[1], code.summary.quantiles[-2]]
+        state |= {"usual_range": usual, "whole": code.whole}
+    return state
 
 
 def _attempt(function: Callable[..., Any], *arguments: Any) -> Any:

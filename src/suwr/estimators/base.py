@@ -30,8 +30,8 @@ from suwr._utils.validation import (
     check_real,
     parameter,
     parameter_error,
+    view,
 )
-from suwr._utils.views import view
 from suwr.data.costs import Costs
 from suwr.data.dates import DateParts
 from suwr.data.encode import TableEncoder

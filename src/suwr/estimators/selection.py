@@ -27,9 +27,9 @@ from suwr._utils.validation import (
     check_real,
     parameter_error,
     require,
+    view,
     warn_caller,
 )
-from suwr._utils.views import view
 from suwr.data.frame import Table
 from suwr.estimators.base import SUWRModel
 from suwr.estimators.fitted import FittedPolicy, Scores

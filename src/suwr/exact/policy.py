@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suwr._utils.validation import must_error
 from suwr.exact.problem import FiniteProblem
 from suwr.exact.states import Floats, Ints, bits_mask, check_memory, mask_bits
 
@@ -207,15 +208,12 @@ class PolicyTable:
         self.masks: NDArray[np.bool_] = np.asarray(masks, dtype=bool)
         self.probabilities: Floats = np.asarray(probabilities, dtype=float)
         if self.masks.ndim != 2 or self.masks.shape[1] != problem.n_features:
-            raise ValueError(
-                f"The 'masks' parameter of PolicyTable must have shape (m, {problem.n_features}). "
-                f"Got shape {self.masks.shape} instead."
-            )
+            must, got = f"have shape (m, {problem.n_features})", f"shape {self.masks.shape}"
+            raise must_error("masks", "PolicyTable", must, got)
         if self.probabilities.shape != (problem.n_rows, len(self.masks)):
-            raise ValueError(
-                "The 'probabilities' parameter of PolicyTable must have shape "
-                f"({problem.n_rows}, {len(self.masks)}), one row for each row of the problem and "
-                f"one column for each mask. Got shape {self.probabilities.shape} instead."
+            must = f"have shape ({problem.n_rows}, {len(self.masks)}), (rows, masks)"
+            raise must_error(
+                "probabilities", "PolicyTable", must, f"shape {self.probabilities.shape}"
             )
         if len(np.unique(mask_bits(self.masks))) < len(self.masks):
             raise ValueError("The 'masks' parameter of PolicyTable must not repeat a mask.")
@@ -223,22 +221,17 @@ class PolicyTable:
         totals = self.probabilities.sum(axis=1)
         off = ~(np.abs(totals - 1) <= 1e-5)
         if invalid.any() or off.any():
-            raise ValueError(
-                "The 'probabilities' parameter of PolicyTable must be distributions over masks. "
-                f"Got {int(invalid.sum())} negative or non-finite value(s) and {int(off.sum())} "
-                "row(s) that do not sum to 1 instead."
-            )
+            n_invalid, n_off = int(invalid.sum()), int(off.sum())
+            got = f"{n_invalid} negative or non-finite and {n_off} row(s) that do not sum to 1"
+            raise must_error("probabilities", "PolicyTable", "be distributions over masks", got)
 
     @classmethod
     def deterministic(cls, problem: FiniteProblem, masks: ArrayLike) -> PolicyTable:
         """Build the policy that selects mask i for row i of ``problem.X``."""
         chosen = np.asarray(masks)
         if chosen.shape != (problem.n_rows, problem.n_features):
-            raise ValueError(
-                "The masks of a deterministic policy must have shape "
-                f"({problem.n_rows}, {problem.n_features}), one mask for each row of the problem. "
-                f"Got shape {chosen.shape} instead."
-            )
+            must = f"have shape ({problem.n_rows}, {problem.n_features}), one mask for each row"
+            raise must_error("masks", "a deterministic policy", must, f"shape {chosen.shape}")
         bits, place = np.unique(mask_bits(chosen.astype(bool)), return_inverse=True)
         probabilities = np.zeros((problem.n_rows, len(bits)))
         probabilities[np.arange(problem.n_rows), place] = 1

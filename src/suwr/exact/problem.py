@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from suwr._utils.validation import check_choice, check_integer, parameter_error
+from suwr._utils.validation import check_choice, check_integer, must_error, parameter_error
 from suwr.data.frame import column_names, object_column, raw_columns, take_rows
 from suwr.data.parse import is_missing
 from suwr.exact.states import MaskedStates, Support, build_states, group_sum, memory_limit
@@ -81,10 +81,8 @@ def split_columns(X: Any) -> tuple[list[NDArray[Any]], list[str] | None]:
         # Without dtype=object, a list that mixes numbers and strings would become all strings.
         X = np.array(X, dtype=object)
     if names is None and X.ndim != 2:
-        raise ValueError(
-            "The 'X' parameter must be two-dimensional, one row for each support point. "
-            f"Got an array with {X.ndim} dimension(s) instead."
-        )
+        must = "be two-dimensional, one row for each support point"
+        raise _error("X", must, f"an array with {X.ndim} dimension(s)")
     columns = [narrow(column) for column in raw_columns(X)]
     return columns, None if names is None else [str(name) for name in names]
 
@@ -191,7 +189,7 @@ def _check_distributions(table: Any) -> Any:
 
 
 def _error(name: str, must: str, got: str) -> ValueError:
-    return ValueError(f"The {name!r} parameter of {_OWNER} must {must}. Got {got} instead.")
+    return must_error(name, _OWNER, must, got)
 
 
 class FiniteProblem:
@@ -254,10 +252,7 @@ class FiniteProblem:
     ) -> None:
         columns, self.feature_names = split_columns(X)
         if not columns or not len(columns[0]):
-            raise ValueError(
-                f"The 'X' parameter of {_OWNER} must have at least one row and one column. "
-                "Got an empty table instead."
-            )
+            raise _error("X", "have at least one row and one column", "an empty table")
         n_rows = len(columns[0])
         if max_memory is not None:
             check_integer(max_memory, "max_memory", _OWNER, 1)

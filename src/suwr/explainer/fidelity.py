@@ -21,8 +21,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr._utils.validation import check_choice, check_integer, require
-from suwr._utils.views import view
+from suwr._utils.validation import check_choice, check_integer, require, view
 from suwr.auditing.adapters import from_lime, top_k
 from suwr.baselines.realx import EVALXClassifier, EVALXRegressor
 from suwr.data.frame import is_frame, raw_columns, take_rows

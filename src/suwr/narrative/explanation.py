@@ -27,8 +27,7 @@ from suwr._utils.text import (
     percent_of_stop,
     printable,
 )
-from suwr._utils.validation import require
-from suwr._utils.views import view
+from suwr._utils.validation import require, view
 from suwr.data.descriptions import NO_DESCRIPTION, TableDescription
 from suwr.narrative.given import Given
 

@@ -25,7 +25,7 @@ from suwr.plots._style import (
 )
 
 if TYPE_CHECKING:
-    from suwr.exact.front import ParetoFront
+    from suwr.exact.solve import ParetoFront
     from suwr.narrative.explanation import Explanation
 
 # Points of a budget curve that are labelled with their accuracy.

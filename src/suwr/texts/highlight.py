@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.text import counted, format_label, printable
-from suwr._utils.views import view
+from suwr._utils.validation import view
 from suwr.data.descriptions import ColumnDescription, TableDescription
 from suwr.narrative.explanation import Explanation, Narrative, format_prediction
 from suwr.texts.splitting import Spans, read_texts
