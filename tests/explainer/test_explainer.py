@@ -5,10 +5,12 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import suwr
 from helpers.tables import OBJECTS, mixed_table, poisoned_cells
@@ -17,6 +19,7 @@ from suwr.estimators.verify import POISONS, poison_check, poisoned
 from suwr.exceptions import (
     ModelOutputError,
     StochasticModelWarning,
+    TableError,
     UninformativeModelWarning,
 )
 from suwr.narrative.explanation import Explanation, ModelNarrative
@@ -251,5 +254,32 @@ def test_invalid_parameters(name, value):
 
 
 def test_too_few_rows():
-    with pytest.raises(ValueError, match="at least 2 rows"):
+    with pytest.raises(TableError, match=r"1 sample\(s\) .* a minimum of 2 is required"):
         SUWRExplainer(lambda Z: Z[:, 0]).fit(np.zeros((1, 2)))
+
+
+class FirstColumn(BaseEstimator):
+    """A model of tables of any shape."""
+
+    def predict(self, X):
+        return np.nan_to_num(np.asarray(X, dtype=float)[:, 0])
+
+
+BRIEF = {"max_epochs": 1, "queries_per_row": 1, "hidden_size": 8}
+
+
+@parametrize_with_checks([SUWRExplainer(FirstColumn(), **BRIEF)])
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_a_clone_explains_the_same_fitted_model():
+    X = np.random.RandomState(0).randn(40, 3)
+    model = LogisticRegression().fit(X, X[:, 0] > 0)
+    explainer = SUWRExplainer(model, groups=[[0, 1], [2]], **SMALL)
+    again = clone(make_pipeline("passthrough", explainer)).steps[-1][1]
+    assert again is not explainer
+    assert again.model is model
+    assert again.groups == explainer.groups
+    assert again.groups is not explainer.groups
+    assert again.fit(X).model_output(X) == pytest.approx(model.predict_proba(X))

@@ -20,6 +20,7 @@ import numpy as np
 from narwhals.dependencies import is_into_dataframe
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_array
 
 from suwr._utils.validation import require
 from suwr.data.parse import INVALID, describe_cell, plain_cell
@@ -189,12 +190,14 @@ def as_rows(X: Any) -> Any:
     if is_frame(X):
         _narwhals(X)
         return X
-    rows = np.asarray(unmasked(X))
+    rows = unmasked(X if hasattr(X, "dtype") else np.asarray(X))
     if rows.ndim != 2:
         raise TableError(
             f"Expected 2D array, got {rows.ndim}D array instead. Flatten images to one row each."
         )
-    return rows
+    return check_array(
+        rows, dtype=None, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=0
+    )
 
 
 def unmasked(X: Any) -> Any:

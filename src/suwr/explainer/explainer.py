@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import entropy
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,7 +27,7 @@ from suwr.estimators.files import load
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.sequential import PolicyKind
 from suwr.estimators.session import Acquisition
-from suwr.exceptions import StochasticModelWarning, TableError, UnsupportedModelError
+from suwr.exceptions import StochasticModelWarning, UnsupportedModelError
 from suwr.explainer.fidelity import Attribution, Fidelity, measure_fidelity
 from suwr.explainer.outputs import OUTPUTS, ModelOutputs, QueryCost, examine_model
 from suwr.explainer.rows import TableRows, TextRows
@@ -179,6 +179,19 @@ class SUWRExplainer(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    def __sklearn_clone__(self) -> SUWRExplainer:
+        # A clone of the model would not be fitted.
+        parameters = self.get_params(deep=False)
+        model = parameters.pop("model")
+        return type(self)(model, **{k: clone(v, safe=False) for k, v in parameters.items()})
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
     def fit(self, X_background: Any, y: Any = None) -> SUWRExplainer:
         """Query the model and train the policy.
 
@@ -200,9 +213,7 @@ class SUWRExplainer(BaseEstimator):
         outputs = ModelOutputs(self.model, self.output, self.classes, name)
         groups = self.groups
         source = TextRows(groups) if isinstance(groups, TextUnits) else TableRows(groups)
-        rows = source.read(X_background)
-        if len(rows) < 2:
-            raise TableError(f"'X_background' must have at least 2 rows. Got {len(rows)} instead.")
+        rows = source.read(X_background, min_rows=2)
         rng = check_random_state(self.random_state)
         caution, cost = examine_model(outputs, rows, (self.queries_per_row - 1) * len(rows))
         if caution is not None:
