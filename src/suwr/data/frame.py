@@ -20,7 +20,6 @@ import numpy as np
 from narwhals.dependencies import is_into_dataframe
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array
 
 from suwr._utils.validation import require
 from suwr.data.parse import INVALID, describe_cell, plain_cell
@@ -177,27 +176,6 @@ def _index_metadata(metadata: Mapping[bytes, bytes] | None) -> dict[bytes, bytes
 def is_frame(X: Any) -> bool:
     """Whether ``X`` is an eager data frame that narwhals supports, such as pandas or polars."""
     return is_into_dataframe(X)
-
-
-def as_rows(X: Any) -> Any:
-    """Return a data frame unchanged, and anything else as a two-dimensional array.
-
-    Raises
-    ------
-    TableError
-        If ``X`` is not two-dimensional, or a data frame has duplicate column names.
-    """
-    if is_frame(X):
-        _narwhals(X)
-        return X
-    rows = unmasked(X if hasattr(X, "dtype") else np.asarray(X))
-    if rows.ndim != 2:
-        raise TableError(
-            f"Expected 2D array, got {rows.ndim}D array instead. Flatten images to one row each."
-        )
-    return check_array(
-        rows, dtype=None, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=0
-    )
 
 
 def unmasked(X: Any) -> Any:

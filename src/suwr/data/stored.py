@@ -298,6 +298,27 @@ def _validate(estimator: Any, X: Any, *, reset: bool, min_rows: int) -> Any:
     )
 
 
+def as_rows(X: Any) -> Any:
+    """Return a data frame unchanged, and anything else as a two-dimensional array.
+
+    Raises
+    ------
+    TableError
+        If ``X`` is not two-dimensional, or a data frame has duplicate column names.
+    """
+    if is_frame(X):
+        column_names(X)
+        return X
+    rows = unmasked(X if hasattr(X, "dtype") else np.asarray(X))
+    if rows.ndim != 2:
+        raise TableError(
+            f"Expected 2D array, got {rows.ndim}D array instead. Flatten images to one row each."
+        )
+    return check_array(
+        rows, dtype=None, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=0
+    )
+
+
 def check_size(n_rows: int, n_columns: int, min_rows: int) -> None:
     """Raise a `TableError` if a table has no columns or too few rows."""
     if n_columns < 1:

@@ -35,8 +35,8 @@ from suwr._utils.views import view
 from suwr.data.costs import Costs
 from suwr.data.dates import DateParts
 from suwr.data.encode import TableEncoder
-from suwr.data.frame import as_rows, gather_rows, is_frame, take_rows
-from suwr.data.stored import StoredTable
+from suwr.data.frame import gather_rows, is_frame, take_rows
+from suwr.data.stored import StoredTable, as_rows
 from suwr.data.units import Patches, Units, membership_bytes
 from suwr.estimators.certify import N_WEIGHTS, Request, certify
 from suwr.estimators.container import (

@@ -344,7 +344,7 @@ RISKS = ("disagreement", "error", "loss")
 # Groups or classes that a sentence lists by name.
 _MAX_LISTED = 4
 # Fields that earlier certificates lack; None in `from_dict`, and left out by `to_dict`.
-_ADDED = ("class_names", "class_kind", "empty_risk", "needs_nothing")
+_ADDED = ("class_names", "class_kind", "empty_risk", "needs_nothing", "outcomes")
 
 
 @dataclass(frozen=True)
@@ -402,6 +402,9 @@ class Certificate:
     needs_nothing : bool or None
         Whether the policy that stops at once meets the level on these rows too, so that the
         guarantee says little.
+    outcomes : str or None
+        SHA-256 of the number of steps of each calibration row and of whether its loss is above one
+        half; see `suwr.verify_certificate`.
 
     Examples
     --------
@@ -434,6 +437,7 @@ class Certificate:
     class_kind: str | None = None
     empty_risk: float | None = None
     needs_nothing: bool | None = None
+    outcomes: str | None = None
 
     @property
     def sentence(self) -> str:

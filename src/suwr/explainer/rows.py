@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from suwr.data.encode import TableEncoder
-from suwr.data.frame import as_rows, column_names, gather_rows, is_frame, read_table, select_columns
-from suwr.data.stored import check_size
+from suwr.data.frame import column_names, gather_rows, is_frame, read_table, select_columns
+from suwr.data.stored import as_rows, check_size
 from suwr.data.units import Patches, resolve_units
 from suwr.narrative.explanation import Explanation
 from suwr.texts import TextUnits
