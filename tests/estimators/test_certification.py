@@ -13,12 +13,13 @@ from sklearn.base import clone
 from typer.testing import CliRunner
 
 import suwr
-from suwr import Explanation, SUWRClassifier, verify_certificate
+from helpers.receipts import sign
+from suwr import Acquisition, Explanation, SUWRClassifier, verify, verify_certificate
 from suwr.cli import app
 from suwr.estimators.certify import thresholds
 from suwr.estimators.risks import Certificate, binomial_p_value, hoeffding_bentkus_p_value
 from suwr.estimators.verify import poison_check
-from suwr.exceptions import CertificationWarning, ModelFileError
+from suwr.exceptions import CertificationWarning, ModelFileError, SessionError
 
 SMALL = {
     "max_epochs": 1,
@@ -630,6 +631,14 @@ def test_range_model_is_certified_at_one_weight(rows, tmp_path):
     np.testing.assert_array_equal(again.select(X_cal), certified.select(X_cal))
     with pytest.raises(ValueError, match="certified for one policy"):
         again.cost(X_cal, mean_features=2)
+    # Receipts and sessions of another λ are not those of the certified policy.
+    receipt = json.loads(again.explain(X_cal)[0].receipt().to_json())
+    assert verify(receipt, again)
+    other = {"condition": receipt["condition"] / 2 + 1e-9}
+    assert "position of λ" in str(verify(sign(receipt | other), again))
+    session = json.loads(again.acquire().to_json())
+    with pytest.raises(SessionError, match="'condition' is not that of the model"):
+        Acquisition.from_json(json.dumps(session | other), again)
 
 
 @pytest.mark.parametrize(

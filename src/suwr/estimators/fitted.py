@@ -128,6 +128,15 @@ class FittedPolicy:
         """Return the policy at another position of λ in its range."""
         return replace(self, policy=self.policy.at(condition))
 
+    def accepts(self, condition: float | None) -> bool:
+        """Whether a receipt or a session may state this position of λ.
+
+        That of a budget follows from the budget, and a certificate is for one λ.
+        """
+        own = self.policy.condition
+        fixed = self.certificate is not None or self.policy.inputs.budgets is not None
+        return condition == own if fixed else (condition is None) == (own is None)
+
     @cached_property
     def names(self) -> list[str]:
         """The names of the columns."""

@@ -32,6 +32,7 @@ from suwr.estimators.base import SUWRModel
 from suwr.estimators.certify import recompute
 from suwr.estimators.files import load
 from suwr.estimators.fitted import FittedPolicy, join_traces
+from suwr.estimators.limits import largest_budget
 from suwr.estimators.risks import RISKS, RiskFunction
 from suwr.exceptions import ReceiptError
 from suwr.narrative.given import Given
@@ -290,8 +291,12 @@ class Verifier:
         n_units = len(self._fitted.units)
         if not _same(narrative.classes, self._classes) or narrative.n_units != n_units:
             raise ReceiptError("its classes or its number of units are not those of the model.")
-        if (receipt.condition is None) != (self._fitted.policy.condition is None):
+        if not self._fitted.accepts(receipt.condition):
             raise ReceiptError("its position of λ is not that of the model.")
+        most = largest_budget(self._fitted.policy.inputs)
+        budget = None if narrative.given is None else narrative.given.max_cost
+        if most is not None and (budget is None or budget > most):
+            raise ReceiptError("its budget is not one that the model was fitted for.")
         expected = issuer.certificate if narrative.given is None else None
         if not _same(receipt.certificate, expected):
             raise ReceiptError("its certificate is not that of the model.")

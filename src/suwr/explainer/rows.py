@@ -59,7 +59,8 @@ class TableRows:
     def read(self, X: Any, min_rows: int = 1) -> Any:
         """Return a data frame or an array; columns in the order of `fit` once that is known."""
         rows = as_rows(X)
-        check_size(*rows.shape, min_rows)
+        n_rows, n_columns = rows.shape
+        check_size(n_rows, n_columns, min_rows)
         known = self.names is not None and is_frame(rows)
         if known and set(column_names(rows) or ()) == set(self.names or ()):
             return select_columns(rows, self.names or [])
