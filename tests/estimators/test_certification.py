@@ -14,7 +14,14 @@ from typer.testing import CliRunner
 
 import suwr
 from helpers.receipts import sign
-from suwr import Acquisition, Explanation, SUWRClassifier, verify, verify_certificate
+from suwr import (
+    Acquisition,
+    Explanation,
+    SUWRClassifier,
+    audit,
+    verify,
+    verify_certificate,
+)
 from suwr.cli import app
 from suwr.estimators.certify import thresholds
 from suwr.estimators.risks import Certificate, binomial_p_value, hoeffding_bentkus_p_value
@@ -540,6 +547,11 @@ def test_calibration_rows_that_are_training_rows(fitted_on_some, rows, tmp_path)
         known = f"300 of the {len(use)} calibration rows equal rows that the model was fitted on"
         assert found.startswith(known)
     assert warnings_of_rows(model, X[300:]) == []
+    # Whatever the model was used for in between.
+    audit(model, X[:20], training_rows=X[:20], n_probes=20, random_state=0)
+    model.explain(X[:3])
+    for used in (model, model.conformalize(X[:300], rows[1][:300])):
+        assert len(warnings_of_rows(used, X[:300])) == 1
     # Neither files nor pickles tell which rows a model was fitted on.
     model.save(tmp_path / "m.suwr")
     for other in (suwr.load(tmp_path / "m.suwr"), pickle.loads(pickle.dumps(model))):

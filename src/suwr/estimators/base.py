@@ -1108,6 +1108,7 @@ class SUWRModel(SequentialModel):
         else:
             scores = scores_of_classes(predicted, chosen)[np.arange(len(truth)), truth]
         calibrated = copy.copy(self)
+        calibrated._training_digests_ = self._training_digests_
         quantile = conformal_quantile(scores, coverage)
         calibrated.conformal_ = Conformal(
             float(coverage), chosen, quantile, len(scores), self._digest()
