@@ -227,7 +227,8 @@ def test_forged_certificates_are_refused(certified, model):
         {"rule": "other"}, {"abstain": 1}, {"sparsity_weight": 0.1}, {"more": 1},
         {"class_kind": "true"}, {"class_kind": 1, "class_names": ["0", "1"]},
         {"class_kind": "other", "class_names": ["0", "1"]}, {"class_names": [0, 1]},
-        {"needs_nothing": "no"}, {"empty_risk": "0"},
+        {"needs_nothing": "no"}, {"empty_risk": "0"}, {"p_value": -0.1}, {"answered": 1.5},
+        {"empirical_risk": 2.0}, {"mean_cost": -1.0}, {"level": 10**400}, {"outcomes": 1},
     ):  # fmt: skip
         forged = {**state, "certificate": state["certificate"] | change}
         with pytest.raises(ModelFileError):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -546,6 +547,10 @@ class Certificate:
             raise ValueError("The stopping rule of the certificate is invalid.")
         if not (0 < found.level < 1 and 0 < found.confidence < 1 and found.n_rows > 0):
             raise ValueError("The level of the certificate is invalid.")
+        shares = found.empirical_risk, found.p_value, found.answered, found.empty_risk or 0.0
+        least = min(found.mean_cost, found.full_cost, found.steps or 0)
+        if not all(0 <= share <= 1 for share in shares) or least < 0:
+            raise ValueError("The results of the certificate are invalid.")
         return found
 
 
@@ -567,7 +572,7 @@ def _is_a(value: Any, kind: str) -> bool:
         return isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
     if kind.startswith("float"):
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        return number and math.isfinite(value)
+        return number and abs(value) <= sys.float_info.max
     if kind.startswith("int"):
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, {"bool": bool, "str": str}[kind.removesuffix(" | None")])
