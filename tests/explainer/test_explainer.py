@@ -27,6 +27,16 @@ from suwr.narrative.explanation import Explanation, ModelNarrative
 SMALL = {"max_epochs": 3, "training": {"hidden_size": 8}, "queries_per_row": 3, "random_state": 0}
 
 
+class FirstColumn(BaseEstimator):
+    """A model of tables of any shape."""
+
+    def predict(self, X):
+        return np.nan_to_num(np.asarray(X, dtype=float)[:, 0])
+
+
+BRIEF = {"max_epochs": 1, "queries_per_row": 1, "hidden_size": 8}
+
+
 class Recorded:
     """Counts the rows of every call of a model."""
 
@@ -229,6 +239,27 @@ def test_failing_models_leave_the_explainer_unfitted():
     assert not hasattr(explainer, "estimator_")
 
 
+def test_a_refit_replaces_everything_at_once():
+    """An interrupt, or a prediction in another thread, sees one fit or the other."""
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("abc"))
+    assigned = []
+
+    class Watched(SUWRExplainer):
+        def __setattr__(self, name, value):
+            assigned.append(name)
+            super().__setattr__(name, value)
+
+    explainer = Watched(FirstColumn(), **BRIEF).fit(X)
+    before = explainer.predict(X)
+    with pytest.raises(ModelOutputError, match="failed"):
+        explainer.fit(np.full((9, 2), "a"))
+    assert (explainer.predict(X) == before).all()
+    assigned.clear()
+    explainer.fit(X.to_numpy())
+    assert assigned == ["__dict__"]
+    assert not hasattr(explainer, "feature_names_in_")
+
+
 def test_number_of_outputs_after_fit():
     X = np.random.default_rng(0).normal(size=(30, 2))
     n_outputs = [2]
@@ -256,16 +287,6 @@ def test_invalid_parameters(name, value):
 def test_too_few_rows():
     with pytest.raises(TableError, match=r"1 sample\(s\) .* a minimum of 2 is required"):
         SUWRExplainer(lambda Z: Z[:, 0]).fit(np.zeros((1, 2)))
-
-
-class FirstColumn(BaseEstimator):
-    """A model of tables of any shape."""
-
-    def predict(self, X):
-        return np.nan_to_num(np.asarray(X, dtype=float)[:, 0])
-
-
-BRIEF = {"max_epochs": 1, "queries_per_row": 1, "hidden_size": 8}
 
 
 @parametrize_with_checks([SUWRExplainer(FirstColumn(), **BRIEF)])

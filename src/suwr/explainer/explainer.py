@@ -27,6 +27,7 @@ from suwr.estimators.files import load
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.sequential import PolicyKind
 from suwr.estimators.session import Acquisition
+from suwr.estimators.table import consistent
 from suwr.exceptions import StochasticModelWarning, UnsupportedModelError
 from suwr.explainer.fidelity import Attribution, Fidelity, measure_fidelity
 from suwr.explainer.outputs import OUTPUTS, ModelOutputs, QueryCost, examine_model
@@ -237,13 +238,20 @@ class SUWRExplainer(BaseEstimator):
             estimator.fit(features, found, classes=outputs.classes)
         else:
             estimator.fit(features, found)
-        self.estimator_, self.queries_, self.outputs_ = estimator, rows, found
-        self._source = source
-        self.n_queries_, self.n_calls_ = outputs.n_queries, outputs.n_calls
-        self.cautions_ = [] if caution is None else [caution]
-        self.n_features_in_ = estimator.n_features_in_
+        fitted = {
+            "estimator_": estimator,
+            "queries_": rows,
+            "outputs_": found,
+            "n_queries_": outputs.n_queries,
+            "n_calls_": outputs.n_calls,
+            "cautions_": [] if caution is None else [caution],
+            "n_features_in_": estimator.n_features_in_,
+            "_source": source,
+        }
         if hasattr(estimator, "feature_names_in_"):
-            self.feature_names_in_ = estimator.feature_names_in_
+            fitted["feature_names_in_"] = estimator.feature_names_in_
+        # A single assignment, which an interrupt cannot divide; see `consistent`.
+        self.__dict__ = {k: v for k, v in vars(self).items() if not k.endswith("_")} | fitted
         return self
 
     def _announce(self, cost: QueryCost, n: int) -> None:
@@ -277,6 +285,7 @@ class SUWRExplainer(BaseEstimator):
             verbose=self.verbose,
         )
 
+    @consistent
     def model_output(self, X: Any) -> NDArray[np.float64]:
         """Query the model on whole rows.
 
@@ -294,6 +303,7 @@ class SUWRExplainer(BaseEstimator):
         outputs.expect(self.estimator_.target_.n_outputs)
         return outputs(self._source.read(X), int(self.query_size))
 
+    @consistent
     def explain(
         self,
         X: Any,
@@ -330,6 +340,7 @@ class SUWRExplainer(BaseEstimator):
         ]
         return Explanation(narratives, explanation.source)
 
+    @consistent
     def fidelity(
         self,
         X: Any,
@@ -361,6 +372,7 @@ class SUWRExplainer(BaseEstimator):
         check_is_fitted(self, "estimator_")
         return measure_fidelity(self, X, compare, max_features, evaluator)
 
+    @consistent
     def evaluate(self, X: Any, y: Any = None, **options: Any) -> Evaluation:
         """Evaluate the predictions from the selected features; see `SUWRClassifier.evaluate`.
 
@@ -377,6 +389,7 @@ class SUWRExplainer(BaseEstimator):
             y = self.estimator_.target_.answers(self.model_output(X).reshape(len(X), -1))
         return self.estimator_.evaluate(self.features(X), y, **options)
 
+    @consistent
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trained policy to one file; see `SUWRClassifier.save`.
 
@@ -410,6 +423,7 @@ class SUWRExplainer(BaseEstimator):
             explainer._source.names = list(estimator.feature_names_in_)
         return explainer
 
+    @consistent
     def features(self, X: Any) -> Any:
         """Return the table that the policy reads, whose columns `select` masks.
 
@@ -443,6 +457,7 @@ class SUWRExplainer(BaseEstimator):
         """One record per epoch; see `SUWRClassifier`."""
         return self.estimator_.history_
 
+    @consistent
     def select(
         self, X: Any, *, policy: PolicyKind = "greedy", random_state: Any = None
     ) -> NDArray[np.bool_]:
@@ -450,6 +465,7 @@ class SUWRExplainer(BaseEstimator):
         check_is_fitted(self, "estimator_")
         return self.estimator_.select(self.features(X), policy=policy, random_state=random_state)
 
+    @consistent
     def mask_probability(
         self, X: Any, masks: ArrayLike, *, policy: PolicyKind = "greedy"
     ) -> NDArray[np.float64]:
@@ -457,21 +473,25 @@ class SUWRExplainer(BaseEstimator):
         check_is_fitted(self, "estimator_")
         return self.estimator_.mask_probability(self.features(X), masks, policy=policy)
 
+    @consistent
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the model's class or value from the selected features alone."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.predict(self.features(X))
 
+    @consistent
     def predict_masked(self, X: Any, masks: ArrayLike) -> NDArray[np.float64]:
         """Predict the model's output from given features. See `SUWRClassifier.predict_masked`."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.predict_masked(self.features(X), masks)
 
+    @consistent
     def cost(self, X: Any) -> NDArray[np.float64]:
         """Return ‖h‖ of each row. See `SUWRClassifier.cost`."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.cost(self.features(X))
 
+    @consistent
     def acquire(self) -> Acquisition:
         """Request the features of a new row one at a time. See `SUWRClassifier.acquire`."""
         check_is_fitted(self, "estimator_")
