@@ -157,8 +157,12 @@ def test_columns_in_another_order(explainer, mixed):
     assert np.array_equal(explainer.model_output(X[X.columns[::-1]]), explainer.model_output(X))
 
 
-def test_hidden_cells_have_no_influence(explainer, mixed):
+@pytest.mark.parametrize("loaded", [False, True])
+def test_hidden_cells_have_no_influence(explainer, mixed, loaded, tmp_path):
     X = mixed[0][:40]
+    if loaded:
+        explainer.save(tmp_path / "e.suwr")
+        explainer = SUWRExplainer.load(tmp_path / "e.suwr", mixed[1])
     assert poison_check(explainer.estimator_, X, random_state=0).passed
     masks = explainer.select(X)
     assert not masks.all(axis=1).any()
@@ -171,6 +175,12 @@ def test_hidden_cells_have_no_influence(explainer, mixed):
         assert explainer.explain(table, query=False) == expected
         assert np.array_equal(explainer.predict(table), explainer.predict(X))
         assert np.array_equal(explainer.cost(table), explainer.cost(X))
+    draws = {"policy": "sampled", "random_state": np.arange(40)}
+    masks, expected = explainer.select(X, **draws), explainer.explain(X, query=False, **draws)
+    for poison in POISONS:
+        table = poisoned(X, masks, poison, rng)
+        assert np.array_equal(explainer.select(table, **draws), masks)
+        assert explainer.explain(table, query=False, **draws) == expected
 
 
 def test_rows_alone_and_together(explainer, mixed):
