@@ -191,9 +191,8 @@ def verify_certificate(
         else:
             same = one == two
         if not same:
-            return Verification(
-                False, f"on these rows, {name!r} is {one!r}, but the certificate states {two!r}."
-            )
+            reason = f"on these rows, {name!r} is {one!r}, but the certificate states {two!r}."
+            return Verification(False, reason[:300])
     if found.p_value > 1 - stated.confidence:
         return Verification(
             False, f"the test fails on these rows: its p-value is {found.p_value:.3g}."
