@@ -79,7 +79,8 @@ class SUWRExplainer(BaseEstimator):
     model : object
         A fitted scikit-learn estimator or pipeline, a model of XGBoost, LightGBM or CatBoost, a
         torch module, or a callable from rows to outputs. It is queried with rows in the container
-        of ``X_background``. A torch module is queried in evaluation mode.
+        of ``X_background``. A torch module is queried in evaluation mode. `sklearn.base.clone` of
+        an explainer keeps the model, since a clone of the model would not be fitted.
     output : {'auto', 'probability', 'logit', 'value'}, default='auto'
         What the model returns. 'probability' and 'logit' are those of the classes, or of the second
         of two classes if there is a single output; 'value' is one number per row. 'auto' uses
