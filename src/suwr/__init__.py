@@ -31,6 +31,7 @@ _EXPORTS = {
     "sparsity_path": "suwr.estimators.selection",
     "stability": "suwr.estimators.selection",
     "verify": "suwr.estimators.verify",
+    "verify_certificate": "suwr.estimators.verify",
 }
 
 _MODULES = ("auditing", "baselines", "exact", "exceptions", "plots")
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from suwr.estimators.selection import stability as stability
     from suwr.estimators.session import Acquisition as Acquisition
     from suwr.estimators.verify import verify as verify
+    from suwr.estimators.verify import verify_certificate as verify_certificate
     from suwr.explainer.explainer import SUWRExplainer as SUWRExplainer
     from suwr.narrative.explanation import Explanation as Explanation
     from suwr.narrative.explanation import Narrative as Narrative

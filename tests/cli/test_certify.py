@@ -170,3 +170,26 @@ def test_regression_requires_the_tolerance(folder):
     done = run(*words, "--tolerance", "500000")
     assert done.exit_code == 0, done.output
     assert "by more than 500,000 if" in " ".join(done.output.split())
+
+
+def test_certificate_is_verified_with_the_calibration_rows(folder):
+    out, calibration = folder / "v.suwr", folder / "calibration.csv"
+    for words in (
+        ["--level", "0.1"],
+        ["--risk", "error", "--group", "site", "--level", "0.2"],
+        ["--per-class", "--level", "0.2"],
+    ):
+        done = run("certify", folder / "m.suwr", calibration, "--out", out, *words)
+        assert done.exit_code == 0, done.output
+        group = ["--group", "site"] if "--group" in words else []
+        done = run("verify", "--model", out, "--calibration", calibration, *group)
+        assert (done.exit_code, done.output.splitlines()[0]) == (0, "verified")
+        assert "Certified on 400 rows" in done.output
+    done = run("verify", "--model", out, "--calibration", folder / "train.csv")
+    assert done.exit_code == 2
+    assert "refused: on these rows, 'n_rows' is 300, but the certificate states" in done.output
+    done = run("verify", "--model", folder / "m.suwr", "--calibration", calibration)
+    assert done.exit_code == 1
+    assert "has no certificate" in " ".join(done.output.split())
+    assert run("verify", "--model", out).exit_code == 1
+    assert run("verify", "--model", out, "--calibration", folder / "no.csv").exit_code == 1

@@ -76,6 +76,28 @@ def test_predict(folder, suffix):
     np.testing.assert_allclose(frame["probability of yes"], model.predict_proba(X)[:, 1])
 
 
+@pytest.mark.parametrize("out", ["p.csv", "p.tsv", "p.parquet", "folder"])
+def test_labels_that_spreadsheets_take_for_formulas_are_data(out, tmp_path):
+    """They are written as they are: no cell is changed because of what another program does."""
+    labels = ["=cmd|' /C calc'!A0", "+1+1", "-2", "@SUM(1;2)", "\t=1", "'quoted'", 'a";"b', "1,5"]
+    rng = np.random.RandomState(0)
+    X = pd.DataFrame({"=1+1": rng.randn(80), "@b": rng.randn(80)})
+    model = suwr.SUWRClassifier(max_epochs=1, hidden_size=8, random_state=0)
+    model.fit(X, np.resize(np.array(labels, dtype=object), 80)).save(tmp_path / "m.suwr")
+    X.to_csv(tmp_path / "X.csv", index=False)
+    done = run("predict", tmp_path / "m.suwr", tmp_path / "X.csv", "--out", tmp_path / out)
+    assert done.exit_code == 0, done.output
+    if out.startswith("p.") and out != "p.parquet":
+        found = pd.read_csv(tmp_path / out, sep="\t" if out == "p.tsv" else ",", dtype=str)
+    else:
+        found = pd.read_parquet(tmp_path / out)
+    assert found["prediction"].tolist() == model.predict(X).tolist()
+    assert set(found["prediction"]) <= set(labels)
+    if out != "folder":
+        columns = [c.removeprefix("probability of ") for c in found if c.startswith("probability")]
+        assert columns == model.classes_.tolist()
+
+
 def test_explain(folder):
     out = folder / "e.json"
     done = run(

@@ -317,6 +317,8 @@ def test_hostile_sessions_are_refused(model):
         ({"given": state["given"] | {"known": {"age": "x"}}}, "value of 'age' must be"),
         ({"given": state["given"] | {"unavailable": ["size"]}}, "model has no unit 'size'"),
         ({"given": state["given"] | {"max_cost": 1e9}}, "'exactly' parameter"),
+        ({"given": state["given"] | {"max_cost": 10**400}}, "'max_cost' must be a number"),
+        ({"given": state["given"] | {"costs": {"age": 10**400}}}, "'costs' must be numbers"),
     ]
     for change, message in changes:
         with pytest.raises(SessionError, match=message):

@@ -1,15 +1,18 @@
 """Models that are fitted for a range of budgets, with ``max_cost``."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from helpers.receipts import sign
 from helpers.tables import OBJECTS, mixed_table, poisoned_cells
 from suwr import Acquisition, Costs, Patches, SUWRClassifier, SUWRRegressor, verify
 from suwr.deploy.forms import ModelPolicy
 from suwr.deploy.service import Answers, Service
 from suwr.estimators.files import from_bytes, to_bytes
-from suwr.exceptions import UnsupportedModelError
+from suwr.exceptions import SessionError, UnsupportedModelError
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::suwr.exceptions.UninformativeModelWarning",
@@ -106,6 +109,22 @@ def test_sessions_and_receipts_agree_with_tables(mixed, budget):
         ]
         assert verify(narrative.receipt(), mixed)
         assert verify(session.narrative().receipt(), mixed)
+
+
+@pytest.mark.parametrize("budget", [None, 2])
+def test_condition_and_budget_of_a_receipt_are_those_of_the_model(mixed, budget):
+    X = mixed_table(seed=2)[0][:1]
+    narrative = mixed.explain(X, max_cost=budget)[0]
+    state = json.loads(narrative.receipt().to_json())
+    assert verify(sign(state), mixed)
+    for condition in (0.999, -1.0, 0, None):
+        assert "position of λ" in str(verify(sign(state | {"condition": condition}), mixed))
+    changes = [{"max_cost": 4.5}, {"max_cost": 1e9}, {"max_cost": None, "unavailable": ["size"]}]
+    for given in (*(state["given"] | change for change in changes), None):
+        assert "its budget is not" in str(verify(sign(state | {"given": given}), mixed))
+    session = json.loads(mixed.acquire(max_cost=budget).to_json())
+    with pytest.raises(SessionError, match="'condition' is not that of the model"):
+        Acquisition.from_json(json.dumps(session | {"condition": 0.0}), mixed)
 
 
 def test_saved_model_decides_alike(mixed):

@@ -4,7 +4,7 @@ import copy
 import json
 import pickle
 import warnings
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pandas as pd
@@ -13,12 +13,20 @@ from sklearn.base import clone
 from typer.testing import CliRunner
 
 import suwr
-from suwr import Explanation, SUWRClassifier
+from helpers.receipts import sign
+from suwr import (
+    Acquisition,
+    Explanation,
+    SUWRClassifier,
+    audit,
+    verify,
+    verify_certificate,
+)
 from suwr.cli import app
 from suwr.estimators.certify import thresholds
 from suwr.estimators.risks import Certificate, binomial_p_value, hoeffding_bentkus_p_value
 from suwr.estimators.verify import poison_check
-from suwr.exceptions import CertificationWarning, ModelFileError
+from suwr.exceptions import CertificationWarning, ModelFileError, SessionError
 
 SMALL = {
     "max_epochs": 1,
@@ -219,7 +227,8 @@ def test_forged_certificates_are_refused(certified, model):
         {"rule": "other"}, {"abstain": 1}, {"sparsity_weight": 0.1}, {"more": 1},
         {"class_kind": "true"}, {"class_kind": 1, "class_names": ["0", "1"]},
         {"class_kind": "other", "class_names": ["0", "1"]}, {"class_names": [0, 1]},
-        {"needs_nothing": "no"}, {"empty_risk": "0"},
+        {"needs_nothing": "no"}, {"empty_risk": "0"}, {"p_value": -0.1}, {"answered": 1.5},
+        {"empirical_risk": 2.0}, {"mean_cost": -1.0}, {"level": 10**400}, {"outcomes": 1},
     ):  # fmt: skip
         forged = {**state, "certificate": state["certificate"] | change}
         with pytest.raises(ModelFileError):
@@ -422,12 +431,99 @@ def test_what_says_more(facts, advice):
 def test_certificates_of_earlier_versions(certified):
     stored = certified.certificate_.to_dict()
     assert stored["needs_nothing"] is False
-    for name in ("needs_nothing", "empty_risk"):
+    for name in ("needs_nothing", "empty_risk", "outcomes"):
         del stored[name]
     found = Certificate.from_dict(stored)
     assert (found.needs_nothing, found.empty_risk, found.class_names) == (None, None, None)
     # Receipts of their models contain it as it was.
     assert found.to_dict() == stored
+
+
+def half_distance(prediction, full, y):
+    return 0.5 * np.abs(prediction - full).sum(axis=1)
+
+
+CERTIFIED = {
+    "disagreement": {"level": 0.03},
+    "gain": {"level": 0.05, "rule": "gain"},
+    "error in each class": {"level": 0.2, "risk": "error", "per": "class", "labels": True},
+    "predicted classes": {"level": 0.3, "per": "class"},
+    "loss": {"level": 0.2, "risk": "loss", "labels": True},
+    "function": {"level": 0.2, "risk": half_distance},
+    "groups": {"level": 0.2, "groups": np.arange(569) % 2},
+    "steps": {"level": 0.2, "per": "steps"},
+    "abstain": {"level": 0.2, "abstain": True},
+}
+
+
+@pytest.mark.parametrize("kind", CERTIFIED)
+def test_certificates_are_computed_again_from_the_calibration_rows(
+    kind, model, budgeted, rows, tmp_path
+):
+    X, y = rows
+    options = dict(CERTIFIED[kind])
+    labels = y if options.pop("labels", False) else None
+    certified = (budgeted if kind == "abstain" else model).certify(X, labels, **options)
+    c = certified.certificate_
+    assert not c.reveals_everything
+    certified.save(tmp_path / "m.suwr")
+    given = {"groups": options.get("groups"), "risk": None}
+    if kind == "function":
+        with pytest.raises(ValueError, match="pass half_distance as 'risk'"):
+            verify_certificate(certified, X)
+        given["risk"] = half_distance
+    for one in (certified, tmp_path / "m.suwr", str(tmp_path / "m.suwr")):
+        assert str(verify_certificate(one, X, labels, **given)) == "verified"
+    # Other rows, or the same ones in another order.
+    assert not verify_certificate(certified, X[::-1], labels, **given)
+    for change in (
+        {"level": 0.0001}, {"n_rows": 10**6},
+        {"p_value": 1e-9}, {"empirical_risk": c.empirical_risk / 2},
+        {"mean_cost": c.mean_cost - 1}, {"answered": c.answered - 0.1}, {"steps": 2},
+        {"groups": ("all",)}, {"outcomes": "0" * 64}, {"empty_risk": 0.9},
+    ):  # fmt: skip
+        forged = copy.copy(certified)
+        forged.certificate_ = replace(c, **change)
+        assert not verify_certificate(forged, X, labels, **given), change
+
+
+def test_a_consistent_certificate_must_pass_its_test(certified, rows):
+    """A level that is not met, with the p-value that the test has at this level."""
+    X, c = rows[0], certified.certificate_
+    losses = np.arange(len(X)) < round(c.empirical_risk * len(X))
+    level = 0.9 * c.empirical_risk
+    for change in (
+        {"level": level, "p_value": binomial_p_value(losses, level)},
+        {"confidence": 1 - c.p_value / 2},
+    ):
+        forged = copy.copy(certified)
+        forged.certificate_ = replace(c, **change)
+        assert "the test fails on these rows" in str(verify_certificate(forged, X))
+
+
+def test_certificates_that_cannot_be_checked(certified, budgeted, model, rows):
+    X, old = rows[0], copy.copy(certified)
+    old.certificate_ = replace(certified.certificate_, outcomes=None)
+    assert "cannot be checked" in str(verify_certificate(old, X))
+    with pytest.raises(ValueError, match="has no certificate"):
+        verify_certificate(model, X)
+    with pytest.warns(CertificationWarning, match="At least 59"):
+        everything = budgeted.certify(X[:30])
+    assert verify_certificate(everything, X[:30])
+    assert not verify_certificate(everything, X[:29])
+
+
+def test_certificates_of_regressions_and_ranges_are_computed_again(regression, rows):
+    model, X, y = regression
+    for risk in ("disagreement", "error", "loss"):
+        certified = model.certify(X, y, risk=risk, level=0.3, tolerance=60.0)
+        assert verify_certificate(certified, X, y)
+        other = np.roll(y, 1) if risk != "disagreement" else y
+        assert bool(verify_certificate(certified, X, other)) == (risk == "disagreement")
+    X, y = rows[0].iloc[:, :4], rows[1]
+    ranged = SUWRClassifier(**SMALL, sparsity_weight=(0.005, 0.5)).fit(X[:200], y[:200])
+    for rule in ("gain", "confidence"):
+        assert verify_certificate(ranged.certify(X[200:], level=0.2, rule=rule), X[200:])
 
 
 @pytest.fixture(scope="module")
@@ -452,6 +548,11 @@ def test_calibration_rows_that_are_training_rows(fitted_on_some, rows, tmp_path)
         known = f"300 of the {len(use)} calibration rows equal rows that the model was fitted on"
         assert found.startswith(known)
     assert warnings_of_rows(model, X[300:]) == []
+    # Whatever the model was used for in between.
+    audit(model, X[:20], training_rows=X[:20], n_probes=20, random_state=0)
+    model.explain(X[:3])
+    for used in (model, model.conformalize(X[:300], rows[1][:300])):
+        assert len(warnings_of_rows(used, X[:300])) == 1
     # Neither files nor pickles tell which rows a model was fitted on.
     model.save(tmp_path / "m.suwr")
     for other in (suwr.load(tmp_path / "m.suwr"), pickle.loads(pickle.dumps(model))):
@@ -543,6 +644,14 @@ def test_range_model_is_certified_at_one_weight(rows, tmp_path):
     np.testing.assert_array_equal(again.select(X_cal), certified.select(X_cal))
     with pytest.raises(ValueError, match="certified for one policy"):
         again.cost(X_cal, mean_features=2)
+    # Receipts and sessions of another λ are not those of the certified policy.
+    receipt = json.loads(again.explain(X_cal)[0].receipt().to_json())
+    assert verify(receipt, again)
+    other = {"condition": receipt["condition"] / 2 + 1e-9}
+    assert "position of λ" in str(verify(sign(receipt | other), again))
+    session = json.loads(again.acquire().to_json())
+    with pytest.raises(SessionError, match="'condition' is not that of the model"):
+        Acquisition.from_json(json.dumps(session | other), again)
 
 
 @pytest.mark.parametrize(

@@ -467,6 +467,27 @@ def test_weights_that_are_not_finite_are_refused(kind, value):
             from_bytes(forged(state, altered))
 
 
+@pytest.mark.parametrize("kind", ["classifier", "regressor"])
+def test_results_of_weights_that_are_too_large_are_an_error(kind):
+    """Finite weights can give NaN, which must not be returned as a prediction."""
+    path, rows, _ = subject(kind)
+    state, tensors = take_apart(path.read_bytes())
+    n_refused = 0
+    for number, key in enumerate(tensors):
+        signs = np.random.RandomState(number).choice([-3e38, 3e38], tensors[key].shape)
+        if key == "stop_temperature":
+            continue
+        model = from_bytes(forged(state, tensors | {key: signs.astype(np.float32)}))
+        for method in (model.predict, lambda X, m=model: m.explain(X).text()):
+            try:
+                found = method(rows)
+            except ModelFileError as error:
+                n_refused += "weights are too large" in str(error)
+            else:
+                assert isinstance(found, str) or not pd.isna(found).any()
+    assert n_refused > 2
+
+
 @pytest.mark.parametrize("value", [0.0, -1.0])
 def test_stop_temperatures_must_be_positive(value):
     state, tensors = take_apart(subject("classifier")[0].read_bytes())

@@ -5,8 +5,9 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 
-from helpers.models import fit_random_policy
+from helpers.models import fit_random_policy, randomize
 from helpers.tables import (
     OBJECTS,
     TEXTS,
@@ -19,6 +20,7 @@ from helpers.tables import (
 from suwr import SUWRClassifier
 from suwr.baselines import AllFeaturesClassifier, CAEClassifier, L2XClassifier
 from suwr.data.frame import arrow_to_pandas
+from suwr.estimators.files import from_bytes, to_bytes
 from suwr.estimators.verify import poison_check
 from suwr.exceptions import TableError
 
@@ -274,6 +276,110 @@ def test_hidden_cells_of_any_type_of_arrow_change_nothing(kind, container, mixed
     bad = CONTAINERS[container](table.set_column(0, "age", UNREADABLE[kind]))
     with pytest.raises(TableError, match=r"Row 0 of column 'age' must be a finite number"):
         mixed_model.predict(bad)
+
+
+NUMBERS = [np.nan, np.inf, -np.inf, 1e30, -1e308, 5e-324, 7.0, 0.0]
+OTHER = {"f": NUMBERS, "b": [True, False, None], "O": ["zzz", "", None, "1", "1e999"]}
+
+
+def native_columns(X, mask, seed):
+    """The columns of a frame with other values of their own type in unrevealed cells."""
+    rng, columns = np.random.RandomState(seed), {}
+    for number, name in enumerate(X.columns):
+        column = X[name].astype(str) if X[name].dtype.kind == "O" else X[name]
+        kind = column.dtype.kind
+        cells = column.tolist()
+        for row in np.flatnonzero(~mask[:, number]):
+            cells[row] = OTHER[kind][rng.randint(len(OTHER[kind]))]
+        columns[name] = cells
+    return columns
+
+
+def as_polars(columns):
+    types = {bool: pl.Boolean, float: pl.Float64, str: pl.String}
+    first = {name: next(c for c in cells if c is not None) for name, cells in columns.items()}
+    return pl.DataFrame(columns, schema={name: types[type(c)] for name, c in first.items()})
+
+
+def as_dictionaries(columns):
+    table = as_polars(columns).to_arrow()
+    for number, name in enumerate(table.column_names):
+        if "string" in str(table.schema.field(name).type):
+            encoded = table.column(name).dictionary_encode()
+            table = table.set_column(number, name, encoded)
+    return table
+
+
+NATIVE = {
+    "pandas": pd.DataFrame,
+    "nullable pandas": lambda columns: pd.DataFrame(columns).convert_dtypes(),
+    "pandas of Arrow": lambda columns: (
+        as_polars(columns).to_arrow().to_pandas(types_mapper=pd.ArrowDtype)
+    ),
+    "polars": as_polars,
+    "polars categories": lambda columns: as_polars(columns).cast({pl.String: pl.Categorical}),
+    "pyarrow": lambda columns: as_polars(columns).to_arrow(),
+    "pyarrow dictionaries": as_dictionaries,
+}
+
+
+@pytest.mark.parametrize("policy", ["greedy", "sampled"])
+@pytest.mark.parametrize("container", NATIVE)
+def test_hidden_cells_of_native_types_change_nothing(container, policy, mixed_model, n_seeds):
+    X = mixed_table(seed=1)[0].astype({"level": str})
+    draws = {"policy": policy, "random_state": np.arange(len(X))}
+    mask = mixed_model.select(X, **draws)
+    expected = mixed_model.explain(X, **draws)
+    assert (~mask).sum() > len(X)
+    for seed in range(3 * n_seeds):
+        bad = NATIVE[container](native_columns(X, mask, seed))
+        np.testing.assert_array_equal(mixed_model.select(bad, **draws), mask)
+        assert mixed_model.explain(bad, **draws).to_json() == expected.to_json()
+        # Alone, and with the columns in another order.
+        names = list(X.columns[::-1])
+        part = bad.select(names) if hasattr(bad, "select") else bad[names]
+        rows = {"policy": policy, "random_state": np.arange(5, 9)}
+        assert (mixed_model.select(part[5:9], **rows) == mask[5:9, ::-1]).all()
+
+
+class Forgotten(ClassifierMixin, BaseEstimator):
+    """A teacher that can be asked only during the fit of its pupil."""
+
+    asked, refuses = 0, False
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        assert not Forgotten.refuses
+        Forgotten.asked += 1
+        first = np.asarray(X["size"], dtype=float) > 0
+        return np.column_stack([first, ~first]).astype(float) * 0.8 + 0.1
+
+
+@pytest.mark.filterwarnings("ignore::suwr.exceptions.UninformativeModelWarning")
+@pytest.mark.parametrize("teacher", ["estimator", "auto"])
+def test_no_decision_depends_on_the_teacher_or_on_hidden_cells(teacher, monkeypatch):
+    X, y = mixed_table(60)
+    model = SUWRClassifier(
+        teacher=Forgotten() if teacher == "estimator" else teacher,
+        max_steps=3, max_epochs=1, hidden_size=8, n_layers=1, random_state=0,
+    ).fit(X, y)  # fmt: skip
+    assert "teacher" in model.choices_
+    randomize(model, lambda: len(np.unique(model.select(X).sum(axis=1))) > 1)
+    if teacher == "estimator":
+        assert Forgotten.asked > 0
+        monkeypatch.setattr(Forgotten, "refuses", True)
+    else:
+        monkeypatch.setattr("suwr.training.teacher.stack_members", _raise)
+    mask, expected = model.select(X), model.explain(X)
+    loaded = from_bytes(to_bytes(model))
+    bad = as_object_frame(poisoned_cells(X, mask, OBJECTS))
+    for one in (model, loaded):
+        np.testing.assert_array_equal(one.select(bad), mask)
+        np.testing.assert_array_equal(one.predict_proba(bad), model.predict_proba(X))
+        assert one.explain(bad).to_json() == expected.to_json()
 
 
 def test_masked_cells_of_numpy_are_missing():

@@ -176,6 +176,16 @@ def test_values_of_another_form_are_refused(fitted, value):
     assert not verify(sign(state), model)
 
 
+def test_numbers_that_no_float_represents_are_refused(fitted):
+    model, _, receipts = fitted("regressor")
+    state, huge = receipt_with(receipts, 1), 10**400
+    given = {"known": {}, "unavailable": [], "exactly": False, "max_cost": huge}
+    changes = [{"start": [huge]}, {"given": given}, {"start_stop_probability": huge}]
+    changes.append({"given": given | {"max_cost": 1, "costs": {"x0": huge}}})
+    for change in changes:
+        assert "is invalid" in str(verify(sign(state | change), model))
+
+
 def test_numbers_of_another_platform_are_compared_within_the_tolerance(fitted):
     for kind in ("mixed", "regressor"):
         model, _, receipts = fitted(kind)

@@ -5,10 +5,12 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import suwr
 from helpers.tables import OBJECTS, mixed_table, poisoned_cells
@@ -17,11 +19,22 @@ from suwr.estimators.verify import POISONS, poison_check, poisoned
 from suwr.exceptions import (
     ModelOutputError,
     StochasticModelWarning,
+    TableError,
     UninformativeModelWarning,
 )
 from suwr.narrative.explanation import Explanation, ModelNarrative
 
 SMALL = {"max_epochs": 3, "training": {"hidden_size": 8}, "queries_per_row": 3, "random_state": 0}
+
+
+class FirstColumn(BaseEstimator):
+    """A model of tables of any shape."""
+
+    def predict(self, X):
+        return np.nan_to_num(np.asarray(X, dtype=float)[:, 0])
+
+
+BRIEF = {"max_epochs": 1, "queries_per_row": 1, "hidden_size": 8}
 
 
 class Recorded:
@@ -144,8 +157,12 @@ def test_columns_in_another_order(explainer, mixed):
     assert np.array_equal(explainer.model_output(X[X.columns[::-1]]), explainer.model_output(X))
 
 
-def test_hidden_cells_have_no_influence(explainer, mixed):
+@pytest.mark.parametrize("loaded", [False, True])
+def test_hidden_cells_have_no_influence(explainer, mixed, loaded, tmp_path):
     X = mixed[0][:40]
+    if loaded:
+        explainer.save(tmp_path / "e.suwr")
+        explainer = SUWRExplainer.load(tmp_path / "e.suwr", mixed[1])
     assert poison_check(explainer.estimator_, X, random_state=0).passed
     masks = explainer.select(X)
     assert not masks.all(axis=1).any()
@@ -158,6 +175,12 @@ def test_hidden_cells_have_no_influence(explainer, mixed):
         assert explainer.explain(table, query=False) == expected
         assert np.array_equal(explainer.predict(table), explainer.predict(X))
         assert np.array_equal(explainer.cost(table), explainer.cost(X))
+    draws = {"policy": "sampled", "random_state": np.arange(40)}
+    masks, expected = explainer.select(X, **draws), explainer.explain(X, query=False, **draws)
+    for poison in POISONS:
+        table = poisoned(X, masks, poison, rng)
+        assert np.array_equal(explainer.select(table, **draws), masks)
+        assert explainer.explain(table, query=False, **draws) == expected
 
 
 def test_rows_alone_and_together(explainer, mixed):
@@ -226,6 +249,27 @@ def test_failing_models_leave_the_explainer_unfitted():
     assert not hasattr(explainer, "estimator_")
 
 
+def test_a_refit_replaces_everything_at_once():
+    """An interrupt, or a prediction in another thread, sees one fit or the other."""
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=list("abc"))
+    assigned = []
+
+    class Watched(SUWRExplainer):
+        def __setattr__(self, name, value):
+            assigned.append(name)
+            super().__setattr__(name, value)
+
+    explainer = Watched(FirstColumn(), **BRIEF).fit(X)
+    before = explainer.predict(X)
+    with pytest.raises(ModelOutputError, match="failed"):
+        explainer.fit(np.full((9, 2), "a"))
+    assert (explainer.predict(X) == before).all()
+    assigned.clear()
+    explainer.fit(X.to_numpy())
+    assert assigned == ["__dict__"]
+    assert not hasattr(explainer, "feature_names_in_")
+
+
 def test_number_of_outputs_after_fit():
     X = np.random.default_rng(0).normal(size=(30, 2))
     n_outputs = [2]
@@ -251,5 +295,22 @@ def test_invalid_parameters(name, value):
 
 
 def test_too_few_rows():
-    with pytest.raises(ValueError, match="at least 2 rows"):
+    with pytest.raises(TableError, match=r"1 sample\(s\) .* a minimum of 2 is required"):
         SUWRExplainer(lambda Z: Z[:, 0]).fit(np.zeros((1, 2)))
+
+
+@parametrize_with_checks([SUWRExplainer(FirstColumn(), **BRIEF)])
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+def test_a_clone_explains_the_same_fitted_model():
+    X = np.random.RandomState(0).randn(40, 3)
+    model = LogisticRegression().fit(X, X[:, 0] > 0)
+    explainer = SUWRExplainer(model, groups=[[0, 1], [2]], **SMALL)
+    again = clone(make_pipeline("passthrough", explainer)).steps[-1][1]
+    assert again is not explainer
+    assert again.model is model
+    assert again.groups == explainer.groups
+    assert again.groups is not explainer.groups
+    assert again.fit(X).model_output(X) == pytest.approx(model.predict_proba(X))

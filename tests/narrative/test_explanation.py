@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -104,3 +105,26 @@ def test_rows_of_equal_labels_stay_apart_in_a_frame():
     assert Explanation.from_frame(frame[frame["row"] == "B"]) == explanation[2:3]
     with pytest.raises(ValueError, match="equal labels"):
         Explanation.from_frame(frame.sort_values("step"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"narratives": 1}', '{"narratives": [{}]}', '{"narratives": [null]}',
+     '{"narratives": [], "description": []}'],
+)  # fmt: skip
+def test_other_json_is_refused(text):
+    with pytest.raises(ValueError, match="not the JSON of an explanation"):
+        Explanation.from_json(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("ended", "later"), ("ended", []), ("start", None), ("start", ["much"]), ("start", [10**400]),
+     ("steps", [{}]), ("steps", [1]), ("n_units", "many"), ("given", {})],
+)  # fmt: skip
+def test_json_with_other_fields_is_refused(name, value):
+    narrative = Narrative(0, (0.4, 0.6), 0.9, (), "decision", ("ill", "well"), 5)
+    state = json.loads(Explanation([narrative]).to_json())
+    state["narratives"][0][name] = value
+    with pytest.raises(ValueError, match="not the JSON of an explanation"):
+        Explanation.from_json(json.dumps(state))

@@ -23,8 +23,9 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from suwr._utils.validation import must_error
-from suwr.data.frame import as_rows, column_names, column_values, gather_rows, take_rows
+from suwr.data.frame import column_names, column_values, gather_rows, take_rows
 from suwr.data.parse import is_missing
+from suwr.data.stored import as_rows
 from suwr.data.units import Patches, resolve_units
 from suwr.exceptions import TableError
 from suwr.selector import BoolArray

@@ -52,7 +52,8 @@ from suwr.auditing.report import (
 from suwr.auditing.stochastic import DrawnMasks, compare_samples
 from suwr.data.encode import TableEncoder
 from suwr.data.files import open_table
-from suwr.data.frame import as_rows, raw_columns
+from suwr.data.frame import raw_columns
+from suwr.data.stored import as_rows
 from suwr.data.units import Patches
 from suwr.exact import FiniteProblem
 from suwr.exceptions import TableError

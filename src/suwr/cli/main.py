@@ -36,7 +36,6 @@ from suwr.cli.options import (
     parse_pairs,
     parse_range,
     parse_sparsity_weight,
-    print_warning,
     read_columns,
     report_errors,
     split_names,
@@ -358,16 +357,10 @@ def certify(
     fitted = load(model)
     rows = Rows(fitted, data, form, target)
     rows.warn_if_trained()
-    X, y, present, name = rows.X, None, None, rows.target
-    if risk != "disagreement" and name is None:
+    if risk != "disagreement" and rows.target is None:
         raise ValueError(f"--target is required by --risk {risk}.")
     by_target = per_class and (target is not None or rows.has_target)
-    if name is not None and (by_target or risk != "disagreement"):
-        form.check_column(data, name, "--target")
-        y, present = rows.labels()
-        if not present.all():
-            print_warning(f"{(~present).sum():,} rows without {name!r} are left out.")
-        X = X[present]
+    X, y, groups = rows.calibration(by_target or risk != "disagreement", group)
     if fitted.target_.labels is None and per_class:
         raise ValueError("--per-class requires a classification model.")
     if fitted.target_.labels is None and tolerance is None and risk != "loss":
@@ -376,8 +369,7 @@ def certify(
             "predicted values that does not count, in the units of the target."
         )
     certified = fitted.certify(
-        X, y, risk=risk, level=level, confidence=confidence,
-        groups=None if group is None else rows.groups(group, present),
+        X, y, risk=risk, level=level, confidence=confidence, groups=groups,
         per="class" if per_class else "steps" if per_steps else None,
         abstain=abstain, tolerance=tolerance, rule=rule,
     )  # fmt: skip
@@ -636,20 +628,45 @@ def explain(
 
 @command
 def verify(
-    receipts: Annotated[
-        Path,
-        typer.Argument(help="A receipt as JSON, or a .jsonl file with one receipt per line."),
+    model: Annotated[
+        Path, typer.Option(help="The model file that the receipts or the certificate are of.")
     ],
-    model: Annotated[Path, typer.Option(help="The model file that the receipts are of.")],
+    receipts: Annotated[
+        Path | None,
+        typer.Argument(help="A receipt as JSON, or a .jsonl file with one receipt per line."),
+    ] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(help="The table that 'suwr certify' was given: checks the certificate."),
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            help="As in 'suwr certify', for --calibration.", show_default="as in 'suwr fit'"
+        ),
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="As in 'suwr certify', for --calibration.")
+    ] = None,
+    *,
+    form: CsvFormat,
 ) -> None:
-    """Replay the decisions of receipts from the revealed values alone.
+    """Replay the decisions of receipts from the revealed values, or check a certificate.
 
-    The exit status is 2 if a receipt is not verified.
+    With --calibration, the numbers of the certificate are computed again from the calibration rows.
+    The exit status is 2 if a receipt or the certificate is not verified.
     """
-    check_model(model)
-    from suwr.cli.predict import verify_receipts
+    if (receipts is None) == (calibration is None):
+        raise ValueError("Pass either receipts or --calibration.")
+    check_inputs(model, calibration, form, target=target, group=group)
+    if calibration is not None:
+        from suwr.cli.predict import verify_calibration
 
-    verify_receipts(receipts, model)
+        verify_calibration(model, calibration, form, target, group)
+    elif receipts is not None:
+        from suwr.cli.predict import verify_receipts
+
+        verify_receipts(receipts, model)
 
 
 @command

@@ -29,7 +29,8 @@ from suwr.data.stored import source_columns
 from suwr.estimators.base import SUWRModel
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.evaluate import Evaluation
-from suwr.estimators.verify import Verifier
+from suwr.estimators.files import load
+from suwr.estimators.verify import Verifier, verify_certificate
 from suwr.exceptions import TableError
 from suwr.narrative.receipt import MAX_BYTES
 from suwr.scale import find_partitions, read_batches
@@ -91,14 +92,23 @@ class Rows:
             raise TableError(f"The target column {self.target!r} must be numeric, as in fit.")
         return y, present
 
-    def groups(self, name: str, present: NDArray[np.bool_] | None) -> NDArray[Any]:
-        """Return the groups of the rows ``present``, or of all, as text."""
-        column = self.form.read_frame(self.path, [name])[name]
-        groups = column if present is None else column[present]
-        if groups.isna().any() or (groups == "").any():
-            raise ValueError(f"--group: the column {name!r} must not have missing values.")
-        texts: NDArray[Any] = groups.astype(str).to_numpy()
-        return texts
+    def calibration(self, labelled: bool, group: str | None) -> tuple[Any, Any, Any]:
+        """Return the rows with their targets, if ``labelled``, and with their groups as text.
+
+        Rows without a target are then left out, with a warning.
+        """
+        X, y, groups, present = self.X, None, None, np.ones(len(self.X), dtype=bool)
+        if labelled:
+            y, present = self.labels()
+            if not present.all():
+                print_warning(f"{(~present).sum():,} rows without {self.target!r} are left out.")
+            X = X[present]
+        if group is not None:
+            groups = self.form.read_frame(self.path, [group])[group][present]
+            if groups.isna().any() or (groups == "").any():
+                raise ValueError(f"--group: the column {group!r} must not have missing values.")
+            groups = groups.astype(str).to_numpy()
+        return X, y, groups
 
     def evaluate(self, mean_features: float | None) -> Evaluation:
         """Evaluate the model on the rows whose target is not missing."""
@@ -237,6 +247,23 @@ def verify_receipts(receipts: Path, model: Path) -> None:
         raise ValueError(f"{printable(receipts)} has no receipts.")
     if n_failed:
         raise typer.Exit(2)
+
+
+def verify_calibration(
+    model: Path, data: Path, form: CsvFormat, target: str | None, group: str | None
+) -> None:
+    """Print whether a certificate is verified; the exit status is 2 if it is not."""
+    fitted = load(model)
+    certificate = fitted.fitted_policy().certificate
+    if certificate is None:
+        raise ValueError(f"{printable(model)} has no certificate: it was not made by 'certify'.")
+    labelled = certificate.class_kind == "true" or certificate.risk in ("error", "loss")
+    X, y, groups = Rows(fitted, data, form, target).calibration(labelled, group)
+    terminal, result = Terminal(), verify_certificate(fitted, X, y, groups=groups)
+    terminal.print(str(result))
+    if not result:
+        raise typer.Exit(2)
+    terminal.print(certificate.sentence)
 
 
 def _line_batches(file: BinaryIO) -> Iterator[list[bytes]]:

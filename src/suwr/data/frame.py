@@ -178,25 +178,6 @@ def is_frame(X: Any) -> bool:
     return is_into_dataframe(X)
 
 
-def as_rows(X: Any) -> Any:
-    """Return a data frame unchanged, and anything else as a two-dimensional array.
-
-    Raises
-    ------
-    TableError
-        If ``X`` is not two-dimensional, or a data frame has duplicate column names.
-    """
-    if is_frame(X):
-        _narwhals(X)
-        return X
-    rows = np.asarray(unmasked(X))
-    if rows.ndim != 2:
-        raise TableError(
-            f"Expected 2D array, got {rows.ndim}D array instead. Flatten images to one row each."
-        )
-    return rows
-
-
 def unmasked(X: Any) -> Any:
     """Return a masked array as an array in which masked cells are missing; all else unchanged."""
     if not isinstance(X, np.ma.MaskedArray):

@@ -202,7 +202,7 @@ def read_fit_table(
     table: Table | StoredTable
     if isinstance(X, StoredTable):
         validate_data(estimator, X.header(), reset=True, skip_check_array=True)
-        _check_size(len(X), len(X.names), min_rows=2)
+        check_size(len(X), len(X.names), min_rows=2)
         table = X
     else:
         table = read_table(_validate(estimator, X, reset=True, min_rows=2))
@@ -275,7 +275,7 @@ def _validate(estimator: Any, X: Any, *, reset: bool, min_rows: int) -> Any:
     if is_frame(X):
         names = column_names(X) or []
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        _check_size(len(X), len(names), min_rows)
+        check_size(len(X), len(names), min_rows)
         return X
     X = unmasked(X)
     if not hasattr(X, "dtype") and not hasattr(X, "__array__"):
@@ -298,7 +298,29 @@ def _validate(estimator: Any, X: Any, *, reset: bool, min_rows: int) -> Any:
     )
 
 
-def _check_size(n_rows: int, n_columns: int, min_rows: int) -> None:
+def as_rows(X: Any) -> Any:
+    """Return a data frame unchanged, and anything else as a two-dimensional array.
+
+    Raises
+    ------
+    TableError
+        If ``X`` is not two-dimensional, or a data frame has duplicate column names.
+    """
+    if is_frame(X):
+        column_names(X)
+        return X
+    rows = unmasked(X if hasattr(X, "dtype") else np.asarray(X))
+    if rows.ndim != 2:
+        raise TableError(
+            f"Expected 2D array, got {rows.ndim}D array instead. Flatten images to one row each."
+        )
+    return check_array(
+        rows, dtype=None, ensure_all_finite=False, ensure_min_samples=0, ensure_min_features=0
+    )
+
+
+def check_size(n_rows: int, n_columns: int, min_rows: int) -> None:
+    """Raise a `TableError` if a table has no columns or too few rows."""
     if n_columns < 1:
         raise TableError(
             f"Found table with 0 feature(s) (shape=({n_rows}, 0)) while a minimum of 1 is required."

@@ -35,8 +35,8 @@ from suwr._utils.validation import (
 from suwr.data.costs import Costs
 from suwr.data.dates import DateParts
 from suwr.data.encode import TableEncoder
-from suwr.data.frame import as_rows, gather_rows, is_frame, take_rows
-from suwr.data.stored import StoredTable
+from suwr.data.frame import gather_rows, is_frame, take_rows
+from suwr.data.stored import StoredTable, as_rows
 from suwr.data.units import Patches, Units, membership_bytes
 from suwr.estimators.certify import N_WEIGHTS, Request, certify
 from suwr.estimators.container import (
@@ -1108,6 +1108,7 @@ class SUWRModel(SequentialModel):
         else:
             scores = scores_of_classes(predicted, chosen)[np.arange(len(truth)), truth]
         calibrated = copy.copy(self)
+        calibrated._training_digests_ = self._training_digests_
         quantile = conformal_quantile(scores, coverage)
         calibrated.conformal_ = Conformal(
             float(coverage), chosen, quantile, len(scores), self._digest()

@@ -9,6 +9,8 @@ and, for a model of a range, by λ. The order does not depend on the calibration
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -238,47 +240,11 @@ def certify(
     training : ndarray or None
         Digests of the training rows.
     """
-    fitted = policies[0][1]
-    target, inputs = fitted.target, fitted.policy.inputs
-    if inputs.budgets is not None:
-        raise UnsupportedModelError(
-            "Models that were fitted with 'max_cost' cannot be certified: a budget, not the risk, "
-            "decides when their rows stop."
-        )
-    table = fitted.read(X)
-    if table.n_rows == 0:
-        raise ValueError("'X_cal' must have at least one row.")
-    names = target.labels or ()
-    if request.per == "class" and not names:
-        raise parameter_error("per", "certify", "None or 'steps' for a regressor", request.per)
-    labels = _read_groups(groups, table.n_rows)
-    loss_of = losses_of(target, request.risk, y, table.n_rows, request.tolerance)
-    selectable = _selectable(fitted)
-    shown = np.zeros((table.n_rows, len(fitted.names)), dtype=bool)
-    for unit in np.flatnonzero(selectable):
-        shown[:, fitted.units.columns_of(int(unit))] = True
-    table.check_revealed(shown)
-    values = fitted.encode(table)
-    full = fitted.predict(values, shown)
-    rule = request.rule_of(target.labels is not None, policies[0][0] is not None)
-    paths = calibrate(policies, values, loss_of, full, rule)
-    full_loss = loss_of(full, full)
-    warn_known_rows(row_digests(values), training)
-    split = request.abstain or request.per == "steps"
-    design, tested = _split(table.n_rows, split)
-    family = ordered_family(paths)
-    strata, kind = [Stratum("", tested)], None
-    if request.per == "class":
-        kind = "predicted" if y is None else "true"
-        classes = full.argmax(axis=1) if y is None else target.read(y, table.n_rows)
-        # A class without calibration rows is an empty stratum, in which no policy passes.
-        strata = _divide(strata, classes, "class", list(enumerate(names)))
-    if labels is not None:
-        strata = _divide(strata, labels, "group", [(g, g) for g in np.unique(labels).tolist()])
-    tests = _Tests(request, paths, strata, design, tested)
-    blank = _certificate(fitted, request, labels, tests, kind)
+    tests = _Tests.of(policies, X, y, groups, request)
+    warn_known_rows(row_digests(tests.values), training)
+    family, paths = ordered_family(tests.paths), tests.paths
     if callable(request.risk):
-        tests.check_full(full_loss)
+        tests.check_full()
     start = tests.first(family) if request.abstain else 0
     outcomes: list[Outcome] = []
     for candidate in family[start:]:
@@ -293,13 +259,50 @@ def certify(
         candidate = family[start + place]
         policy = paths[candidate.path].stopping_at(candidate.threshold)
         # Rounding may move a row to the other side of the threshold.
-        trace = policy.rollout(values, starts=Starts.usual(policy.inputs, len(values)))
-        found = tests.outcome(candidate, trace.n_steps)
-        if found.p_value <= 1 - request.confidence:
-            certificate = _finish(blank, tests, paths[candidate.path], candidate, found)
+        certificate = tests.finish(candidate, policy)
+        if certificate.p_value <= 1 - request.confidence:
+            if certificate.caution:
+                warn_caller(certificate.caution, CertificationWarning)
             return policy, certificate
-    certificate = _reveal_everything(blank, tests, full_loss)
+    certificate = tests.reveal_everything()
+    warn_caller(certificate.sentence + tests.shortage(), CertificationWarning)
     return never_stopping(paths[0].policy), certificate
+
+
+def recompute(
+    fitted: FittedPolicy,
+    stated: Certificate,
+    X: Any,
+    y: Any,
+    groups: ArrayLike | None,
+    risk: RiskFunction | None,
+) -> Certificate:
+    """Return what a certificate would state of its own policy and other calibration rows.
+
+    Parameters
+    ----------
+    fitted : FittedPolicy
+        The certified policy.
+    stated : Certificate
+    X, y, groups
+        As in `SUWRModel.certify`.
+    risk : callable or None
+        The function if the risk is none of `RISKS`.
+    """
+    per = None if stated.steps is None else "steps"
+    request = Request(
+        risk or stated.risk,
+        stated.level,
+        stated.confidence,
+        per if stated.class_names is None else "class",
+        stated.abstain,
+        stated.tolerance,
+        stated.rule,
+    )
+    tests = _Tests.of([(stated.sparsity_weight, fitted)], X, y, groups, request)
+    if stated.reveals_everything:
+        return tests.reveal_everything()
+    return replace(tests.finish(Candidate(0, 0.0), fitted.policy), threshold=stated.threshold)
 
 
 def _selectable(fitted: FittedPolicy) -> NDArray[np.bool_]:
@@ -320,28 +323,93 @@ class _Tests:
     def __init__(
         self,
         request: Request,
+        fitted: FittedPolicy,
+        values: torch.Tensor,
+        full_loss: FloatArray,
         paths: list[Calibration],
-        strata: list[Stratum],
-        design: NDArray[np.intp],
-        tested: NDArray[np.intp],
     ) -> None:
-        self.request, self.paths, self.strata = request, paths, strata
-        self.design, self.tested = design, tested
+        self.request, self.values, self.full_loss, self.paths = request, values, full_loss, paths
+        self.design, self.tested = _split(len(values), request.abstain or request.per == "steps")
+        self.strata = [Stratum("", self.tested)]
+        self.blank = Certificate(
+            risk=request.name,
+            level=float(request.level),
+            confidence=float(request.confidence),
+            n_rows=len(self.tested),
+            empirical_risk=0.0,
+            p_value=0.0,
+            mean_cost=0.0,
+            full_cost=fitted.units.total_cost(_selectable(fitted)),
+            rule=paths[0].rule,
+            threshold=0.0,
+            tolerance=None if request.tolerance is None else float(request.tolerance),
+            abstain=request.abstain,
+            classes=fitted.target.labels is not None,
+        )
+
+    @classmethod
+    def of(
+        cls, policies: Policies, X: Any, y: Any, groups: ArrayLike | None, request: Request
+    ) -> _Tests:
+        """Read the calibration rows and evaluate the policies; see `certify`."""
+        fitted = policies[0][1]
+        target, inputs = fitted.target, fitted.policy.inputs
+        if inputs.budgets is not None:
+            raise UnsupportedModelError(
+                "Models that were fitted with 'max_cost' cannot be certified: a budget, not the "
+                "risk, decides when their rows stop."
+            )
+        table = fitted.read(X)
+        if table.n_rows == 0:
+            raise ValueError("'X_cal' must have at least one row.")
+        names = target.labels or ()
+        if request.per == "class" and not names:
+            raise parameter_error("per", "certify", "None or 'steps' for a regressor", request.per)
+        labels = _read_groups(groups, table.n_rows)
+        loss_of = losses_of(target, request.risk, y, table.n_rows, request.tolerance)
+        shown = np.zeros((table.n_rows, len(fitted.names)), dtype=bool)
+        for unit in np.flatnonzero(_selectable(fitted)):
+            shown[:, fitted.units.columns_of(int(unit))] = True
+        table.check_revealed(shown)
+        values = fitted.encode(table)
+        full = fitted.predict(values, shown)
+        rule = request.rule_of(target.labels is not None, policies[0][0] is not None)
+        paths = calibrate(policies, values, loss_of, full, rule)
+        tests = cls(request, fitted, values, loss_of(full, full), paths)
+        if request.per == "class":
+            classes = full.argmax(axis=1) if y is None else target.read(y, table.n_rows)
+            # A class without calibration rows is an empty stratum, in which no policy passes.
+            kind = "predicted" if y is None else "true"
+            tests._divide(classes, "class", list(enumerate(names)))
+            tests.blank = replace(tests.blank, class_names=tuple(map(str, names)), class_kind=kind)
+        if labels is not None:
+            known = tuple(np.unique(labels).tolist())
+            tests._divide(labels, "group", [(group, group) for group in known])
+            tests.blank = replace(tests.blank, groups=known)
+        return tests
+
+    def _divide(self, labels: NDArray[Any], kind: str, known: list[tuple[Any, Any]]) -> None:
+        """Divide strata by the labels of the rows; ``known`` has all labels and their names."""
+        self.strata = [
+            Stratum(f"{name} of {kind} {printable(str(own))}", rows[labels[rows] == label])
+            for (name, rows), (label, own) in product(self.strata, known)
+        ]
 
     def p_of(self, loss: FloatArray, answered: NDArray[np.bool_]) -> float:
         """The largest p-value of a stratum, each conditional on the rows being answered."""
         return max(self.request.p_value(loss[rows[answered[rows]]]) for _, rows in self.strata)
 
-    def empty(self) -> tuple[float, bool]:
+    def empty(self, path: Calibration) -> tuple[float, bool]:
         """The largest risk of a stratum if rows stop at once, and whether it meets the level."""
-        loss = self.paths[0].loss[:, 0]
+        loss = path.loss[:, 0]
         risk = max(float(loss[rows].mean()) for _, rows in self.strata)
         passes = self.p_of(loss, np.ones(len(loss), dtype=bool)) <= 1 - self.request.confidence
         return risk, passes or risk <= self.request.level
 
-    def check_full(self, full_loss: FloatArray) -> None:
+    def check_full(self) -> None:
         """Raise an error if not even everything revealed passes the test."""
-        request, p = self.request, self.p_of(full_loss, np.ones(len(full_loss), dtype=bool))
+        request, full_loss = self.request, self.full_loss
+        p = self.p_of(full_loss, np.ones(len(full_loss), dtype=bool))
         if p > 1 - request.confidence:
             raise ValueError(
                 f"The risk {request.name!r} cannot be certified: with all features revealed it is "
@@ -363,6 +431,40 @@ class _Tests:
         used = self.tested[answered[self.tested]]
         risk = float(loss[used].mean()) if len(used) else 0.0
         return Outcome(p, risk, float(cost.mean()), float(answered.mean()), first_step)
+
+    def finish(self, candidate: Candidate, policy: Policy) -> Certificate:
+        """Return the certificate of the policy of a candidate."""
+        starts = Starts.usual(policy.inputs, len(self.values))
+        steps = policy.rollout(self.values, starts=starts).n_steps
+        path, found = self.paths[candidate.path], self.outcome(candidate, steps)
+        empty_risk, needs_nothing = self.empty(path)
+        return replace(
+            self.blank,
+            empirical_risk=found.risk,
+            p_value=found.p_value,
+            mean_cost=found.cost,
+            threshold=_stored(path.rule, candidate.threshold),
+            sparsity_weight=path.sparsity_weight,
+            steps=found.first_step,
+            answered=found.answered,
+            empty_risk=empty_risk,
+            needs_nothing=needs_nothing,
+            outcomes=_digest(path.loss[np.arange(len(steps)), steps], steps),
+        )
+
+    def reveal_everything(self) -> Certificate:
+        """Return the certificate of the policy that reveals everything."""
+        return replace(
+            self.blank,
+            empirical_risk=float(self.full_loss.mean()),
+            mean_cost=self.blank.full_cost,
+            threshold=_stored(self.blank.rule, -np.inf),
+            sparsity_weight=self.paths[0].sparsity_weight,
+            abstain=False,
+            reveals_everything=True,
+            needs_nothing=False,
+            outcomes=_digest(self.full_loss, np.zeros(len(self.values), dtype=np.intp)),
+        )
 
     def shortage(self) -> str:
         """Which stratum has too few rows for any test, as a sentence; '' if none has."""
@@ -393,16 +495,6 @@ def _split(n_rows: int, needed: bool) -> tuple[NDArray[np.intp], NDArray[np.intp
     return np.sort(order[:n_design]), np.sort(order[n_design:])
 
 
-def _divide(
-    strata: list[Stratum], labels: NDArray[Any], kind: str, known: list[tuple[Any, Any]]
-) -> list[Stratum]:
-    """Divide strata by the labels of the rows; ``known`` has all labels and their names."""
-    return [
-        Stratum(f"{name} of {kind} {printable(str(own))}", rows[labels[rows] == label])
-        for (name, rows), (label, own) in product(strata, known)
-    ]
-
-
 def _read_groups(groups: ArrayLike | None, n_rows: int) -> NDArray[Any] | None:
     if groups is None:
         return None
@@ -414,71 +506,13 @@ def _read_groups(groups: ArrayLike | None, n_rows: int) -> NDArray[Any] | None:
     return labels.astype(str)
 
 
-def _certificate(
-    fitted: FittedPolicy,
-    request: Request,
-    groups: NDArray[Any] | None,
-    tests: _Tests,
-    kind: str | None,
-) -> Certificate:
-    """Return a certificate without its results."""
-    labels = fitted.target.labels
-    return Certificate(
-        risk=request.name,
-        level=float(request.level),
-        confidence=float(request.confidence),
-        n_rows=len(tests.tested),
-        empirical_risk=0.0,
-        p_value=0.0,
-        mean_cost=0.0,
-        full_cost=fitted.units.total_cost(_selectable(fitted)),
-        rule=tests.paths[0].rule,
-        threshold=0.0,
-        tolerance=None if request.tolerance is None else float(request.tolerance),
-        groups=None if groups is None else tuple(np.unique(groups).tolist()),
-        abstain=request.abstain,
-        classes=labels is not None,
-        class_names=None if kind is None else tuple(map(str, labels or ())),
-        class_kind=kind,
-    )
+def _digest(losses: FloatArray, steps: NDArray[np.intp]) -> str:
+    """Return the SHA-256 of how many steps each row takes, and whether its loss is above one half.
 
-
-def _finish(
-    blank: Certificate, tests: _Tests, path: Calibration, candidate: Candidate, found: Outcome
-) -> Certificate:
-    """Return the certificate of a policy that passed."""
-    empty_risk, needs_nothing = tests.empty()
-    certificate = replace(
-        blank,
-        empirical_risk=found.risk,
-        p_value=found.p_value,
-        mean_cost=found.cost,
-        threshold=_stored(path.rule, candidate.threshold),
-        sparsity_weight=path.sparsity_weight,
-        steps=found.first_step,
-        answered=found.answered,
-        empty_risk=empty_risk,
-        needs_nothing=needs_nothing,
-    )
-    if certificate.caution:
-        warn_caller(certificate.caution, CertificationWarning)
-    return certificate
-
-
-def _reveal_everything(blank: Certificate, tests: _Tests, full_loss: FloatArray) -> Certificate:
-    """Return the certificate of the policy that reveals everything, with a warning."""
-    certificate = replace(
-        blank,
-        empirical_risk=float(full_loss.mean()),
-        mean_cost=blank.full_cost,
-        threshold=_stored(blank.rule, -np.inf),
-        sparsity_weight=tests.paths[0].sparsity_weight,
-        abstain=False,
-        reveals_everything=True,
-        needs_nothing=False,
-    )
-    warn_caller(certificate.sentence + tests.shortage(), CertificationWarning)
-    return certificate
+    The last digits of other losses depend on the platform.
+    """
+    outcomes = np.column_stack([steps, losses > 0.5]).tolist()
+    return hashlib.sha256(json.dumps(outcomes, separators=(",", ":")).encode()).hexdigest()
 
 
 def _stored(rule: str, threshold: float) -> float:

@@ -36,7 +36,7 @@ from suwr.estimators.limits import (
 )
 from suwr.estimators.risks import Certificate
 from suwr.estimators.targets import Target
-from suwr.exceptions import UnsupportedModelError
+from suwr.exceptions import ModelFileError, UnsupportedModelError
 from suwr.narrative.explanation import Explanation, Layout, Narrative, PageModel, Step
 from suwr.narrative.given import Given
 from suwr.narrative.receipt import Origin
@@ -127,6 +127,15 @@ class FittedPolicy:
     def at(self, condition: float) -> FittedPolicy:
         """Return the policy at another position of λ in its range."""
         return replace(self, policy=self.policy.at(condition))
+
+    def accepts(self, condition: float | None) -> bool:
+        """Whether a receipt or a session may state this position of λ.
+
+        That of a budget follows from the budget, and a certificate is for one λ.
+        """
+        own = self.policy.condition
+        fixed = self.certificate is not None or self.policy.inputs.budgets is not None
+        return condition == own if fixed else (condition is None) == (own is None)
 
     @cached_property
     def names(self) -> list[str]:
@@ -223,7 +232,7 @@ class FittedPolicy:
     def predict(self, values: Tensor, mask: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Predict encoded rows from the cells of a mask, in the units of the user."""
         shown = torch.as_tensor(mask, device=values.device)
-        return self.target.shown(self.policy.predict(values, shown).cpu().numpy())
+        return _numbers(self.target.shown(self.policy.predict(values, shown).cpu().numpy()))
 
     def decide(self, table: Table, masks: NDArray[np.bool_]) -> Decisions:
         """Evaluate policy and predictor on masked rows, of which hidden cells are not read."""
@@ -334,6 +343,9 @@ class FittedPolicy:
             self.units,
             trace.n_steps,
         )
+        reached = np.arange(shown.shape[1]) <= n_steps[:, None]
+        for part in (shown, trace.stop_probability):
+            _numbers(part[reached])
         columns_of = [units.columns_of(u) for u in range(len(units))]
         endings = self.stop_reasons(trace, starts)
         # A certificate is for greedy decisions.
@@ -368,6 +380,15 @@ class FittedPolicy:
                 )
             )
         return narratives
+
+
+def _numbers(outputs: NDArray[Any]) -> NDArray[Any]:
+    """Return what follows from revealed cells, which is NaN only if the networks overflow."""
+    if np.isnan(outputs).any():
+        raise ModelFileError(
+            "The results of the model are not numbers, since its weights are too large."
+        )
+    return outputs
 
 
 def chunks(table: Table) -> Iterator[Table]:

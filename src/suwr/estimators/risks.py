@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -344,7 +345,7 @@ RISKS = ("disagreement", "error", "loss")
 # Groups or classes that a sentence lists by name.
 _MAX_LISTED = 4
 # Fields that earlier certificates lack; None in `from_dict`, and left out by `to_dict`.
-_ADDED = ("class_names", "class_kind", "empty_risk", "needs_nothing")
+_ADDED = ("class_names", "class_kind", "empty_risk", "needs_nothing", "outcomes")
 
 
 @dataclass(frozen=True)
@@ -402,6 +403,9 @@ class Certificate:
     needs_nothing : bool or None
         Whether the policy that stops at once meets the level on these rows too, so that the
         guarantee says little.
+    outcomes : str or None
+        SHA-256 of the number of steps of each calibration row and of whether its loss is above one
+        half; see `suwr.verify_certificate`.
 
     Examples
     --------
@@ -434,6 +438,7 @@ class Certificate:
     class_kind: str | None = None
     empty_risk: float | None = None
     needs_nothing: bool | None = None
+    outcomes: str | None = None
 
     @property
     def sentence(self) -> str:
@@ -542,6 +547,10 @@ class Certificate:
             raise ValueError("The stopping rule of the certificate is invalid.")
         if not (0 < found.level < 1 and 0 < found.confidence < 1 and found.n_rows > 0):
             raise ValueError("The level of the certificate is invalid.")
+        shares = found.empirical_risk, found.p_value, found.answered, found.empty_risk or 0.0
+        least = min(found.mean_cost, found.full_cost, found.steps or 0)
+        if not all(0 <= share <= 1 for share in shares) or least < 0:
+            raise ValueError("The results of the certificate are invalid.")
         return found
 
 
@@ -563,7 +572,7 @@ def _is_a(value: Any, kind: str) -> bool:
         return isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
     if kind.startswith("float"):
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        return number and math.isfinite(value)
+        return number and abs(value) <= sys.float_info.max
     if kind.startswith("int"):
         return isinstance(value, int) and not isinstance(value, bool)
     return isinstance(value, {"bool": bool, "str": str}[kind.removesuffix(" | None")])

@@ -268,7 +268,7 @@ def read_session(text: str | bytes, model: FittedPolicy) -> StoredSession:
                 f"it is of the model {stored.model[:12]}…, not of {found[:12]}…, by the digests of "
                 "their files."
             )
-        if (stored.condition is None) != (model.policy.condition is None):
+        if not model.accepts(stored.condition):
             _refuse("'condition' is not that of the model.")
         given = stored.given
         checked = make_given(

@@ -1,8 +1,10 @@
-"""Verification: decisions of receipts are replayed, and unrevealed cells are replaced in a test.
+"""Verification of receipts and certificates, and a test that replaces unrevealed cells.
 
 Receipts are replayed in batches, by the rollout that ``explain`` uses. Cells that a receipt does
 not reveal are missing; the rollout reads one only after a decision that differs from the receipt,
 and nothing is compared after such a decision.
+
+The numbers of a certificate are computed again from the calibration rows.
 
 Cells are replaced in the raw table, before any of them is parsed.
 """
@@ -18,7 +20,7 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,8 +29,11 @@ from suwr._utils.text import printable
 from suwr.data.frame import Table, column_names, is_frame, raw_columns, select_columns
 from suwr.data.parse import EXPECTED, is_missing
 from suwr.estimators.base import SUWRModel
+from suwr.estimators.certify import recompute
 from suwr.estimators.files import load
 from suwr.estimators.fitted import FittedPolicy, join_traces
+from suwr.estimators.limits import largest_budget
+from suwr.estimators.risks import RISKS, RiskFunction
 from suwr.exceptions import ReceiptError
 from suwr.narrative.given import Given
 from suwr.narrative.reading import TOLERANCE, canonical_json
@@ -39,14 +44,14 @@ from suwr.nn.step import Starts
 
 @dataclass(frozen=True)
 class Verification:
-    """The result of verifying a receipt; true if it is verified.
+    """The result of verifying a receipt or a certificate; true if it is verified.
 
     Attributes
     ----------
     verified : bool
         Whether the replay gives the same decisions and, within the tolerance, the same numbers.
     reason : str
-        Why the receipt is not verified; empty if it is.
+        Why it is not verified; empty if it is.
     step : int or None
         The step at which the replay differs: 0 is the state before the first step. None if the
         receipt was refused before the replay.
@@ -113,6 +118,88 @@ def verify(receipt: Receipt | Mapping[str, Any] | str | bytes, model: Any) -> Ve
     refused: The receipt is invalid: it was altered: its digest does not match its content.
     """
     return Verifier(model).verify([receipt])[0]
+
+
+# Numbers of a certificate, which have rounding errors, and what is compared exactly.
+_NUMBERS = ("empirical_risk", "p_value", "mean_cost", "full_cost", "answered", "empty_risk")
+_COUNTS = ("n_rows", "classes", "class_names", "class_kind", "groups", "steps", "needs_nothing")
+
+
+def verify_certificate(
+    model: SUWRModel | str | os.PathLike[str],
+    X_cal: Any,
+    y_cal: ArrayLike | None = None,
+    *,
+    groups: ArrayLike | None = None,
+    risk: RiskFunction | None = None,
+) -> Verification:
+    """Compute a certificate again from its calibration rows, and compare every number.
+
+    Parameters
+    ----------
+    model : SUWRClassifier, SUWRRegressor or path
+        The certified model, or its file.
+    X_cal, y_cal, groups
+        What `SUWRClassifier.certify` was given, with the rows in the same order.
+    risk : callable, optional
+        The function, if the risk is one.
+
+    Returns
+    -------
+    Verification
+        A certificate without the digest of the outcomes, as earlier versions wrote it, is not
+        verified. A verified one shows that its policy passes its test on these rows, not that rows,
+        risk and policy were chosen before any results were seen.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from suwr import SUWRClassifier, verify_certificate
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> clf = SUWRClassifier(max_epochs=2, hidden_size=16, random_state=0).fit(X[:300], y[:300])
+    >>> certified = clf.certify(X[300:], level=0.2)
+    >>> print(verify_certificate(certified, X[300:]))
+    verified
+    >>> print(verify_certificate(certified, X[301:]))
+    refused: on these rows, 'n_rows' is 268, but the certificate states 269.
+    """
+    model = load(model) if isinstance(model, str | os.PathLike) else model
+    check_is_fitted(model, "policy_")
+    fitted = model.fitted_policy()
+    stated = fitted.certificate
+    if stated is None:
+        raise ValueError(f"This {type(model).__name__} has no certificate: use 'certify'.")
+    if stated.outcomes is None:
+        return Verification(
+            False,
+            "the certificate cannot be checked: it does not contain the digest of the outcomes, "
+            "which earlier versions of suwr did not record.",
+        )
+    if risk is None and stated.risk not in RISKS:
+        raise ValueError(
+            f"The risk of the certificate is a function: pass {printable(stated.risk)} as 'risk'."
+        )
+    found = recompute(fitted, stated, X_cal, y_cal, groups, risk)
+    # A model that reveals everything claims nothing about the rows.
+    counts, numbers = ((), _NUMBERS[:1]) if stated.reveals_everything else (_COUNTS, _NUMBERS)
+    for name in (*counts, *numbers):
+        one, two = getattr(found, name), getattr(stated, name)
+        if name in numbers and None not in (one, two):
+            # A p-value multiplies the rounding error of the mean loss by the number of rows.
+            relative, absolute = (1e-3, 0.0) if name == "p_value" else (TOLERANCE, 1e-7)
+            same = bool(np.isclose(one, two, rtol=relative, atol=absolute))
+        else:
+            same = one == two
+        if not same:
+            reason = f"on these rows, {name!r} is {one!r}, but the certificate states {two!r}."
+            return Verification(False, reason[:300])
+    if found.p_value > 1 - stated.confidence:
+        return Verification(
+            False, f"the test fails on these rows: its p-value is {found.p_value:.3g}."
+        )
+    if found.outcomes != stated.outcomes:
+        return Verification(False, "the outcomes of these rows are not those of the certificate.")
+    return Verification(True)
 
 
 class Replay(NamedTuple):
@@ -203,8 +290,12 @@ class Verifier:
         n_units = len(self._fitted.units)
         if not _same(narrative.classes, self._classes) or narrative.n_units != n_units:
             raise ReceiptError("its classes or its number of units are not those of the model.")
-        if (receipt.condition is None) != (self._fitted.policy.condition is None):
+        if not self._fitted.accepts(receipt.condition):
             raise ReceiptError("its position of λ is not that of the model.")
+        most = largest_budget(self._fitted.policy.inputs)
+        budget = None if narrative.given is None else narrative.given.max_cost
+        if most is not None and (budget is None or budget > most):
+            raise ReceiptError("its budget is not one that the model was fitted for.")
         expected = issuer.certificate if narrative.given is None else None
         if not _same(receipt.certificate, expected):
             raise ReceiptError("its certificate is not that of the model.")

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import entropy
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,7 +27,8 @@ from suwr.estimators.files import load
 from suwr.estimators.regressor import SUWRRegressor
 from suwr.estimators.sequential import PolicyKind
 from suwr.estimators.session import Acquisition
-from suwr.exceptions import StochasticModelWarning, TableError, UnsupportedModelError
+from suwr.estimators.table import consistent
+from suwr.exceptions import StochasticModelWarning, UnsupportedModelError
 from suwr.explainer.fidelity import Attribution, Fidelity, measure_fidelity
 from suwr.explainer.outputs import OUTPUTS, ModelOutputs, QueryCost, examine_model
 from suwr.explainer.rows import TableRows, TextRows
@@ -78,7 +79,8 @@ class SUWRExplainer(BaseEstimator):
     model : object
         A fitted scikit-learn estimator or pipeline, a model of XGBoost, LightGBM or CatBoost, a
         torch module, or a callable from rows to outputs. It is queried with rows in the container
-        of ``X_background``. A torch module is queried in evaluation mode.
+        of ``X_background``. A torch module is queried in evaluation mode. `sklearn.base.clone` of
+        an explainer keeps the model, since a clone of the model would not be fitted.
     output : {'auto', 'probability', 'logit', 'value'}, default='auto'
         What the model returns. 'probability' and 'logit' are those of the classes, or of the second
         of two classes if there is a single output; 'value' is one number per row. 'auto' uses
@@ -179,6 +181,19 @@ class SUWRExplainer(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    def __sklearn_clone__(self) -> SUWRExplainer:
+        # A clone of the model would not be fitted.
+        parameters = self.get_params(deep=False)
+        model = parameters.pop("model")
+        return type(self)(model, **{k: clone(v, safe=False) for k, v in parameters.items()})
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
     def fit(self, X_background: Any, y: Any = None) -> SUWRExplainer:
         """Query the model and train the policy.
 
@@ -200,9 +215,7 @@ class SUWRExplainer(BaseEstimator):
         outputs = ModelOutputs(self.model, self.output, self.classes, name)
         groups = self.groups
         source = TextRows(groups) if isinstance(groups, TextUnits) else TableRows(groups)
-        rows = source.read(X_background)
-        if len(rows) < 2:
-            raise TableError(f"'X_background' must have at least 2 rows. Got {len(rows)} instead.")
+        rows = source.read(X_background, min_rows=2)
         rng = check_random_state(self.random_state)
         caution, cost = examine_model(outputs, rows, (self.queries_per_row - 1) * len(rows))
         if caution is not None:
@@ -226,13 +239,20 @@ class SUWRExplainer(BaseEstimator):
             estimator.fit(features, found, classes=outputs.classes)
         else:
             estimator.fit(features, found)
-        self.estimator_, self.queries_, self.outputs_ = estimator, rows, found
-        self._source = source
-        self.n_queries_, self.n_calls_ = outputs.n_queries, outputs.n_calls
-        self.cautions_ = [] if caution is None else [caution]
-        self.n_features_in_ = estimator.n_features_in_
+        fitted = {
+            "estimator_": estimator,
+            "queries_": rows,
+            "outputs_": found,
+            "n_queries_": outputs.n_queries,
+            "n_calls_": outputs.n_calls,
+            "cautions_": [] if caution is None else [caution],
+            "n_features_in_": estimator.n_features_in_,
+            "_source": source,
+        }
         if hasattr(estimator, "feature_names_in_"):
-            self.feature_names_in_ = estimator.feature_names_in_
+            fitted["feature_names_in_"] = estimator.feature_names_in_
+        # A single assignment, which an interrupt cannot divide; see `consistent`.
+        self.__dict__ = {k: v for k, v in vars(self).items() if not k.endswith("_")} | fitted
         return self
 
     def _announce(self, cost: QueryCost, n: int) -> None:
@@ -266,6 +286,7 @@ class SUWRExplainer(BaseEstimator):
             verbose=self.verbose,
         )
 
+    @consistent
     def model_output(self, X: Any) -> NDArray[np.float64]:
         """Query the model on whole rows.
 
@@ -283,6 +304,7 @@ class SUWRExplainer(BaseEstimator):
         outputs.expect(self.estimator_.target_.n_outputs)
         return outputs(self._source.read(X), int(self.query_size))
 
+    @consistent
     def explain(
         self,
         X: Any,
@@ -319,6 +341,7 @@ class SUWRExplainer(BaseEstimator):
         ]
         return Explanation(narratives, explanation.source)
 
+    @consistent
     def fidelity(
         self,
         X: Any,
@@ -350,6 +373,7 @@ class SUWRExplainer(BaseEstimator):
         check_is_fitted(self, "estimator_")
         return measure_fidelity(self, X, compare, max_features, evaluator)
 
+    @consistent
     def evaluate(self, X: Any, y: Any = None, **options: Any) -> Evaluation:
         """Evaluate the predictions from the selected features; see `SUWRClassifier.evaluate`.
 
@@ -366,6 +390,7 @@ class SUWRExplainer(BaseEstimator):
             y = self.estimator_.target_.answers(self.model_output(X).reshape(len(X), -1))
         return self.estimator_.evaluate(self.features(X), y, **options)
 
+    @consistent
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trained policy to one file; see `SUWRClassifier.save`.
 
@@ -399,6 +424,7 @@ class SUWRExplainer(BaseEstimator):
             explainer._source.names = list(estimator.feature_names_in_)
         return explainer
 
+    @consistent
     def features(self, X: Any) -> Any:
         """Return the table that the policy reads, whose columns `select` masks.
 
@@ -432,6 +458,7 @@ class SUWRExplainer(BaseEstimator):
         """One record per epoch; see `SUWRClassifier`."""
         return self.estimator_.history_
 
+    @consistent
     def select(
         self, X: Any, *, policy: PolicyKind = "greedy", random_state: Any = None
     ) -> NDArray[np.bool_]:
@@ -439,6 +466,7 @@ class SUWRExplainer(BaseEstimator):
         check_is_fitted(self, "estimator_")
         return self.estimator_.select(self.features(X), policy=policy, random_state=random_state)
 
+    @consistent
     def mask_probability(
         self, X: Any, masks: ArrayLike, *, policy: PolicyKind = "greedy"
     ) -> NDArray[np.float64]:
@@ -446,21 +474,25 @@ class SUWRExplainer(BaseEstimator):
         check_is_fitted(self, "estimator_")
         return self.estimator_.mask_probability(self.features(X), masks, policy=policy)
 
+    @consistent
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the model's class or value from the selected features alone."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.predict(self.features(X))
 
+    @consistent
     def predict_masked(self, X: Any, masks: ArrayLike) -> NDArray[np.float64]:
         """Predict the model's output from given features. See `SUWRClassifier.predict_masked`."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.predict_masked(self.features(X), masks)
 
+    @consistent
     def cost(self, X: Any) -> NDArray[np.float64]:
         """Return ‖h‖ of each row. See `SUWRClassifier.cost`."""
         check_is_fitted(self, "estimator_")
         return self.estimator_.cost(self.features(X))
 
+    @consistent
     def acquire(self) -> Acquisition:
         """Request the features of a new row one at a time. See `SUWRClassifier.acquire`."""
         check_is_fitted(self, "estimator_")

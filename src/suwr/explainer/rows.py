@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from suwr.data.encode import TableEncoder
-from suwr.data.frame import as_rows, column_names, gather_rows, is_frame, read_table, select_columns
+from suwr.data.frame import column_names, gather_rows, is_frame, read_table, select_columns
+from suwr.data.stored import as_rows, check_size
 from suwr.data.units import Patches, resolve_units
 from suwr.narrative.explanation import Explanation
 from suwr.texts import TextUnits
@@ -55,9 +56,11 @@ class TableRows:
         self.groups = groups
         self.names: list[Any] | None = None
 
-    def read(self, X: Any) -> Any:
+    def read(self, X: Any, min_rows: int = 1) -> Any:
         """Return a data frame or an array; columns in the order of `fit` once that is known."""
         rows = as_rows(X)
+        n_rows, n_columns = rows.shape
+        check_size(n_rows, n_columns, min_rows)
         known = self.names is not None and is_frame(rows)
         if known and set(column_names(rows) or ()) == set(self.names or ()):
             return select_columns(rows, self.names or [])
@@ -107,9 +110,11 @@ class TextRows:
         """The columns of each unit."""
         return self.units.groups_
 
-    def read(self, X: Any) -> Any:
+    def read(self, X: Any, min_rows: int = 1) -> Any:
         """Return texts as an array of objects."""
-        return _array(read_texts(X))
+        texts = _array(read_texts(X))
+        check_size(len(texts), 1, min_rows)
+        return texts
 
     def fit(self, rows: Any, outputs: NDArray[np.float64]) -> None:
         """Fit the vectoriser to the class or value that the model predicts."""

@@ -456,15 +456,18 @@ class Narrative:
             Step(
                 {unit: dict(values) for unit, values in s["revealed"].items()},
                 float(s["stop_probability"]),
-                tuple(s["prediction_before"]),
-                tuple(s["prediction"]),
+                tuple(map(float, s["prediction_before"])),
+                tuple(map(float, s["prediction"])),
             )
             for s in state["steps"]
         )
-        classes = state["classes"]
+        classes, ended = state["classes"], state["ended"]
+        if ended not in ENDINGS:
+            raise ValueError(f"no narrative ends by {ended!r}")
         return cls(
-            state["row"], tuple(state["start"]), float(state["start_stop_probability"]), steps,
-            str(state["ended"]), None if classes is None else tuple(classes), int(state["n_units"]),
+            state["row"], tuple(map(float, state["start"])),
+            float(state["start_stop_probability"]), steps,
+            ended, None if classes is None else tuple(classes), int(state["n_units"]),
             str(state.get("certificate", "")),
             given=Given.from_dict(state["given"]) if "given" in state else None,
             visit_cost=float(state.get("visit_cost", 0.0)),
@@ -547,12 +550,15 @@ class Explanation(Sequence[Narrative]):
     @classmethod
     def from_json(cls, text: str) -> Explanation:
         """Create an explanation from the output of `to_json`."""
-        state = json.loads(text)
-        found = state.get("description")
-        description = NO_DESCRIPTION if found is None else TableDescription.from_dict(found)
-        return cls(
-            [replace(Narrative.from_dict(n), description=description) for n in state["narratives"]]
-        )
+        try:
+            state = json.loads(text)
+            found = state.get("description")
+            description = NO_DESCRIPTION if found is None else TableDescription.from_dict(found)
+            narratives = [Narrative.from_dict(n) for n in state["narratives"]]
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            reason = f"{type(error).__name__}: {error}"[:300]
+            raise ValueError(f"The text is not the JSON of an explanation: {reason}") from error
+        return cls([replace(n, description=description) for n in narratives])
 
     def to_html(
         self,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, NoReturn
@@ -95,8 +96,8 @@ def _float_text(number: float) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value of parsed JSON is a number."""
-    return type(value) in (int, float)
+    """Whether a value of parsed JSON is a number that a float can represent."""
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def read_fields(state: Any) -> dict[str, Any]:
