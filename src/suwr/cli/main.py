@@ -751,7 +751,7 @@ def audit(
         write_atomic(json, report.to_json().encode())
         terminal.print_written(json)
     if plot is not None:
-        write_figure(report.plot().figure, plot, dpi=150, bbox_inches="tight")
+        write_figure(report.plot().figure, plot)
         terminal.print_written(plot)
     if report.leaks or report.leaks_if_independent:
         raise typer.Exit(2 if report.leaks else 3)

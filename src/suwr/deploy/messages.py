@@ -235,6 +235,12 @@ class Question(Response):
     columns: list[ColumnDescription]
     expected_gain: float | None
     stop_probability: float | None
+    moves: str | None = Field(
+        None, description="How often this unit moves the prediction in held-out rows."
+    )
+    alternatives: list[str] = Field(
+        [], description="Units that the model might as well have asked for."
+    )
 
 
 class NextResponse(Response):
