@@ -46,8 +46,8 @@ FORM = ["--sep", ";", "--encoding", "latin-1", "--decimal", ","]
 def test_formats_give_the_same_model_and_predictions(folder):
     for name in ("data", "latin"):
         model = suwr.load(folder / f"{name}.suwr")
-        # The digest of the file that was read.
-        model.training_file_ = None
+        # The digest and the format of the file that was read.
+        model.training_file_ = model.csv_format_ = None
         model.save(folder / f"{name}-alone.suwr")
     alone = [(folder / f"{name}-alone.suwr").read_bytes() for name in ("data", "latin")]
     assert alone[0] == alone[1]
@@ -61,8 +61,43 @@ def test_formats_give_the_same_model_and_predictions(folder):
     words = ["--target", "ziel", "--out", folder / "drawn"]
     done = run("figures", folder / "data.suwr", folder / "latin.csv", *words, *FORM)
     assert done.exit_code == 0, done.output
-    done = run("audit", folder / "latin.csv", "--model", folder / "data.suwr", *FORM[:4])
-    assert "must be a finite number" in done.output  # decimal commas are not converted
+    done = run("audit", folder / "latin.csv", "--model", folder / "data.suwr", *FORM)
+    assert done.exit_code == 0, done.output
+
+
+def test_a_model_remembers_the_format_of_its_table(folder):
+    model, out = folder / "latin.suwr", folder / "remembered.tsv"
+    done = run("predict", model, folder / "latin.csv", "--out", out)
+    assert done.exit_code == 0, done.output
+    assert "Compared with the column" in done.output
+    assert (
+        run("predict", model, folder / "latin.csv", "--out", folder / "l.tsv", *FORM).exit_code == 0
+    )
+    assert out.read_text() == (folder / "l.tsv").read_text()
+    for words in (
+        ["score", model, folder / "latin.csv"],
+        ["audit", folder / "latin.csv", "--model", model],
+    ):
+        done = run(*words)
+        assert done.exit_code == 0, done.output
+    # A file of another format is read with its options, or there is a hint.
+    done = run("score", model, folder / "data.csv")
+    assert done.exit_code == 1
+    assert "its separator may be --sep ','" in done.output
+    other = ["--sep", ",", "--encoding", "utf-8", "--decimal", "."]
+    assert run("score", model, folder / "data.csv", *other).exit_code == 0
+
+
+def test_test_rows_have_the_format_of_the_table(folder, tmp_path):
+    held_out, model = tmp_path / "test.csv", tmp_path / "m.suwr"
+    words = ["--target", "ziel", "--out", model, "--test-size", 12, "--test-out", held_out]
+    done = run("fit", folder / "latin.csv", *words, *FAST, *FORM)
+    assert done.exit_code == 0, done.output
+    lines = held_out.read_text(encoding="latin-1").splitlines()
+    assert lines[0] == "größe;stadt;ziel"
+    assert set(lines[1:]) <= set((folder / "latin.csv").read_text(encoding="latin-1").splitlines())
+    done = run("score", model, held_out)
+    assert "12 rows" in done.output
 
 
 def test_hidden_cells_with_commas_do_not_matter(folder):

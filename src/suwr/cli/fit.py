@@ -203,6 +203,7 @@ def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) ->
     if not leads:
         return
     model.target_name_, model.dates_, model.training_file_ = source.target, dates, digest
+    model.csv_format_ = source.form.to_dict()
     model.save(out)
     if checkpoint is not None:
         checkpoint.remove()
@@ -222,7 +223,7 @@ def fit_table(source: FitInput, out: Path, task: str, params: dict[str, Any]) ->
     terminal.print_written(out)
     if test is not None and source.test_out is not None:
         rows = read_frame(Path(source.data), infer_types=False, form=source.form)
-        write_frame(rows.iloc[test[0].index], source.test_out)
+        write_frame(rows.iloc[test[0].index], source.test_out, source.form)
         terminal.print_written(source.test_out, counted(len(test[0]), "test row"))
 
 
@@ -290,7 +291,11 @@ def _read_whole(source: FitInput) -> tuple[Any, NDArray[Any], Any]:
             raise ValueError(f"--dates and {option} must not name the same column: {min(both)!r}.")
     y, X = frame[target], frame.drop(columns=[target, *source.drop])
     if y.isna().any():
-        raise TableError(f"The target column {target!r} has {int(y.isna().sum())} missing values.")
+        raise TableError(
+            f"The target column {target!r} has {int(y.isna().sum())} missing values, the first in "
+            f"row {int(y.isna().to_numpy().argmax())}. A model is fitted on rows with a target: "
+            "remove the others from the file, or write a class of its own into them."
+        )
     terminal = Terminal()
     identifiers = identifier_columns(X.drop(columns=list(source.dates)))
     if source.drop_identifiers and identifiers:

@@ -212,7 +212,7 @@ def fit(
     ] = "auto",
     sep: Sep = None,
     encoding: Encoding = None,
-    decimal: Decimal = ".",
+    decimal: Decimal = None,
     seed: Seed = 0,
 ) -> None:
     """Train a model on a table; under torchrun, with all of its processes."""
@@ -355,7 +355,7 @@ def certify(
     ] = False,
     sep: Sep = None,
     encoding: Encoding = None,
-    decimal: Decimal = ".",
+    decimal: Decimal = None,
 ) -> None:
     """Certify a model: it stops as early as a guarantee allows, and states the guarantee.
 
@@ -372,6 +372,7 @@ def certify(
     if per_class and per_steps:
         raise ValueError("--per-class and --per-steps cannot be combined.")
     check_model(model)
+    form = form.of_model(model)
     check_table(data)
     check_column(data, target, "--target", form)
     check_column(data, group, "--group", form)
@@ -440,12 +441,12 @@ def form(
     mean_features: MeanFeatures = None,
     sep: Sep = None,
     encoding: Encoding = None,
-    decimal: Decimal = ".",
+    decimal: Decimal = None,
 ) -> None:
     """Write a branching form for paper or a survey tool, and measure its regret to the model."""
     check_option("--format", format, tuple(SUFFIXES))
     check_model(model)
-    csv = CsvFormat(sep, encoding, decimal)
+    csv = CsvFormat(sep, encoding, decimal).of_model(model)
     if data is not None:
         check_table(data)
         check_column(data, target, "--target", csv)
@@ -526,11 +527,11 @@ def predict(
     mean_features: MeanFeatures = None,
     sep: Sep = None,
     encoding: Encoding = None,
-    decimal: Decimal = ".",
+    decimal: Decimal = None,
 ) -> None:
     """Predict every row, and list the features that each prediction used."""
-    form = CsvFormat(sep, encoding, decimal)
     check_model(model)
+    form = CsvFormat(sep, encoding, decimal).of_model(model)
     folder = out.is_dir() or not out.suffix
     if not folder:
         check_table(Path(data))
@@ -567,15 +568,15 @@ def score(
     mean_features: MeanFeatures = None,
     sep: Sep = None,
     encoding: Encoding = None,
-    decimal: Decimal = ".",
+    decimal: Decimal = None,
 ) -> None:
     """Evaluate a model on rows that it was not trained on.
 
     Loss, accuracy and AUROC, or R² and mean absolute error, and the mean cost, with confidence
     intervals, beside a constant prediction and the prediction from all features.
     """
-    form = CsvFormat(sep, encoding, decimal)
     check_model(model)
+    form = CsvFormat(sep, encoding, decimal).of_model(model)
     check_table(data)
     check_column(data, target, "--target", form)
     from suwr.cli.predict import Rows
@@ -627,11 +628,11 @@ def explain(
     mean_features: MeanFeatures = None,
     sep: Sep = None,
     encoding: Encoding = None,
-    decimal: Decimal = ".",
+    decimal: Decimal = None,
 ) -> None:
     """Explain predictions step by step, as text, JSON, an HTML page or receipts."""
-    form = CsvFormat(sep, encoding, decimal)
     check_model(model)
+    form = CsvFormat(sep, encoding, decimal).of_model(model)
     check_table(data)
     check_column(data, target, "--target", form)
     if not row and json is None and html is None and receipts is None:
@@ -715,6 +716,7 @@ def audit(
     plot: Annotated[Path | None, typer.Option(help="Write the report as a figure.")] = None,
     sep: Sep = None,
     encoding: Encoding = None,
+    decimal: Decimal = None,
     seed: Seed = 0,
 ) -> None:
     """Search for leakage in a model, or in the masks of another selector.
@@ -722,7 +724,7 @@ def audit(
     The exit status is 2 if there is leakage, and 3 if there is leakage provided that columns vary
     independently.
     """
-    form = CsvFormat(sep, encoding)
+    form = CsvFormat(sep, encoding, decimal)
     if support is not None:
         check_option("--support", support, ("product", "empirical"))
         if model is None:
@@ -731,6 +733,7 @@ def audit(
         raise ValueError("Pass either a model or a file of masks, with --model or --masks.")
     if model is not None:
         check_model(model)
+        form = form.of_model(model)
     if masks is not None:
         check_table(masks)
     check_table(data)
@@ -742,7 +745,7 @@ def audit(
 
     report = audit_files(
         data, model=None if model is None else load(model), masks=masks, label=target,
-        random_state=seed, sep=form.separator(data), encoding=form.encoding,
+        random_state=seed, sep=form.separator(data), encoding=form.encoding, decimal=form.point,
         **({} if support is None else {"support": support}),
     )  # fmt: skip
     terminal = Terminal()
@@ -818,7 +821,7 @@ def figures(
     mean_features: MeanFeatures = None,
     sep: Sep = None,
     encoding: Encoding = None,
-    decimal: Decimal = ".",
+    decimal: Decimal = None,
 ) -> None:
     """Draw every figure that applies to a model, from rows that it was not trained on."""
     form = CsvFormat(sep, encoding, decimal)
@@ -826,6 +829,7 @@ def figures(
         raise NotADirectoryError(f"--out must be a folder. {str(out)!r} is a file.")
     for path in (model, *(also or [])):
         check_model(path)
+    form = form.of_model(model)
     check_table(data)
     check_column(data, target, "--target", form)
     for path in out.glob("*.png"):

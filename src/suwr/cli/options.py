@@ -5,13 +5,12 @@ Neither pandas nor torch is imported before a file is read, so that mistakes are
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import io
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,7 +20,7 @@ from rich.console import Console
 from rich.text import Text
 
 from suwr._utils.files import check_writable, file_identity, write_atomic
-from suwr._utils.text import printable
+from suwr._utils.text import did_you_mean, printable
 from suwr.data.files import (
     DelimitedFile,
     ParquetFile,
@@ -95,20 +94,20 @@ class CsvFormat:
         Separator of columns; None is a comma for .csv and a tab for .tsv.
     encoding : str or None, default=None
         None is UTF-8.
-    decimal : {'.', ','}, default='.'
-        Decimal separator.
+    decimal : {'.', ','} or None, default=None
+        Decimal separator; None is a point.
     """
 
     sep: str | None = None
     encoding: str | None = None
-    decimal: str = "."
+    decimal: str | None = None
 
     def __post_init__(self) -> None:
         if self.sep is not None and not is_separator(self.sep.replace("\\t", "\t")):
             raise ValueError(
                 f"--sep must be a single ASCII character, and no quote. Got {self.sep!r}."
             )
-        check_option("--decimal", self.decimal, (".", ","))
+        check_option("--decimal", self.point, (".", ","))
         if self.encoding is not None:
             try:
                 "".encode(self.encoding)
@@ -118,6 +117,39 @@ class CsvFormat:
                     f"Got {self.encoding!r}."
                 ) from None
 
+    @property
+    def point(self) -> str:
+        """The decimal separator."""
+        return self.decimal or "."
+
+    def of_model(self, path: Path) -> CsvFormat:
+        """Return the format in which options that are not given are those of ``suwr fit``."""
+        try:
+            with path.open("rb") as file:
+                size = int.from_bytes(file.read(8), "little")
+                header = json.loads(file.read(min(size, path.stat().st_size)))
+            stored = json.loads(header["__metadata__"]["suwr"]).get("csv") or {}
+            names = [name for name in ("sep", "encoding", "decimal") if name in stored]
+            remembered = {n: str(stored[n]) for n in names if getattr(self, n) is None}
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return self  # loading the model says what is wrong
+        return replace(self, **remembered)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the options that were given, for model files."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    def hint(self, path: Path, columns: Sequence[str]) -> str:
+        """Return that a file with a single column may have another separator; '' otherwise."""
+        sep = self.separator(path)
+        if len(columns) != 1 or sep is None:
+            return ""
+        found = [s for s in _OTHER_SEPARATORS if s != sep and s in columns[0]]
+        if not found:
+            return ""
+        shown = "\\t" if found[0] == "\t" else found[0]
+        return f" The file has a single column; its separator may be --sep '{shown}'."
+
     def separator(self, path: Path) -> str | None:
         """Return the separator of the columns of a file; None for a Parquet file."""
         return separator_of(path) if self.sep is None else self.sep.replace("\\t", "\t")
@@ -125,7 +157,7 @@ class CsvFormat:
     def open(self, path: Path, *, infer_types: bool = False) -> DelimitedFile | ParquetFile:
         """Open a file of this format, or a Parquet file."""
         sep = self.separator(path)
-        return open_table(path, sep, self.encoding, infer_types=infer_types, decimal=self.decimal)
+        return open_table(path, sep, self.encoding, infer_types=infer_types, decimal=self.point)
 
     @property
     def is_default(self) -> bool:
@@ -202,14 +234,7 @@ def missing_column(
     known = ", ".join(printable(c) for c in texts[:_SHOWN_COLUMNS])
     if len(texts) > _SHOWN_COLUMNS:
         known += f", … ({len(texts) - _SHOWN_COLUMNS} more)"
-    alike = difflib.get_close_matches(name, texts, n=1)
-    hint = f" Did you mean {printable(alike[0])!r}?" if alike else ""
-    sep = (form or CsvFormat()).separator(path)
-    if len(texts) == 1 and sep is not None:
-        found = [s for s in _OTHER_SEPARATORS if s != sep and s in texts[0]]
-        if found:
-            shown = "\\t" if found[0] == "\t" else found[0]
-            hint = f" The file has a single column; its separator may be --sep '{shown}'."
+    hint = (form or CsvFormat()).hint(path, texts) or did_you_mean(name, texts)
     return TableError(
         f"{option} must be a column of {printable(path.name)}: {known}. Got {name!r}.{hint}"
     )
@@ -386,15 +411,16 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_frame(frame: Any, path: Path) -> None:
-    """Write a CSV, TSV or Parquet file atomically."""
+def write_frame(frame: Any, path: Path, form: CsvFormat | None = None) -> None:
+    """Write a CSV, TSV or Parquet file atomically; texts are written as they are."""
+    form = form or CsvFormat()
     if is_parquet(path):
         buffer = io.BytesIO()
         frame.to_parquet(buffer, index=False)
         write_atomic(path, buffer.getvalue())
     else:
-        text = frame.to_csv(index=False, sep=separator_of(path))
-        write_atomic(path, text.encode())
+        text = frame.to_csv(index=False, sep=form.separator(path))
+        write_atomic(path, text.encode(form.encoding or "utf-8"))
 
 
 Model = Annotated[Path, typer.Argument(help="Model file, as written by 'suwr fit'.")]
@@ -420,7 +446,10 @@ Sep = Annotated[
     typer.Option(help="Separator of the columns of a CSV file.", show_default="by the suffix"),
 ]
 Encoding = Annotated[str | None, typer.Option(help="Encoding of a CSV file.", show_default="utf-8")]
-Decimal = Annotated[str, typer.Option(help="Decimal separator of a CSV file: '.' or ','.")]
+Decimal = Annotated[
+    str | None,
+    typer.Option(help="Decimal separator of a CSV file: '.' or ','.", show_default="."),
+]
 
 
 def report_errors(command: Callable[..., None]) -> Callable[..., None]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suwr._utils.text import did_you_mean
 from suwr._utils.validation import Interval, parameter_error
 from suwr.data.frame import column_names, is_frame, select_columns
 
@@ -267,6 +268,7 @@ def resolve_costs(costs: Any, names: tuple[str, ...], owner: str) -> NDArray[np.
             raise ValueError(
                 f"The 'costs' parameter of {owner} must name units. "
                 f"Got {unknown[0]!r} instead; units are {_shorten(names)}."
+                f"{did_you_mean(unknown[0], names)}"
             )
         values = [costs.get(name, 1.0) for name in names]
     else:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from suwr._utils.text import (
     check_unicode,
     counted,
+    did_you_mean,
     format_label,
     format_number,
     format_value,
@@ -131,7 +132,7 @@ def resolve_columns(
         if not isinstance(name, str) or (name not in codes and name != target):
             raise ValueError(
                 f"The 'columns' parameter of {owner} must have names of columns as keys. "
-                f"Got {plain_repr(name)} instead."
+                f"Got {plain_repr(name)} instead.{did_you_mean(name, codes)}"
             )
         column = _read_column(name, given, owner)
         check_unicode(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from suwr.data.encode import ColumnCode, TableEncoder, category_code, number_code
@@ -278,6 +279,12 @@ def _validate(estimator: Any, X: Any, *, reset: bool, min_rows: int) -> Any:
         _check_size(len(X), len(names), min_rows)
         return X
     X = unmasked(X)
+    if issparse(X):
+        raise TypeError(
+            "Sparse data was passed for X, but dense data is required. Use "
+            "OneHotEncoder(sparse_output=False) or sparse_threshold=0 in a ColumnTransformer, or "
+            "X.toarray(). Categories need no encoding: a column of texts is one feature."
+        )
     if not hasattr(X, "dtype") and not hasattr(X, "__array__"):
         # Without a common type, which would depend on all cells.
         X = _as_objects(X)

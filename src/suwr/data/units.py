@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suwr._utils.text import did_you_mean
 from suwr._utils.validation import parameter_error
 from suwr.data.costs import CostFunction, Setups, Visits, resolve_costs, resolve_setups
 
@@ -66,6 +67,7 @@ def named_groups(groups: Any, columns: Sequence[str], owner: str) -> dict[str, l
                 raise ValueError(
                     f"The 'groups' parameter of {owner} must name columns of X. "
                     f"Got {member!r} in the group {name!r} instead."
+                    f"{did_you_mean(member, columns)}"
                 )
         if len(set(numbers)) != len(numbers):
             raise ValueError(f"{expected} Got a column twice in the group {name!r} instead.")

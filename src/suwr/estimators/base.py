@@ -68,7 +68,7 @@ from suwr.training.data import BLOCK_ROWS, Rows
 from suwr.training.registry import MAX_ACTOR_UNITS, TRAINERS, Trainer, default_trainer
 from suwr.training.screening import Screening
 from suwr.training.teacher import TeacherRows, fit_teacher
-from suwr.training.validation import Task, compare_held_out
+from suwr.training.validation import Task, compare_held_out, is_falling, tail_share
 
 # Training rows from which two predictors without bins, two folds and fewer epochs suffice, and from
 # which the number of relevant columns is not limited.
@@ -795,7 +795,15 @@ class SUWRModel(SequentialModel):
         self._record_held_out(data.validation)
         self.n_rows_ = len(data.rows), len(data.validation)
         self._training_digests_ = training_digests((data.rows, data.validation))
-        comparison.warn(type(self).__name__, len(data.rows), weight, plan.task.settings.max_epochs)
+        squared = getattr(self.target_, "loss", None) == "squared_error"
+        comparison.warn(
+            type(self).__name__,
+            len(data.rows),
+            weight,
+            plan.task.settings.max_epochs,
+            falling=is_falling(history),
+            tail=tail_share(data.rows.targets[:, 0].cpu().numpy()) if squared else 0.0,
+        )
         if isinstance(self.sparsity_weight, tuple | list):
             low, high = check_range(self.sparsity_weight, type(self).__name__)
             self.weight_range_ = WeightRange.measure(low, high, self.policy_, data.validation)
@@ -1291,6 +1299,8 @@ class SUWRModel(SequentialModel):
         }
         if self.feature_importances_ is not None:
             state["importances"] = self.feature_importances_.tolist()
+        if self.csv_format_:
+            state["csv"] = dict(self.csv_format_)
         if self.n_rows_ is not None:
             state["n_rows"] = list(self.n_rows_)
         if self.step_effects_ is not None:
@@ -1307,6 +1317,8 @@ class SUWRModel(SequentialModel):
         self.target_name_ = None if name is None else str(name)
         if state.get("training_file") is not None:
             self.training_file_ = str(state["training_file"])
+        if state.get("csv") is not None:
+            self.csv_format_ = {str(k): str(v) for k, v in state["csv"].items()}
         if state.get("n_rows") is not None:
             n_train, n_held_out = state["n_rows"]
             self.n_rows_ = int(n_train), int(n_held_out)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import suwr
-from suwr._utils.text import plain_repr
+from suwr._utils.text import did_you_mean, plain_repr
 from suwr._utils.validation import parameter_error
 from suwr.data.costs import read_row_costs
 from suwr.data.frame import Table
@@ -153,13 +153,16 @@ def read_revision(model: FittedPolicy, values: Any, known: Mapping[str, Any]) ->
 def check_unit(model: FittedPolicy, unit: Any) -> None:
     """Raise a ``ValueError`` if the model has no such unit."""
     if not isinstance(unit, str) or unit not in model.units.names:
-        raise InputError("unavailable", f"The model has no unit {plain_repr(unit)[:MAX_SHOWN]}.")
+        hint = did_you_mean(unit, model.units.names)
+        shown = plain_repr(unit)[:MAX_SHOWN]
+        raise InputError("unavailable", f"The model has no unit {shown}.{hint}")
 
 
 def _check_column(model: FittedPolicy, name: Any) -> None:
     if name not in model.codes:
         shown = plain_repr(name)[:MAX_SHOWN]
-        raise InputError(str(name)[:MAX_SHOWN], f"The model has no column {shown}.")
+        hint = did_you_mean(name, model.names)
+        raise InputError(str(name)[:MAX_SHOWN], f"The model has no column {shown}.{hint}")
 
 
 def make_given(
