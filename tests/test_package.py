@@ -162,7 +162,7 @@ BUDGET = {
     "auditing": 9,
     "baselines": 13,
     "cli": 8,
-    "data": 10,
+    "data": 11,
     "deploy": 9,
     "estimators": 18,
     "exact": 9,

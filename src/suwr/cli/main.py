@@ -210,13 +210,21 @@ def fit(
             help="Order of day, month and year in --dates: 'ymd', 'dmy', 'mdy' or 'auto'."
         ),
     ] = "auto",
+    missing_values: Annotated[
+        str | None,
+        typer.Option(
+            help="Texts that mean 'missing', TEXT,TEXT: for instance 'n.d.,<*', where '*' stands "
+            "for any text. A column that is numeric otherwise is numeric.",
+            show_default=False,
+        ),
+    ] = None,
     sep: Sep = None,
     encoding: Encoding = None,
     decimal: Decimal = None,
     seed: Seed = 0,
 ) -> None:
     """Train a model on a table; under torchrun, with all of its processes."""
-    form = CsvFormat(sep, encoding, decimal)
+    form = CsvFormat(sep, encoding, decimal, tuple(split_names(missing_values)))
     # A file may have the characters of a pattern in its name.
     single = Path(data).is_file() or not any(c in data for c in "*?[")
     whole = not stream and not Path(data).is_dir() and single
@@ -237,8 +245,8 @@ def fit(
                 check_column(Path(data), name, option, form)
     elif drop or drop_identifiers or dates or test_size is not None or not form.is_default:
         raise ValueError(
-            "--test-size, --drop, --drop-identifiers, --dates, --sep, --encoding and --decimal "
-            "require a single file that is read as a whole."
+            "--test-size, --drop, --drop-identifiers, --dates, --missing-values, --sep, --encoding "
+            "and --decimal require a single file that is read as a whole."
         )
     check_option("--date-order", date_order, ("auto", "ymd", "dmy", "mdy"))
     if test_size is not None and not (

@@ -5,9 +5,11 @@ Neither pandas nor torch is imported before a file is read, so that mistakes are
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import io
 import json
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +32,7 @@ from suwr.data.files import (
     open_table,
     separator_of,
 )
+from suwr.data.parse import INVALID, parse_cell
 from suwr.exceptions import ModelFileError, TableError
 
 
@@ -96,11 +99,14 @@ class CsvFormat:
         None is UTF-8.
     decimal : {'.', ','} or None, default=None
         Decimal separator; None is a point.
+    missing : tuple of str, default=()
+        Further texts that mean 'missing'; '*' stands for any text.
     """
 
     sep: str | None = None
     encoding: str | None = None
     decimal: str | None = None
+    missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.sep is not None and not is_separator(self.sep.replace("\\t", "\t")):
@@ -130,14 +136,41 @@ class CsvFormat:
                 header = json.loads(file.read(min(size, path.stat().st_size)))
             stored = json.loads(header["__metadata__"]["suwr"]).get("csv") or {}
             names = [name for name in ("sep", "encoding", "decimal") if name in stored]
-            remembered = {n: str(stored[n]) for n in names if getattr(self, n) is None}
+            remembered: dict[str, Any] = {
+                n: str(stored[n]) for n in names if getattr(self, n) is None
+            }
+            remembered["missing"] = tuple(map(str, stored.get("missing", ())))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return self  # loading the model says what is wrong
         return replace(self, **remembered)
 
-    def to_dict(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the options that were given, for model files."""
-        return {name: value for name, value in vars(self).items() if value is not None}
+        given = vars(self) | {"missing": list(self.missing)}
+        return {name: value for name, value in given.items() if value}
+
+    def without_missing(self, frame: Any, *, infer_types: bool) -> Any:
+        """Return a frame in which the texts that mean 'missing' are missing.
+
+        Columns of texts that are numbers otherwise become numbers, if types are inferred.
+        """
+        if not self.missing:
+            return frame
+        pattern = re.compile("|".join(map(fnmatch.translate, self.missing)))
+        frame = frame.copy()
+        for name in list(frame.columns):
+            cells = frame[name].tolist()
+            found = [isinstance(c, str) and bool(pattern.fullmatch(c.strip())) for c in cells]
+            if not any(found):
+                continue
+            kept = ["" if hit else cell for cell, hit in zip(cells, found, strict=True)]
+            if infer_types:
+                texts = [c.replace(self.point, ".") if isinstance(c, str) else c for c in kept]
+                numbers = [parse_cell(cell, "number") for cell in texts]
+                text = any(number is INVALID for number in numbers)
+                kept = [None if cell == "" else cell for cell in (kept if text else numbers)]
+            frame[name] = kept
+        return frame
 
     def hint(self, path: Path, columns: Sequence[str]) -> str:
         """Return that a file with a single column may have another separator; '' otherwise."""
@@ -400,9 +433,10 @@ def read_frame(
     form = form or CsvFormat()
     try:
         with form.open(path, infer_types=infer_types) as file:
-            return file.read_frame(columns)
+            frame = file.read_frame(columns)
     except UnicodeDecodeError as error:
         raise encoding_error(path, form, error) from error
+    return form.without_missing(frame, infer_types=infer_types)
 
 
 def file_digest(path: Path) -> str:

@@ -25,6 +25,7 @@ from suwr.data.frame import (
     select_columns,
     unmasked,
 )
+from suwr.data.notes import warn_columns
 from suwr.exceptions import TableError
 
 
@@ -208,6 +209,8 @@ def read_fit_table(
     else:
         table = read_table(_validate(estimator, X, reset=True, min_rows=2))
         _check_finite(table, name_columns(estimator))
+        if is_frame(X):
+            warn_columns(X)
     check_consistent_length(X, y)
     return table, y, read_weight(sample_weight, table.n_rows)
 

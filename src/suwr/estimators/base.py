@@ -1318,7 +1318,7 @@ class SUWRModel(SequentialModel):
         if state.get("training_file") is not None:
             self.training_file_ = str(state["training_file"])
         if state.get("csv") is not None:
-            self.csv_format_ = {str(k): str(v) for k, v in state["csv"].items()}
+            self.csv_format_ = dict(state["csv"])
         if state.get("n_rows") is not None:
             n_train, n_held_out = state["n_rows"]
             self.n_rows_ = int(n_train), int(n_held_out)

@@ -49,7 +49,7 @@ class SequentialModel(TableModel):
     # The columns of dates whose parts the model was fitted on; see `suwr fit --dates`.
     dates_: DateParts | None = None
     # The options --sep, --encoding and --decimal of `suwr fit`, by which later commands read files.
-    csv_format_: Mapping[str, str] | None = None
+    csv_format_: Mapping[str, Any] | None = None
     # Numbers of training and held-out rows.
     n_rows_: tuple[int, int] | None = None
     # SHA-256 of the file that `suwr fit` has read.
