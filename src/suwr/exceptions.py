@@ -6,6 +6,7 @@ Each class also derives from a built-in exception, so that handlers of ``ValueEr
 
 __all__ = [
     "CertificationWarning",
+    "ColumnWarning",
     "DataError",
     "MissingExtraError",
     "ModelFileError",
@@ -197,6 +198,17 @@ class CertificationWarning(UserWarning):
     --------
     >>> from suwr.exceptions import CertificationWarning
     >>> issubclass(CertificationWarning, UserWarning)
+    True
+    """
+
+
+class ColumnWarning(UserWarning):
+    """Columns are probably not meant as they are read: identifiers, dates or free text.
+
+    Examples
+    --------
+    >>> from suwr.exceptions import ColumnWarning
+    >>> issubclass(ColumnWarning, UserWarning)
     True
     """
 

@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 import suwr
 from suwr.cli import app
-from suwr.cli.fit import column_notes, identifier_columns
 from suwr.cli.options import CsvFormat, check_outputs
 from suwr.exceptions import TableError
 
@@ -47,8 +46,8 @@ FORM = ["--sep", ";", "--encoding", "latin-1", "--decimal", ","]
 def test_formats_give_the_same_model_and_predictions(folder):
     for name in ("data", "latin"):
         model = suwr.load(folder / f"{name}.suwr")
-        # The digest of the file that was read.
-        model.training_file_ = None
+        # The digest and the format of the file that was read.
+        model.training_file_ = model.csv_format_ = None
         model.save(folder / f"{name}-alone.suwr")
     alone = [(folder / f"{name}-alone.suwr").read_bytes() for name in ("data", "latin")]
     assert alone[0] == alone[1]
@@ -62,8 +61,43 @@ def test_formats_give_the_same_model_and_predictions(folder):
     words = ["--target", "ziel", "--out", folder / "drawn"]
     done = run("figures", folder / "data.suwr", folder / "latin.csv", *words, *FORM)
     assert done.exit_code == 0, done.output
-    done = run("audit", folder / "latin.csv", "--model", folder / "data.suwr", *FORM[:4])
-    assert "must be a finite number" in done.output  # decimal commas are not converted
+    done = run("audit", folder / "latin.csv", "--model", folder / "data.suwr", *FORM)
+    assert done.exit_code == 0, done.output
+
+
+def test_a_model_remembers_the_format_of_its_table(folder):
+    model, out = folder / "latin.suwr", folder / "remembered.tsv"
+    done = run("predict", model, folder / "latin.csv", "--out", out)
+    assert done.exit_code == 0, done.output
+    assert "Compared with the column" in done.output
+    assert (
+        run("predict", model, folder / "latin.csv", "--out", folder / "l.tsv", *FORM).exit_code == 0
+    )
+    assert out.read_text() == (folder / "l.tsv").read_text()
+    for words in (
+        ["score", model, folder / "latin.csv"],
+        ["audit", folder / "latin.csv", "--model", model],
+    ):
+        done = run(*words)
+        assert done.exit_code == 0, done.output
+    # A file of another format is read with its options, or there is a hint.
+    done = run("score", model, folder / "data.csv")
+    assert done.exit_code == 1
+    assert "its separator may be --sep ','" in done.output
+    other = ["--sep", ",", "--encoding", "utf-8", "--decimal", "."]
+    assert run("score", model, folder / "data.csv", *other).exit_code == 0
+
+
+def test_test_rows_have_the_format_of_the_table(folder, tmp_path):
+    held_out, model = tmp_path / "test.csv", tmp_path / "m.suwr"
+    words = ["--target", "ziel", "--out", model, "--test-size", 12, "--test-out", held_out]
+    done = run("fit", folder / "latin.csv", *words, *FAST, *FORM)
+    assert done.exit_code == 0, done.output
+    lines = held_out.read_text(encoding="latin-1").splitlines()
+    assert lines[0] == "größe;stadt;ziel"
+    assert set(lines[1:]) <= set((folder / "latin.csv").read_text(encoding="latin-1").splitlines())
+    done = run("score", model, held_out)
+    assert "12 rows" in done.output
 
 
 def test_hidden_cells_with_commas_do_not_matter(folder):
@@ -136,70 +170,45 @@ def test_mistakes_are_reported_before_heavy_imports(folder, words):
     assert done.stdout.splitlines()[-1] == "heavy set()"
 
 
-def test_columns_that_look_like_identifiers(rng):
-    n = 40
-    frame = pd.DataFrame(
-        {
-            "Unnamed: 0": np.arange(n),
-            "shuffled": rng.permutation(n) + 1000,
-            "patient_id": np.arange(n) * 7,
-            "name": [f"person {i}" for i in range(n)],
-            "income": np.arange(n) * 100 + 3,  # distinct integers, but no name of an identifier
-            "age": rng.randint(20, 60, n),
-            "weight": rng.randn(n),
-            "colour": rng.choice(["red", "blue"], n),
-            "day": [f"2024-01-{1 + i % 28:02d}" for i in range(n)],
-        }
-    )
-    found = identifier_columns(frame)
-    assert found == ["Unnamed: 0", "shuffled", "patient_id", "name"]
-    assert identifier_columns(frame[:10]) == []
-    notes = column_notes(frame, found)
-    assert len(notes) == 5
-    assert "'patient_id' looks like an identifier" in notes[2]
-    assert "'day' contains dates such as '2024-01-01'" in notes[4]
-    assert "--dates 'day'" in notes[4]
-
-
-def test_times_and_texts_that_rarely_repeat(rng):
-    n = 40
-    frame = pd.DataFrame(
-        {
-            "start": [f"{9 + i % 7}:{i:02d}" for i in range(n)],
-            "address": [f"{i} High Street" if i % 4 else "Town Hall" for i in range(n)],
-            "street": [f"{i // 2} High Street" for i in range(n)],
-        }
-    )
-    times, address = column_notes(frame, [])
-    assert "'start' contains times such as '9:00'" in times
-    assert "'address' is text, and 30 of its 40 values occur once" in address
-
-
 def test_a_long_list_of_columns_says_how_many_are_left_out(tmp_path):
     (tmp_path / "a.csv").write_text(",".join(f"c{i}" for i in range(15)) + "\n")
     with pytest.raises(TableError, match=r"c10, c11, … \(3 more\)\. Got 'z'\."):
         CsvFormat().check_column(tmp_path / "a.csv", "z", "--target")
 
 
-def test_numbers_that_are_read_as_text():
-    frame = pd.DataFrame(
-        {"a": ["1", "2.5", "abc"] + ["7"] * 30, "b": ["1,5"] * 33, "c": ["1", "x", "y"] * 11}
-    )
-    first, second = column_notes(frame, [])
-    assert "1 of its 33 values are not numbers: row 2 is 'abc'" in first
-    assert "such as '1,5'" in second
-
-
+@pytest.mark.filterwarnings("default::suwr.exceptions.ColumnWarning")
 def test_identifiers_are_left_out_on_request(folder):
     frame = pd.read_csv(folder / "data.csv").assign(case=np.arange(60), other=1)
     frame.to_csv(folder / "ids.csv", index=False)
     words = ["fit", folder / "ids.csv", "--target", "ziel", "--out", folder / "i.suwr", *FAST]
     done = run(*words)
-    assert "Note: Column 'case' looks like an identifier" in done.output
+    assert "Column 'case' looks like an identifier" in done.output
     assert "case" in suwr.load(folder / "i.suwr").feature_names_in_
     done = run(*words, "--drop-identifiers", "--drop", "other")
     assert "Not used, as identifiers: case." in done.output
     assert suwr.load(folder / "i.suwr").feature_names_in_.tolist() == ["größe", "stadt"]
+
+
+@pytest.mark.filterwarnings("default::suwr.exceptions.ColumnWarning")
+def test_texts_that_mean_missing(folder, tmp_path):
+    frame = pd.read_csv(folder / "data.csv")[["stadt", "ziel"]].assign(wert=np.arange(60) % 7 + 0.5)
+    frame["wert"] = frame["wert"].astype(str).str.replace(".", ",")
+    frame.loc[[3, 9], "wert"] = ["n.d.", "<0,3"]
+    data, model = tmp_path / "bad.csv", tmp_path / "m.suwr"
+    frame.to_csv(data, index=False, sep=";")
+    words = ["fit", data, "--target", "ziel", "--out", model, *FAST, "--sep", ";", "--decimal", ","]
+    done = run(*words)
+    told = " ".join(done.output.split())
+    assert "2 of its 60 values are not numbers: row 3 is 'n.d.', row 9 is '<0,3'" in told
+    assert "--missing-values 'n.d.,<*'" in told
+    done = run(*words, "--missing-values", "n.d.,<*")
+    assert done.exit_code == 0, done.output
+    assert "not numbers" not in done.output
+    code = suwr.load(model).fitted_policy().codes["wert"]
+    assert (code.type, code.has_missing) == ("number", True)
+    # The model remembers them.
+    done = run("predict", model, data, "--out", tmp_path / "p.csv")
+    assert done.exit_code == 0, done.output
 
 
 def test_separators():

@@ -5,6 +5,7 @@ import pytest
 from suwr import Column
 from suwr.data.descriptions import resolve_columns
 from suwr.data.encode import ColumnCode, TableEncoder
+from suwr.data.units import resolve_units
 
 ENCODER = TableEncoder(
     ["age", "sex", "smoker"],
@@ -50,3 +51,12 @@ def test_values_of_categories_are_parsed_as_those_of_the_table():
 def test_errors_name_the_column_and_the_value(columns, message):
     with pytest.raises(ValueError, match=message):
         resolve_columns(columns, ENCODER, "Model")
+
+
+def test_names_that_are_alike_are_suggested():
+    with pytest.raises(ValueError, match=r"Got 'agee' instead\. Did you mean 'age'\?"):
+        resolve_columns({"agee": {"label": "Age"}}, ENCODER, "Model")
+    with pytest.raises(ValueError, match=r"in the group 'g' instead\. Did you mean 'height'\?"):
+        resolve_units({"g": ["heigt"]}, None, ["height", "age"])
+    with pytest.raises(ValueError, match=r"Did you mean 'height'\?"):
+        resolve_units(None, {"heigth": 2}, ["height", "age"])

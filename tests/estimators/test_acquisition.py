@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.models import fit_random_policy
-from suwr import Acquisition, verify
+from suwr import Acquisition, Explanation, verify
+from suwr.estimators.files import from_bytes, to_bytes
 from suwr.exceptions import SessionError
 
 pytestmark = pytest.mark.filterwarnings("ignore::suwr.exceptions.StartWarning")
@@ -31,6 +32,24 @@ def test_units_are_requested_until_the_policy_stops(model):
     assert session.next_columns == ()
     with pytest.raises(ValueError, match="has stopped"):
         session.observe({"age": 1})
+
+
+def test_sessions_say_why_a_unit_is_requested_and_what_else_would_do(model):
+    row = pd.DataFrame({"age": [0.2], "colour": ["red"]})
+    explanation, session = model.explain(row), model.acquire()
+    for step in explanation[0].steps:
+        assert session.next_usual == step.usual
+        assert session.next_alternatives == step.alternatives
+        session.observe({name: step.values[name] for name in session.next_columns})
+    assert explanation[0].steps[0].usual.n_rows >= 10
+    assert session.next_usual is None
+    assert session.next_alternatives == {}
+    assert Explanation.from_json(explanation.to_json()).text() == explanation.text()
+    again = from_bytes(to_bytes(model))
+    assert again.step_effects_ == model.step_effects_
+    # As in a file of an earlier version.
+    again.step_effects_ = None
+    assert {step.usual for step in again.explain(row)[0].steps} == {None}
 
 
 def test_undo_restores_the_previous_state(model):

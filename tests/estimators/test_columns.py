@@ -40,6 +40,34 @@ def model(frame):
     ).fit(frame, y)
 
 
+QUICK = {"trainer": "reinforce", "max_epochs": 1, "hidden_size": 8, "random_state": 0}
+
+
+def test_classes_that_are_numbers_are_shown_with_the_name_of_the_target(frame):
+    y = (frame["age"] > 40).astype(int).rename("ill")
+    text = suwr.SUWRClassifier(**QUICK).fit(frame, y).explain(frame[:1]).text()
+    assert "ill = 1 (" in text
+    assert "Predicted ill = " in text
+    unnamed = suwr.SUWRClassifier(**QUICK).fit(frame, y.to_numpy()).explain(frame[:1]).text()
+    assert "ill" not in unnamed
+
+
+def test_the_target_can_be_described(frame):
+    y = (frame["age"] > 40).astype(int).rename("ill")
+    columns = {"ill": suwr.Column(categories={0: "healthy", 1: "ill"})}
+    model = suwr.SUWRClassifier(columns=columns, **QUICK).fit(frame, y)
+    explanation = from_bytes(to_bytes(model)).explain(frame[:1])
+    assert explanation.text() == model.explain(frame[:1]).text()
+    assert "Predicted healthy" in explanation.text() or "Predicted ill" in explanation.text()
+    assert "ill = " not in explanation.text()
+    assert suwr.Explanation.from_json(explanation.to_json()).text() == explanation.text()
+    # Labels remain those of y.
+    assert explanation[0].label in (0, 1)
+    wrong = {"ill": suwr.Column(categories={2: "healthy"})}
+    with pytest.raises(ValueError, match=r"classes of 'ill': 0, 1\. Got 2"):
+        suwr.SUWRClassifier(columns=wrong, **QUICK).fit(frame, y)
+
+
 def test_descriptions_are_used_and_stored(model, frame):
     explanation = model.explain(frame[:9])
     text = explanation.text()

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 
 from helpers.models import interrupt_training, unchanged
@@ -172,3 +173,9 @@ def test_lone_surrogates_in_classes_are_refused(table):
     X, y = table
     with pytest.raises(ValueError, match="Class labels must be valid Unicode"):
         SUWRClassifier(**SMALL).fit(X, np.where(y, "yes", SURROGATE))
+
+
+def test_sparse_tables_are_refused_with_the_remedy():
+    X = csr_matrix(np.eye(20))
+    with pytest.raises(TypeError, match=r"OneHotEncoder\(sparse_output=False\)"):
+        SUWRClassifier(max_epochs=1).fit(X, np.arange(20) % 2)

@@ -16,7 +16,7 @@ def regression(row=0, value=2.0):
 def test_text_of_a_regression_with_a_group_and_a_missing_value():
     assert regression().text().splitlines() == [
         "Row 0. Before anything is revealed: 1.",
-        "1. size: height is 3, width is missing. Prediction: 1 → 2.",
+        "1. size: height is 3, width is missing. Speaks for a higher value: 2.",
         "Stopped after the maximum number of steps.",
         "Predicted 2 from 1 of 4 features.",
     ]
@@ -26,7 +26,7 @@ def test_a_narrative_without_steps():
     narrative = Narrative(7, (0.999, 0.001), 0.9, (), "decision", ("a", "b"), 3)
     assert narrative.label == "a"
     text = narrative.text()
-    assert "a over 99 %, b under 1 %" in text
+    assert "Before anything is revealed: a over 99 %." in text
     assert "stop probability 90 %" in text
     assert "Predicted a from 0 of 3 features." in text
 

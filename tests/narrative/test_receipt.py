@@ -221,6 +221,8 @@ def test_reasons_are_the_largest_moves_toward_the_answer():
     assert [round(r.effect, 10) for r in reasons] == [0.25, 0.1, 0.05]
     assert reasons[0].text == "d is 1 (probability of yes: 45 % → 70 %)"
     assert principal_reasons(narrative, n=1) == reasons[:1]
+    (against,) = principal_reasons(narrative, against=True)
+    assert (against.step, against.text) == (2, "b is 1 (probability of yes: 60 % → 40 %)")
     template = "{number}. {features} = {facts}: {effect} for {answer}"
     assert (
         principal_reasons(narrative, template=template)[1].text
@@ -240,6 +242,7 @@ def test_reasons_of_a_regression_follow_the_direction_of_the_prediction():
     assert reasons[0].text == "a is 1; b is 2 (prediction: 10 → 4)"
     assert reasons[0].values == {"a": 1, "b": 2}
     assert principal_reasons(replace(narrative, steps=())) == ()
+    assert [r.units for r in principal_reasons(narrative, against=True)] == [("c",)]
 
 
 def test_reasons_of_a_receipt():

@@ -3,7 +3,8 @@
 import pytest
 
 from suwr import Explanation
-from suwr.narrative.explanation import Narrative, Step, measure_usage
+from suwr.narrative.effects import measure_usage
+from suwr.narrative.explanation import Narrative, Step
 
 
 def make_row(*units):

@@ -120,3 +120,19 @@ def test_margin_is_the_distance_from_the_nearest_other_decision():
     single = make_decision([[1.0]], [[True]])
     single = dataclasses.replace(single, stop_probability=torch.tensor([0.125]))
     close(single.margin(1), torch.tensor([0.375]))
+
+
+def test_alternatives_are_units_that_nearly_tied():
+    logits = torch.tensor([[0.0, -0.05, -0.09, -0.2, 3.0], [1.0, 0.0, 0.0, 0.0, 0.0]])
+    available = torch.tensor([[True, True, True, True, False], [True] * 5])
+    decision = Decision(torch.zeros(2), logits, available, torch.zeros(2))
+    found = decision.alternatives(decision.best(1))
+    assert found.units.tolist() == [[1, 2, -1], [-1, -1, -1]]
+    torch.testing.assert_close(found.odds[0, :2], torch.tensor([-0.05, -0.09]).exp())
+    # Of several units, the least probable one might have been another.
+    assert decision.alternatives(torch.tensor([[0, 1], [0, -1]])).units.tolist() == [
+        [2, -1, -1], [-1, -1, -1],
+    ]  # fmt: skip
+    # A narrow table has fewer units than there may be alternatives.
+    narrow = Decision(torch.zeros(1), torch.zeros(1, 2), torch.ones(1, 2).bool(), torch.zeros(1))
+    assert narrow.alternatives(narrow.best(1)).units.tolist() == [[1, -1, -1]]

@@ -39,6 +39,15 @@ def test_every_kind_of_report_can_be_drawn(name):
     assert SPECIMENS[name].leaks == ("no leak" not in ax.figure.get_suptitle())
 
 
+def test_a_clean_audit_shows_what_was_checked():
+    report = report_of("decision tree", gaps=False)
+    ax = report.plot()
+    assert [text.get_text() for text in ax.texts] == [
+        f"{report.n_probes:,} of {report.n_probes:,} probes"
+    ]
+    assert ax.patches[0].get_width() == 100
+
+
 def test_the_figure_says_whether_the_witness_is_a_row_of_the_data():
     report = report_of("mask encodes a hidden feature", gaps=False)
     ax = report.plot()

@@ -2,12 +2,15 @@
 
 from copy import copy
 
+import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 
 from suwr import Explanation
 from suwr.narrative.explanation import Narrative, Step
 from suwr.plots import draw_figures, find_flip
-from suwr.plots.gallery import FIGURES, most_confused, typical_row
+from suwr.plots._style import write_figure
+from suwr.plots.gallery import FIGURES, Subject, most_confused, typical_row
 
 
 def make_narrative(label, n_steps):
@@ -62,6 +65,33 @@ def test_figures_of_tables(classifier, regressor, cancer, diabetes, tmp_path):
     paths = draw_figures(regressor, X[:50], y[:50], tmp_path / "b", dpi=40)
     expected = ["narrative", "flow", "transitions", "lengths", "usage"]
     assert [p.stem for p in paths if p.stem != "history"] == expected
+
+
+def test_rare_classes_are_judged_by_log_loss():
+    def rows(n_rare):
+        step = Step({"a": {"a": 1}}, 0.9, (0.8, 0.2), (0.9, 0.1))
+        narratives = [
+            Narrative(i, (0.8, 0.2), 0.0, (step,), "decision", ("no", "yes"), 2) for i in range(20)
+        ]
+        y = np.array(["yes"] * n_rare + ["no"] * (20 - n_rare))
+        return Subject(None, None, y, Explanation(narratives))
+
+    accuracy = next(figure for figure in FIGURES if figure.name == "accuracy")
+    ax = accuracy.draw(rows(2))
+    assert ax.get_ylabel() == "Log loss"
+    own = next(line for line in ax.get_lines() if line.get_label().startswith("this model"))
+    expected = -0.9 * np.log([0.8, 0.9]) - 0.1 * np.log([0.2, 0.1])
+    np.testing.assert_allclose(own.get_ydata(), expected)
+    constant = next(line for line in ax.get_lines() if line.get_label() == "constant prediction")
+    assert constant.get_ydata()[0] == pytest.approx(-0.9 * np.log(0.9) - 0.1 * np.log(0.1))
+    assert accuracy.draw(rows(8)).get_ylabel() == "Accuracy (%)"
+
+
+def test_files_are_wide_enough_for_a_projector(tmp_path):
+    _, ax = plt.subplots(figsize=(3, 2), layout="constrained")
+    path = write_figure(ax.figure, tmp_path / "a.png")
+    assert 1_590 <= plt.imread(path).shape[1] <= 1_800
+    assert plt.imread(write_figure(ax.figure, path, 50)).shape[1] < 200
 
 
 def test_history_is_drawn_for_models_that_have_one(regressor, diabetes, tmp_path):

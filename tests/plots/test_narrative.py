@@ -83,7 +83,8 @@ def test_regression():
     ax = Narrative("r", (100.0,), 0.25, steps, "budget", None, 4).plot()
     np.testing.assert_allclose(ax.get_lines()[0].get_xdata(), [100, 250, 240])
     assert ax.get_yticklabels()[1].get_text() == "1. height = 3, width = missing"
-    assert ax.get_yticklabels()[2].get_text() == "2. age = 1.23457"
+    against = "2. age = 1.23457\n▼ speaks against a higher value"
+    assert ax.get_yticklabels()[2].get_text() == against
     assert ax.get_title(loc="left") == "Row r: 240, from 2 of 4 features"
     assert all(88 <= tick <= 262 for tick in ax.get_xticks())
 

@@ -140,7 +140,17 @@ def test_several_paths_and_invalid_ones():
     with pytest.raises(ValueError, match=r"The costs and scores of 'a'"):
         plot_path({"a": ([1, 2], [0.5])})
     with pytest.raises(ValueError, match=r"'a' must be a pair"):
-        plot_path({"a": ([1, 2], [0.5], [1])})
+        plot_path({"a": ([1, 2], [0.5, 0.6], [0.1, 0.1], [1])})
+    with pytest.raises(ValueError, match=r"The costs and scores of 'a'"):
+        plot_path({"a": ([1, 2], [0.5, 0.6], [0.1])})
+
+
+def test_intervals_of_a_curve():
+    ax = plot_path({"a": ([2, 1], [0.5, 0.4], [0.1, 0.2])})
+    ends = ax.collections[0].get_paths()[0].vertices
+    assert {tuple(end) for end in ends.round(6)} == {(1, 0.2), (1, 0.6), (2, 0.4), (2, 0.6)}
+    # Numbers of features are whole.
+    assert all(tick == int(tick) for tick in ax.get_xticks())
 
 
 def test_path_marks_the_sparsest_model_within_one_standard_error():

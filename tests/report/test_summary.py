@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers import page_models
-from suwr.narrative.explanation import measure_usage
+from suwr.narrative.effects import measure_usage
 from suwr.plots import budget_curve
 
 

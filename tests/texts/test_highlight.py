@@ -74,14 +74,14 @@ def test_words(units):
     assert listed == " … [1: dogs] … [2: of time] … [3: time] … "
     lines = words.narrate(Explanation([found]), [text])[0].text().splitlines()
     assert lines[1].startswith("1. count of “dogs” is 1. ")
-    assert lines[4].startswith("4. count of “monday” is 0. ")
+    assert "count of “monday” is 0. " in lines[-3]
 
 
 def test_narratives_show_sentences(units, read):
     explanation = units.narrate(Explanation([read]), [TEXT])
     lines = explanation[0].text().splitlines()
-    assert lines[1].startswith("1. sentence 3 is “My brother slept.”. Prediction: ")
-    assert lines[3].startswith("3. sentence 5 is absent. ")
+    assert lines[1].startswith("1. sentence 3 is “My brother slept.”. Speaks for bad: ")
+    assert "sentence 5 is absent. " in lines[-3]
     assert Explanation.from_json(explanation.to_json()) == explanation
     # Narratives that show sentences can be highlighted, too.
     again = units.highlight(explanation[0], TEXT)

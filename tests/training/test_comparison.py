@@ -7,14 +7,14 @@ import pytest
 
 from suwr import SUWRClassifier
 from suwr.exceptions import UninformativeModelWarning
-from suwr.training.validation import HeldOutComparison
+from suwr.training.validation import HeldOutComparison, is_falling
 
 
 def comparison(**changes):
     values = {
         "n_rows": 100, "objective": 0.5, "constant": 0.7, "fixed_subset": 0.5,
         "mean_cost": 2.0, "constant_error": 0.02, "subset_error": 0.02,
-        "effective_rows": 100.0,
+        "effective_rows": 100.0, "loss": 0.7,
     }  # fmt: skip
     return HeldOutComparison(**{**values, **changes})
 
@@ -39,6 +39,28 @@ def comparison(**changes):
 def test_a_poor_fit_is_reported_with_a_reason(changes, n_rows, weight, message):
     with pytest.warns(UninformativeModelWarning, match=message):
         comparison(**changes).warn("C", n_rows, weight, 50)
+
+
+def test_the_cause_is_the_one_that_the_numbers_support():
+    with pytest.warns(UninformativeModelWarning, match="the loss to 0.5, but they cost 0.21"):
+        comparison(objective=0.71, loss=0.5).warn("C", 100, 0.01, 50, falling=True, tail=0.9)
+    with pytest.warns(UninformativeModelWarning, match="'max_epochs' is 30, and .* still falling"):
+        comparison(objective=0.71).warn("C", 100, 0.01, 30, falling=True, tail=0.9)
+    with pytest.warns(UninformativeModelWarning, match="1 % of the rows have 90 % .*log1p"):
+        comparison(objective=0.71).warn("C", 100, 0.01, 50, tail=0.9)
+
+
+def test_an_objective_that_is_least_at_the_end_is_falling():
+    def history(*objectives):
+        first = {"phase": "pretraining", "mean_cost": None, "validation_objective": None}
+        rest = [{"phase": "actor", "mean_cost": 1.0, "validation_objective": o} for o in objectives]
+        last = {"phase": "fine-tuning", "mean_cost": 1.0, "validation_objective": 0.0}
+        return [first, *rest, last]
+
+    assert is_falling(history(3.0, 2.0, 1.0))
+    assert not is_falling(history(3.0, 1.0, 2.0))
+    assert not is_falling(history(1.0, 1.0, 1.0))
+    assert not is_falling([])
 
 
 def test_a_good_fit_is_silent():

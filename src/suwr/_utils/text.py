@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Iterable, Sequence
@@ -84,6 +85,18 @@ def check_unicode(values: Iterable[Any], what: str) -> None:
                     f"{what} must be valid Unicode. Got {value[:80]!r} instead, with a lone "
                     "surrogate."
                 ) from None
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """Return ' Did you mean …?' for a name that is like one of the known ones, otherwise ''.
+
+    Examples
+    --------
+    >>> did_you_mean("agee", ["age", "sex"]), did_you_mean("income", ["age", "sex"])
+    (" Did you mean 'age'?", '')
+    """
+    alike = difflib.get_close_matches(str(name), list(known), n=1)
+    return f" Did you mean {printable(alike[0])!r}?" if alike else ""
 
 
 def counted(n: int, noun: str) -> str:

@@ -86,7 +86,7 @@ def parameter_error(name: str, owner: str, expected: str, value: object) -> Valu
     return must_error(name, owner, f"be {expected}", plain_repr(value))
 
 
-def must_error(name: str, owner: str, must: str, got: str) -> ValueError:
+def must_error(name: str, owner: str, must: str, got: str, hint: str = "") -> ValueError:
     """Build the error of a parameter that does not do what it must; ``got`` is a text.
 
     Examples
@@ -94,7 +94,7 @@ def must_error(name: str, owner: str, must: str, got: str) -> ValueError:
     >>> must_error("p", "solve", "sum to 1", "a sum of 2")
     ValueError("The 'p' parameter of solve must sum to 1. Got a sum of 2 instead.")
     """
-    return ValueError(f"The {name!r} parameter of {owner} must {must}. Got {got} instead.")
+    return ValueError(f"The {name!r} parameter of {owner} must {must}. Got {got} instead.{hint}")
 
 
 @dataclass(frozen=True)

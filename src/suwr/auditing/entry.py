@@ -51,7 +51,7 @@ from suwr.auditing.report import (
 )
 from suwr.auditing.stochastic import DrawnMasks, compare_samples
 from suwr.data.encode import TableEncoder
-from suwr.data.files import open_table
+from suwr.data.files import open_table, with_points
 from suwr.data.frame import raw_columns
 from suwr.data.stored import as_rows
 from suwr.data.units import Patches
@@ -675,6 +675,7 @@ def audit_files(
     random_state: int | None = 0,
     sep: str | None = None,
     encoding: str | None = None,
+    decimal: str = ".",
     **options: Any,
 ) -> AuditReport:
     """Audit a selector on the rows of a CSV file, or masks from a second file.
@@ -696,6 +697,8 @@ def audit_files(
         a tab for .tsv.
     encoding : str, optional
         Encoding of both files; UTF-8 by default.
+    decimal : {'.', ','}, default='.'
+        Decimal separator of the table.
     **options
         Further parameters of `audit` or `audit_masks`.
 
@@ -726,7 +729,7 @@ def audit_files(
         )
     encoder = getattr(model, "encoder_", None)
     has_types = isinstance(encoder, TableEncoder)
-    rows = _read_csv(table, sep, encoding, infer_types=not has_types)
+    rows = _read_csv(table, sep, encoding, infer_types=not has_types, decimal=decimal)
     labels = None
     if label is not None:
         if label not in rows.columns:
@@ -751,7 +754,7 @@ def audit_files(
             raise TableError(f"{table} lacks columns of the model: {', '.join(missing)}.")
         rows = rows[list(names)]
     if isinstance(encoder, TableEncoder):
-        rows = _parse(rows, encoder)
+        rows = _parse(with_points(rows, encoder, decimal), encoder)
     return audit(model, rows, labels, random_state, **options)
 
 
@@ -771,8 +774,9 @@ def _read_csv(
     *,
     infer_types: bool = True,
     columns: list[str] | None = None,
+    decimal: str = ".",
 ) -> Any:
-    with open_table(path, sep, encoding, infer_types=infer_types) as file:
+    with open_table(path, sep, encoding, infer_types=infer_types, decimal=decimal) as file:
         return file.read_frame(columns)
 
 

@@ -374,6 +374,11 @@ class Interview:
         columns, units = self.session.next_columns, self.session.next_units
         if self.model.units_.visit_cost and len(units) > 1:
             self.terminal.print(f"One visit: {' and '.join(map(printable, units))}.")
+        usual, others = self.session.next_usual, self.session.next_alternatives
+        if usual is not None:
+            served = " or ".join(map(printable, others))
+            instead = f" {served} would serve as well." if served else ""
+            self.terminal.print(f"Moves {usual}.{instead}", style="dim")
         values: dict[str, Any] = {}
         asked: list[list[str]] = []
         while len(values) < len(columns):
@@ -398,8 +403,9 @@ class Interview:
                 return
         self.session.observe(values)
         narrative = self.session.narrative()
-        prediction = narrative._format(narrative.prediction)
-        self.terminal.print(f"  → {prediction}", style="cyan")
+        prediction = narrative.prediction_text(narrative.prediction)
+        says = narrative.says(len(narrative.steps))
+        self.terminal.print(f"  → {prediction}{f', {says}' if says else ''}", style="cyan")
 
     def _ask_next(self, columns: Sequence[str]) -> tuple[list[str], Answer]:
         """Ask for the first column, or for the date whose parts come first; values by column."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -206,11 +207,20 @@ def fit(
             help="Order of day, month and year in --dates: 'ymd', 'dmy', 'mdy' or 'auto'."
         ),
     ] = "auto",
+    missing_values: Annotated[
+        str | None,
+        typer.Option(
+            help="Texts that mean 'missing', TEXT,TEXT: for instance 'n.d.,<*', where '*' stands "
+            "for any text. A column that is numeric otherwise is numeric.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     form: CsvFormat,
     seed: Seed = 0,
 ) -> None:
     """Train a model on a table; under torchrun, with all of its processes."""
+    form = replace(form, missing=tuple(split_names(missing_values)))
     # A file may have the characters of a pattern in its name.
     single = Path(data).is_file() or not any(c in data for c in "*?[")
     whole = not stream and not Path(data).is_dir() and single
@@ -228,8 +238,8 @@ def fit(
                 form.check_column(Path(data), name, option)
     elif drop or drop_identifiers or dates or test_size is not None or form != CsvFormat():
         raise ValueError(
-            "--test-size, --drop, --drop-identifiers, --dates, --sep, --encoding and --decimal "
-            "require a single file that is read as a whole."
+            "--test-size, --drop, --drop-identifiers, --dates, --missing-values, --sep, --encoding "
+            "and --decimal require a single file that is read as a whole."
         )
     check_option("--date-order", date_order, ("auto", "ymd", "dmy", "mdy"))
     if test_size is not None and not (
@@ -349,7 +359,7 @@ def certify(
             raise ValueError(f"{option} must be between 0 and 1. Got {number:g}.")
     if per_class and per_steps:
         raise ValueError("--per-class and --per-steps cannot be combined.")
-    check_inputs(model, data, form, target=target, group=group)
+    form = check_inputs(model, data, form, target=target, group=group)
     check_outputs({"--out": out}, model, data)
     from suwr.cli.predict import Rows
     from suwr.estimators.files import load
@@ -411,7 +421,7 @@ def form(
 ) -> None:
     """Write a branching form for paper or a survey tool, and measure its regret to the model."""
     check_option("--format", format, tuple(SUFFIXES))
-    check_inputs(model, data, form, target=target)
+    form = check_inputs(model, data, form, target=target)
     path = out or Path(f"{model.stem}-form{SUFFIXES[format]}")
     check_outputs({"--out": path}, model, data)
     from suwr.cli.predict import Rows
@@ -489,7 +499,7 @@ def predict(
     form: CsvFormat,
 ) -> None:
     """Predict every row, and list the features that each prediction used."""
-    check_model(model)
+    given, form = form, check_inputs(model, None, form)
     folder = out.is_dir() or not out.suffix
     if not folder:
         check_table(Path(data))
@@ -497,7 +507,7 @@ def predict(
         check_outputs({"--out": out}, model, Path(data))
     elif mean_features is not None:
         raise ValueError("--mean-features requires --out to be a file, not a folder.")
-    elif form != CsvFormat():
+    elif given != CsvFormat():
         raise ValueError("--sep, --encoding and --decimal require --out to be a file.")
     from suwr.cli.predict import predict_table
     from suwr.estimators.files import load
@@ -532,7 +542,7 @@ def score(
     Loss, accuracy and AUROC, or R² and mean absolute error, and the mean cost, with confidence
     intervals, beside a constant prediction and the prediction from all features.
     """
-    check_inputs(model, data, form, target=target)
+    form = check_inputs(model, data, form, target=target)
     from suwr.cli.predict import Rows
     from suwr.estimators.files import load
 
@@ -584,7 +594,7 @@ def explain(
     form: CsvFormat,
 ) -> None:
     """Explain predictions step by step, as text, JSON, an HTML page or receipts."""
-    check_inputs(model, data, form, target=target)
+    form = check_inputs(model, data, form, target=target)
     if not row and json is None and html is None and receipts is None:
         raise ValueError(
             "Give the rows to explain with --row, or an output file with --json, --html or "
@@ -698,14 +708,13 @@ def audit(
     The exit status is 2 if there is leakage, and 3 if there is leakage provided that columns vary
     independently.
     """
-    if form.decimal != ".":
-        raise ValueError("--decimal must be '.': an audit reads numbers with decimal points.")
     if support is not None:
         check_option("--support", support, ("product", "empirical"))
         if model is None:
             raise ValueError("--support requires --model: the rows of masks are never combined.")
     if (model is None) == (masks is None):
         raise ValueError("Pass either a model or a file of masks, with --model or --masks.")
+    form = check_inputs(model, data, form, target=target)
     if masks is not None:
         check_table(masks)
     check_inputs(model, data, form, target=target)
@@ -715,7 +724,8 @@ def audit(
     from suwr.plots._style import write_figure
 
     options: Any = {"label": target, "random_state": seed, "encoding": form.encoding}
-    options |= {"sep": form.separator(data)} | ({"support": support} if support else {})
+    options |= {"sep": form.separator(data), "decimal": form.point}
+    options |= {"support": support} if support else {}
     fitted = None if model is None else load(model)
     report = audit_files(data, model=fitted, masks=masks, **options)
     terminal = Terminal()
@@ -724,7 +734,7 @@ def audit(
         write_atomic(json, report.to_json().encode())
         terminal.print_written(json)
     if plot is not None:
-        write_figure(report.plot().figure, plot, dpi=150, bbox_inches="tight")
+        write_figure(report.plot().figure, plot)
         terminal.print_written(plot)
     if report.leaks or report.leaks_if_independent:
         raise typer.Exit(2 if report.leaks else 3)
@@ -797,7 +807,7 @@ def figures(
         raise NotADirectoryError(f"--out must be a folder. {str(out)!r} is a file.")
     for path in also or []:
         check_model(path)
-    check_inputs(model, data, form, target=target)
+    form = check_inputs(model, data, form, target=target)
     for path in out.glob("*.png"):
         check_outputs({"--out": path}, model, data, references, *(also or []))
     from suwr.cli.predict import Rows, at_mean_features, read_references, two_classes

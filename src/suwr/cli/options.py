@@ -5,14 +5,15 @@ Neither pandas nor torch is imported before a file is read, so that mistakes are
 
 from __future__ import annotations
 
-import difflib
+import fnmatch
 import hashlib
 import inspect
 import io
 import json
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,7 +23,7 @@ from rich.console import Console
 from rich.text import Text
 
 from suwr._utils.files import check_writable, file_identity, write_atomic
-from suwr._utils.text import printable
+from suwr._utils.text import did_you_mean, printable
 from suwr.data.files import (
     DelimitedFile,
     ParquetFile,
@@ -32,6 +33,7 @@ from suwr.data.files import (
     open_table,
     separator_of,
 )
+from suwr.data.parse import INVALID, parse_cell
 from suwr.exceptions import ModelFileError, TableError
 
 
@@ -96,8 +98,10 @@ class CsvFormat:
         Separator of columns; None is a comma for .csv and a tab for .tsv.
     encoding : str or None, default=None
         None is UTF-8.
-    decimal : {'.', ','}, default='.'
-        Decimal separator.
+    decimal : {'.', ','} or None, default=None
+        Decimal separator; None is a point.
+    missing : tuple of str, default=()
+        Further texts that mean 'missing'; '*' stands for any text.
     """
 
     sep: Annotated[
@@ -107,14 +111,18 @@ class CsvFormat:
     encoding: Annotated[
         str | None, typer.Option(help="Encoding of a CSV file.", show_default="utf-8")
     ] = None
-    decimal: Annotated[str, typer.Option(help="Decimal separator of a CSV file: '.' or ','.")] = "."
+    decimal: Annotated[
+        str | None,
+        typer.Option(help="Decimal separator of a CSV file: '.' or ','.", show_default="."),
+    ] = None
+    missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.sep is not None and not is_separator(self.sep.replace("\\t", "\t")):
             raise ValueError(
                 f"--sep must be a single ASCII character, and no quote. Got {self.sep!r}."
             )
-        check_option("--decimal", self.decimal, (".", ","))
+        check_option("--decimal", self.point, (".", ","))
         if self.encoding is not None:
             try:
                 "".encode(self.encoding)
@@ -124,6 +132,66 @@ class CsvFormat:
                     f"Got {self.encoding!r}."
                 ) from None
 
+    @property
+    def point(self) -> str:
+        """The decimal separator."""
+        return self.decimal or "."
+
+    def of_model(self, path: Path) -> CsvFormat:
+        """Return the format in which options that are not given are those of ``suwr fit``."""
+        try:
+            with path.open("rb") as file:
+                size = int.from_bytes(file.read(8), "little")
+                header = json.loads(file.read(min(size, path.stat().st_size)))
+            stored = json.loads(header["__metadata__"]["suwr"]).get("csv") or {}
+            names = [name for name in ("sep", "encoding", "decimal") if name in stored]
+            remembered: dict[str, Any] = {
+                n: str(stored[n]) for n in names if getattr(self, n) is None
+            }
+            remembered["missing"] = tuple(map(str, stored.get("missing", ())))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return self  # loading the model says what is wrong
+        return replace(self, **remembered)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options that were given, for model files."""
+        given = vars(self) | {"missing": list(self.missing)}
+        return {name: value for name, value in given.items() if value}
+
+    def without_missing(self, frame: Any, *, infer_types: bool) -> Any:
+        """Return a frame in which the texts that mean 'missing' are missing.
+
+        Columns of texts that are numbers otherwise become numbers, if types are inferred.
+        """
+        if not self.missing:
+            return frame
+        pattern = re.compile("|".join(map(fnmatch.translate, self.missing)))
+        frame = frame.copy()
+        for name in list(frame.columns):
+            cells = frame[name].tolist()
+            found = [isinstance(c, str) and bool(pattern.fullmatch(c.strip())) for c in cells]
+            if not any(found):
+                continue
+            kept = ["" if hit else cell for cell, hit in zip(cells, found, strict=True)]
+            if infer_types:
+                texts = [c.replace(self.point, ".") if isinstance(c, str) else c for c in kept]
+                numbers = [parse_cell(cell, "number") for cell in texts]
+                text = any(number is INVALID for number in numbers)
+                kept = [None if cell == "" else cell for cell in (kept if text else numbers)]
+            frame[name] = kept
+        return frame
+
+    def hint(self, path: Path, columns: Sequence[str]) -> str:
+        """Return that a file with a single column may have another separator; '' otherwise."""
+        sep = self.separator(path)
+        if len(columns) != 1 or sep is None:
+            return ""
+        found = [s for s in _OTHER_SEPARATORS if s != sep and s in columns[0]]
+        if not found:
+            return ""
+        shown = "\\t" if found[0] == "\t" else found[0]
+        return f" The file has a single column; its separator may be --sep '{shown}'."
+
     def separator(self, path: Path) -> str | None:
         """Return the separator of the columns of a file; None for a Parquet file."""
         return separator_of(path) if self.sep is None else self.sep.replace("\\t", "\t")
@@ -131,7 +199,7 @@ class CsvFormat:
     def open(self, path: Path, *, infer_types: bool = False) -> DelimitedFile | ParquetFile:
         """Open a file of this format, or a Parquet file."""
         sep = self.separator(path)
-        return open_table(path, sep, self.encoding, infer_types=infer_types, decimal=self.decimal)
+        return open_table(path, sep, self.encoding, infer_types=infer_types, decimal=self.point)
 
     def read_header(self, path: Path) -> list[str]:
         """Return the names of the columns, if they are text in the encoding."""
@@ -159,7 +227,8 @@ class CsvFormat:
         """
         check_table(path)
         with self.open(path, infer_types=infer_types) as file:
-            return file.read_frame(columns)
+            frame = file.read_frame(columns)
+        return self.without_missing(frame, infer_types=infer_types)
 
     def check_column(self, path: Path, name: str | None, option: str) -> None:
         """Raise an error with the likely reason if a table lacks a column; None checks nothing."""
@@ -169,13 +238,7 @@ class CsvFormat:
         known = ", ".join(printable(c) for c in columns[:_SHOWN_COLUMNS])
         if len(columns) > _SHOWN_COLUMNS:
             known += f", … ({len(columns) - _SHOWN_COLUMNS} more)"
-        alike = difflib.get_close_matches(name, columns, n=1)
-        hint = f" Did you mean {printable(alike[0])!r}?" if alike else ""
-        sep = self.separator(path)
-        found = [s for s in _OTHER_SEPARATORS if s != sep and s in columns[0]]
-        if len(columns) == 1 and sep is not None and found:
-            shown = "\\t" if found[0] == "\t" else found[0]
-            hint = f" The file has a single column; its separator may be --sep '{shown}'."
+        hint = self.hint(path, columns) or did_you_mean(name, columns)
         raise TableError(
             f"{option} must be a column of {printable(path.name)}: {known}. Got {name!r}.{hint}"
         )
@@ -199,14 +262,20 @@ def check_table(path: Path) -> None:
 
 def check_inputs(
     model: Path | None, data: Path | None, form: CsvFormat, **columns: str | None
-) -> None:
-    """Raise an error if the model or the table cannot be read, or the table lacks a column."""
+) -> CsvFormat:
+    """Raise an error if the model or the table cannot be read, or the table lacks a column.
+
+    Returns the format of the table: what is not given is as in the table that the model was fitted
+    to.
+    """
     if model is not None:
         check_model(model)
+        form = form.of_model(model)
     if data is not None:
         check_table(data)
         for option, name in columns.items():
             form.check_column(data, name, f"--{option}")
+    return form
 
 
 def check_outputs(outputs: Mapping[str, Path | None], *inputs: Path | None) -> None:
@@ -347,15 +416,16 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_frame(frame: Any, path: Path) -> None:
-    """Write a CSV, TSV or Parquet file atomically."""
+def write_frame(frame: Any, path: Path, form: CsvFormat | None = None) -> None:
+    """Write a CSV, TSV or Parquet file atomically; texts are written as they are."""
+    form = form or CsvFormat()
     if is_parquet(path):
         buffer = io.BytesIO()
         frame.to_parquet(buffer, index=False)
         write_atomic(path, buffer.getvalue())
     else:
-        text = frame.to_csv(index=False, sep=separator_of(path))
-        write_atomic(path, text.encode())
+        text = frame.to_csv(index=False, sep=form.separator(path))
+        write_atomic(path, text.encode(form.encoding or "utf-8"))
 
 
 Model = Annotated[Path, typer.Argument(help="Model file, as written by 'suwr fit'.")]
@@ -384,7 +454,8 @@ def report_errors(command: Callable[..., None]) -> Callable[..., None]:
     A parameter ``form`` of the type `CsvFormat` becomes the options of its fields.
     """
     parameters = inspect.signature(command, eval_str=True).parameters
-    fields = inspect.signature(CsvFormat, eval_str=True).parameters if "form" in parameters else {}
+    known = inspect.signature(CsvFormat, eval_str=True).parameters if "form" in parameters else {}
+    fields = {name: p for name, p in known.items() if name != "missing"}
     options = [p for name, p in parameters.items() if name != "form"]
     options += [p.replace(kind=p.KEYWORD_ONLY) for p in fields.values()]
 

@@ -25,6 +25,7 @@ from suwr.cli.options import (
     print_warning,
     write_frame,
 )
+from suwr.data.files import with_points
 from suwr.data.stored import source_columns
 from suwr.estimators.base import SUWRModel
 from suwr.estimators.classifier import SUWRClassifier
@@ -57,10 +58,12 @@ class Rows:
         self, model: SUWRModel, path: Path, form: CsvFormat, target: str | None = None
     ) -> None:
         self.model, self.path, self.form = model, path, form
-        self.target = target or model.target_name_
-        columns = source_columns(model)
+        self.target: str | None = target or model.target_name_
+        columns, header = source_columns(model), form.read_header(path)
         if columns is None and self.target is not None:
-            columns = [name for name in form.read_header(path) if name != self.target]
+            columns = [name for name in header if name != self.target]
+        if set(columns or ()) - set(header) and (hint := form.hint(path, header)):
+            raise TableError(f"{str(path)!r} lacks the columns of the model.{hint}")
         frame = form.read_frame(path, columns)
         self.X = model_columns(model, frame, form)
 
@@ -144,17 +147,7 @@ def model_columns(model: SUWRModel, frame: Any, form: CsvFormat | None = None) -
         chosen = frame.set_axis(range(frame.shape[1]), axis=1)
     elif model.dates_ is not None:
         chosen = model.dates_.transform(frame)[list(model.feature_names_in_)]
-    if form is None or form.decimal == "." or chosen.shape[1] != len(model.encoder_.codes):
-        return chosen
-    chosen = chosen.copy()
-    for column, code in zip(list(chosen.columns), model.encoder_.codes, strict=True):
-        if code.type == "number":
-            # Each cell by itself, whatever the others contain.
-            chosen[column] = [
-                cell.replace(form.decimal, ".") if isinstance(cell, str) else cell
-                for cell in chosen[column]
-            ]
-    return chosen
+    return chosen if form is None else with_points(chosen, model.encoder_, form.point)
 
 
 # Receipts in memory at a time; their bytes are limited too.

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from suwr._utils.text import did_you_mean
 from suwr._utils.validation import Interval, check_fields, must_error, parameter, parameter_error
 from suwr.data.frame import column_names, is_frame, select_columns
 
@@ -290,6 +291,7 @@ def resolve_costs(costs: Any, names: tuple[str, ...], owner: str) -> NDArray[np.
             raise ValueError(
                 f"The 'costs' parameter of {owner} must name units. "
                 f"Got {unknown[0]!r} instead; units are {_shorten(names)}."
+                f"{did_you_mean(unknown[0], names)}"
             )
         values = [costs.get(name, 1.0) for name in names]
     else:

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from suwr._utils.text import (
     check_unicode,
     counted,
+    did_you_mean,
+    format_label,
     format_number,
     format_value,
     plain_repr,
@@ -96,7 +98,13 @@ class Column:
         return {name: value for name, value in state.items() if value is not None}
 
 
-def resolve_columns(columns: Any, encoder: TableEncoder, owner: str) -> dict[str, Column]:
+def resolve_columns(
+    columns: Any,
+    encoder: TableEncoder,
+    owner: str,
+    target: str | None = None,
+    classes: Sequence[Any] | None = None,
+) -> dict[str, Column]:
     """Validate the parameter ``columns``; the keys of ``categories`` are parsed as cells are.
 
     Parameters
@@ -106,6 +114,10 @@ def resolve_columns(columns: Any, encoder: TableEncoder, owner: str) -> dict[str
     encoder : TableEncoder
     owner : str
         Name of the estimator, for errors.
+    target : str, optional
+        Name of the target, which may be described too.
+    classes : sequence, optional
+        Its classes: the keys of ``categories`` are some of them, or their texts.
     """
     if columns is None:
         return {}
@@ -114,16 +126,21 @@ def resolve_columns(columns: Any, encoder: TableEncoder, owner: str) -> dict[str
     codes = dict(zip(encoder.names, encoder.codes, strict=True))
     resolved = {}
     for name, given in columns.items():
-        if not isinstance(name, str) or name not in codes:
-            raise must_error("columns", owner, "have names of columns as keys", plain_repr(name))
+        if not isinstance(name, str) or (name not in codes and name != target):
+            hint = did_you_mean(name, codes)
+            raise must_error(
+                "columns", owner, "have names of columns as keys", plain_repr(name), hint
+            )
         column = _read_column(name, given, owner)
         check_unicode(
             [column.label, column.unit, *(column.categories or {}).values()],
             f"Texts of column {name!r} in the 'columns' parameter",
         )
-        resolved[name] = Column(
-            column.label, column.unit, _parse_categories(column, codes[name], name, owner)
-        )
+        if name in codes:
+            categories = _parse_categories(column, codes[name], name, owner)
+        else:
+            categories = _read_classes(column, classes or (), name, owner)
+        resolved[name] = Column(column.label, column.unit, categories)
     labels: dict[str, str] = {}
     for name in encoder.names:
         label = resolved[name].label if name in resolved else None
@@ -156,6 +173,20 @@ def _parse_categories(column: Column, code: Any, name: str, owner: str) -> dict[
             raise must_error("columns", owner, must, plain_repr(value))
         parsed[read] = label
     return parsed
+
+
+def _read_classes(
+    column: Column, classes: Sequence[Any], name: str, owner: str
+) -> dict[Any, str] | None:
+    # In JSON, which model files are, keys are texts.
+    known = {str(label): label for label in classes}
+    for value in column.categories or ():
+        if str(value) not in known:
+            raise ValueError(
+                f"The 'columns' parameter of {owner} must label classes of {name!r}: "
+                f"{', '.join(map(plain_repr, classes))}. Got {plain_repr(value)} instead."
+            )
+    return {known[str(value)]: text for value, text in (column.categories or {}).items()} or None
 
 
 def _is_text(value: Any, longest: int) -> bool:
@@ -304,10 +335,28 @@ class TableDescription:
         Columns that are absent are shown as they are.
     units : dict of str to str
         Display names of units that are patches of an image.
+    classes : tuple of (value, str)
+        Class labels that are shown as another text.
     """
 
     columns: dict[str, ColumnDescription] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
+    classes: tuple[tuple[Any, str], ...] = ()
+
+    def class_text(self, label: Any) -> str:
+        """Return the display name of a class.
+
+        Examples
+        --------
+        >>> TableDescription(classes=((1, "survived"),)).class_text(1.0)
+        'survived'
+        """
+        found = _find(self.classes, label)
+        return format_label(label) if found is None else printable(found)
+
+    def class_texts(self, labels: Sequence[Any] | None) -> list[str] | None:
+        """Return the display names of classes; None for None."""
+        return None if labels is None else [self.class_text(label) for label in labels]
 
     def column(self, name: str) -> ColumnDescription:
         """Return the description of a column."""
@@ -399,12 +448,14 @@ class TableDescription:
             for name, column in self.columns.items()
             if name in values
         }
-        return TableDescription(columns, {u: t for u, t in self.units.items() if u in units})
+        shown = {u: t for u, t in self.units.items() if u in units}
+        return TableDescription(columns, shown, self.classes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can represent."""
         columns = {name: column.to_dict() for name, column in self.columns.items()}
-        return {"columns": columns, "units": dict(self.units)}
+        state = {"columns": columns, "units": dict(self.units)}
+        return state | ({"classes": [list(pair) for pair in self.classes]} if self.classes else {})
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> TableDescription:
@@ -413,7 +464,8 @@ class TableDescription:
             str(name): ColumnDescription.from_dict(column)
             for name, column in dict(state["columns"]).items()
         }
-        return cls(columns, {str(u): str(t) for u, t in dict(state["units"]).items()})
+        classes = tuple((label, str(text)) for label, text in state.get("classes", ()))
+        return cls(columns, {str(u): str(t) for u, t in dict(state["units"]).items()}, classes)
 
 
 _PLAIN = ColumnDescription()
@@ -422,9 +474,14 @@ NO_DESCRIPTION = TableDescription()
 
 
 def describe_table(
-    encoder: TableEncoder, units: Units, groups: Any, columns: Mapping[str, Column]
+    encoder: TableEncoder,
+    units: Units,
+    groups: Any,
+    columns: Mapping[str, Column],
+    target: str | None = None,
+    classes: Sequence[Any] | None = None,
 ) -> TableDescription:
-    """Describe the columns and units of a fitted model.
+    """Describe the columns, units and classes of a fitted model.
 
     Parameters
     ----------
@@ -433,7 +490,10 @@ def describe_table(
     groups : Patches or object
         The parameter ``groups`` of the estimator.
     columns : mapping of str to Column
-        See `suwr.data.descriptions.resolve_columns`.
+        See `suwr.data.descriptions.resolve_columns`; of the target, too.
+    target : str, optional
+        Name of the target: classes that are numbers or booleans are shown with it.
+    classes : sequence, optional
     """
     known = zip(encoder.names, encoder.codes, strict=True)
     if len(encoder.codes) > MAX_SUMMARIES:
@@ -446,7 +506,23 @@ def describe_table(
         described = {n: ColumnDescription.of(code, columns.get(n)) for n, code in known}
     patches = groups.labels if isinstance(groups, Patches) else ()
     labels = dict(zip(units.names, patches, strict=True)) if patches else {}
-    return TableDescription({n: d for n, d in described.items() if d != _PLAIN}, labels)
+    described = {n: d for n, d in described.items() if d != _PLAIN}
+    return TableDescription(described, labels, _class_texts(columns, target, classes or ()))
+
+
+def _class_texts(
+    columns: Mapping[str, Column], target: str | None, classes: Sequence[Any]
+) -> tuple[tuple[Any, str], ...]:
+    """The classes that are shown as another text: by `Column.categories`, or as 'target = 1'."""
+    if target is None:
+        return ()
+    column = columns.get(target, Column())
+    texts = tuple((column.categories or {}).items())
+    if any(isinstance(label, str) for label in classes):
+        return texts
+    name = column.label or target
+    named = [(label, f"{name} = {format_label(label)}") for label in classes]
+    return texts + tuple(pair for pair in named if _find(texts, pair[0]) is None)
 
 
 def _find(labels: Sequence[tuple[Any, str]], value: Any) -> str | None:

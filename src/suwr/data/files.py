@@ -21,6 +21,7 @@ from typing import Any, Self
 
 from suwr._utils.text import counted
 from suwr._utils.validation import require
+from suwr.data.encode import TableEncoder
 from suwr.data.frame import arrow_to_pandas
 from suwr.exceptions import TableError
 
@@ -105,6 +106,30 @@ def open_table(
 def is_separator(text: str) -> bool:
     """Whether a text can separate the columns of a file."""
     return len(text) == 1 and text.isascii() and text not in '"\r\n\0'
+
+
+def with_points(frame: Any, encoder: TableEncoder, decimal: str) -> Any:
+    """Return a frame of texts in which the numbers of a model have decimal points.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The columns of the model.
+    encoder : TableEncoder
+    decimal : {'.', ','}
+        The decimal separator of the texts.
+    """
+    if decimal == "." or frame.shape[1] != len(encoder.codes):
+        return frame
+    frame = frame.copy()
+    for column, code in zip(list(frame.columns), encoder.codes, strict=True):
+        if code.type == "number":
+            # Each cell by itself, whatever the others contain.
+            frame[column] = [
+                cell.replace(decimal, ".") if isinstance(cell, str) else cell
+                for cell in frame[column]
+            ]
+    return frame
 
 
 class TableFile(ABC):

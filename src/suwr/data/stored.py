@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from suwr.data.encode import ColumnCode, TableEncoder, category_code, number_code
@@ -24,6 +25,7 @@ from suwr.data.frame import (
     select_columns,
     unmasked,
 )
+from suwr.data.notes import warn_columns
 from suwr.exceptions import TableError
 
 
@@ -207,6 +209,8 @@ def read_fit_table(
     else:
         table = read_table(_validate(estimator, X, reset=True, min_rows=2))
         _check_finite(table, name_columns(estimator))
+        if is_frame(X):
+            warn_columns(X)
     check_consistent_length(X, y)
     return table, y, read_weight(sample_weight, table.n_rows)
 
@@ -278,6 +282,12 @@ def _validate(estimator: Any, X: Any, *, reset: bool, min_rows: int) -> Any:
         check_size(len(X), len(names), min_rows)
         return X
     X = unmasked(X)
+    if issparse(X):
+        raise TypeError(
+            "Sparse data was passed for X, but dense data is required. Use "
+            "OneHotEncoder(sparse_output=False) or sparse_threshold=0 in a ColumnTransformer, or "
+            "X.toarray(). Categories need no encoding: a column of texts is one feature."
+        )
     if not hasattr(X, "dtype") and not hasattr(X, "__array__"):
         # Without a common type, which would depend on all cells.
         X = _as_objects(X)

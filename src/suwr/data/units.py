@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from suwr._utils.text import did_you_mean
 from suwr._utils.validation import must_error, parameter_error
 from suwr.data.costs import CostFunction, Costs, Setups, resolve_costs, resolve_setups
 
@@ -63,8 +64,8 @@ def named_groups(groups: Any, columns: Sequence[str], owner: str) -> dict[str, l
             elif isinstance(member, str) and member in position:
                 numbers.append(position[member])
             else:
-                got = f"{member!r} in the group {name!r}"
-                raise must_error("groups", owner, "name columns of X", got)
+                got, hint = f"{member!r} in the group {name!r}", did_you_mean(member, columns)
+                raise must_error("groups", owner, "name columns of X", got, hint)
         if len(set(numbers)) != len(numbers):
             raise ValueError(f"{expected} Got a column twice in the group {name!r} instead.")
         named[str(name)] = numbers

@@ -28,8 +28,10 @@ from suwr.estimators.base import SUWRModel
 from suwr.estimators.limits import known_at_start, largest_budget, start_distance
 from suwr.estimators.session import InputError, make_given
 from suwr.exceptions import TableError
+from suwr.narrative.effects import UsualEffect
 from suwr.narrative.explanation import Explanation, Narrative
 from suwr.narrative.given import Given
+from suwr.nn.rollout import Trace
 from suwr.nn.step import Starts
 from suwr.report import page_html
 
@@ -246,6 +248,12 @@ class Question(Response):
     columns: list[ColumnDescription]
     expected_gain: float | None
     stop_probability: float | None
+    moves: str | None = Field(
+        None, description="How often this unit moves the prediction in held-out rows."
+    )
+    alternatives: list[str] = Field(
+        [], description="Units that the model might as well have asked for."
+    )
 
 
 class NextResponse(Response):
@@ -414,6 +422,10 @@ class Replay:
         known in advance.
     gain : float or None
         Expected gain of continuing; None if the policy has no such estimate.
+    usual : UsualEffect or None
+        How often the unit that is asked for moves the prediction; see `Step.usual`.
+    alternatives : tuple of str
+        Units that the policy might as well have asked for.
     """
 
     narrative: Narrative | None
@@ -423,6 +435,8 @@ class Replay:
     dropped: tuple[str, ...]
     start_distance: int | None = None
     gain: float | None = None
+    usual: UsualEffect | None = None
+    alternatives: tuple[str, ...] = ()
 
     @property
     def done(self) -> bool:
@@ -566,6 +580,8 @@ class Service:
                 "columns": [describe_column(c, self.codes[c]) for c in replay.next_columns],
                 "expected_gain": replay.gain,
                 "stop_probability": stop,
+                "moves": None if replay.usual is None else f"Moves {replay.usual}.",
+                "alternatives": list(replay.alternatives),
             },
             "prediction": None if narrative is None else self._prediction(narrative),
         }
@@ -648,10 +664,22 @@ class Service:
                 assert trace.gain is not None
                 found_gain = float(trace.gain[row, len(narrative.steps)])
                 gain = self.fitted.expected_gain(found_gain)
-                replays.append(replace(replay, start_distance=distances[row], gain=gain))
+                replay = replace(replay, start_distance=distances[row], gain=gain)
+                replays.append(self._with_outlook(replay, trace, row))
             except RequestError as error:
                 replays.append(error)
         return replays
+
+    def _with_outlook(self, replay: Replay, trace: Trace, row: int) -> Replay:
+        """Add why the next unit is asked for, and what might be asked instead."""
+        if replay.done or replay.narrative is None:
+            return replay
+        step = len(replay.narrative.steps)
+        assert trace.alternatives is not None
+        assert trace.odds is not None
+        others = self.fitted.alternatives(trace.alternatives[row, step], trace.odds[row, step])
+        usual = self.fitted.usual(trace.order[row, step], step + 1)
+        return replace(replay, usual=usual, alternatives=tuple(others))
 
     def _replay(
         self, table: Table, row: int, session: Answers, narrative: Narrative, units: list[int],

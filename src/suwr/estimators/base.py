@@ -63,6 +63,7 @@ from suwr.estimators.sequential import SequentialModel
 from suwr.estimators.table import TrainingData, consistent, image_shape, seeded
 from suwr.estimators.targets import ValueTarget
 from suwr.exceptions import ModelFileError, ModelOutputError
+from suwr.narrative.effects import StepEffects
 from suwr.nn.distributed import ProcessGroup
 from suwr.nn.ensembles import ExternalPredictor
 from suwr.nn.inputs import POSITION_KNOTS, Budgets
@@ -75,7 +76,7 @@ from suwr.training.data import BLOCK_ROWS, Rows
 from suwr.training.registry import MAX_ACTOR_UNITS, TRAINERS, Trainer, default_trainer
 from suwr.training.screening import Screening
 from suwr.training.teacher import TeacherRows, fit_teacher
-from suwr.training.validation import Task, compare_held_out
+from suwr.training.validation import Task, compare_held_out, is_falling, tail_share
 
 # Training rows from which two predictors without bins, two folds and fewer epochs suffice, and from
 # which the number of relevant columns is not limited.
@@ -799,8 +800,17 @@ class SUWRModel(SequentialModel):
         )
         self.validation_ = comparison.to_dict()
         self._record_held_out(data.validation)
+        self.n_rows_ = len(data.rows), len(data.validation)
         self._training_digests_ = training_digests((data.rows, data.validation))
-        comparison.warn(type(self).__name__, len(data.rows), weight, plan.task.settings.max_epochs)
+        squared = getattr(self.target_, "loss", None) == "squared_error"
+        comparison.warn(
+            type(self).__name__,
+            len(data.rows),
+            weight,
+            plan.task.settings.max_epochs,
+            falling=is_falling(history),
+            tail=tail_share(data.rows.targets[:, 0].cpu().numpy()) if squared else 0.0,
+        )
         if isinstance(self.sparsity_weight, tuple | list):
             low, high = check_range(self.sparsity_weight, type(self).__name__)
             self.weight_range_ = WeightRange.measure(low, high, self.policy_, data.validation)
@@ -1284,6 +1294,12 @@ class SUWRModel(SequentialModel):
         }
         if self.feature_importances_ is not None:
             state["importances"] = self.feature_importances_.tolist()
+        if self.csv_format_:
+            state["csv"] = dict(self.csv_format_)
+        if self.n_rows_ is not None:
+            state["n_rows"] = list(self.n_rows_)
+        if self.step_effects_ is not None:
+            state["step_effects"] = self.step_effects_.to_dict()
         if self.training_file_ is not None:
             state["training_file"] = self.training_file_
         if self.dates_ is not None:
@@ -1296,6 +1312,13 @@ class SUWRModel(SequentialModel):
         self.target_name_ = None if name is None else str(name)
         if state.get("training_file") is not None:
             self.training_file_ = str(state["training_file"])
+        if state.get("csv") is not None:
+            self.csv_format_ = dict(state["csv"])
+        if state.get("n_rows") is not None:
+            n_train, n_held_out = state["n_rows"]
+            self.n_rows_ = int(n_train), int(n_held_out)
+        if state.get("step_effects") is not None:
+            self.step_effects_ = StepEffects.from_dict(state["step_effects"])
         if state.get("dates") is not None:
             self.dates_ = DateParts.from_list(state["dates"])
             parts = {part for own in self.dates_.groups_.values() for part in own}
@@ -1389,6 +1412,24 @@ class SUWRModel(SequentialModel):
         """
         check_is_fitted(self, "policy_")
         write_atomic(path, self._to_bytes())
+
+    @consistent
+    def model_card(self, path: str | os.PathLike[str], X: Any = None, y: Any = None) -> None:
+        """Write a model card in Markdown: training, scores, certificate, minimisation and limits.
+
+        Parameters
+        ----------
+        path : path
+            The file; an existing file is replaced atomically.
+        X, y : array-like of shape (n, d) and (n,), optional
+            Rows that the model was not fitted on, for the scores and the minimisation report. Those
+            that `fit` has held out by default.
+        """
+        check_is_fitted(self, "policy_")
+        check_writable(path)
+        if (X is None) != (y is None):
+            raise ValueError("model_card must be given both X and y, or neither.")
+        write_atomic(path, view("report.card:model_card", self, X, y).encode())
 
     @consistent
     def to_onnx(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from statistics import NormalDist
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from suwr._utils.text import align_columns, format_alike
+from suwr._utils.text import align_columns, format_alike, format_label
 from suwr.estimators.targets import Target, ValueTarget
 
 FloatArray = NDArray[np.float64]
@@ -63,12 +63,15 @@ class Calibration:
         Share of the rows in each bin.
     n_rows : tuple of int
         Number of rows in each bin.
+    label : str or None
+        The class whose probability it is; None if that is not known.
     """
 
     predicted: tuple[float, ...]
     observed: tuple[float, ...]
     share: tuple[float, ...]
     n_rows: tuple[int, ...]
+    label: str | None = None
 
     def error(self) -> float:
         """Return the expected calibration error: the mean distance of predicted and observed."""
@@ -83,6 +86,7 @@ class Calibration:
             tuple(float(v) for v in state["observed"]),
             tuple(float(v) for v in state["share"]),
             tuple(int(v) for v in state["n_rows"]),
+            None if state.get("label") is None else str(state["label"]),
         )
 
 
@@ -333,13 +337,17 @@ def evaluate_outcome(
         for o in (constant, all_features)
     ]
     assert references[0] is not None
+    calibration = None
+    if target.labels is not None:
+        label = format_label(target.labels[1]) if len(target.labels) == 2 else "the predicted class"
+        calibration = replace(_calibration(y, model.prediction, share), label=label)
     return Evaluation(
         len(y),
         confidence,
         measure(y, model, share, confidence),
         references[0],
         references[1],
-        None if target.labels is None else _calibration(y, model.prediction, share),
+        calibration,
     )
 
 

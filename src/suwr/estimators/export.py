@@ -21,6 +21,7 @@ from suwr.estimators.container import ModelIssuer
 from suwr.estimators.limits import always_known
 from suwr.estimators.targets import MAX_TRANSFORMED, Target, ValueTarget
 from suwr.exceptions import UnsupportedModelError
+from suwr.narrative.effects import StepEffects
 from suwr.narrative.explanation import PageModel
 from suwr.nn.ensembles import EnsembleConv, EnsembleMLP
 from suwr.nn.inputs import UncertaintyStopPolicy, encode_position
@@ -35,7 +36,12 @@ Weights = list[NDArray[np.float32]]
 
 
 def export_model(
-    policy: Policy, encoder: TableEncoder, target: Target, issuer: ModelIssuer, last: str
+    policy: Policy,
+    encoder: TableEncoder,
+    target: Target,
+    issuer: ModelIssuer,
+    last: str,
+    effects: StepEffects | None = None,
 ) -> PageModel:
     """Describe the encoding, the units, the networks and the output of a fitted model.
 
@@ -48,6 +54,8 @@ def export_model(
     issuer : ModelIssuer
     last : str
         How a narrative ends after the maximum number of steps; see `Narrative.ended`.
+    effects : StepEffects, optional
+        How often steps move predictions.
 
     Raises
     ------
@@ -71,6 +79,8 @@ def export_model(
         "output": describe_output(target, policy.loss),
         **describe_network(policy, weights),
         "references": _references(policy, encoder, target),
+        "effects": {} if effects is None else effects.table(),
+        "movement": None if effects is None else effects.movement,
     }
     try:
         facts = {

@@ -157,7 +157,6 @@ def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> SUWRMod
     model.predictor = predictor
     names, encoder = state["names"], TableEncoder.from_dict(state["encoder"])
     _check_encoder(encoder)
-    resolve_columns(model.columns, encoder, type(model).__name__)
     model.n_features_in_ = len(encoder.names)
     if names is not None:
         if names != encoder.names:
@@ -168,6 +167,8 @@ def _restore(state: dict[str, Any], tensors: Tensors, predictor: Any) -> SUWRMod
     model.choices_ = {str(k): str(v) for k, v in dict(state.get("choices", {})).items()}
     model._restore_target(state)
     model._restore_held_out(state)
+    known = model.target_name_, model.target_.labels
+    resolve_columns(model.columns, encoder, type(model).__name__, *known)
     model.weight_range_ = restore_range(
         state.get("weight_range"), model.sparsity_weight, type(model).__name__
     )

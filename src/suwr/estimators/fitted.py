@@ -37,6 +37,7 @@ from suwr.estimators.limits import (
 from suwr.estimators.risks import Certificate
 from suwr.estimators.targets import Target
 from suwr.exceptions import ModelFileError, UnsupportedModelError
+from suwr.narrative.effects import StepEffects, UsualEffect
 from suwr.narrative.explanation import Explanation, Layout, Narrative, PageModel, Step
 from suwr.narrative.given import Given
 from suwr.narrative.receipt import Origin
@@ -110,6 +111,9 @@ class FittedPolicy:
         Returns the SHA-256 digest of the model file.
     gain_unit : float
         What training has scaled the gain of continuing by.
+    effects : StepEffects or None
+        How often steps move predictions of held-out rows.
+    target_name : str or None
     """
 
     policy: Policy
@@ -123,6 +127,8 @@ class FittedPolicy:
     read: Callable[..., Table]
     file_digest: Callable[[], str]
     gain_unit: float = 1.0
+    effects: StepEffects | None = None
+    target_name: str | None = None
 
     def at(self, condition: float) -> FittedPolicy:
         """Return the policy at another position of λ in its range."""
@@ -150,8 +156,9 @@ class FittedPolicy:
     @cached_property
     def description(self) -> TableDescription:
         """How columns, units and values are worded."""
-        columns = resolve_columns(self.columns, self.encoder, self.owner)
-        return describe_table(self.encoder, self.units, self.groups, columns)
+        target = self.target_name, self.target.labels
+        columns = resolve_columns(self.columns, self.encoder, self.owner, *target)
+        return describe_table(self.encoder, self.units, self.groups, columns, *target)
 
     @cached_property
     def issuer(self) -> ModelIssuer:
@@ -321,6 +328,15 @@ class FittedPolicy:
         n, states, width = trace.prediction.shape
         return self.target.shown(trace.prediction.reshape(n * states, width)).reshape(n, states, -1)
 
+    def usual(self, units: Sequence[int], step: int) -> UsualEffect | None:
+        """Return how often a step that reveals these units usually moves the prediction."""
+        return None if self.effects is None else self.effects.usual(int(units[0]), step)
+
+    def alternatives(self, units: NDArray[np.intp], odds: NDArray[np.float32]) -> dict[str, float]:
+        """Return the units that the policy might as well have chosen; see `Step`."""
+        pairs = zip(units.tolist(), odds.tolist(), strict=True)
+        return {self.units.names[unit]: p for unit, p in pairs if unit >= 0}
+
     def stop_reasons(self, trace: Trace, starts: Starts | None = None) -> list[str]:
         """Return why each rollout ended; see `Narrative.ended`."""
         return stop_reasons(self.policy, trace, starts, last=self.last)
@@ -337,6 +353,8 @@ class FittedPolicy:
         """Return the narratives of recorded rollouts; for the parameters, see `explain`."""
         assert trace.stop_probability is not None
         assert trace.margin is not None
+        assert trace.alternatives is not None
+        assert trace.odds is not None
         shown, names, units, n_steps = (
             self.shown_states(trace),
             self.names,
@@ -361,7 +379,9 @@ class FittedPolicy:
                     if unit >= 0
                 }
                 stop = float(trace.stop_probability[row, t + 1])
-                steps.append(Step(revealed, stop, predictions[t], predictions[t + 1]))
+                usual = self.usual(trace.order[row, t], t + 1)
+                might = self.alternatives(trace.alternatives[row, t], trace.odds[row, t])
+                steps.append(Step(revealed, stop, predictions[t], predictions[t + 1], usual, might))
             margins = tuple(trace.margin[row, : n_steps[row] + 1].tolist())
             narratives.append(
                 Narrative(
@@ -408,6 +428,8 @@ def join_traces(traces: Sequence[Trace]) -> Trace:
     stops = [t.stop_probability for t in traces if t.stop_probability is not None]
     predictions = [t.prediction for t in traces if t.prediction is not None]
     margins = [t.margin for t in traces if t.margin is not None]
+    others = [t.alternatives for t in traces if t.alternatives is not None]
+    odds = [t.odds for t in traces if t.odds is not None]
     states = max(s.shape[1] for s in stops)
     return Trace(
         np.concatenate([t.mask for t in traces]),
@@ -416,6 +438,9 @@ def join_traces(traces: Sequence[Trace]) -> Trace:
         np.concatenate([_pad_steps(s, states, np.nan) for s in stops]),
         np.concatenate([_pad_steps(p, states, np.nan) for p in predictions]),
         np.concatenate([_pad_steps(m, states, np.nan) for m in margins]),
+        None,
+        np.concatenate([_pad_steps(a, longest, -1) for a in others]),
+        np.concatenate([_pad_steps(o, longest, np.nan) for o in odds]),
     )
 
 
@@ -477,7 +502,7 @@ class ModelSource:
             )
         fitted = self.fitted
         return export_model(
-            fitted.policy, fitted.encoder, fitted.target, fitted.issuer, fitted.last
+            fitted.policy, fitted.encoder, fitted.target, fitted.issuer, fitted.last, fitted.effects
         )
 
     def take(self, rows: slice) -> ModelSource:

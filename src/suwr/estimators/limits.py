@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from suwr._utils.text import did_you_mean
 from suwr._utils.validation import Interval, parameter_error, warn_caller
 from suwr.data.costs import read_row_costs
 from suwr.data.frame import Table, column_names, is_frame, select_columns
@@ -118,7 +119,8 @@ def read_starts(
     if isinstance(known, Sequence) and all(isinstance(name, str) for name in known):
         unknown = [name for name in known if name not in names]
         if unknown:
-            raise parameter_error("known", owner, "a mask, or names of columns", unknown[0])
+            error = parameter_error("known", owner, "a mask, or names of columns", unknown[0])
+            raise ValueError(f"{error}{did_you_mean(unknown[0], names)}")
         known, order = np.isin(names, list(known)), None
     usual = Starts.usual(inputs, n_rows) or Starts()
     name = "max_cost" if exactly is None else "exactly"

@@ -28,6 +28,7 @@ from suwr.estimators.limits import (
 from suwr.estimators.risks import Certificate
 from suwr.estimators.session import Acquisition, make_given
 from suwr.estimators.table import TableModel, consistent, make_draws, read_masks
+from suwr.narrative.effects import StepEffects
 from suwr.narrative.explanation import Explanation
 from suwr.nn.rollout import Policy, Trace, mask_probability
 from suwr.nn.step import Starts, training_starts
@@ -47,12 +48,18 @@ class SequentialModel(TableModel):
 
     # The columns of dates whose parts the model was fitted on; see `suwr fit --dates`.
     dates_: DateParts | None = None
+    # The options --sep, --encoding and --decimal of `suwr fit`, by which later commands read files.
+    csv_format_: Mapping[str, Any] | None = None
+    # Numbers of training and held-out rows.
+    n_rows_: tuple[int, int] | None = None
     # SHA-256 of the file that `suwr fit` has read.
     training_file_: str | None = None
 
     policy_: Policy
     max_steps_: int
     report_: Evaluation | None
+    # How often steps move the predictions of held-out rows; None in files of earlier versions.
+    step_effects_: StepEffects | None = None
     feature_importances_: NDArray[np.float64] | None
 
     def _policy_at(
@@ -89,6 +96,8 @@ class SequentialModel(TableModel):
             certificate=self._certificate(),
             read=self._read,
             file_digest=self._file_digest,
+            effects=self.step_effects_,
+            target_name=self.target_name_,
         )
 
     def _certificate(self) -> Certificate | None:
@@ -436,18 +445,21 @@ class SequentialModel(TableModel):
     # Evaluation.
 
     def _record_held_out(self, rows: Rows) -> None:
-        """Set ``report_`` and ``feature_importances_`` from the validation rows of a fit."""
+        """Set what the validation rows of a fit tell about the model."""
         fitted, shown, costs, full = self._fitted(self.policy_), [], [], []
         policy, effects = fitted.policy, np.zeros(len(self.units_))
+        target = self.target_.numbers(rows.targets.cpu().numpy())
+        steps = StepEffects.of(None if self.target_.labels is not None else np.asarray(target))
         with torch.no_grad():
             for _, part in rows.blocks():
                 starts = training_starts(policy.inputs, part.values, part.costs)
                 trace = policy.rollout(part.values, record=True, starts=starts)
                 effects += self._unit_effects(trace)
+                steps.count(trace.order, fitted.shown_states(trace))
                 shown.append(fitted.predict(part.values, trace.mask))
                 full.append(fitted.predict(part.values, np.ones_like(trace.mask)))
                 costs.append(charge_rows(self.units_, [trace.order], starts))
-        target = self.target_.numbers(rows.targets.cpu().numpy())
+        self.step_effects_ = steps if steps.threshold > 0 else None
         own = self._outcome(shown, np.concatenate(costs))
         total = self._total_costs(len(rows), Starts(costs=rows.costs))
         everything = self._outcome(full, total)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import suwr
-from suwr._utils.text import plain_repr
+from suwr._utils.text import did_you_mean, plain_repr
 from suwr._utils.validation import parameter_error
 from suwr.data.costs import read_row_costs
 from suwr.data.frame import Table
@@ -31,6 +31,7 @@ from suwr.estimators.limits import (
     warn_distance,
 )
 from suwr.exceptions import SessionError
+from suwr.narrative.effects import UsualEffect
 from suwr.narrative.explanation import Narrative, Step
 from suwr.narrative.given import Given
 from suwr.narrative.reading import check_scalar, is_number, parse_json, read_given
@@ -152,13 +153,16 @@ def read_revision(model: FittedPolicy, values: Any, known: Mapping[str, Any]) ->
 def check_unit(model: FittedPolicy, unit: Any) -> None:
     """Raise a ``ValueError`` if the model has no such unit."""
     if not isinstance(unit, str) or unit not in model.units.names:
-        raise InputError("unavailable", f"The model has no unit {plain_repr(unit)[:MAX_SHOWN]}.")
+        hint = did_you_mean(unit, model.units.names)
+        shown = plain_repr(unit)[:MAX_SHOWN]
+        raise InputError("unavailable", f"The model has no unit {shown}.{hint}")
 
 
 def _check_column(model: FittedPolicy, name: Any) -> None:
     if name not in model.codes:
         shown = plain_repr(name)[:MAX_SHOWN]
-        raise InputError(str(name)[:MAX_SHOWN], f"The model has no column {shown}.")
+        hint = did_you_mean(name, model.names)
+        raise InputError(str(name)[:MAX_SHOWN], f"The model has no column {shown}.{hint}")
 
 
 def make_given(
@@ -341,6 +345,7 @@ class _Run:
     best: list[int] = field(default_factory=list)
     requested: list[int] = field(default_factory=list)
     requested_cost: float = 0.0
+    alternatives: dict[str, float] = field(default_factory=dict)
     exhausted: bool = False
 
 
@@ -431,6 +436,17 @@ class Acquisition:
         return 0.0 if self.done else self._run.requested_cost
 
     @property
+    def next_usual(self) -> UsualEffect | None:
+        """How often acquiring the requested unit moves the prediction; see `Step.usual`."""
+        step = len(self._run.steps) + 1
+        return None if self.done else self._model.usual(self._run.requested, step)
+
+    @property
+    def next_alternatives(self) -> dict[str, float]:
+        """Units that the policy might as well have requested; see `Step.alternatives`."""
+        return {} if self.done else self._run.alternatives
+
+    @property
     def prediction(self) -> NDArray[np.float64] | float:
         """Class probabilities, or the predicted value, given the observations so far."""
         values = np.array(self._run.state[1])
@@ -471,6 +487,7 @@ class Acquisition:
         check_answer(self._model, values, self.next_columns, self.known)
         read = {name: read_value(self._model, name, values[name]) for name in self.next_columns}
         before, requested, cost = self._run.state[1], self._run.requested, self._run.requested_cost
+        usual, alternatives = self.next_usual, self.next_alternatives
         self._run.answers.append(read)
         self._run.spent.append(self._run.spent[-1] + cost)
         self._evaluate()
@@ -479,7 +496,9 @@ class Acquisition:
             self._model.units.names[u]: {name: known[name] for name in self._columns_of(u)}
             for u in requested
         }
-        self._run.steps.append(Step(revealed, self._run.state[0], before, self._run.state[1]))
+        self._run.steps.append(
+            Step(revealed, self._run.state[0], before, self._run.state[1], usual, alternatives)
+        )
 
     def revise(self, values: Mapping[str, Any]) -> Acquisition:
         """Change answers that were given before.
@@ -706,4 +725,8 @@ class Acquisition:
         self._run.state = (probability, tuple(float(p) for p in shown))
         self._run.best = [u for u in best[0].tolist() if u >= 0]
         self._run.requested_cost = float(revealed.cost[0])
+        found = decision.alternatives(best)
+        self._run.alternatives = model.alternatives(
+            found.units[0].cpu().numpy(), found.odds[0].cpu().numpy()
+        )
         self._run.requested = [] if probability >= 0.5 else self._run.best

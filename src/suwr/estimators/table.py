@@ -234,7 +234,8 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         if self.missing == "unrecorded":
             encoder = encoder.as_unrecorded()
         _check_names(encoder, units, self.target_.labels)
-        resolve_columns(self.columns, encoder, type(self).__name__)
+        known = self.target_name_, self.target_.labels
+        resolve_columns(self.columns, encoder, type(self).__name__, *known)
         self.encoder_, self.units_, self.device_ = encoder, units, str(device)
         inputs, loss = self._parts()
         train, validation = used[train_rows], used[validation_rows]

@@ -524,7 +524,10 @@ class ClassTarget(Target):
             return cls._of_probabilities(y, weight, owner, class_weight)
         y = column_or_1d(y, warn=True)
         if y.dtype.kind == "O" and any(v is None or v != v for v in y):
-            raise ValueError("Input y contains NaN. Every row must have a class label.")
+            raise ValueError(
+                "Input y contains NaN. Every row must have a class label: fit on the rows that "
+                "have one, as X[y.notna()] and y[y.notna()], or give the others a class."
+            )
         assert_all_finite(y, input_name="y")
         # scikit-learn casts floats to integers here, which overflows for very large values.
         with np.errstate(invalid="ignore"):

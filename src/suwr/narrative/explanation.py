@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal, Protocol
@@ -23,12 +23,14 @@ from suwr._utils.text import (
     counted,
     format_label,
     format_number,
+    percent,
     percent_of,
     percent_of_stop,
     printable,
 )
 from suwr._utils.validation import require, view
 from suwr.data.descriptions import NO_DESCRIPTION, TableDescription
+from suwr.narrative.effects import UsualEffect, usage_frame
 from suwr.narrative.given import Given
 
 # Sentences for the values of `Narrative.ended`; the HTML page uses them too.
@@ -41,146 +43,28 @@ ENDINGS = {
     "unavailable": "Stopped because no further feature is available.",
     "open": "Not stopped yet (stop probability {stop}).",
 }
-# Classes that are named in a prediction.
-MAX_CLASSES = 3
+# Classes that are named in a prediction: at most so many, each of at least this probability.
+MAX_CLASSES, LEAST = 3, 0.005
 
 
 def format_prediction(prediction: Sequence[float], classes: Sequence[Any] | None) -> str:
     """Format class probabilities, the most probable first, or a value.
 
+    Classes of under 1 % are left out.
+
     Examples
     --------
-    >>> format_prediction((0.1, 0.9), (0.0, 1.0)), format_prediction((412_345.6,), None)
-    ('1 (90 %), 0 (10 %)', '412,300')
+    >>> format_prediction((0.1, 0.898, 0.002), ("a", "b", "c"))
+    'b 90 %, a 10 %'
+    >>> format_prediction((412_345.6,), None)
+    '412,300'
     """
     if classes is None:
         return format_number(prediction[0], 4)
     ranked = sorted(zip(prediction, classes, strict=True), key=lambda pair: -pair[0])
+    ranked = ranked[:1] + [pair for pair in ranked[1:] if pair[0] >= LEAST]
     shown = ", ".join(percent_of(format_label(label), p) for p, label in ranked[:MAX_CLASSES])
     return shown if len(ranked) <= MAX_CLASSES else f"{shown}, …"
-
-
-def step_lines(
-    steps: Sequence[Any], classes: Sequence[Any] | None, revealed_text: Callable[[Any], str]
-) -> Iterator[str]:
-    """Yield one line per step; consecutive steps that change no displayed number share one.
-
-    Parameters
-    ----------
-    steps : sequence of Step
-    classes : sequence or None
-        The class labels; None for regression.
-    revealed_text : callable
-        Formats `Step.revealed`.
-
-    Examples
-    --------
-    >>> from suwr.narrative.explanation import Step
-    >>> steps = [Step({c: {c: 1}}, 0.5, (2.0,), (p,)) for c, p in zip("abc", (2.0, 2.0, 3.0))]
-    >>> print(*step_lines(steps, None, lambda revealed: f"{min(revealed)} is 1"), sep="\\n")
-    1–2. a is 1; b is 1. These 2 steps change nothing: prediction 2.
-    3. c is 1. Prediction: 2 → 3.
-    """
-    unchanged: list[str] = []
-    for number, step in enumerate(steps, start=1):
-        before = format_prediction(step.prediction_before, classes)
-        after = format_prediction(step.prediction, classes)
-        if before == after:
-            unchanged.append(revealed_text(step.revealed))
-            if number == len(steps):
-                yield _unchanged_line(number, unchanged, after)
-            continue
-        if unchanged:
-            yield _unchanged_line(number - 1, unchanged, before)
-            unchanged = []
-        yield f"{number}. {revealed_text(step.revealed)}. Prediction: {before} → {after}."
-
-
-def _unchanged_line(last: int, revealed: list[str], prediction: str) -> str:
-    n = len(revealed)
-    if n == 1:
-        return f"{last}. {revealed[0]}. This step changes nothing: prediction {prediction}."
-    facts = "; ".join(revealed)
-    return (
-        f"{last - n + 1}–{last}. {facts}. These {n} steps change nothing: prediction {prediction}."
-    )
-
-
-@dataclass(frozen=True)
-class UnitUsage:
-    """How the narratives use one unit.
-
-    Attributes
-    ----------
-    unit : str
-    share_of_rows : float
-        Share of the rows that reveal the unit.
-    mean_position : float
-        Mean number of the step that reveals it, counted from 1, over these rows.
-    mean_effect : float
-        Mean change of the prediction by that step, over these rows; see `prediction_change`.
-    """
-
-    unit: str
-    share_of_rows: float
-    mean_position: float
-    mean_effect: float
-
-
-def prediction_change(before: Sequence[float], after: Sequence[float]) -> float:
-    """Return how far a prediction moves.
-
-    The total variation distance of class probabilities, from 0 to 1, or the absolute difference of
-    values.
-
-    Examples
-    --------
-    >>> prediction_change((0.5, 0.5), (0.75, 0.25)), prediction_change((3.0,), (1.0,))
-    (0.25, 2.0)
-    """
-    total = sum(abs(a - b) for a, b in zip(before, after, strict=True))
-    return total if len(before) == 1 else total / 2
-
-
-def measure_usage(narratives: Iterable[Any]) -> list[UnitUsage]:
-    """Measure the usage of every unit that some `Narrative` reveals, the most used first.
-
-    The effect of a step that reveals several units is divided equally among them.
-    """
-    found: dict[str, list[tuple[int, float]]] = {}
-    n_rows = 0
-    for narrative in narratives:
-        n_rows += 1
-        for position, step in enumerate(narrative.steps, start=1):
-            effect = prediction_change(step.prediction_before, step.prediction)
-            for unit in step.units:
-                found.setdefault(unit, []).append((position, effect / len(step.units)))
-    usage = [
-        UnitUsage(
-            unit,
-            len(uses) / n_rows,
-            sum(position for position, _ in uses) / len(uses),
-            sum(effect for _, effect in uses) / len(uses),
-        )
-        for unit, uses in found.items()
-    ]
-    return sorted(usage, key=lambda u: (-u.share_of_rows, u.mean_position, u.unit))
-
-
-def usage_frame(narratives: Iterable[Any]) -> Any:
-    """Return `measure_usage` as a pandas frame, one row per unit.
-
-    Examples
-    --------
-    >>> from suwr.narrative.explanation import Narrative, Step
-    >>> step = Step({"age": {"age": 41}}, 0.9, (0.5, 0.5), (0.25, 0.75))
-    >>> narrative = Narrative(0, (0.5, 0.5), 0.2, (step,), "decision", ("well", "ill"), 3)
-    >>> usage_frame([narrative]).to_dict("records")
-    [{'unit': 'age', 'share_of_rows': 1.0, 'mean_position': 1.0, 'mean_effect': 0.25}]
-    """
-    pandas = require("pandas", "tables", "Explanation.usage")
-    names = [field.name for field in fields(UnitUsage)]
-    return pandas.DataFrame([asdict(u) for u in measure_usage(narratives)], columns=names)
 
 
 @dataclass(frozen=True)
@@ -265,6 +149,13 @@ class Step:
         ζ_stop after the step.
     prediction_before, prediction : tuple of float
         The predictor *f* before and after the step: a probability per class, or one value.
+    usual : UsualEffect or None
+        How often the unit, the first one of several, moves the prediction at this step, or at any
+        step if few rows took it at this one; None if that is not known.
+    alternatives : dict of str to float
+        Units that the policy might as well have chosen, and their probabilities relative to that of
+        the chosen one: at most three, of at least 90 %. This and ``usual`` are not part of
+        comparisons, receipts and frames.
 
     Examples
     --------
@@ -278,6 +169,8 @@ class Step:
     stop_probability: float
     prediction_before: Prediction
     prediction: Prediction
+    usual: UsualEffect | None = field(default=None, compare=False, repr=False)
+    alternatives: dict[str, float] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -340,7 +233,7 @@ class Narrative:
     >>> narrative = Narrative(0, (152.1,), 0.1, (step,), "decision", None, 10)
     >>> print(narrative.text())
     Row 0. Before anything is revealed: 152.1.
-    1. bmi is 32.1. Prediction: 152.1 → 206.
+    1. bmi is 32.1. Speaks for a higher value: 206.
     Stopped by the stopping policy (stop probability 90 %).
     Predicted 206 from 1 of 10 features.
     """
@@ -388,8 +281,59 @@ class Narrative:
             return prediction[0]
         return self.classes[prediction.index(max(prediction))]
 
-    def _format(self, prediction: Prediction) -> str:
-        return format_prediction(prediction, self.classes)
+    @property
+    def directions(self) -> tuple[int, ...]:
+        """Whether each step speaks for the outcome (1), against it (-1), or for neither (0).
+
+        A step speaks for the predicted class if it raises its probability, and for a predicted
+        value if it moves the prediction as all steps together do. Changes that are not displayed do
+        not count.
+        """
+        if self.classes is None:
+            place, shown = 0, [self.prediction_text(p) for p in self.predictions]
+        else:
+            place = self.prediction.index(max(self.prediction))
+            shown = [percent(p[place]) for p in self.predictions]
+        values = [p[place] for p in self.predictions]
+        sign = 1
+        if self.classes is None:
+            sign = 0 if shown[0] == shown[-1] else 1 if values[-1] > values[0] else -1
+        return tuple(
+            0 if shown[t] == shown[t + 1] else sign if values[t + 1] > values[t] else -sign
+            for t in range(len(self.steps))
+        )
+
+    @property
+    def outcome(self) -> str:
+        """What steps speak for: the predicted class, 'a higher value' or 'a lower value'."""
+        if self.classes is not None:
+            return self.description.class_text(self.label)
+        return f"a {'higher' if self.prediction[0] > self.start[0] else 'lower'} value"
+
+    def says(self, number: int) -> str:
+        """What a step speaks for or against, in words; '' if neither. Steps count from 1."""
+        word = {1: "for", -1: "against"}.get(self.directions[number - 1])
+        return "" if word is None else f"speaks {word} {self.outcome}"
+
+    def prediction_text(self, prediction: Prediction) -> str:
+        """Format a prediction with the display names of the classes."""
+        return format_prediction(prediction, self.description.class_texts(self.classes))
+
+    def _lines(self, words: Callable[[Any], str]) -> Iterator[str]:
+        """Yield one line per step; consecutive ones that change no displayed number share one."""
+        unchanged: list[Step] = []
+        shown = [self.prediction_text(p) for p in self.predictions]
+        for number, step in enumerate(self.steps, start=1):
+            if shown[number - 1] == shown[number]:
+                unchanged.append(step)
+                if number == len(self.steps):
+                    yield _unchanged_line(number, unchanged, words)
+                continue
+            if unchanged:
+                yield _unchanged_line(number - 1, unchanged, words)
+                unchanged = []
+            says = self.says(number) or "prediction"
+            yield f"{number}. {words(step.revealed)}. {says[0].upper()}{says[1:]}: {shown[number]}."
 
     @property
     def ending(self) -> str:
@@ -404,12 +348,12 @@ class Narrative:
         context : bool, default=True
             Whether to say where revealed numbers lie among the training values.
         """
-        start, given = self._format(self.start), self.given or Given()
+        start, given = self.prediction_text(self.start), self.given or Given()
         before = f"Before anything {'else ' if given.known else ''}is revealed: {start}."
         lines = [" ".join([f"Row {printable(self.row)}.", *given.sentences(), before])]
         words = partial(self.description.revealed_text, context=context)
-        lines += step_lines(self.steps, self.classes, words)
-        final = self._format(self.prediction) if self.classes is None else format_label(self.label)
+        lines += self._lines(words)
+        final = self.prediction_text(self.prediction) if self.classes is None else self.outcome
         lines.append(self.ending)
         known = f" and {len(given.known)} known in advance" if given.known else ""
         known += f" in {counted(len(self.steps), 'visit')}" if self.visit_cost else ""
@@ -445,6 +389,10 @@ class Narrative:
         state = asdict(replace(self, origin=None, description=NO_DESCRIPTION))
         del state["origin"], state["description"], state["given"]
         state = {k: v for k, v in state.items() if k != "visit_cost" or v}
+        state["steps"] = [
+            {k: v for k, v in step.items() if k not in ("usual", "alternatives") or v}
+            for step in state["steps"]
+        ]
         return state if self.given is None else state | {"given": self.given.to_dict()}
 
     @classmethod
@@ -458,6 +406,8 @@ class Narrative:
                 float(s["stop_probability"]),
                 tuple(map(float, s["prediction_before"])),
                 tuple(map(float, s["prediction"])),
+                UsualEffect(**s["usual"]) if "usual" in s else None,
+                {str(unit): float(share) for unit, share in s.get("alternatives", {}).items()},
             )
             for s in state["steps"]
         )
@@ -472,6 +422,21 @@ class Narrative:
             given=Given.from_dict(state["given"]) if "given" in state else None,
             visit_cost=float(state.get("visit_cost", 0.0)),
         )  # fmt: skip
+
+
+def _unchanged_line(last: int, steps: Sequence[Step], words: Callable[[Any], str]) -> str:
+    """Say that steps changed nothing, and how often they usually do."""
+    n = len(steps)
+    first, those, they = f"{last - n + 1}–{last}", f"These {n} steps change", "they move"
+    if n == 1:
+        first, those, they = f"{last}", "This step changes", "it moves"
+    line = f"{first}. {'; '.join(words(step.revealed) for step in steps)}. {those} nothing"
+    known = [step.usual for step in steps if step.usual is not None]
+    if not known:
+        return f"{line}."
+    moved, rows = sum(effect.n_moved for effect in known), sum(effect.n_rows for effect in known)
+    usual = replace(known[0], n_moved=moved, n_rows=rows)
+    return f"{line}; {they} {usual}."
 
 
 class Explanation(Sequence[Narrative]):
@@ -491,7 +456,7 @@ class Explanation(Sequence[Narrative]):
     >>> e = Explanation([Narrative(0, start, 0.0, (step,), "decision", ("ill", "well"), 5)])
     >>> print(e[0].text())
     Row 0. Before anything is revealed: well 60 %, ill 40 %.
-    1. age is 71. Prediction: well 60 %, ill 40 % → ill 90 %, well 10 %.
+    1. age is 71. Speaks for ill: ill 90 %, well 10 %.
     Stopped by the stopping policy (stop probability 80 %).
     Predicted ill from 1 of 5 features.
     >>> Explanation.from_json(e.to_json()) == e
@@ -678,10 +643,13 @@ class ModelNarrative(Narrative):
     def comparison(self) -> str:
         """The output of the model beside that of the revealed features, as a sentence."""
         if self.classes is None:
-            says, alone = self._format(self.model_output), self._format(self.prediction)
+            says, alone = (
+                self.prediction_text(self.model_output),
+                self.prediction_text(self.prediction),
+            )
         else:
             place = self.model_output.index(max(self.model_output))
-            label = format_label(self.classes[place])
+            label = self.description.class_text(self.classes[place])
             says = percent_of(label, self.model_output[place])
             alone = percent_of(label, self.prediction[place])
         return f"The model says {says}; from these features alone: {alone}."
@@ -751,7 +719,7 @@ def read_explanation_frame(frame: Any) -> list[Narrative]:
                 revealed.setdefault(unit, {})[column] = value
             predictions.append(_prediction(part, classes))
             stop = float(part["stop_probability"].iloc[0])
-            steps.append(Step(revealed, stop, *predictions[-2:]))
+            steps.append(Step(revealed, stop, predictions[-2], predictions[-1]))
         narratives.append(
             Narrative(
                 row.item() if hasattr(row, "item") else row,
@@ -808,7 +776,7 @@ def shap_explanation(explanation: Explanation) -> Any:
         data=data,
         display_data=display,
         feature_names=[description.unit_text(u, own, short=True) for u, own in columns.items()],
-        output_names=None if classes is None else [format_label(c) for c in classes],
+        output_names=description.class_texts(classes),
     )
 
 

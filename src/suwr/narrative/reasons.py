@@ -56,7 +56,7 @@ class Reason:
 
 
 def principal_reasons(
-    narrative: Narrative, n: int = 4, template: str | None = None
+    narrative: Narrative, n: int = 4, template: str | None = None, *, against: bool = False
 ) -> tuple[Reason, ...]:
     """Return the steps that moved the prediction most toward the answer, largest effect first.
 
@@ -67,11 +67,13 @@ def principal_reasons(
         Largest number of reasons.
     template : str, optional
         Format of `Reason.text`; see `suwr.Receipt.reasons`.
+    against : bool, default=False
+        Whether to return the steps that moved the prediction away from the answer instead.
 
     Returns
     -------
     tuple of Reason
-        Fewer than ``n`` if fewer steps moved the prediction toward the answer. Steps of equal
+        Fewer than ``n`` if fewer steps moved the prediction in this direction. Steps of equal
         effect are in the order in which they were revealed.
     """
     check_integer(n, "n", "reasons", 1)
@@ -82,6 +84,7 @@ def principal_reasons(
     toward = 1.0
     if classes is None and narrative.prediction[0] < narrative.start[0]:
         toward = -1.0
+    toward = -toward if against else toward
     steps = [
         (step.prediction[place] - step.prediction_before[place], number, step)
         for number, step in enumerate(narrative.steps, start=1)

@@ -123,7 +123,9 @@ class Receipt:
         """Digest of all other fields. It detects accidental changes and identifies the receipt."""
         return _digest(_fields(self))
 
-    def reasons(self, n: int = 4, template: str | None = None) -> tuple[Reason, ...]:
+    def reasons(
+        self, n: int = 4, template: str | None = None, *, against: bool = False
+    ) -> tuple[Reason, ...]:
         """Return the steps that moved the prediction most toward the answer, largest effect first.
 
         Parameters
@@ -133,13 +135,15 @@ class Receipt:
         template : str, optional
             Format of `Reason.text`, with the fields ``{features}``, ``{facts}``, ``{answer}``,
             ``{effect}``, ``{before}``, ``{after}`` and ``{number}``.
+        against : bool, default=False
+            Whether to return the steps that moved the prediction away from the answer instead.
 
         Returns
         -------
         tuple of Reason
             Steps that moved the prediction away from the answer are not reasons for it.
         """
-        return principal_reasons(self.narrative, n, template)
+        return principal_reasons(self.narrative, n, template, against=against)
 
     def to_json(self) -> str:
         """Return the receipt as canonical JSON, in one line."""

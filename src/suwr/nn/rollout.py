@@ -16,6 +16,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import comb
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,7 +29,14 @@ from suwr.exceptions import ProblemTooLargeError, UnsupportedModelError
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.losses import Loss
 from suwr.nn.networks import Architecture, Network, PolicyOutputs, SeparateNetwork, SharedNetwork
-from suwr.nn.step import Decision, Starts, acquire_units, decide, reveal_units
+from suwr.nn.step import (
+    MAX_ALTERNATIVES,
+    Decision,
+    Starts,
+    acquire_units,
+    decide,
+    reveal_units,
+)
 
 # Rows per network evaluation at inference. Smaller blocks for CPU convolutions: same throughput,
 # less padding.
@@ -61,6 +69,8 @@ class Trace:
     gain : ndarray, shape (n, n_steps + 1), or None
         `Decision.gain` in every visited state, in the units of training; NaN after the row stopped
         and after the last possible step.
+    alternatives, odds : ndarray, shape (n, n_steps, 3), or None
+        `Decision.alternatives` of every step; -1 and NaN after the row stopped.
     """
 
     mask: NDArray[np.bool_]
@@ -70,6 +80,8 @@ class Trace:
     prediction: NDArray[np.float32] | None = None
     margin: NDArray[np.float32] | None = None
     gain: NDArray[np.float32] | None = None
+    alternatives: NDArray[np.intp] | None = None
+    odds: NDArray[np.float32] | None = None
 
     @property
     def n_steps(self) -> NDArray[np.intp]:
@@ -266,6 +278,7 @@ class Policy:
         spent = torch.zeros(n, dtype=torch.float64, device=self.device)
         active = torch.arange(n, device=self.device)
         chosen, stops, predictions, margins, gains = [], [], [], [], []
+        others, odds = [], []
         for step in range(self.max_steps + 1):
             last = step == self.max_steps
             if last and not record:
@@ -305,11 +318,22 @@ class Policy:
             mask[active] = revealed.mask
             spent[active] += revealed.cost.double()
             chosen.append(_spread(units, active, n, fill=-1))
-        order = torch.stack(chosen, dim=1) if chosen else torch.zeros(n, 0, width, dtype=torch.long)
-        recorded = [
-            _of_steps(part) if record else None for part in (stops, predictions, margins, gains)
-        ]
-        return Trace(mask.cpu().numpy(), order.cpu().numpy(), spent.cpu().numpy(), *recorded)
+            if record:
+                nearly = decision[going].alternatives(units)
+                others.append(_spread(nearly.units, active, n, fill=-1))
+                odds.append(_spread(nearly.odds, active, n))
+        trace = Trace(mask.cpu().numpy(), _joined(chosen, n, width), spent.cpu().numpy())
+        if not record:
+            return trace
+        return replace(
+            trace,
+            stop_probability=_of_steps(stops),
+            prediction=_of_steps(predictions),
+            margin=_of_steps(margins),
+            gain=_of_steps(gains),
+            alternatives=_joined(others, n, MAX_ALTERNATIVES),
+            odds=_joined(odds, n, MAX_ALTERNATIVES).astype(np.float32),
+        )
 
     def _decide_active(
         self,
@@ -331,9 +355,14 @@ class Policy:
         return self.decide(values, mask, condition, starts, spent[active])
 
 
-def _of_steps(parts: list[Tensor]) -> NDArray[np.float32]:
+def _of_steps(parts: list[Tensor]) -> NDArray[Any]:
     """The results of all steps, ``(n, n_steps, …)``."""
     return torch.stack(parts, dim=1).cpu().numpy()
+
+
+def _joined(parts: list[Tensor], n: int, width: int) -> NDArray[Any]:
+    """The results of all steps, ``(n, n_steps, width)``, of which there may be none."""
+    return _of_steps(parts) if parts else np.zeros((n, 0, width), dtype=np.intp)
 
 
 def _spread(part: Tensor, rows: Tensor, n: int, fill: float = float("nan")) -> Tensor:

@@ -41,6 +41,26 @@ class Sample(NamedTuple):
     exploration: Tensor
 
 
+# Units that a policy might as well have chosen: at most so many, each of at least this probability
+# relative to that of the chosen one.
+MAX_ALTERNATIVES, NEAR_TIE = 3, 0.9
+
+
+class Alternatives(NamedTuple):
+    """Units that the selection policy might as well have chosen.
+
+    Attributes
+    ----------
+    units : Tensor of int, shape (..., 3)
+        The most probable first; -1 where there are fewer.
+    odds : Tensor of shape (..., 3)
+        Their probabilities, relative to that of the least probable chosen unit.
+    """
+
+    units: Tensor
+    odds: Tensor
+
+
 @dataclass(frozen=True)
 class Decision:
     """The stopping and the selection policy in one state per row.
@@ -104,6 +124,17 @@ class Decision:
         """
         scores = self.logits if noise is None else self.logits + noise
         return best_units(scores.flatten(0, -2), units_per_step).unflatten(0, scores.shape[:-1])
+
+    def alternatives(self, units: Tensor) -> Alternatives:
+        """The units that nearly tied with the chosen ``units`` ``(n, units_per_step)``."""
+        index, logits = units.clamp_min(0), self.logits
+        chosen = logits.gather(-1, index).masked_fill(units < 0, torch.inf)
+        least = chosen.amin(dim=-1, keepdim=True)
+        odds = (logits.scatter(-1, index, -torch.inf) - least).exp()
+        odds, units = odds.topk(min(MAX_ALTERNATIVES, odds.shape[-1]), dim=-1)
+        missing = MAX_ALTERNATIVES - odds.shape[-1]
+        units = torch.where(odds >= NEAR_TIE, units, -1)
+        return Alternatives(F.pad(units, (0, missing), value=-1), F.pad(odds, (0, missing)))
 
     def margin(self, units_per_step: int, threshold: float = 0.5) -> Tensor:
         """Distance from the nearest other decision of the greedy policy, ``(...)``.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,10 @@ COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 _MAX_LABEL_LENGTH = 36
+# Characters of the labels of a legend of two columns.
+_LEGEND_WIDTH = 44
+# Least width of a figure in a file, in pixels.
+MIN_WIDTH = 1_600
 
 
 def new_axes(ax: Any, figsize: tuple[float, float]) -> Any:
@@ -77,16 +82,36 @@ def open_frame(ax: Any, *sides: str) -> None:
     ax.spines[list(sides or ("top", "right"))].set_visible(False)
 
 
-def legend_above(ax: Any) -> None:
-    """Place the legend above the axes, where it hides nothing.
+def finish(ax: Any, title: str, xlabel: str, ylabel: str = "", *, whole: bool = False) -> None:
+    """Set the title and the labels of axes, open their frame and place their legend.
 
-    Searching for the 'best' position takes seconds on a busy machine.
+    The legend is above the axes, where it hides nothing: searching for the 'best' position takes
+    seconds on a busy machine.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    title, xlabel, ylabel : str
+    whole : bool, default=False
+        Whether the ticks of the horizontal axis are whole numbers, of features for instance.
     """
-    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0)
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    open_frame(ax)
+    if whole:
+        ax.locator_params(axis="x", nbins=10, integer=True)
+    labels = ax.get_legend_handles_labels()[1]
+    n_columns = 2 if sum(sorted(map(len, labels))[-2:]) <= _LEGEND_WIDTH else 1
+    if labels:
+        place = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0}
+        ax.legend(frameon=False, ncols=n_columns, **place)
+    # Room for the lines of the legend.
+    n_lines = -(-len(labels) // n_columns)
+    ax.set_title(title, loc="left", fontweight="bold", pad=8 + 16 * n_lines)
 
 
-def write_figure(figure: Any, path: Path, **options: Any) -> Path:
-    """Write a figure atomically and reproducibly.
+def write_figure(figure: Any, path: Path, dpi: int | None = None) -> Path:
+    """Write a figure atomically and reproducibly, without empty margins.
 
     Dates and random identifiers are omitted, so that equal figures give equal files.
 
@@ -95,14 +120,18 @@ def write_figure(figure: Any, path: Path, **options: Any) -> Path:
     figure : matplotlib Figure
     path : Path
         Output file; its suffix determines the format.
-    **options
-        Keyword arguments of ``Figure.savefig``.
+    dpi : int, optional
+        Resolution; by default that of 1,600 pixels in width, and at least 150.
     """
+    if dpi is None:
+        figure.draw_without_rendering()  # computes the layout
+        dpi = max(150, math.ceil(MIN_WIDTH / figure.get_tightbbox().width))
+    options: dict[str, Any] = {"dpi": dpi, "bbox_inches": "tight"}
     mpl = require("matplotlib", "plots", "Plotting")
     kind = path.suffix.lstrip(".").lower() or "png"
     if kind in ("svg", "pdf"):
         undated = "Date" if kind == "svg" else "CreationDate"
-        options = {"metadata": {undated: None}, **options}
+        options["metadata"] = {undated: None}
     buffer = io.BytesIO()
     with mpl.rc_context({"svg.hashsalt": "suwr"}):
         figure.savefig(buffer, format=kind, **options)

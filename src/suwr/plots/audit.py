@@ -54,7 +54,7 @@ def plot_audit(report: AuditReport, ax: Any = None) -> Any:
         return ax
     plt = require("matplotlib.pyplot", "plots", "Plotting")
     n_bars = len(_bar_data(report)[0])
-    height = 1.0 + 0.34 * n_bars if n_bars else 0.6
+    height = 1.0 + 0.34 * n_bars if n_bars else 1.6
     if report.witness is None:
         figure, ax = plt.subplots(figsize=(7.6, height + 0.5), layout="constrained")
     else:
@@ -100,10 +100,7 @@ def _bars(report: AuditReport, ax: Any) -> None:
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
     if not names:
-        ax.set_xticks([])
-        ax.set_yticks([])
-        ax.spines["bottom"].set_visible(False)
-        ax.text(0.005, 1.0, _result(report), transform=ax.transAxes, va="top", fontsize=11)
+        _clean_bar(report, ax)
         return
     place = np.arange(len(names))[::-1]
     top = max([*lengths, *(high for _, high in intervals), 0.1 if intervals else 1e-6])
@@ -131,6 +128,19 @@ def _bars(report: AuditReport, ax: Any) -> None:
     ax.set_ylim(-0.6, len(names) - 0.4)
     ax.set_xlim(left, 1.14 * top)
     ax.set_xlabel(_axis_label(report))
+
+
+def _clean_bar(report: AuditReport, ax: Any) -> None:
+    """Draw all that was checked as one bar, since no feature changed any decision."""
+    what = "rows" if report.exact else "probes" if report.n_uniform else "masks"
+    colour = GREY if report.leaks else _NO_LEAK
+    ax.barh([0], [100], 0.6, color=colour)
+    said = f"{report.n_probes:,} of {report.n_probes:,} {what}"
+    ax.text(50, 0, said, ha="center", va="center", color="white", fontsize=13, fontweight="bold")
+    ax.set_yticks([])
+    ax.set_xlim(0, 100)
+    ax.set_xlabel(f"Share of the {what} in which hidden values changed no decision (%)")
+    ax.set_title(_result(report), loc="left", fontsize=11)
 
 
 def _axis_label(report: AuditReport) -> str:

@@ -16,7 +16,7 @@ from suwr.plots._style import (
     BLUE,
     GREEN,
     GREY,
-    legend_above,
+    finish,
     new_axes,
     new_grid,
     open_frame,
@@ -76,11 +76,10 @@ def plot_history(model_or_history: Any, ax: Any = None) -> Any:
     }
     for key, (label, colour, linestyle) in styles.items():
         _draw(losses, history, phases, key, color=colour, linestyle=linestyle, label=label)
-    losses.set_ylabel("Loss")
     # Room for the names of the phases between the curves and the upper edge.
     bottom, top = losses.get_ylim()
     losses.set_ylim(bottom, top + 0.12 * (top - bottom))
-    legend_above(losses)
+    finish(losses, "Training", "", "Loss")
     if len(panels) > 1:
         _draw(panels[1], history, phases, "mean_cost", color=GREEN, linestyle="-")
         panels[1].set_ylabel("Mean cost")
@@ -168,9 +167,9 @@ def _draw(
 def plot_calibration(evaluation: Any, ax: Any = None) -> Any:
     """Draw the calibration curve of a classifier.
 
-    Rows are grouped by their predicted probability: that of the second class if there are two,
-    otherwise that of the predicted class. Points on the diagonal are calibrated. The bars are
-    Wilson intervals of the observed frequencies, at the confidence level of the evaluation.
+    Rows are grouped by quantiles of their predicted probability: that of the second class if there
+    are two, otherwise that of the predicted class. Points on the diagonal are calibrated. The bars
+    are Wilson intervals of the observed frequencies, at the confidence level of the evaluation.
 
     Parameters
     ----------
@@ -191,13 +190,13 @@ def plot_calibration(evaluation: Any, ax: Any = None) -> Any:
     >>> X, y = load_iris(return_X_y=True)
     >>> clf = SUWRClassifier(max_epochs=2, random_state=0).fit(X[::2], y[::2])
     >>> plot_calibration(clf.evaluate(X[1::2], y[1::2])).get_xlabel()
-    'Predicted probability'
+    'Predicted probability of the predicted class'
     """
     bins = getattr(evaluation, "calibration", None)
     if bins is None:
         expected = "the evaluation of a classifier, such as clf.evaluate(X, y)"
         raise parameter_error("evaluation", "plot_calibration", expected, type(evaluation).__name__)
-    ax = new_axes(ax, (4.6, 4.4))
+    ax = new_axes(ax, (5.2, 5.2))
     predicted, observed = np.array(bins.predicted), np.array(bins.observed)
     z, n = NormalDist().inv_cdf(0.5 + evaluation.confidence / 2), np.array(bins.n_rows)
     middle = (observed + z**2 / (2 * n)) / (1 + z**2 / n)
@@ -211,8 +210,7 @@ def plot_calibration(evaluation: Any, ax: Any = None) -> Any:
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
     ax.set_aspect("equal")
-    ax.set_xlabel("Predicted probability")
-    ax.set_ylabel("Observed frequency")
-    open_frame(ax)
-    ax.legend(frameon=False, loc="upper left")
+    of = "" if bins.label is None else f" of {plain(bins.label, 24)}"
+    title = f"Calibration, in {len(predicted)} bins of about equal size"
+    finish(ax, title, f"Predicted probability{of}", f"Observed frequency{of}")
     return ax

@@ -34,13 +34,18 @@ from suwr.plots.narratives import (
     plot_transitions,
     plot_usage,
 )
-from suwr.plots.tradeoff import budget_curve, plot_budget, plot_fidelity, plot_path
+from suwr.plots.tradeoff import limited_predictions, plot_budget, plot_fidelity, plot_path
 
 if TYPE_CHECKING:
     from suwr.narrative.explanation import Explanation, Narrative
 
 # Steps of an image that are drawn side by side, as in the paper.
 _MAX_STEPS = 4
+# Share of the most frequent class from which accuracy says little.
+MAX_SHARE = 0.8
+# Least probability in a log loss, and the normal quantile of 95 % intervals.
+_SMALLEST, _Z = 1e-12, 1.96
+_OWN = "this model, at most T steps"
 # Steps drawn after the policy has stopped.
 _EXTRA_STEPS = 2
 
@@ -128,7 +133,7 @@ def draw_figures(
     flip: tuple[Any, Any] | None = None,
     others: Mapping[str, Any] | None = None,
     references: Mapping[str, Any] | None = None,
-    dpi: int = 150,
+    dpi: int | None = None,
 ) -> list[Path]:
     """Draw every figure of `FIGURES` that applies to a model.
 
@@ -149,7 +154,8 @@ def draw_figures(
         Models with other sparsity weights, as further points of ``accuracy``.
     references : mapping, default=None
         References for ``accuracy``, as in `suwr.plots.plot_path`.
-    dpi : int, default=150
+    dpi : int, optional
+        Resolution; by default that of 1,600 pixels in width, and at least 150.
 
     Returns
     -------
@@ -185,7 +191,7 @@ def draw_figures(
             continue
         figure = np.ravel(np.asarray(axes, dtype=object))[0].figure
         path = out / f"{entry.name}.png"
-        written.append(write_figure(figure, path, dpi=dpi, bbox_inches="tight"))
+        written.append(write_figure(figure, path, dpi))
         plt.close(figure)
     return written
 
@@ -241,18 +247,39 @@ def _history(subject: Subject) -> Any:
 
 
 def _accuracy(subject: Subject) -> Any:
-    """Draw one model truncated at every number of steps, and other models as points."""
-    _, used, accuracy = budget_curve(subject.explanation, subject.y)
-    curves: dict[str, Any] = {"this model, at most T steps": (used, 100 * accuracy)}
+    """Draw one model truncated at every number of steps, and other models as points.
+
+    The accuracy, or the log loss if one class is so frequent that any model has a high accuracy.
+    """
+    labels = list(subject.classes or ())
+    truth = np.array([labels.index(label) for label in subject.y.tolist()])
+    share = np.bincount(truth, minlength=len(labels)) / len(truth)
+    used, predictions = limited_predictions(subject.explanation)
+    if share.max() > MAX_SHARE:
+        chosen = predictions[:, np.arange(len(truth)), truth]
+        rows, constant = -np.log(np.maximum(chosen, _SMALLEST)), -np.log(share[truth]).mean()
+        metric, factor, ylabel = "loss", 1.0, "Log loss"
+    else:
+        rows, constant = predictions.argmax(axis=2) == truth, share.max()
+        metric, factor, ylabel = "accuracy", 100.0, "Accuracy (%)"
+    score, half = rows.mean(axis=1), _Z * rows.std(axis=1) / len(truth) ** 0.5
+    curves: dict[str, Any] = {_OWN: (used, factor * score, factor * half)}
     if subject.others:
         points = [
-            (model.cost(subject.X).mean(), 100 * model.score(subject.X, subject.y))
+            (model.cost(subject.X).mean(), model.evaluate(subject.X, subject.y)[metric])
             for model in subject.others.values()
         ]
-        points.append((used[-1], 100 * accuracy[-1]))
-        cost, score = np.array(sorted(points)).T
-        curves["models with other sparsity weights"] = (cost, score)
-    return plot_path(curves, subject.references, ylabel="Accuracy (%)")
+        points.append((used[-1], score[-1]))
+        cost, scores = np.array(sorted(points)).T
+        curves["models with other sparsity weights"] = (cost, factor * scores)
+    references = {"constant prediction": factor * float(constant)}
+    if metric == "accuracy":
+        references |= subject.references or {}
+    title = f"{ylabel.removesuffix(' (%)')} by number of features"
+    ax = plot_path(curves, references, ylabel=ylabel, title=title)
+    if metric == "accuracy":
+        ax.set_ylim(top=min(ax.get_ylim()[1], 101))
+    return ax
 
 
 def _fidelity(subject: Subject) -> Any:
@@ -285,7 +312,8 @@ def _masks(subject: Subject) -> Any:
         ax.set_axis_off()
     for ax, (label, row) in zip(axes.flat, shown, strict=False):
         plot_image_step(explanation[row], subject.pixels[row], patches, ax=ax)
-        ax.set_title(plain(label, 18))
+        ax.set_title(plain(explanation.description.class_text(label), 18))
+    _title(axes, "Revealed patches of an image of each class, in their order")
     return axes
 
 
@@ -297,16 +325,22 @@ def _steps(subject: Subject) -> Any:
     if not found:
         return None
     longest = max(len(explanation[row].steps) for row in found)
-    steps = range(max(1, longest - _MAX_STEPS + 1), longest + 1)
-    axes = new_step_grid(len(found), len(steps))
+    axes = new_step_grid(len(found), min(_MAX_STEPS, max(1, longest)))
     for line, row in zip(axes, found, strict=True):
         narrative = explanation[row]
-        present = [step for step in steps if step <= len(narrative.steps)]
+        n = len(narrative.steps)
+        present = list(range(max(1, n - _MAX_STEPS + 1), n + 1))
         images = line[: 2 * len(present)]
         plot_image_narrative(narrative, subject.pixels[row], subject.patches, present, images)
         for ax in line[2 * len(present) :]:
             ax.set_axis_off()
+    _title(axes, "The last steps of an image of each class")
     return axes
+
+
+def _title(axes: Any, text: str) -> None:
+    """Set the title of a figure of several axes."""
+    axes.flat[0].figure.suptitle(text, x=0.01, ha="left", fontweight="bold")
 
 
 def _early_stop(subject: Subject) -> Any:
@@ -358,7 +392,9 @@ def _counterfactual(subject: Subject) -> Any:
     first = max(1, min(flip.step - 1, longest - _MAX_STEPS + 1))
     steps = range(first, min(longest, first + _MAX_STEPS - 1) + 1)
     narratives, images = (flip.before, flip.after), (flip.image, flip.changed)
-    return plot_counterfactual(narratives, images, subject.patches, flip.unit, steps)
+    axes = plot_counterfactual(narratives, images, subject.patches, flip.unit, steps)
+    _title(axes, "A changed patch that changes the prediction")
+    return axes
 
 
 FIGURES = (

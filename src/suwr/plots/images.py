@@ -185,7 +185,8 @@ def plot_prediction(narrative: Narrative, step: int | None = None, ax: Any = Non
         short_percent(prediction[best]), va="center", ha="right" if inside else "left",
         color="white" if inside else "black", fontsize="small", fontweight="bold",
     )  # fmt: skip
-    ax.set_yticks(place, [plain(label, 12) for label in narrative.classes])
+    labels = narrative.description.class_texts(narrative.classes) or []
+    ax.set_yticks(place, [plain(label, 12) for label in labels])
     for label, number in zip(ax.get_yticklabels(), place, strict=True):
         label.set_fontweight("bold" if number == best else "normal")
     ax.set_ylim(len(place) - 0.4, -0.6)
@@ -225,12 +226,13 @@ def plot_image_usage(explanation: Explanation, patches: Patches, ax: Any = None)
     """
     if len(explanation) == 0:
         raise ValueError("The 'explanation' parameter of plot_image_usage must not be empty.")
-    ax = new_axes(ax, (3.6, 3.0))
+    ax = new_axes(ax, (4.4, 3.8))
     boxes = _boxes(patches)
     masks = [_revealed(n, patches.shape, boxes, len(n.steps))[1] for n in explanation]
     percentage = 100 * np.mean(masks, axis=0)
     drawn = ax.imshow(percentage, cmap="cividis", vmin=0, vmax=100, interpolation="nearest")
     ax.figure.colorbar(drawn, ax=ax, label="Images that reveal the pixel (%)")
+    ax.set_title("Revealed pixels", loc="left", fontweight="bold")
     ax.set_xticks([])
     ax.set_yticks([])
     return ax

@@ -19,7 +19,7 @@ from suwr.plots._style import (
     LIGHT_GREY,
     MARKERS,
     VERMILLION,
-    legend_above,
+    finish,
     new_axes,
     open_frame,
     plain,
@@ -45,8 +45,8 @@ def plot_narrative(narrative: Narrative, ax: Any = None) -> Any:
     """Draw the prediction and the stop probability after every step.
 
     Steps run from top to bottom. The first line is the prediction before anything is revealed;
-    the others are labelled with the revealed features and their values. The bars on the right are
-    the stop probabilities.
+    the others are labelled with the revealed features and their values, and those that speak
+    against the result are marked. The bars on the right are the stop probabilities.
 
     Parameters
     ----------
@@ -77,10 +77,12 @@ def plot_narrative(narrative: Narrative, ax: Any = None) -> Any:
     if narrative.classes is None:
         low, high = _draw_value(ax, values[:, 0], place)
     else:
-        low, high = _draw_classes(ax, values, narrative.classes, place)
+        classes = narrative.description.class_texts(narrative.classes) or []
+        low, high = _draw_classes(ax, values, classes, place)
     _draw_stops(ax, narrative.stop_probabilities, place, low, high)
     lines = [
-        f"{t}. {_step_label(narrative, step)}" for t, step in enumerate(narrative.steps, start=1)
+        f"{t}. {_step_label(narrative, step)}{_against(narrative, t)}"
+        for t, step in enumerate(narrative.steps, start=1)
     ]
     ax.set_yticks(place, ["nothing revealed", *lines])
     ax.set_ylim(n_states - 0.5, -0.5)
@@ -93,13 +95,19 @@ def plot_narrative(narrative: Narrative, ax: Any = None) -> Any:
     return ax
 
 
+def _against(narrative: Narrative, number: int) -> str:
+    """The second line of the label of a step that speaks against the result."""
+    against = narrative.directions[number - 1] < 0
+    return f"\n▼ {plain(narrative.says(number))}" if against else ""
+
+
 def _title(narrative: Narrative) -> str:
     used = f"{narrative.n_used} of {narrative.n_units} features"
     if narrative.classes is None:
         value = format_number(narrative.prediction[0], 4)
         return f"Row {plain(narrative.row)}: {value}, from {used}"
     probability = short_percent(max(narrative.prediction))
-    return f"Row {plain(narrative.row)}: {plain(narrative.label)} ({probability}), from {used}"
+    return f"Row {plain(narrative.row)}: {plain(narrative.outcome)} ({probability}), from {used}"
 
 
 def _step_label(narrative: Narrative, step: Step) -> str:
@@ -125,9 +133,7 @@ def _draw_value(ax: Any, values: Any, place: Any) -> tuple[float, float]:
     return low, high
 
 
-def _draw_classes(
-    ax: Any, values: Any, classes: tuple[Any, ...], place: Any
-) -> tuple[float, float]:
+def _draw_classes(ax: Any, values: Any, classes: list[str], place: Any) -> tuple[float, float]:
     """Draw one line per class, the most probable ones in colour; return the limits of the scale."""
     rank = np.argsort(-values.max(axis=0), kind="stable")
     shown = sorted(rank[:_MAX_CLASSES].tolist())
@@ -172,7 +178,7 @@ def _draw_stops(ax: Any, stops: tuple[float, ...], place: Any, low: float, high:
             linestyle=":", zorder=3)  # fmt: skip
     for y, stop in zip(place, stops, strict=True):
         ax.text(left + 1.12 * wide, y, short_percent(stop), va="center", fontsize="small")
-    ax.text(left, -0.56, "stop\nprobability", va="bottom", fontsize="small")
+    ax.text(left, -0.56, "stop probability\n(dotted: 50 %)", va="bottom", fontsize="small")
     ax.set_xlim(low - 0.02 * width, low + _RIGHT * width)
     ax.spines["bottom"].set_bounds(low, high)
     ax.hlines(place, low, high, color=LIGHT_GREY, linewidth=0.6, zorder=0)
@@ -235,7 +241,7 @@ def plot_flow(
     paths = _paths(explanation, max_units, max_steps)
     labels, colours = _stream_colours(explanation)
     n_columns = max(len(path) for path in paths)
-    ax = new_axes(ax, (2.0 + 1.9 * n_columns, 4.8))
+    ax = new_axes(ax, (1.6 + 1.6 * n_columns, 4.8))
     nodes = [_column(paths, t) for t in range(n_columns)]
     for t in range(n_columns - 1):
         _draw_streams(ax, paths, labels, colours, nodes, t)
@@ -249,11 +255,14 @@ def plot_flow(
     ax.tick_params(axis="x", length=0)
     ax.set_yticks([])
     ax.spines[:].set_visible(False)
+    title = "Features in the order in which they are revealed"
+    ax.set_title(title, loc="left", fontweight="bold", pad=14)
     if colours:
         patches = require("matplotlib.patches", "plots", "Plotting")
         handles = [patches.Patch(color=colour, alpha=0.55) for colour in colours.values()]
         ax.legend(
-            handles, [plain(label, 20) for label in colours], frameon=False, ncols=len(handles),
+            handles, [plain(explanation.description.class_text(c), 20) for c in colours],
+            frameon=False, ncols=len(handles),
             loc="upper left", bbox_to_anchor=(0, 0), title="Predicted", alignment="left",
         )  # fmt: skip
     return ax
@@ -316,7 +325,7 @@ def plot_usage(
     ax.imshow(percentage, cmap="Blues", vmin=0, vmax=100, aspect="auto")
     for (row, column), value in np.ndenumerate(percentage):
         ax.text(
-            column, row, f"{value:.0f} %", ha="center", va="center", fontsize="small",
+            column, row, f"{value:.0f} %", ha="center", va="center",
             color="white" if value > 60 else "black",
         )  # fmt: skip
     ax.set_xticks(range(len(columns)), [heading for heading, _ in columns])
@@ -331,7 +340,7 @@ def plot_usage(
     title = "Rows that reveal the feature"
     if len(columns) > 1:
         title += ", by predicted class" if y is None else ", by class"
-    ax.set_title(title, loc="left", pad=12)
+    ax.set_title(title, loc="left", pad=12, fontweight="bold")
     return ax
 
 
@@ -376,10 +385,7 @@ def plot_lengths(explanation: Explanation, ax: Any = None) -> Any:
     ax.axvline(mean, color=VERMILLION, linewidth=2, linestyle="--", label=f"mean {mean:.1f} steps")
     ax.set_xticks(steps if len(steps) <= 16 else steps[:: len(steps) // 8])
     ax.set_xlim(-0.6, steps[-1] + 0.6)
-    ax.set_xlabel("Steps")
-    ax.set_ylabel("Rows (%)")
-    open_frame(ax)
-    legend_above(ax)
+    finish(ax, "Steps until the model stops", "Steps", "Rows (%)")
     return ax
 
 
@@ -473,11 +479,11 @@ def _draw_node(ax: Any, t: int, unit: Unit, top: float, height: float) -> None:
         )
     )
     if height >= _SMALLEST_LABEL:
-        label = plain(unit.value if isinstance(unit, _Box) else unit, 22)
-        gap = "\n" if height >= _TWO_LINES else "  "
+        gap, longest = ("\n", 18) if height >= _TWO_LINES else ("  ", 13)
+        label = plain(unit.value if isinstance(unit, _Box) else unit, longest)
         ax.text(
             t + _NODE_WIDTH + 0.03, top + height / 2, f"{label}{gap}{100 * height:.0f} %",
-            va="center", fontsize="small", zorder=4, linespacing=1.05,
+            va="center", fontsize="medium", zorder=4, linespacing=1.05,
         )  # fmt: skip
 
 
@@ -501,7 +507,8 @@ def _columns(explanation: Explanation, y: ArrayLike | None) -> list[tuple[str, l
     known = [c for c in classes or () if c in present]
     for label in known + sorted(present - set(known), key=str):
         rows = [i for i, value in enumerate(labels) if value == label]
-        columns.append((f"{plain(label, 14)}\n{counted(len(rows), 'row')}", rows))
+        name = plain(explanation.description.class_text(label), 14)
+        columns.append((f"{name}\n{counted(len(rows), 'row')}", rows))
     return columns
 
 
@@ -576,14 +583,14 @@ def plot_transitions(
             )  # fmt: skip
             ax.text(
                 (x + x_end) / 2, (y + y_end) / 2, short_percent(count / n), ha="center",
-                va="center", fontsize="x-small", zorder=2,
+                va="center", fontsize="medium", zorder=2,
             )  # fmt: skip
     for node in shown:
         stopped = stops[node] / n
         later = (visits[node] - stops[node]) / n if node[0] == max_steps else 0.0
         ax.text(
             *place[node], _label(node[1], stopped, later), ha="center", va="center",
-            fontsize="small", zorder=3,
+            fontsize="medium", zorder=3,
             bbox={
                 "boxstyle": "round,pad=0.4", "facecolor": "white",
                 "edgecolor": VERMILLION if stopped else BLUE,
@@ -595,6 +602,7 @@ def plot_transitions(
     ax.set_xticks([])
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
+    ax.set_title("Sets of revealed features", loc="left", fontweight="bold")
     if len(shown) < len(drawn):
         ax.set_xlabel(f"{len(drawn) - len(shown)} rarer sets are not drawn", fontsize="small")
     return ax
@@ -661,16 +669,14 @@ def plot_minimisation(report: Any, ax: Any = None, *, max_columns: int = 20) -> 
     ax.barh(places, [100 * use.used for use in shown], 0.62, color=BLUE, label="rows that read it")
     if report.classes:
         ax.plot(
-            [100 * use.changed for use in shown], places, "D", color=VERMILLION,
+            [100 * use.changed for use in shown], places, "D", color=VERMILLION, clip_on=False,
             label="predictions that change without it",
         )  # fmt: skip
     ax.set_yticks(places, [plain(use.column) for use in shown])
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlim(0, 104)
-    ax.set_xlabel("per cent of the rows")
     hidden = len(report.columns) - len(shown)
     rest = f"; {hidden} more columns" if hidden else ""
-    ax.set_title(f"{1 - report.cells_read:.0%} of the cells were never read{rest}", loc="left")
-    ax.legend(frameon=False, loc="lower right")
-    open_frame(ax)
+    title = f"{100 * (1 - report.cells_read):.0f} % of the cells were never read{rest}"
+    finish(ax, title, "Rows (%)")
     return ax

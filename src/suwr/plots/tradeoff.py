@@ -18,9 +18,8 @@ from suwr.plots._style import (
     LIGHT_GREY,
     MARKERS,
     VERMILLION,
-    legend_above,
+    finish,
     new_axes,
-    open_frame,
     plain,
 )
 
@@ -45,7 +44,7 @@ class Path(Protocol):
     score: NDArray[np.float64]
 
 
-Curve = tuple[ArrayLike, ArrayLike]
+Curve = tuple[ArrayLike, ...]
 
 
 def plot_path(
@@ -55,6 +54,7 @@ def plot_path(
     *,
     xlabel: str = "Mean features revealed",
     ylabel: str = "Score",
+    title: str = "Score by number of features",
 ) -> Any:
     """Draw score against mean cost.
 
@@ -64,15 +64,15 @@ def plot_path(
     Parameters
     ----------
     paths : SparsityPath or mapping
-        The result of `sparsity_path`; or a mapping from label to a `SparsityPath` or to a pair of
-        arrays (cost, score).
+        The result of `sparsity_path`; or a mapping from label to a `SparsityPath` or to arrays
+        (cost, score), with a third one (cost, score, half) for intervals of score ± half.
     references : mapping, default=None
         Exact or published values, drawn in black, by label: a pair (cost, score) of numbers or
         arrays, or a single score, drawn as a horizontal line, for a model that uses all features.
     ax : matplotlib Axes, default=None
         Axes to draw on; if None, a new figure is created.
-    xlabel, ylabel : str
-        Axis labels.
+    xlabel, ylabel, title : str
+        Axis labels and title.
 
     Returns
     -------
@@ -90,9 +90,14 @@ def plot_path(
         raise ValueError("The 'paths' parameter of plot_path must not be empty.")
     ax = new_axes(ax, (6.4, 4.2))
     for number, (label, path) in enumerate(named.items()):
-        x, y = _points(path, label)
+        x, y, *half = _points(path, label)
         order = np.argsort(x, kind="stable")
         style = number % len(COLOURS)
+        if half:
+            ax.fill_between(
+                x[order], (y - half[0])[order], (y + half[0])[order], color=COLOURS[style],
+                alpha=0.15, linewidth=0, label=None if number else "95 % interval",
+            )  # fmt: skip
         ax.plot(
             x[order], y[order], color=COLOURS[style], marker=MARKERS[style], linewidth=2,
             label=plain(label), clip_on=False, zorder=3,
@@ -102,8 +107,7 @@ def plot_path(
     lines = ("--", ":", "-.")
     for number, (label, value) in enumerate((references or {}).items()):
         if isinstance(value, tuple):
-            x, y = _points(value, label)
-
+            x, y = _points(value, label)[:2]
             ax.plot(
                 x, y, color=BLACK, marker=("*", "h", "p")[number % 3], markersize=9,
                 markerfacecolor="white", linewidth=1, linestyle=lines[number % 3],
@@ -115,11 +119,28 @@ def plot_path(
                 label=plain(label),
             )  # fmt: skip
     ax.set_xlim(left=0)
-    ax.set_xlabel(xlabel)
-    ax.set_ylabel(ylabel)
-    open_frame(ax)
-    legend_above(ax)
+    finish(ax, title, xlabel, ylabel, whole=ax.get_xlim()[1] > 1)
     return ax
+
+
+def limited_predictions(
+    explanation: Explanation,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean features and all predictions for every limit on the number of steps, from 0 on.
+
+    Returns
+    -------
+    used : ndarray of shape (n_limits,)
+    predictions : ndarray of shape (n_limits, n_rows, n_outputs)
+    """
+    longest = max(len(narrative.steps) for narrative in explanation)
+    used, predictions = [], []
+    for limit in range(longest + 1):
+        cuts = [(narrative, min(limit, len(narrative.steps))) for narrative in explanation]
+        counts = [sum(len(step.units) for step in n.steps[:cut]) for n, cut in cuts]
+        used.append(np.mean(counts))
+        predictions.append([narrative.predictions[cut] for narrative, cut in cuts])
+    return np.array(used), np.array(predictions)
 
 
 def budget_curve(
@@ -162,15 +183,11 @@ def budget_curve(
             f"The 'y' parameter must have one class for each of the {len(explanation)} rows, and "
             f"there must be at least one row. Got {len(truth)} classes instead."
         )
-    longest = max(len(narrative.steps) for narrative in explanation)
-    budgets = np.arange(longest + 1)
-    used, accuracy = np.zeros(len(budgets)), np.zeros(len(budgets))
-    for budget in range(longest + 1):
-        for narrative, label in zip(explanation, truth, strict=True):
-            cut = min(budget, len(narrative.steps))
-            used[budget] += sum(len(step.units) for step in narrative.steps[:cut])
-            accuracy[budget] += narrative._label(narrative.predictions[cut]) == label
-    return budgets, used / len(truth), accuracy / len(truth)
+    used, predictions = limited_predictions(explanation)
+    labels = list(explanation[0].classes or ())
+    hits = [[labels[k] for k in best] for best in predictions.argmax(axis=2)]
+    accuracy = [np.mean([a == b for a, b in zip(row, truth, strict=True)]) for row in hits]
+    return np.arange(len(used)), used, np.array(accuracy)
 
 
 def plot_budget(explanation: Explanation, y: ArrayLike, ax: Any = None) -> Any:
@@ -213,13 +230,11 @@ def plot_budget(explanation: Explanation, y: ArrayLike, ax: Any = None) -> Any:
             f"{100 * value:.1f} %", (x, height), xytext=(4, -6), textcoords="offset points",
             va="top", fontsize="small",
         )  # fmt: skip
-    ax.set_xlabel("Maximum number of steps, $T$ (labels: accuracy)")
-    ax.set_ylabel("Features revealed")
     ax.set_xlim(-0.3, budgets[-1] + 0.9)
-    ax.locator_params(axis="x", nbins=8, integer=True)
     ax.set_ylim(bottom=-0.12 * per_step * budgets[-1] or -1.0)
-    open_frame(ax)
-    legend_above(ax)
+    ax.locator_params(axis="y", integer=True)
+    xlabel = "Maximum number of steps, $T$ (labels: accuracy)"
+    finish(ax, "Features by limit of steps", xlabel, "Features revealed", whole=True)
     return ax
 
 
@@ -284,12 +299,10 @@ def plot_fronts(
             zorder=3 + i,
         )
     has_costs = any(not np.allclose(front.cost, front.n_selected) for front in fronts)
-    ax.set_xlabel(xlabel or ("Expected cost" if has_costs else "Expected features revealed"))
-    ax.set_ylabel(ylabel)
     ax.set_xlim(0, right)
     ax.set_ylim(0, top)
-    open_frame(ax)
-    legend_above(ax)
+    xlabel = xlabel or ("Expected cost" if has_costs else "Expected features revealed")
+    finish(ax, "The best possible trade-offs", xlabel, ylabel, whole=right > 1)
     return ax
 
 
@@ -307,26 +320,27 @@ def _mark_one_standard_error(ax: Any, path: Any, colour: str) -> None:
     )  # fmt: skip
     ax.hlines(
         path.score[best] - error, path.cost[chosen], path.cost[best], color=colour, linewidth=1,
-        linestyle=":", zorder=2,
+        linestyle=":", zorder=2, label=label and "one standard error below the best",
     )  # fmt: skip
 
 
-def _points(path: Any, label: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _points(path: Any, label: str) -> tuple[NDArray[np.float64], ...]:
     cost = getattr(path, "cost", None)
     # The cost of an estimator is a method.
     if not isinstance(path, tuple) and (cost is None or callable(cost)):
         expected = "a SparsityPath, such as sparsity_path(clf, X, y), or a pair (cost, score)"
         raise ValueError(f"{label!r} must be {expected}. Got {type(path).__name__} instead.")
     pair = path if isinstance(path, tuple) else (path.cost, path.score)
-    if len(pair) != 2:
+    if len(pair) not in (2, 3):
         raise ValueError(f"{label!r} must be a pair (cost, score). Got {path!r} instead.")
-    x, y = (np.atleast_1d(np.asarray(part, dtype=np.float64)) for part in pair)
-    if x.ndim != 1 or x.shape != y.shape:
+    found = tuple(np.atleast_1d(np.asarray(part, dtype=np.float64)) for part in pair)
+    x, y = found[:2]
+    if x.ndim != 1 or len({part.shape for part in found}) > 1:
         raise ValueError(
             f"The costs and scores of {label!r} must be one-dimensional and of equal length. "
             f"Got the shapes {x.shape} and {y.shape} instead."
         )
-    return x, y
+    return found
 
 
 def _shade(ax: Any, fronts: Sequence[ParetoFront], right: float, top: float) -> None:
@@ -408,11 +422,9 @@ def plot_fidelity(fidelity: DrawnFidelity, ax: Any = None, *, measure: str = "di
         ("agreement", False): "Agreement with the model",
         ("agreement", True): "R²",
     }
-    ax.set_xlabel("Mean cost per row")
-    ax.set_ylabel(names[measure, fidelity.regression])
     ax.set_xlim(left=0)
     if measure == "divergence":
         ax.set_ylim(bottom=0)
-    open_frame(ax)
-    legend_above(ax)
+    xlabel, ylabel = "Mean cost per row", names[measure, fidelity.regression]
+    finish(ax, "Fidelity to the model by cost", xlabel, ylabel, whole=ax.get_xlim()[1] > 1)
     return ax

@@ -83,7 +83,7 @@ def _summary(narrative: Narrative) -> str:
     final = (
         format_number(narrative.prediction[0], 4)
         if narrative.classes is None
-        else f"{escape(narrative.label)}</b>, {percent(max(narrative.prediction))}<b>"
+        else f"{escape(narrative.outcome)}</b>, {percent(max(narrative.prediction))}<b>"
     )
     return f'Row {escape(narrative.row)}: <b>{final}</b> <span class="suwr-soft">from {used}</span>'
 
@@ -101,6 +101,7 @@ def _steps(narrative: Narrative) -> str:
             narrative,
             step.prediction,
             step.stop_probability,
+            narrative.says(number),
         )
         for number, step in enumerate(narrative.steps, start=1)
     ]
@@ -114,11 +115,17 @@ def _steps(narrative: Narrative) -> str:
 
 
 def _line(
-    number: str, revealed: str, narrative: Narrative, prediction: Prediction, stop: float
+    number: str,
+    revealed: str,
+    narrative: Narrative,
+    prediction: Prediction,
+    stop: float,
+    says: str = "",
 ) -> str:
+    note = f'<br><span class="suwr-soft">{escape(says)}</span>' if says else ""
     return (
         f'<tr><th scope="row">{number}</th><td>{escape(revealed)}</td>'
-        f"<td>{_prediction(narrative, prediction)}</td>"
+        f"<td>{_prediction(narrative, prediction)}{note}</td>"
         f"<td>{_bar(stop, 'suwr-bar suwr-stop')}{percent(stop)}</td></tr>"
     )
 
@@ -126,7 +133,8 @@ def _line(
 def _prediction(narrative: Narrative, prediction: Prediction) -> str:
     if narrative.classes is None:
         return format_number(prediction[0], 4)
-    ranked = sorted(zip(prediction, narrative.classes, strict=True), key=lambda pair: -pair[0])
+    labels = narrative.description.class_texts(narrative.classes) or []
+    ranked = sorted(zip(prediction, labels, strict=True), key=lambda pair: -pair[0])
     lines = [
         _bar(p, "suwr-bar") + percent_of(escape(label), p) for p, label in ranked[:MAX_CLASSES]
     ]

@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 import suwr
-from suwr._utils.text import printable
+from suwr._utils.text import format_label, printable
 from suwr.exceptions import UnsupportedModelError
 from suwr.narrative.explanation import ENDINGS, Layout, PageModel
 
@@ -98,7 +98,7 @@ def page_data(
         if truth is not None:
             row["truth"] = _plain(truth[i])
             if narrative.classes is not None:
-                row["truth"] = _label(truth[i])
+                row["truth"] = _class_text(narrative, truth[i])
                 row["correct"] = bool(narrative.label == truth[i])
                 # Labels may be equal although their texts differ, as 1 and 1.0.
                 row["truth_class"] = _position(narrative.classes, truth[i])
@@ -109,7 +109,8 @@ def page_data(
         "descriptions": _descriptions(explanation, layout, model is not None, context),
         "units": [_unit(name, columns, explanation) for name, columns in layout.units],
         "n_units": first.n_units,
-        "classes": None if first.classes is None else [_label(c) for c in first.classes],
+        "classes": first.classes and [_class_text(first, label) for label in first.classes],
+        "movement": _movement(explanation) if model is None else model.description["movement"],
         "endings": ENDINGS,
         "certificate": printable(first.certificate),
         "visits": first.visit_cost > 0,
@@ -120,6 +121,18 @@ def page_data(
         "model": None if model is None else _model(model),
         "receipts": None if model is None else model.receipts,
     }
+
+
+def _class_text(narrative: Narrative, label: Any) -> Any:
+    """Return the display name of a class if it has one, otherwise its label."""
+    text, plain = narrative.description.class_text(label), _label(label)
+    return plain if text == format_label(label) else text
+
+
+def _movement(explanation: Explanation) -> str | None:
+    """Say what counts as a movement of the prediction; see `UsualEffect`."""
+    effects = (step.usual for narrative in explanation for step in narrative.steps)
+    return next((effect.movement for effect in effects if effect is not None), None)
 
 
 def derive_layout(explanation: Explanation) -> Layout:
@@ -180,7 +193,11 @@ def _row(
             columns = tuple(column_number[name] for name in values)
             numbers.append(unit_number[unit, columns])
             known.update(zip(columns, (_plain(v) for v in values.values()), strict=True))
-        steps.append([numbers, _rounded(step.stop_probability), _prediction(step.prediction)])
+        facts: list[Any] = [numbers, _rounded(step.stop_probability), _prediction(step.prediction)]
+        usual, others = step.usual, list(step.alternatives)
+        if usual is not None or others:
+            facts += [None if usual is None else [usual.n_moved, usual.n_rows], others]
+        steps.append(facts)
     row = {
         "label": _label(narrative.row),
         "start": _prediction(narrative.start),

@@ -15,7 +15,7 @@ from suwr._utils.files import check_writable, write_atomic
 from suwr._utils.text import counted, format_label, printable
 from suwr._utils.validation import view
 from suwr.data.descriptions import ColumnDescription, TableDescription
-from suwr.narrative.explanation import Explanation, Narrative, format_prediction
+from suwr.narrative.explanation import Explanation, Narrative
 from suwr.texts.splitting import Spans, read_texts
 
 # Start, end, step and unit.
@@ -80,7 +80,7 @@ class Highlight:
     def result(self) -> str:
         """The prediction, and from how many units, as a sentence."""
         narrative = self.narrative
-        final = format_prediction(narrative.prediction, narrative.classes)
+        final = narrative.prediction_text(narrative.prediction)
         return f"{final}, from {narrative.n_used} of {counted(narrative.n_units, self.noun)}."
 
     @property
@@ -94,7 +94,7 @@ class Highlight:
     def steps(self) -> Iterator[tuple[int, str, str]]:
         """Yield number, units and prediction of each step."""
         for number, step in enumerate(self.narrative.steps, start=1):
-            after = format_prediction(step.prediction, self.narrative.classes)
+            after = self.narrative.prediction_text(step.prediction)
             yield number, " + ".join(map(printable, step.units)), after
 
     def text(self) -> str:
@@ -240,7 +240,8 @@ def text_narrative(narrative: Narrative, parts: Mapping[str, str] | None) -> Nar
             for step in steps
             for unit in step.units
         }
-    return replace(narrative, steps=steps, origin=None, description=TableDescription(described))
+    words = TableDescription(described, classes=narrative.description.classes)
+    return replace(narrative, steps=steps, origin=None, description=words)
 
 
 class TextDisplay(ABC):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from suwr._utils.text import format_number
+from suwr._utils.text import format_number, percent
 from suwr._utils.validation import warn_caller
 from suwr.exceptions import UninformativeModelWarning
 from suwr.nn.inputs import MaskedInputs
@@ -23,7 +26,7 @@ from suwr.training.teacher import Lesson
 
 __all__ = [
     "BestState", "CrossFittedLoss", "HeldOutComparison", "Objective", "Task", "ValidationObjective",
-    "compare_held_out", "row_objectives", "validation_objective",
+    "compare_held_out", "is_falling", "row_objectives", "tail_share", "validation_objective",
 ]  # fmt: skip
 
 # Random masks of each fold that `CrossFittedLoss` evaluates.
@@ -237,6 +240,9 @@ FEW_ROWS = 500
 LARGE_WEIGHT = 0.05
 # Epochs of policy training below which they may be the reason.
 FEW_EPOCHS = 10
+# Share of the variance in 1 % of the rows from which the target has a heavy tail: that of a normal
+# distribution is 8 %.
+HEAVY_TAIL = 0.3
 # Held-out rows, of equal weight, below which a difference may be too uncertain.
 FEW_HELD_OUT = 50
 
@@ -262,6 +268,8 @@ class HeldOutComparison:
         and the fixed subset.
     effective_rows : float
         Number of rows of equal weight that would give a mean of the same precision.
+    loss : float
+        Of the policy, without the costs.
     """
 
     n_rows: int
@@ -272,12 +280,22 @@ class HeldOutComparison:
     constant_error: float
     subset_error: float
     effective_rows: float
+    loss: float
 
     def to_dict(self) -> dict[str, float]:
         """The attributes as floats, which model files keep exactly."""
         return {name: float(value) for name, value in asdict(self).items()}
 
-    def warn(self, owner: str, n_rows: int, relative_weight: float, n_epochs: int) -> None:
+    def warn(
+        self,
+        owner: str,
+        n_rows: int,
+        relative_weight: float,
+        n_epochs: int,
+        *,
+        falling: bool = False,
+        tail: float = 0.0,
+    ) -> None:
         """Warn if the policy is not better than a constant, or worse than a fixed subset.
 
         Differences of less than one standard error do not count.
@@ -292,10 +310,17 @@ class HeldOutComparison:
             λ, relative to the loss of the best constant prediction.
         n_epochs : int
             Epochs of policy training.
+        falling : bool, default=False
+            Whether the objective was still falling at the end of these epochs.
+        tail : float, default=0.0
+            See `tail_share`; 0 if the loss is not the squared error.
         """
-        reason = (
-            "the features may be uninformative, or informative only jointly; try a smaller "
-            "'sparsity_weight', more 'rollouts' in 'training', or more rows"
+        reason, certain = (
+            (
+                "the features may be uninformative, or informative only jointly; try a smaller "
+                "'sparsity_weight', more 'rollouts' in 'training', or more rows"
+            ),
+            False,
         )
         if self.mean_cost == 0:
             finding = "selects no features, like a constant prediction,"
@@ -307,6 +332,13 @@ class HeldOutComparison:
                     f"by their weights, the held-out rows count as {self.effective_rows:.0f}, "
                     "which are few; try a larger 'validation_fraction'"
                 )
+            elif self.loss < self.constant - self.constant_error:
+                certain = True
+                cost = format_number(self.objective - self.loss, 4)
+                reason = (
+                    f"the features reduce the loss to {format_number(self.loss, 4)}, but they cost "
+                    f"{cost}; try a smaller 'sparsity_weight'"
+                )
         elif self.objective > self.fixed_subset + self.subset_error:
             finding = "is worse than selecting the same features for every row"
             reason = (
@@ -315,8 +347,16 @@ class HeldOutComparison:
             )
         else:
             return
-        if n_epochs < FEW_EPOCHS:
-            reason = f"the training was brief ('max_epochs' is {n_epochs}); try more epochs"
+        if n_epochs < FEW_EPOCHS or (falling and not certain):
+            still = ", and the objective was still falling" if falling else ""
+            reason = f"the training was brief ('max_epochs' is {n_epochs}{still}); try more epochs"
+        elif certain:
+            pass
+        elif tail > HEAVY_TAIL:
+            reason = (
+                f"the target has a heavy tail: 1 % of the rows have {percent(tail)} of its "
+                "variance; try target_transform='log1p', or loss='gamma' or 'absolute_error'"
+            )
         elif n_rows < FEW_ROWS:
             reason = f"{n_rows} training rows are few; try more rows or a smaller 'max_steps'"
         elif relative_weight > LARGE_WEIGHT:
@@ -324,7 +364,8 @@ class HeldOutComparison:
         shown = [format_number(v, 4) for v in (self.objective, self.constant, self.fixed_subset)]
         warn_caller(
             f"The policy of this {owner} {finding} on {self.n_rows} held-out rows "
-            f"(objective {shown[0]}, constant {shown[1]}, fixed subset {shown[2]}). "
+            f"(objective, which is the loss and the costs of features, {shown[0]}; constant "
+            f"{shown[1]}, fixed subset {shown[2]}). "
             f"Likely reason: {reason}.",
             UninformativeModelWarning,
         )
@@ -375,7 +416,27 @@ def compare_held_out(
         constant_error=error(own - constant),
         subset_error=error(own - fixed),
         effective_rows=float(validation.weight.sum().square() / validation.weight.square().sum()),
+        loss=weighted(losses) * unit,
     )
+
+
+def is_falling(history: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the objective of the policy was least in the last tenth of its epochs."""
+    measured = [r for r in history if None not in (r["mean_cost"], r["validation_objective"])]
+    phase = [r["validation_objective"] for r in measured if r["phase"] == measured[0]["phase"]]
+    return len(phase) > 1 and phase.index(min(phase)) >= 0.9 * (len(phase) - 1)
+
+
+def tail_share(values: NDArray[np.float64]) -> float:
+    """The share of the variance of a target in the 1 % of the rows that are farthest from the mean.
+
+    Examples
+    --------
+    >>> round(tail_share(np.arange(1000.0)), 3), round(tail_share(np.exp(np.arange(100.0))), 3)
+    (0.03, 0.857)
+    """
+    squares = np.sort((values - values.mean()) ** 2)[::-1]
+    return float(squares[: max(1, len(values) // 100)].sum() / max(squares.sum(), 1e-300))
 
 
 def _fixed_subset(policy: Policy, loss: Loss, rows: Rows, budget: float) -> Tensor:

@@ -21,6 +21,7 @@ function readData(text) {
     unit.alone = unit.columns.length === 1 && read.columns[unit.columns[0]] === unit.name;
     unit.patch = unit.label !== undefined;
     const label = unit.alone ? read.descriptions[unit.columns[0]]?.label : unit.label;
+    unit.key = unit.name;
     unit.name = printable(label ?? unit.name);
   }
   read.names = read.columns.map(printable);

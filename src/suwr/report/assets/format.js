@@ -81,7 +81,7 @@ function ranking(prediction) {
 
 function predictionText(prediction, classes) {
   if (classes === null) return significant(prediction[0], 4);
-  const ranked = ranking(prediction);
+  const ranked = ranking(prediction).filter((i, place) => place === 0 || prediction[i] >= 0.005);
   const shown = ranked.slice(0, 3).map((i) => percentOf(labelText(classes[i]), prediction[i]));
   return shown.join(", ") + (ranked.length > 3 ? ", …" : "");
 }
@@ -99,35 +99,70 @@ function verdictText(prediction, classes) {
   return classes === null ? outcome : `${outcome} (${percent(Math.max(...prediction))})`;
 }
 
-/** The displayed predictions before and after a step. */
-function changeText(data, narrative, number) {
+/** The predictions before and after a step. */
+function changeOf(narrative, number) {
   const before = number === 1 ? narrative.start : narrative.steps[number - 2].prediction;
-  return [before, narrative.steps[number - 1].prediction].map((p) => predictionText(p, data.classes));
+  return [before, narrative.steps[number - 1].prediction];
 }
 
-function stepText(data, narrative, number) {
-  const reading = readingText(data, narrative.steps[number - 1].units, narrative.cell);
-  const [before, after] = changeText(data, narrative, number);
-  if (before === after) return `${reading}. This step changes nothing: prediction ${after}.`;
-  return `${reading}. Prediction: ${before} → ${after}.`;
+/** What a step speaks for or against, as Narrative.says; '' if neither. */
+function saysText(data, narrative, number) {
+  const final = lastState(narrative).prediction;
+  const place = data.classes === null ? 0 : ranking(final)[0];
+  const shown = (p) => (data.classes === null ? predictionText(p, null) : percent(p[place]));
+  const change = changeOf(narrative, number);
+  if (shown(change[0]) === shown(change[1])) return "";
+  const rises = change[1][place] > change[0][place];
+  if (data.classes !== null) return `speaks ${rises ? "for" : "against"} ${labelText(data.classes[place])}`;
+  if (shown(narrative.start) === shown(final)) return "";
+  const higher = final[0] > narrative.start[0];
+  return `speaks ${rises === higher ? "for" : "against"} a ${higher ? "higher" : "lower"} value`;
+}
+
+/** How often steps usually move the prediction, of those of which it is known; '' if it is of none. */
+function usualText(data, steps, they) {
+  const known = steps.map((step) => step.usual).filter((usual) => usual);
+  if (known.length === 0) return "";
+  const [moved, rows] = [0, 1].map((i) => known.reduce((sum, usual) => sum + usual[i], 0));
+  const cases = `${percent(moved / rows)} of ${rows.toLocaleString("en-US")} such cases`;
+  return `${they} the prediction by over ${data.movement} in ${cases}`;
+}
+
+/** The units that the policy might as well have chosen. */
+function alternativesText(data, { alternatives = [] }) {
+  const labels = new Map(data.units.map((unit) => [unit.key, unit.name]));
+  return alternatives.map((name) => labels.get(name) ?? printable(name)).join(" or ");
+}
+
+/** Steps from one number to another: a single one, or several that change no displayed number. */
+function stepText(data, narrative, first, last = first) {
+  const steps = narrative.steps.slice(first - 1, last);
+  const facts = steps.map((step) => readingText(data, step.units, narrative.cell)).join("; ");
+  if (first === last && !isIdle(data, narrative, first)) {
+    const says = saysText(data, narrative, first) || "prediction";
+    const after = predictionText(steps[0].prediction, data.classes);
+    return `${facts}. ${says[0].toUpperCase()}${says.slice(1)}: ${after}.`;
+  }
+  const [those, they] = first === last
+    ? ["This step changes", "it moves"] : [`These ${steps.length} steps change`, "they move"];
+  const usual = usualText(data, steps, they);
+  return `${facts}. ${those} nothing${usual && "; "}${usual}.`;
+}
+
+/** Whether a step changes no displayed number. */
+function isIdle(data, narrative, number) {
+  return new Set(changeOf(narrative, number).map((p) => predictionText(p, data.classes))).size === 1;
 }
 
 /** One line per step; consecutive steps that change no displayed number share one. */
 function stepLines(data, narrative) {
   const lines = [];
-  for (let first = 1; first <= narrative.steps.length; first += 1) {
+  const n = narrative.steps.length;
+  for (let first = 1; first <= n; first += 1) {
     let last = first;
-    const unchanged = (n) => n <= narrative.steps.length && new Set(changeText(data, narrative, n)).size === 1;
-    while (unchanged(first) && unchanged(last + 1)) last += 1;
-    if (last === first) {
-      lines.push(`${first}. ${stepText(data, narrative, first)}`);
-      continue;
-    }
-    const facts = narrative.steps.slice(first - 1, last).map((s) => readingText(data, s.units, narrative.cell));
-    const after = changeText(data, narrative, last)[1];
-    lines.push(
-      `${first}–${last}. ${facts.join("; ")}. These ${facts.length} steps change nothing: prediction ${after}.`
-    );
+    const idle = isIdle(data, narrative, first);
+    while (idle && last < n && isIdle(data, narrative, last + 1)) last += 1;
+    lines.push(`${first === last ? first : `${first}–${last}`}. ${stepText(data, narrative, first, last)}`);
     first = last;
   }
   return lines;

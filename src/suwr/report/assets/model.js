@@ -109,6 +109,10 @@ function uncertaintyFeatures(probabilities, mask) {
   return [entropy / Math.log(probabilities.length), first, second, left, shown];
 }
 
+// As in suwr.nn.step.
+const MAX_ALTERNATIVES = 3;
+const NEAR_TIE = 0.9;
+
 /** The stop probability of a policy that stops by confidence: one half where the others have these odds. */
 function confidence(probabilities, odds) {
   const place = ranking(probabilities)[0];
@@ -193,13 +197,23 @@ function runPolicy(model, data, read) {
     for (let i = 0; i < units.length && i + 1 < left.length; i++) {
       margin = Math.min(margin, scores[left[i]] - scores[left[i + 1]]);
     }
+    const outlook = {
+      usual: usualEffect(model, units[0], steps.length + 1),
+      alternatives: left.slice(units.length, units.length + MAX_ALTERNATIVES)
+        .filter((u) => Math.exp(scores[u] - scores[units.at(-1)]) >= NEAR_TIE).map((u) => data.units[u].key),
+    };
     const columns = [...new Set(units.flatMap((u) => data.units[u].columns))].filter((c) => !known.has(c));
     if (columns.some((c) => cell(c) === undefined)) {
-      return narrative({ ended: "open", asking: { units, columns } });
+      return narrative({ ended: "open", asking: { units, columns, ...outlook } });
     }
     columns.forEach((c) => known.set(c, cell(c)));
-    steps.push({ units, prediction: null, stop: null });
+    steps.push({ units, prediction: null, stop: null, ...outlook });
   }
+}
+
+/** Rows that a step moved and rows that took it, of this step or of any step of the unit. */
+function usualEffect({ effects }, unit, step) {
+  return effects[unit]?.[step] ?? effects[unit]?.[0] ?? null;
 }
 
 /** What is known at the start, as in suwr.narrative.given; nothing if rows start from nothing. */
@@ -217,7 +231,8 @@ function knownValue(code, value) {
 
 /** The narrative of a row as recorded by Python. */
 function recordedNarrative(row) {
-  const steps = row.steps.map(([units, stop, prediction]) => ({ units, stop, prediction }));
+  const steps = row.steps.map(([units, stop, prediction, usual, alternatives]) =>
+    ({ units, stop, prediction, usual, alternatives }));
   const { label, start, stop, ended, comparison, given, n_known } = row;
   return { label, start, stop, steps, ended, comparison, given, n_known, asking: null, cell: (c) => row.cells[c] };
 }

@@ -71,11 +71,20 @@ function startCard(data, model, narrative, actions) {
       columnFields(data, model, narrative, known, keyOf, actions.edit, actions.original)));
 }
 
+/** Why a unit is asked for, and what might be asked instead; null if neither is known. */
+function outlookNote(data, step, served) {
+  const usual = usualText(data, [step], "Moves");
+  const others = alternativesText(data, step);
+  const parts = [usual && `${usual}.`, others && `${others} ${served}.`].filter((part) => part);
+  return parts.length > 0 ? el("small", { class: "about" }, tidy(parts.join(" "))) : null;
+}
+
 /** One line of the list of steps. */
 function stepItem(data, model, narrative, number, now, actions) {
   const step = narrative.steps[number - 1];
   const current = number === now;
   const best = ranking(step.prediction)[0];
+  const says = saysText(data, narrative, number);
   return el(
     "li",
     { class: current ? "current" : number > now ? "later" : null },
@@ -93,13 +102,15 @@ function stepItem(data, model, narrative, number, now, actions) {
       step.units.map((unit) => [
         el("span", { class: "unit" }, data.units[unit].name),
         unitFields(data, model, narrative, unit, actions.edit, actions.original),
-      ])
+      ]),
+      outlookNote(data, step, "would have served as well")
     ),
     el(
       "div",
       { class: "then" },
       el("span", { class: `dot k${data.classes === null ? 0 : best % 8}`, "aria-hidden": "true" }),
       el("span", {}, verdictText(step.prediction, data.classes)),
+      says ? el("small", {}, `${says.startsWith("speaks for") ? "▲" : "▼"} ${says}`) : null,
       el("small", {}, `stop ${percent(step.stop)}`)
     )
   );
@@ -131,6 +142,7 @@ function questionForm(data, model, narrative, actions) {
     units.length > 0
       ? el("p", {}, `Question ${narrative.steps.length + 1}. What is `, el("strong", {}, names), "?")
       : el("p", {}, "What is ", el("strong", {}, "known at the start"), "?"),
+    outlookNote(data, narrative.asking, "would serve as well"),
     cellGroup(data, units[0], fields.map((field, i) =>
       el("span", { class: "cell" },
         plain ? null : el("span", { class: "column", "aria-hidden": "true" }, data.columns[columns[i]]),
