@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -680,38 +680,53 @@ def score_partitions(
             "Workers load the model from its file, which does not contain a 'predictor' of your "
             "own: score_partitions requires a model without one."
         )
-    stored, folder = to_bytes(model), Path(out)
-    digest = hashlib.sha256(stored).hexdigest()
+    stored = to_bytes(model)
     if hasattr(data, "to_delayed"):
-        return _score_dask(stored, digest, data, folder, overwrite, verbose)
-    partitions = find_partitions(data, rows_per_partition)
-    manifest = {"format": 1, "model": digest, "partitions": [asdict(p) for p in partitions]}
-    sources = {partition.source for partition in partitions}
-    with open_folder(folder, manifest, overwrite, sources) as (results, todo):
+        keys, compute = _dask_jobs(stored, data)
+        sources = set()
+    else:
+        keys, compute = _file_jobs(stored, find_partitions(data, rows_per_partition), n_jobs)
+        sources = {key["source"] for key in keys}
+    digest = hashlib.sha256(stored).hexdigest()
+    manifest = {"format": 1, "model": digest, "partitions": keys}
+    with open_folder(Path(out), manifest, overwrite, sources) as (results, todo):
+        n_rows, n_done = 0, len(keys) - len(todo)
+        counts: Any = {"total": len(keys), "completed": n_done, "unit": "partition"}
+        with progress_bars(["scoring"], verbose=verbose, **counts) as (bar,):
+            for n in compute(results, todo):
+                n_rows += n
+                bar(status=f"{n_rows:,} rows")
+    parquet = require("pyarrow.parquet", "tables", "Reading results")
+    paths = [results.part(number) for number in range(len(keys))]
+    n_rows = sum(parquet.read_metadata(p).num_rows for p in paths)
+    return ScoredFolder(paths, n_rows, len(todo), n_done)
+
+
+#: From the folder and the numbers of partitions to the numbers of rows that were scored.
+Compute = Callable[[ResultFolder, list[int]], Iterable[int]]
+
+
+def _file_jobs(
+    stored: bytes, partitions: list[Partition], n_jobs: int | None
+) -> tuple[list[Any], Compute]:
+    def compute(results: ResultFolder, todo: list[int]) -> Iterable[int]:
         run = Parallel(n_jobs=n_jobs, return_as="generator_unordered")
-        done = run(delayed(_score_file)(stored, partitions[n], results, n) for n in todo)
-        _consume(done, len(partitions), len(partitions) - len(todo), verbose)
-    return _collect(results, len(todo))
+        return run(delayed(_score_file)(stored, partitions[n], results, n) for n in todo)
+
+    return [asdict(partition) for partition in partitions], compute
 
 
-def _score_dask(
-    stored: bytes, digest: str, frame: Any, folder: Path, overwrite: bool, verbose: int | None
-) -> ScoredFolder:
+def _dask_jobs(stored: bytes, frame: Any) -> tuple[list[Any], Compute]:
     dask = require("dask", "dask", "Scoring Dask data frames")
-    parts = frame.to_delayed()
-    token = dask.base.tokenize(frame)
-    manifest = {
-        "format": 1,
-        "model": digest,
-        "partitions": [f"{token}-{n}" for n in range(len(parts))],
-    }
-    with open_folder(folder, manifest, overwrite) as (results, todo):
+    parts, token = frame.to_delayed(), dask.base.tokenize(frame)
+
+    def compute(results: ResultFolder, todo: list[int]) -> Iterable[int]:
         score = dask.delayed(_score_frame)
-        there = replace(results, path=folder.absolute())
-        jobs = [score(stored, parts[n], there, n) for n in todo]
+        there = replace(results, path=results.path.absolute())
         # Each job writes its own file and returns only the number of rows.
-        _consume(dask.compute(*jobs), len(parts), len(parts) - len(todo), verbose)
-    return _collect(results, len(todo))
+        return dask.compute(*(score(stored, parts[n], there, n) for n in todo))
+
+    return [f"{token}-{n}" for n in range(len(parts))], compute
 
 
 def _score_file(stored: bytes, partition: Partition, results: ResultFolder, number: int) -> int:
@@ -774,20 +789,3 @@ def _score_rows(model: SequentialModel, frame: Any, rows: Any, source: str | Non
 def _model(stored: bytes) -> Any:
     """Load the model once per worker instead of once per partition."""
     return from_bytes(stored)
-
-
-def _collect(results: ResultFolder, n_scored: int) -> ScoredFolder:
-    parquet = require("pyarrow.parquet", "tables", "Reading results")
-    paths = [results.part(number) for number in range(results.n_partitions)]
-    n_rows = sum(parquet.read_metadata(p).num_rows for p in paths)
-    return ScoredFolder(paths, n_rows, n_scored, len(paths) - n_scored)
-
-
-def _consume(done: Iterable[int], total: int, before: int, verbose: int | None) -> None:
-    n_rows = 0
-    with progress_bars(
-        ["scoring"], verbose=verbose, total=total, completed=before, unit="partition"
-    ) as (bar,):
-        for n in done:
-            n_rows += n
-            bar(status=f"{n_rows:,} rows")

@@ -252,6 +252,7 @@ def test_record_options(folder, monkeypatch, tmp_path):
     assert "does not exist" in done.output
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(pty is None, reason="needs a pseudo-terminal")
 def test_in_a_real_terminal(folder):
     """A session in a pseudo-terminal, answering each question after it appears."""

@@ -5,7 +5,6 @@ import pytest
 
 from suwr.data.frame import (
     arrow_to_pandas,
-    as_rows,
     column_names,
     column_values,
     gather_rows,
@@ -15,6 +14,7 @@ from suwr.data.frame import (
     take_rows,
 )
 from suwr.data.parse import is_missing
+from suwr.data.stored import as_rows
 from suwr.exceptions import TableError
 
 DATA = {

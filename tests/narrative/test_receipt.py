@@ -10,8 +10,7 @@ from suwr import Explanation, Receipt
 from suwr.exceptions import ReceiptError
 from suwr.narrative.explanation import Narrative, Step
 from suwr.narrative.reading import canonical_json
-from suwr.narrative.reasons import principal_reasons
-from suwr.narrative.receipt import MAX_BYTES, Origin
+from suwr.narrative.receipt import MAX_BYTES, Origin, principal_reasons
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ def test_most_confused_classes():
         most_confused(Explanation([Narrative(0, (1.0,), 0.0, (), "decision", None, 1)]), [1.0])
 
 
+@pytest.mark.slow
 def test_all_figures_of_an_image_classifier(image_model, images, tmp_path):
     X, y = images
     paths = draw_figures(
@@ -94,6 +95,7 @@ def test_files_are_wide_enough_for_a_projector(tmp_path):
     assert plt.imread(write_figure(ax.figure, path, 50)).shape[1] < 200
 
 
+@pytest.mark.slow
 def test_history_is_drawn_for_models_that_have_one(regressor, diabetes, tmp_path):
     epoch = {"epoch": 1, "phase": "policy", "training_loss": 1.0, "validation_objective": 1.0}
     model = copy(regressor)
@@ -111,6 +113,7 @@ def test_names_of_figures_are_unique():
     assert len(names) == len(set(names))
 
 
+@pytest.mark.slow
 def test_hidden_pixels_that_are_not_numbers(image_model, images, tmp_path):
     X, y = images[0][:40], images[1][:40]
     hidden = X.astype(object).mask(~image_model.select(X), "maybe")

@@ -274,6 +274,7 @@ def test_the_data_are_not_overwritten(tmp_path, model, rows, kind, overwrite):
     assert contents(tmp_path) == before
 
 
+@pytest.mark.filterwarnings("ignore::suwr.exceptions.ColumnWarning")
 def test_results_are_not_scored_into_their_folder(tmp_path, scored):
     """The columns of the model are those of the results."""
     frame = pd.read_parquet(scored / "part-00000.parquet")

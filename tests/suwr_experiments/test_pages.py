@@ -7,6 +7,7 @@ import pytest
 from suwr_experiments.__main__ import main
 
 
+@pytest.mark.slow
 def test_page_from_records(tmp_path, capsys):
     folder = tmp_path / "benchmarks" / "pareto"
     arguments = ["pareto", "--preset", "mini", "--methods", "CAE,GlobalOptimum,LP"]

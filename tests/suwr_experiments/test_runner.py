@@ -104,6 +104,7 @@ def test_in_parallel(tmp_path):
     assert len(store.records()) == 2
 
 
+@pytest.mark.slow
 def test_without_the_extras(tmp_path):
     code = (
         "import sys\n"

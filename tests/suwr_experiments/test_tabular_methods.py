@@ -60,6 +60,7 @@ def test_a_group_is_one_unit():
     assert point.cost.max() == 1
 
 
+@pytest.mark.slow
 def test_best_units_come_first(monkeypatch):
     monkeypatch.setattr(tabular_methods, "N_CANDIDATES", 4)
     task = make_task(n=200)

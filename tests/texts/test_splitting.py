@@ -65,7 +65,10 @@ def test_texts_are_read():
         read_texts(["a", None])
 
 
-@pytest.mark.parametrize("text", [".", " ", "\n ", '."', ".'. ", "\u3000\n\t"])
+SLOW = pytest.param(".'. ", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("text", [".", " ", "\n ", '."', "\u3000\n\t", SLOW])
 def test_time_is_linear_in_the_length_of_a_text(text):
     # Time that is quadratic would be hours.
     assert len(sentence_spans(text * 1_000_000 + "x")) <= 1_000_001

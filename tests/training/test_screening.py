@@ -47,7 +47,10 @@ def test_units_with_equal_evidence_are_taken_from_the_whole_table():
     assert [part.sum() for part in np.split(kept, 6)] == pytest.approx([10] * 6, abs=2)
 
 
-@pytest.mark.parametrize(("many_rows", "trainer"), [(5_000, "actor"), (100, "lookahead")])
+@pytest.mark.parametrize(
+    ("many_rows", "trainer"),
+    [pytest.param(5_000, "actor", marks=pytest.mark.slow), (100, "lookahead")],
+)
 def test_few_rows_are_trained_on_a_limited_number_of_relevant_units(
     monkeypatch, many_rows, trainer
 ):

@@ -547,7 +547,7 @@ def resumed_everywhere(tmp_path, monkeypatch):
     return check
 
 
-@pytest.mark.parametrize("trained", ["classes", "values"])
+@pytest.mark.parametrize("trained", ["classes", pytest.param("values", marks=pytest.mark.slow)])
 def test_an_interrupted_fit_with_a_teacher_resumes_to_the_same_model(
     resumed_everywhere, monkeypatch, trained
 ):
@@ -566,6 +566,7 @@ def test_an_interrupted_fit_with_a_teacher_resumes_to_the_same_model(
     resumed_everywhere(fit, [0, 0, 1, 1, 2, 2, 3, 3])
 
 
+@pytest.mark.slow
 def test_targets_of_masked_predictors_survive_an_interruption(
     resumed_everywhere, monkeypatch, taught
 ):

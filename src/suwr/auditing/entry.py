@@ -268,10 +268,10 @@ class AuditProcedure:
                     finding = "the masks of the witness hold in calls of one row"
                     self._record_leak(witness, finding=finding)
                     return
-            batches = search_batches(queries, self.sampler, _N_BATCHES)
-            self.report.n_batches = batches.n_batches
-            if batches.finding:
-                self._record_leak(batches.witness, finding=batches.finding)
+            found = search_batches(queries, self.sampler, _N_BATCHES)
+            self.report.n_batches, finding, witness = found
+            if finding:
+                self._record_leak(witness, finding=finding)
 
     def _compare_probabilities(self, n_probes: int) -> None:
         found = Search(self.queries, self.sampler, self.support).compare_probabilities(n_probes)

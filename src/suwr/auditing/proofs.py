@@ -347,12 +347,13 @@ _N_REPEATS = 6
 _MAX_BATCH_CONFIRMATIONS = 10
 
 
-@dataclass
-class BatchResult:
-    """Result of the search in fixed batches.
+def search_batches(
+    queries: SelectorQueries, sampler: RowSampler, n_batches: int
+) -> tuple[int, str, Witness | None]:
+    """Resample the hidden values of whole batches and compare their masks.
 
-    Attributes
-    ----------
+    Returns
+    -------
     n_batches : int
         Batches whose hidden values were resampled.
     finding : str
@@ -360,18 +361,9 @@ class BatchResult:
     witness : Witness or None
         A row whose own hidden values change its mask; None if only those of other rows do.
     """
-
-    n_batches: int = 0
-    finding: str = ""
-    witness: Witness | None = None
-
-
-def search_batches(queries: SelectorQueries, sampler: RowSampler, n_batches: int) -> BatchResult:
-    """Resample the hidden values of whole batches and compare their masks."""
-    result = BatchResult()
     largest = min(sampler.n_rows, queries.max_batch_size)
     sizes = [size for size in _SIZES if size < largest] + [largest]
-    n_attempts = 0
+    n_tested = n_attempts = 0
     for k in range(n_batches):
         if queries.out_of_time or n_attempts >= _MAX_BATCH_CONFIRMATIONS:
             break
@@ -380,23 +372,16 @@ def search_batches(queries: SelectorQueries, sampler: RowSampler, n_batches: int
         masks = queries.select(batch, len(batch))
         other = UNIFORM_SCHEMES[k % len(UNIFORM_SCHEMES)](sampler, rows, masks)
         changed = (queries.select(other, len(other)) != masks).any(axis=1)
-        result.n_batches += 1
-        if not changed.any():
-            continue
-        n_attempts += 1
-        if confirm_batches(queries, batch, other) is not None:
-            _find_own_leak(queries, result, batch, other, np.flatnonzero(changed))
-            break
-    return result
+        n_tested += 1
+        n_attempts += bool(changed.any())
+        if changed.any() and confirm_batches(queries, batch, other) is not None:
+            return n_tested, *_find_own_leak(queries, batch, other, np.flatnonzero(changed))
+    return n_tested, "", None
 
 
 def _find_own_leak(
-    queries: SelectorQueries,
-    result: BatchResult,
-    batch: IntArray,
-    other: IntArray,
-    changed: IntArray,
-) -> None:
+    queries: SelectorQueries, batch: IntArray, other: IntArray, changed: IntArray
+) -> tuple[str, Witness | None]:
     """Search for a row of the batch whose mask changes with its own hidden values alone."""
     for i in changed[:_MAX_BATCH_CONFIRMATIONS]:
         single = batch.copy()
@@ -404,16 +389,16 @@ def _find_own_leak(
         answers = confirm_batches(queries, batch, single)
         if answers is None or (answers[0][i] == answers[1][i]).all():
             continue
-        result.witness = queries.witness(batch[i], other[i], answers[0][i], answers[1][i])
-        result.finding = (
+        finding = (
             f"the masks of the witness were returned for the row at position {i} of a batch of "
             f"{len(batch)} rows, all others unchanged"
         )
-        return
-    result.finding = (
+        return finding, queries.witness(batch[i], other[i], answers[0][i], answers[1][i])
+    finding = (
         f"in a batch of {len(batch)} rows, the masks change with hidden values of the batch; "
         "the hidden values of one row change the mask of another"
     )
+    return finding, None
 
 
 def confirm_batches(

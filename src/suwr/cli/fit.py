@@ -23,7 +23,7 @@ from suwr._utils.text import counted, printable
 from suwr._utils.validation import require
 from suwr.cli.options import CsvFormat, Terminal, file_digest, write_frame
 from suwr.data.dates import WEEKDAYS, DateParts
-from suwr.data.notes import identifier_columns
+from suwr.data.stored import identifier_columns
 from suwr.estimators.base import SUWRModel
 from suwr.estimators.classifier import SUWRClassifier
 from suwr.estimators.regressor import SUWRRegressor

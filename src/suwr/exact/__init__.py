@@ -5,7 +5,6 @@
 policy, and ``gap`` compares a fitted model with the optimum.
 """
 
-from suwr.exact.gap import OptimalityGap, gap
 from suwr.exact.leakage import LeakageAmount, LeakageReport, LeakageWitness, leakage
 from suwr.exact.policy import (
     Decision,
@@ -25,7 +24,7 @@ from suwr.exact.problem import (
     toy_problem,
 )
 from suwr.exact.representation import LeakCertificate, RayCertificate, Representation, represent
-from suwr.exact.solve import ParetoFront, Solution, pareto_front, solve
+from suwr.exact.solve import OptimalityGap, ParetoFront, Solution, gap, pareto_front, solve
 
 __all__ = [
     "Decision",

@@ -58,8 +58,6 @@ class LeakageAmount:
         Whether the two sides of the definition differ by more than the tolerance.
     bits : float
         Expected information in the selection beyond the revealed values.
-    max_difference : float
-        Largest difference between the two sides of the definition.
     witness : LeakageWitness or None
         A pair of rows that proves the leakage.
 
@@ -73,7 +71,6 @@ class LeakageAmount:
 
     leaks: bool
     bits: float
-    max_difference: float
     witness: LeakageWitness | None
 
 
@@ -177,7 +174,7 @@ def _amount(parts: Iterable[Part], tolerance: float) -> LeakageAmount:
             worst, find_witness = difference, find
     leaks = worst > tolerance
     witness = find_witness() if leaks and find_witness is not None else None
-    return LeakageAmount(leaks, max(total, 0.0), worst, witness)
+    return LeakageAmount(leaks, max(total, 0.0), witness)
 
 
 def _groups(problem: FiniteProblem, mask: NDArray[np.bool_]) -> Ints:
