@@ -82,7 +82,7 @@ def test_labels_that_spreadsheets_take_for_formulas_are_data(out, tmp_path):
     labels = ["=cmd|' /C calc'!A0", "+1+1", "-2", "@SUM(1;2)", "\t=1", "'quoted'", 'a";"b', "1,5"]
     rng = np.random.RandomState(0)
     X = pd.DataFrame({"=1+1": rng.randn(80), "@b": rng.randn(80)})
-    model = suwr.SUWRClassifier(max_epochs=1, hidden_size=8, random_state=0)
+    model = suwr.SUWRClassifier(max_epochs=1, training={"hidden_size": 8}, random_state=0)
     model.fit(X, np.resize(np.array(labels, dtype=object), 80)).save(tmp_path / "m.suwr")
     X.to_csv(tmp_path / "X.csv", index=False)
     done = run("predict", tmp_path / "m.suwr", tmp_path / "X.csv", "--out", tmp_path / out)

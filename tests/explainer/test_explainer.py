@@ -34,7 +34,7 @@ class FirstColumn(BaseEstimator):
         return np.nan_to_num(np.asarray(X, dtype=float)[:, 0])
 
 
-BRIEF = {"max_epochs": 1, "queries_per_row": 1, "hidden_size": 8}
+BRIEF = {"max_epochs": 1, "queries_per_row": 1, "training": {"hidden_size": 8}}
 
 
 class Recorded:
