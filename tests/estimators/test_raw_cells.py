@@ -359,7 +359,7 @@ class Forgotten(ClassifierMixin, BaseEstimator):
 
 
 @pytest.mark.filterwarnings("ignore::suwr.exceptions.UninformativeModelWarning")
-@pytest.mark.parametrize("teacher", ["estimator", "auto"])
+@pytest.mark.parametrize("teacher", ["estimator", pytest.param("auto", marks=pytest.mark.slow)])
 def test_no_decision_depends_on_the_teacher_or_on_hidden_cells(teacher, monkeypatch):
     X, y = mixed_table(60)
     model = SUWRClassifier(
