@@ -359,12 +359,13 @@ class Forgotten(ClassifierMixin, BaseEstimator):
 
 
 @pytest.mark.filterwarnings("ignore::suwr.exceptions.UninformativeModelWarning")
-@pytest.mark.parametrize("teacher", ["estimator", "auto"])
+@pytest.mark.parametrize("teacher", ["estimator", pytest.param("auto", marks=pytest.mark.slow)])
 def test_no_decision_depends_on_the_teacher_or_on_hidden_cells(teacher, monkeypatch):
     X, y = mixed_table(60)
     model = SUWRClassifier(
         teacher=Forgotten() if teacher == "estimator" else teacher,
-        max_steps=3, max_epochs=1, training={"hidden_size": 8, "n_layers": 1}, random_state=0,
+        max_epochs=20 if teacher == "auto" else 1, max_steps=3, random_state=0,
+        training={"hidden_size": 8, "n_layers": 1},
     ).fit(X, y)  # fmt: skip
     assert "teacher" in model.choices_
     randomize(model, lambda: len(np.unique(model.select(X).sum(axis=1))) > 1)

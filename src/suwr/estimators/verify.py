@@ -156,7 +156,7 @@ def verify_certificate(
     >>> from sklearn.datasets import load_breast_cancer
     >>> from suwr import SUWRClassifier, verify_certificate
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> clf = SUWRClassifier(max_epochs=2, hidden_size=16, random_state=0).fit(X[:300], y[:300])
+    >>> clf = SUWRClassifier(max_epochs=2, random_state=0).fit(X[:300], y[:300])
     >>> certified = clf.certify(X[300:], level=0.2)
     >>> print(verify_certificate(certified, X[300:]))
     verified
