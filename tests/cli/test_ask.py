@@ -309,7 +309,7 @@ FLAG = ColumnCode(categories=(False, True))
         ("blue", COLOUR, "Blue"),
         ("true", FLAG, True),
         ("False", FLAG, False),
-        ("Unknown", COLOUR, None),
+        ("Missing", COLOUR, None),
         ("", NUMBER, None),
         ("?", NUMBER, None),
         ("missing", FLAG, None),

@@ -64,7 +64,9 @@ def test_fit_gives_one_warning(library, rng):
     frame = library.DataFrame(
         {"case": [f"no. {i}" for i in range(40)], "visit": ["2024-01-05", "2024-02-06"] * 20}
     )
-    model = SUWRClassifier(trainer="reinforce", max_epochs=1, hidden_size=8, random_state=0)
+    model = SUWRClassifier(
+        trainer="reinforce", max_epochs=1, training={"hidden_size": 8}, random_state=0
+    )
     with pytest.warns(ColumnWarning, match="'case' looks like .*'visit' contains dates") as caught:
         model.fit(frame, np.arange(40) % 2)
     assert [w.category for w in caught].count(ColumnWarning) == 1

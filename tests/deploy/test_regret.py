@@ -31,7 +31,11 @@ def test_the_smallest_form_within_two_per_cent_is_chosen():
     X = rng.randint(0, 4, (300, 3)).astype(float)
     y = X[:, 0] + 2 * X[:, 1]
     model = SUWRRegressor(
-        max_epochs=12, hidden_size=32, sparsity_weight=0.01, trainer="reinforce", random_state=0
+        max_epochs=12,
+        training={"hidden_size": 32},
+        sparsity_weight=0.01,
+        trainer="reinforce",
+        random_state=0,
     ).fit(X, y)
     form, regret = choose_form(model, X, y)
     policy = ModelPolicy(model)

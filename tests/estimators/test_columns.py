@@ -40,7 +40,7 @@ def model(frame):
     ).fit(frame, y)
 
 
-QUICK = {"trainer": "reinforce", "max_epochs": 1, "hidden_size": 8, "random_state": 0}
+QUICK = {"trainer": "reinforce", "max_epochs": 1, "training": {"hidden_size": 8}, "random_state": 0}
 
 
 def test_classes_that_are_numbers_are_shown_with_the_name_of_the_target(frame):

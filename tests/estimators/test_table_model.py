@@ -188,7 +188,11 @@ def screened():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(400, 4)), columns=list("abcd"))
     model = SUWRClassifier(
-        max_epochs=6, hidden_size=64, sparsity_weight=0.05, teacher=None, random_state=0
+        max_epochs=6,
+        training={"hidden_size": 64},
+        sparsity_weight=0.05,
+        teacher=None,
+        random_state=0,
     )
     return model.fit(X, (X["c"] > 0).astype(int)), X
 

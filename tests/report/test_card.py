@@ -7,7 +7,12 @@ import pytest
 import suwr
 from suwr.estimators.files import from_bytes, to_bytes
 
-QUICK = {"trainer": "reinforce", "max_epochs": 8, "hidden_size": 16, "random_state": 0}
+QUICK = {
+    "trainer": "reinforce",
+    "max_epochs": 8,
+    "training": {"hidden_size": 16},
+    "random_state": 0,
+}
 
 
 @pytest.fixture(scope="module")

@@ -277,7 +277,7 @@ def read_predict_table(estimator: Any, X: Any, rows: Sequence[Any] | None = None
     if rows is None and hasattr(X, "iloc"):
         rows = X.index
     if absent:
-        _check_size(len(X), len(expected), 1)
+        check_size(len(X), len(expected), 1)
         present = dict(zip(column_names(X) or (), raw_columns(X), strict=True))
         nothing = object_column([ABSENT] * len(X))
         columns = [present.get(name, nothing) for name in expected]

@@ -18,6 +18,7 @@ from suwr.data.encode import ColumnCode
 from suwr.data.frame import Table, object_column
 from suwr.estimators.base import SUWRModel
 from suwr.estimators.limits import check_plain_costs
+from suwr.estimators.targets import ValueTarget
 from suwr.narrative.explanation import format_prediction
 
 
@@ -632,7 +633,8 @@ class Regret:
         is relative to the scale of the target.
         """
         if self.regret is None or self.policy_loss is None:
-            return self.disagreement / (model.target_.scale if self.is_regression else 1.0)
+            target = model.target_
+            return self.disagreement / (target.scale if isinstance(target, ValueTarget) else 1.0)
         objective = self.policy_loss + model.sparsity_weight_ * self.policy_cost
         return self.regret / objective if objective > 0 else 0.0
 
