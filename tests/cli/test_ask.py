@@ -59,7 +59,7 @@ def ask(folder, *answers, options=()):
 
 
 def order(folder):
-    """Return the columns asked for if every answer is 'unknown'."""
+    """Return the columns asked for if every answer is 'missing'."""
     session, asked = suwr.load(folder / "m.suwr").acquire(), []
     while not session.done:
         asked.append(session.next_columns)
@@ -152,7 +152,7 @@ def test_features_that_cannot_be_had(folder):
 
 
 def test_a_budget_limits_the_questions(folder):
-    done, record = ask(folder, *["unknown"] * 2, "", options=["--max-cost", "1"])
+    done, record = ask(folder, *["missing"] * 2, "", options=["--max-cost", "1"])
     assert done.exit_code == 0, done.output
     assert len(record["narratives"][0]["steps"]) == 1
     assert "Maximum cost: 1." in done.output
@@ -177,9 +177,9 @@ def test_invalid_options(folder, options, message):
     assert record is None
 
 
-def test_unknown_answers_are_missing_values(folder):
+def test_missing_answers(folder):
     names = [name for columns in order(folder) for name in columns]
-    done, record = ask(folder, *["unknown"] * len(names))
+    done, record = ask(folder, *["missing"] * len(names))
     assert done.exit_code == 0, done.output
     revealed = [step["revealed"] for step in record["narratives"][0]["steps"]]
     values = [v for step in revealed for unit in step.values() for v in unit.values()]
@@ -310,7 +310,7 @@ FLAG = ColumnCode(categories=(False, True))
         ("blue", COLOUR, "Blue"),
         ("true", FLAG, True),
         ("False", FLAG, False),
-        ("Unknown", COLOUR, None),
+        ("Missing", COLOUR, None),
         ("", NUMBER, None),
         ("?", NUMBER, None),
         ("missing", FLAG, None),
@@ -329,7 +329,7 @@ def test_categories_take_precedence_over_commands():
     code = ColumnCode(categories=("unknown", "undo", "a", "A"))
     assert read_answer("unknown", code) == Answer("unknown")
     assert read_answer("undo", code) == Answer("undo")
-    assert read_answer(":unknown", code) == Answer(None)
+    assert read_answer(":missing", code) == Answer(None)
     assert read_answer(":undo", code).undo
     assert read_answer("A", code) == Answer("A")
 
@@ -384,7 +384,7 @@ def test_mean_features(tmp_path):
     while not session.done:
         asked.append(session.next_columns)
         session.observe(dict.fromkeys(session.next_columns))
-    done = CliRunner().invoke(app, [*words, str(most)], input="unknown\n" * 9)
+    done = CliRunner().invoke(app, [*words, str(most)], input="missing\n" * 9)
     assert done.exit_code == 0, done.output
     assert done.output.count("usually") == len(asked)
 

@@ -11,6 +11,7 @@ from helpers.models import interrupt_training, unchanged
 from suwr import SUWRClassifier, SUWRRegressor, fit_partitions, load
 from suwr.baselines import L2XClassifier
 from suwr.estimators.container import FileCheckpoint
+from suwr.exceptions import TableError
 
 SMALL = {
     "max_epochs": 2,
@@ -179,3 +180,43 @@ def test_sparse_tables_are_refused_with_the_remedy():
     X = csr_matrix(np.eye(20))
     with pytest.raises(TypeError, match=r"OneHotEncoder\(sparse_output=False\)"):
         SUWRClassifier(max_epochs=1).fit(X, np.arange(20) % 2)
+
+
+@pytest.fixture(scope="module")
+def screened():
+    """A model that does not reveal every column, and its table."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(400, 4)), columns=list("abcd"))
+    model = SUWRClassifier(
+        max_epochs=6,
+        training={"hidden_size": 64},
+        sparsity_weight=0.05,
+        teacher=None,
+        random_state=0,
+    )
+    return model.fit(X, (X["c"] > 0).astype(int)), X
+
+
+def test_tables_may_lack_columns_that_no_prediction_reads(screened):
+    model, X = screened
+    unused = sorted(model.unused_columns_)
+    assert unused == ["a", "b", "d"]
+    shorter = X.drop(columns=unused)
+    np.testing.assert_array_equal(model.predict_proba(shorter), model.predict_proba(X))
+    np.testing.assert_array_equal(model.select(shorter), model.select(X))
+    assert model.explain(shorter[:5]) == model.explain(X[:5])
+    with pytest.raises(ValueError, match=r"now missing:\n- c"):
+        model.predict(X.drop(columns="c"))
+    # A mask may ask for what is not there.
+    with pytest.raises(TableError, match=f"Row 0 lacks column '{unused[0]}'"):
+        model.predict_masked(shorter[:2], np.ones((2, 4), dtype=bool))
+
+
+def test_further_columns_are_ignored_with_a_warning(screened):
+    model, X = screened
+    wider = X.assign(target=1, note="x")[["note", "d", "c", "target", "b", "a"]]
+    with pytest.warns(UserWarning, match="2 columns .* ignored: 'note', 'target'"):
+        np.testing.assert_array_equal(model.predict(wider), model.predict(X))
+    with pytest.warns(UserWarning, match="ignored"):
+        masks = model.select(wider)
+    np.testing.assert_array_equal(masks, model.select(X)[:, ::-1])

@@ -47,7 +47,7 @@ def cancer():
     model = SUWRClassifier(
         sparsity_weight=0.005,
         max_steps=8,
-        max_epochs=8,
+        max_epochs=16,
         training={"n_predictors": 2, "hidden_size": 32},
         random_state=0,
     )

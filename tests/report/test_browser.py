@@ -45,6 +45,31 @@ def test_stepping_with_buttons_and_keys(pages, open_page):
     assert text_of(page) == narrative.text()
 
 
+def test_steps_say_why_they_were_taken_and_what_they_speak_for(pages, open_page):
+    path, explanation = pages("cancer")
+    page = open_page(path)
+
+    def outlook(usual, alternatives, served):
+        others = " or ".join(alternatives)
+        parts = [usual and f"Moves {usual}.", others and f"{others} {served}."]
+        return " ".join(part for part in parts if part)
+
+    for row in (0, 1, 2):
+        page.locator("#list button").nth(row).click()
+        narrative, items = explanation[row], page.locator(".steps > li")
+        for number, step in enumerate(narrative.steps, start=1):
+            told = items.nth(number - 1).text_content().replace("\u00a0", " ")
+            assert outlook(step.usual, step.alternatives, "would have served as well") in told
+            assert narrative.says(number) in told
+    model = page_models.cancer()[0]
+    session = model.acquire()
+    page.get_by_role("button", name=re.compile("New case")).click()
+    told = page.get_by_role("form", name="Question").text_content().replace("\u00a0", " ")
+    expected = outlook(session.next_usual, session.next_alternatives, "would serve as well")
+    assert expected
+    assert expected in told
+
+
 def test_searching_filtering_and_sorting(pages, open_page):
     path, explanation = pages("cancer")
     y = page_models.cancer()[2]

@@ -23,11 +23,11 @@ from suwr.estimators.files import load
 from suwr.estimators.session import Acquisition
 from suwr.narrative.explanation import Explanation
 
-MISSING = ("", "?", "missing", "unknown")
+MISSING = ("", "?", "missing")
 UNDO = ("undo",)
 UNAVAILABLE = ("unavailable",)
 # With a leading colon, a command is recognised even if a category has the same name.
-COMMANDS = {f":{word}": word for word in ("missing", "unknown", "undo", "unavailable")}
+COMMANDS = {f":{word}": word for word in ("missing", "undo", "unavailable")}
 # Categories listed in a question or an error message.
 MAX_CATEGORIES = 12
 NO_COLUMN_DESCRIPTION = ColumnDescription()

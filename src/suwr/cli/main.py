@@ -410,7 +410,15 @@ def form(
     out: Annotated[
         Path | None, typer.Option(help="Output file.", show_default="named after the model")
     ] = None,
-    max_pages: Annotated[int, typer.Option(help="Maximum number of questions.", min=1)] = 50,
+    max_pages: Annotated[
+        int | None,
+        typer.Option(
+            help="Maximum number of questions. With --data, the default is the fewest that are at "
+            "most 2 % worse than the model; otherwise 12, which fit on two pages.",
+            min=1,
+            show_default=False,
+        ),
+    ] = None,
     data: Annotated[
         Path | None, typer.Option(help="CSV, TSV or Parquet file of rows to measure the regret on.")
     ] = None,
@@ -426,21 +434,31 @@ def form(
     check_outputs({"--out": path}, model, data)
     from suwr.cli.predict import Rows
     from suwr.deploy import ModelPolicy, make_form, measure_regret, write_form
+    from suwr.deploy.forms import TWO_PAGES, choose_form
     from suwr.estimators.files import load
 
     terminal, fitted = Terminal(), load(model)
-    made = make_form(
-        ModelPolicy(fitted, mean_features), max_pages=max_pages, target=fitted.target_name_
-    )
-    results = counted(len(made.pages) - made.n_questions, "result")
-    note = f"{counted(made.n_questions, 'question')}, {results}."
+    X, y, found, name = None, None, None, fitted.target_name_
     if data is not None:
         rows = Rows(fitted, data, form, target)
-        X, y = rows.X, None
+        X = rows.X
         if rows.has_target:
             y, present = rows.labels()
             X = X[present]
-        note += f" {measure_regret(made, fitted, X, y, mean_features=mean_features)}."
+    if max_pages is None and X is not None:
+        made, found = choose_form(fitted, X, y, mean_features=mean_features, target=name)
+    else:
+        policy = ModelPolicy(fitted, mean_features)
+        made = make_form(policy, max_pages=max_pages or TWO_PAGES, target=name)
+        if X is not None:
+            found = measure_regret(made, fitted, X, y, mean_features=mean_features)
+    results = counted(len(made.pages) - made.n_questions, "result")
+    note = f"{counted(made.n_questions, 'question')}, {results}."
+    if found is not None:
+        excess = max(0.0, found.excess(fitted))
+        note += f" {found}. A larger form would gain at most {100 * excess:.1f} %."
+    elif max_pages is None:
+        note += " With rows in --data, their number is chosen by the regret."
     write_form(made, path, format, note=note)
     terminal.print(note)
     terminal.print_written(path, "the form")

@@ -62,6 +62,9 @@ class Rows:
         columns, header = source_columns(model), form.read_header(path)
         if columns is None and self.target is not None:
             columns = [name for name in header if name != self.target]
+        if columns is not None and model.dates_ is None:
+            # Those that no prediction reads may be absent.
+            columns = [c for c in columns if c in header or c not in model.unused_columns_]
         if set(columns or ()) - set(header) and (hint := form.hint(path, header)):
             raise TableError(f"{str(path)!r} lacks the columns of the model.{hint}")
         frame = form.read_frame(path, columns)

@@ -119,11 +119,13 @@ def with_points(frame: Any, encoder: TableEncoder, decimal: str) -> Any:
     decimal : {'.', ','}
         The decimal separator of the texts.
     """
-    if decimal == "." or frame.shape[1] != len(encoder.codes):
+    if decimal == ".":
         return frame
-    frame = frame.copy()
-    for column, code in zip(list(frame.columns), encoder.codes, strict=True):
-        if code.type == "number":
+    frame, codes = frame.copy(), dict(zip(encoder.names, encoder.codes, strict=True))
+    for number, column in enumerate(frame.columns):
+        # A model without names has the columns of the frame in their order.
+        code = codes.get(column if isinstance(column, str) else f"x{number}")
+        if code is not None and code.type == "number":
             # Each cell by itself, whatever the others contain.
             frame[column] = [
                 cell.replace(decimal, ".") if isinstance(cell, str) else cell

@@ -29,6 +29,9 @@ MISSING_TEXTS = frozenset(
 #: The result of parsing a cell that has no meaning in its column.
 INVALID: Any = type("Invalid", (), {"__repr__": lambda self: "INVALID"})()
 
+#: The cell of a column that a table lacks; it has no meaning in any column.
+ABSENT: Any = type("Absent", (), {})()
+
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _TRUTH = {"true": True, "false": False}
 _SPACE = " \t\r\n\f\v"
@@ -63,6 +66,8 @@ class InvalidCell:
 
     def error(self, quote: bool) -> TableError:
         """Return the error for this cell; ``quote`` only if the policy has asked for its value."""
+        if self.value is ABSENT:
+            return TableError(f"Row {describe_cell(self.row)} lacks column {self.column!r}.")
         got = f" Got {describe_cell(self.value)} instead." if quote else ""
         where = f"Row {describe_cell(self.row)} of column {self.column!r}"
         return TableError(f"{where} must be {EXPECTED[self.type]}, as in fit.{got}")

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
-from suwr._utils.text import printable
+from suwr._utils.text import counted, printable
 from suwr._utils.validation import warn_caller
 from suwr.data.encode import ColumnCode, TableEncoder, category_code, number_code
 from suwr.data.frame import (
@@ -31,8 +31,11 @@ from suwr.data.frame import (
     select_columns,
     unmasked,
 )
-from suwr.data.parse import describe_cell, is_missing, parse_cell
+from suwr.data.parse import ABSENT, describe_cell, is_missing, parse_cell
 from suwr.exceptions import ColumnWarning, TableError
+
+# Columns that a warning names.
+MAX_SHOWN = 5
 
 
 class StoredTable(ABC):
@@ -245,6 +248,9 @@ def read_weight(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.floa
 def read_predict_table(estimator: Any, X: Any, rows: Sequence[Any] | None = None) -> Table:
     """Read the ``X`` of a fitted estimator; columns of data frames may be in any order.
 
+    Data frames may have further columns, which are ignored with a warning, and lack columns that
+    the estimator is not expected to read: a row for which one is asked is an error.
+
     Every cell is parsed by the type that its column had in ``fit``. Cells that cannot be parsed
     are marked in the table and raise an error only when they are revealed.
 
@@ -256,14 +262,31 @@ def read_predict_table(estimator: Any, X: Any, rows: Sequence[Any] | None = None
     rows : sequence, optional
         Labels of the rows, for errors; by default the index of a pandas frame, or positions.
     """
+    absent: set[str] = set()
     if is_frame(X) and hasattr(estimator, "feature_names_in_"):
-        expected, given = list(estimator.feature_names_in_), column_names(X)
-        if given != expected and set(given or []) == set(expected):
-            X = select_columns(X, expected)
-    valid = _validate(estimator, X, reset=False, min_rows=1)
+        expected, given = list(estimator.feature_names_in_), column_names(X) or []
+        lacking = set(expected) - set(given)
+        if given != expected and lacking <= estimator.unused_columns_:
+            extra = [name for name in given if name not in set(expected)]
+            if extra:
+                shown = ", ".join(map(repr, extra[:MAX_SHOWN]))
+                more = ", …" if len(extra) > MAX_SHOWN else ""
+                warn_caller(
+                    f"{counted(len(extra), 'column')} that the model was not fitted on will be "
+                    f"ignored: {shown}{more}.",
+                    UserWarning,
+                )
+            X, absent = select_columns(X, [n for n in expected if n not in lacking]), lacking
     if rows is None and hasattr(X, "iloc"):
         rows = X.index
-    table: Table = estimator.encoder_.parse(raw_columns(valid), rows)
+    if absent:
+        check_size(len(X), len(expected), 1)
+        present = dict(zip(column_names(X) or (), raw_columns(X), strict=True))
+        nothing = object_column([ABSENT] * len(X))
+        columns = [present.get(name, nothing) for name in expected]
+    else:
+        columns = raw_columns(_validate(estimator, X, reset=False, min_rows=1))
+    table: Table = estimator.encoder_.parse(columns, rows)
     return table
 
 

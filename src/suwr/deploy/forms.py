@@ -18,6 +18,7 @@ from suwr.data.encode import ColumnCode
 from suwr.data.frame import Table, object_column
 from suwr.estimators.base import SUWRModel
 from suwr.estimators.limits import check_plain_costs
+from suwr.estimators.targets import ValueTarget
 from suwr.narrative.explanation import format_prediction
 
 
@@ -625,6 +626,18 @@ class Regret:
     standard_error: float | None = None
     is_regression: bool = False
 
+    def excess(self, model: SUWRModel) -> float:
+        """Return by how much the form is worse than the policy, relative to the policy.
+
+        In the objective, loss + λ cost. Without targets, the disagreement, which of a regression
+        is relative to the scale of the target.
+        """
+        if self.regret is None or self.policy_loss is None:
+            target = model.target_
+            return self.disagreement / (target.scale if isinstance(target, ValueTarget) else 1.0)
+        objective = self.policy_loss + model.sparsity_weight_ * self.policy_cost
+        return self.regret / objective if objective > 0 else 0.0
+
     def __str__(self) -> str:
         differs = (
             f"predictions differ by {self.disagreement:.3g} (root mean square)"
@@ -641,6 +654,45 @@ class Regret:
             f"{text}, loss {self.form_loss:.4g} instead of {self.policy_loss:.4g}; regret "
             f"{self.regret:.4g} ± {self.standard_error:.2g} (standard error)"
         )
+
+
+# Numbers of questions that `choose_form` tries, and the one that fits on about two pages.
+SIZES, TWO_PAGES = (4, 7, 12, 20, 33, 50), 12
+# Largest `Regret.excess` of the form that is chosen.
+MOST_EXCESS = 0.02
+
+
+def choose_form(
+    model: SUWRModel,
+    X: Any,
+    y: Any = None,
+    *,
+    mean_features: float | None = None,
+    target: str | None = None,
+) -> tuple[Form, Regret]:
+    """Make the smallest form that is at most 2 % worse than the policy on rows.
+
+    Parameters
+    ----------
+    model : SUWRClassifier or SUWRRegressor
+    X, y, mean_features
+        As in `measure_regret`.
+    target : str, optional
+        As in `make_form`.
+
+    Returns
+    -------
+    form : Form
+        That of 50 questions if none is so good.
+    regret : Regret
+    """
+    policy = ModelPolicy(model, mean_features)
+    for size in SIZES:
+        form = make_form(policy, max_pages=size, target=target)
+        regret = measure_regret(form, model, X, y, mean_features=mean_features)
+        if form.n_questions < size or regret.excess(model) <= MOST_EXCESS:
+            break
+    return form, regret
 
 
 def walk_rows(form: Form, model: SUWRModel, table: Table) -> list[Walk]:

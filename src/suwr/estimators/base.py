@@ -49,7 +49,7 @@ from suwr.estimators.container import (
 from suwr.estimators.evaluate import Evaluation
 from suwr.estimators.export import reference_rows
 from suwr.estimators.fitted import FittedPolicy
-from suwr.estimators.limits import RowLimits
+from suwr.estimators.limits import RowLimits, known_at_start
 from suwr.estimators.risks import (
     SCORES,
     Certificate,
@@ -945,6 +945,17 @@ class SUWRModel(SequentialModel):
                 "fitted for a range, with sparsity_weight=(low, high)."
             )
         return self.policy_
+
+    @property
+    def unused_columns_(self) -> frozenset[str]:
+        """See `TableModel`: those that screening left out or that no held-out row revealed."""
+        chosen = self.selectable_units_.copy()
+        if self.step_effects_ is not None and self.step_effects_.cases:
+            chosen &= np.isin(np.arange(len(chosen)), list(self.step_effects_.cases))
+        read = self.units_.membership[chosen].any(axis=0)
+        names = np.array(self.encoder_.names, dtype=object)
+        known = known_at_start(self.policy_.inputs, self.encoder_.names)
+        return frozenset(names[~read].tolist()) - known.keys()
 
     # Guarantees.
 

@@ -170,6 +170,14 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
         return None
 
     @property
+    def unused_columns_(self) -> frozenset[str]:
+        """Columns that predictions hardly ever read: tables to predict may lack them.
+
+        A row for which one of them is asked nevertheless is an error.
+        """
+        return frozenset()
+
+    @property
     def constant_loss_(self) -> float:
         """Loss of the best constant prediction."""
         return self.target_.constant_loss
@@ -311,10 +319,14 @@ class TableModel(BaseEstimator, metaclass=ABCMeta):
 
     def _column_order(self, X: Any) -> NDArray[np.intp] | None:
         """Positions in ``X`` of the columns of the model; None if they have the same order."""
-        given = column_names(X) if is_frame(X) and hasattr(self, "feature_names_in_") else None
-        if given is None or given == list(self.feature_names_in_):
+        if not is_frame(X) or not hasattr(self, "feature_names_in_"):
             return None
-        return np.array([given.index(name) for name in self.feature_names_in_])
+        expected = list(self.feature_names_in_)
+        # Further columns are ignored; if some are absent, masks have the order of the fit.
+        given = [name for name in column_names(X) or () if name in set(expected)]
+        if given == expected or len(given) < len(expected):
+            return None
+        return np.array([given.index(name) for name in expected])
 
     def _in_order_of_fit(self, X: Any, masks: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Masks in the order of the columns in ``fit``, from masks in their order in ``X``."""

@@ -66,6 +66,12 @@ def plain(value: Any, max_length: int = _MAX_LABEL_LENGTH) -> str:
     return (" " if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
+def check_rows(explanation: Any, owner: str) -> None:
+    """Raise an error for an explanation without rows."""
+    if len(explanation) == 0:
+        raise ValueError(f"The 'explanation' parameter of {owner} must not be empty.")
+
+
 def short_percent(p: float) -> str:
     """Format a probability compactly; '0 %' and '100 %' are exact.
 

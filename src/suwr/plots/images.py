@@ -17,6 +17,7 @@ from suwr.plots._style import (
     BLUE,
     GREY,
     VERMILLION,
+    check_rows,
     new_axes,
     new_grid,
     open_frame,
@@ -224,8 +225,7 @@ def plot_image_usage(explanation: Explanation, patches: Patches, ax: Any = None)
     >>> plot_image_usage(Explanation([narrative]), patches).images[0].get_array().shape
     (4, 4)
     """
-    if len(explanation) == 0:
-        raise ValueError("The 'explanation' parameter of plot_image_usage must not be empty.")
+    check_rows(explanation, "plot_image_usage")
     ax = new_axes(ax, (4.4, 3.8))
     boxes = _boxes(patches)
     masks = [_revealed(n, patches.shape, boxes, len(n.steps))[1] for n in explanation]

@@ -19,6 +19,7 @@ from suwr.plots._style import (
     LIGHT_GREY,
     MARKERS,
     VERMILLION,
+    check_rows,
     finish,
     new_axes,
     open_frame,
@@ -236,8 +237,7 @@ def plot_flow(
     >>> plot_flow(Explanation([narrative])).get_xticklabels()[0].get_text()
     'step 1'
     """
-    if len(explanation) == 0:
-        raise ValueError("The 'explanation' parameter of plot_flow must not be empty.")
+    check_rows(explanation, "plot_flow")
     paths = _paths(explanation, max_units, max_steps)
     labels, colours = _stream_colours(explanation)
     n_columns = max(len(path) for path in paths)
@@ -366,8 +366,7 @@ def plot_lengths(explanation: Explanation, ax: Any = None) -> Any:
     >>> plot_lengths(Explanation([narrative])).get_xlabel()
     'Steps'
     """
-    if len(explanation) == 0:
-        raise ValueError("The 'explanation' parameter of plot_lengths must not be empty.")
+    check_rows(explanation, "plot_lengths")
     ax = new_axes(ax, (6.0, 3.6))
     lengths = np.array([len(narrative.steps) for narrative in explanation])
     decided = np.array([narrative.ended == "decision" for narrative in explanation])
@@ -489,8 +488,7 @@ def _draw_node(ax: Any, t: int, unit: Unit, top: float, height: float) -> None:
 
 def _columns(explanation: Explanation, y: ArrayLike | None) -> list[tuple[str, list[int]]]:
     """Return the heading and the row numbers of each column of the heat map."""
-    if len(explanation) == 0:
-        raise ValueError("The 'explanation' parameter of plot_usage must not be empty.")
+    check_rows(explanation, "plot_usage")
     classes = explanation[0].classes
     labels = None if y is None else np.asarray(y).tolist()
     if labels is None and classes is not None:
@@ -554,9 +552,8 @@ def plot_transitions(
     >>> [text.get_text().replace(chr(10), ", ") for text in ax.texts]
     ['100 %', '∅', 'age, stops: 100 %']
     """
+    check_rows(explanation, "plot_transitions")
     n = len(explanation)
-    if n == 0:
-        raise ValueError("The 'explanation' parameter of plot_transitions must not be empty.")
     visits: Counter[Node] = Counter()
     stops: Counter[Node] = Counter()
     moves: Counter[tuple[Node, Node]] = Counter()

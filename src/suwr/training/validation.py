@@ -435,8 +435,9 @@ def tail_share(values: NDArray[np.float64]) -> float:
     >>> round(tail_share(np.arange(1000.0)), 3), round(tail_share(np.exp(np.arange(100.0))), 3)
     (0.03, 0.857)
     """
+    values = values.astype(np.float64)
     squares = np.sort((values - values.mean()) ** 2)[::-1]
-    return float(squares[: max(1, len(values) // 100)].sum() / max(squares.sum(), 1e-300))
+    return float(squares[: max(1, len(values) // 100)].sum()) / (float(squares.sum()) or 1.0)
 
 
 def _fixed_subset(policy: Policy, loss: Loss, rows: Rows, budget: float) -> Tensor:
