@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from suwr import Patches, SUWRClassifier, SUWRRegressor
-from suwr.estimators.base import default_bins
+from suwr.training.config import default_bins
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from suwr.estimators.base import taught_bins
 from suwr.explainer.explainer import default_weight
+from suwr.training.config import taught_bins
 
 
 def test_weight_of_rare_classes_follows_their_entropy():

@@ -54,7 +54,7 @@ def test_units_with_equal_evidence_are_taken_from_the_whole_table():
 def test_few_rows_are_trained_on_a_limited_number_of_relevant_units(
     monkeypatch, many_rows, trainer
 ):
-    monkeypatch.setattr("suwr.estimators.base.MANY_ROWS", many_rows)
+    monkeypatch.setattr("suwr.training.registry.MANY_ROWS", many_rows)
     limit = MAX_ACTOR_UNITS["columns"]
     rng = np.random.default_rng(0)
     factor = rng.normal(size=(120, 1))

@@ -22,20 +22,21 @@ from torch import Tensor
 
 from suwr._utils.validation import Interval, parameter, parameter_error
 from suwr.baselines.base import BaseBaseline, PhaseBuilders
-from suwr.estimators.base import (
-    EXTENSION,
-    default_bins,
-    default_extension,
-    default_folds,
-    default_predictors,
-)
 from suwr.estimators.sequential import SequentialModel
 from suwr.estimators.table import TrainingData, image_shape
 from suwr.nn.inputs import MaskedInputs
 from suwr.nn.networks import Architecture, SeparateNetwork
 from suwr.nn.rollout import BLOCK, Policy
 from suwr.nn.step import reveal_units
-from suwr.training.config import Settings, linear_decay
+from suwr.training.config import (
+    EXTENSION,
+    Settings,
+    default_bins,
+    default_extension,
+    default_folds,
+    default_predictors,
+    linear_decay,
+)
 from suwr.training.data import MIN_BATCHES, Folds, Rows, shuffled
 from suwr.training.loop import (
     Metrics,

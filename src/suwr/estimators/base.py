@@ -71,85 +71,32 @@ from suwr.nn.networks import Architecture, Network
 from suwr.nn.rollout import Policy, block_size, row_work
 from suwr.nn.step import training_starts
 from suwr.training.actor import FixedPredictorTrainer
-from suwr.training.config import Settings, TrainingConfig, condition_of
+from suwr.training.config import (
+    DEFAULT_EPOCHS,
+    MANY_ROWS,
+    MANY_ROWS_EPOCHS,
+    MAX_BINNED_COLUMNS,
+    MIN_TAUGHT,
+    MIN_TAUGHT_EPOCHS,
+    RANGE_FACTOR,
+    TAUGHT_BATCH,
+    TAUGHT_BATCHES,
+    TAUGHT_EPOCHS,
+    Settings,
+    TrainingConfig,
+    condition_of,
+    default_bins,
+    default_extension,
+    default_folds,
+    default_predictors,
+    n_copies,
+    taught_bins,
+)
 from suwr.training.data import BLOCK_ROWS, Rows
-from suwr.training.registry import MAX_ACTOR_UNITS, TRAINERS, Trainer, default_trainer
+from suwr.training.registry import TRAINERS, Trainer, default_trainer, max_screened_units
 from suwr.training.screening import Screening
 from suwr.training.teacher import TeacherRows, fit_teacher
 from suwr.training.validation import Task, compare_held_out, is_falling, tail_share
-
-# Training rows from which two predictors without bins, two folds and fewer epochs suffice, and from
-# which the number of relevant columns is not limited.
-MANY_ROWS = 5_000
-# Number of bins of a numeric column, and number of columns up to which there are bins.
-DEFAULT_BINS, MAX_BINNED_COLUMNS = 8, 64
-# The same for targets of a teacher, and bins of all columns together.
-TAUGHT_BINS, TAUGHT_TABLE_BINS = 32, 512
-# Default epochs of the policy phase, with few and many rows and with a teacher, and their factor
-# for a range of λ or of budgets.
-DEFAULT_EPOCHS, MANY_ROWS_EPOCHS, TAUGHT_EPOCHS, RANGE_FACTOR = 100, 50, 25, 1.5
-# Bounds of the rows of a batch with a teacher, and batches of an epoch.
-TAUGHT_BATCH, TAUGHT_BATCHES = (100, 500), 28
-# Factor of the epochs after pretraining, for few rows, if the predictors have not settled in it.
-EXTENSION = 2.0
-
-
-def max_screened_units(n_rows: int) -> int | None:
-    """Return the largest number of units that screening keeps; None is all that are relevant."""
-    return MAX_ACTOR_UNITS["columns"] if n_rows < MANY_ROWS else None
-
-
-def default_predictors(n_rows: int) -> int:
-    """Return the default number of predictors of labels for a number of training rows."""
-    return 4 if n_rows < MANY_ROWS else 2
-
-
-def default_folds(n_rows: int, n_predictors: int) -> int:
-    """Return the default number of folds for numbers of training rows and of predictors."""
-    return 4 if n_rows < MANY_ROWS and n_predictors % 4 == 0 else 2
-
-
-def default_bins(n_rows: int, n_columns: int) -> int:
-    """Return the default number of bins for numbers of training rows and of columns."""
-    return DEFAULT_BINS if n_rows < MANY_ROWS and n_columns <= MAX_BINNED_COLUMNS else 0
-
-
-def taught_bins(n_columns: int) -> int:
-    """Return the default number of bins for targets of a teacher, which often have steps.
-
-    Examples
-    --------
-    >>> [taught_bins(n) for n in (5, 20, 64, 65)]
-    [32, 25, 8, 0]
-    """
-    n_bins = min(TAUGHT_BINS, TAUGHT_TABLE_BINS // n_columns)
-    return n_bins if n_bins >= DEFAULT_BINS else 0
-
-
-def default_extension(n_rows: int) -> float:
-    """Return the `extension` of `Settings` for a number of training rows."""
-    return EXTENSION if n_rows < MANY_ROWS else 1.0
-
-
-# Least number of training rows for which a teacher is fitted by default, and of epochs: a brief fit
-# would take most of its time for the teacher.
-MIN_TAUGHT, MIN_TAUGHT_EPOCHS = 30, 20
-# Bounds of the recombinations of each training row, least rows of a lesson, and most rows.
-COPIES, LESSON_ROWS, MAX_LESSON_ROWS = (7, 19), 4_000, 40_000
-
-
-def n_copies(n_rows: int) -> int:
-    """Return the number of recombinations of each training row.
-
-    Examples
-    --------
-    >>> [n_copies(n) for n in (100, 400, 2_000, 20_000)]
-    [19, 10, 7, 1]
-    """
-    least, most = COPIES
-    wanted = min(most, max(least, LESSON_ROWS // n_rows))
-    return max(1, min(wanted, MAX_LESSON_ROWS // n_rows - 1))
-
 
 # Number of λ values, equally spaced on a logarithmic scale, at which the units are counted.
 GRID = 33
@@ -613,6 +560,11 @@ class SUWRModel(SequentialModel):
         return FitPlan(trainer, task, architecture, full, screening, choices)
 
     @property
+    def _may_screen(self) -> bool:
+        """Whether the trainer may be one that screens units, as that of columns does."""
+        return self.trainer == "auto" or TRAINERS[self.trainer].screens
+
+    @property
     def _has_range(self) -> bool:
         """Whether the model is trained for a range of λ or of budgets."""
         return isinstance(self.sparsity_weight, tuple | list) or self.max_cost is not None
@@ -665,7 +617,7 @@ class SUWRModel(SequentialModel):
         if Costs.read(self.costs).of != 1:
             expected = "None if steps reveal several units"
             raise parameter_error("max_cost", owner, expected, tuple(given))
-        if self.trainer not in ("auto", "actor"):
+        if not self._may_screen:
             expected = f"None if trainer={self.trainer!r}"
             raise parameter_error("max_cost", owner, expected, tuple(given))
         return Budgets(float(given[0]), float(given[1]))
@@ -708,7 +660,7 @@ class SUWRModel(SequentialModel):
             return "targets"
         brief = self.max_epochs != "auto" and self.max_epochs < MIN_TAUGHT_EPOCHS
         others = isinstance(self.groups, Patches) or self._has_range or brief
-        if others or self.trainer not in ("auto", "actor"):
+        if others or not self._may_screen:
             return None
         few = MIN_TAUGHT <= n_rows < MANY_ROWS and n_columns <= MAX_BINNED_COLUMNS
         return "stack" if few and self.target_.make_loss().linear_in_targets else None
@@ -718,7 +670,7 @@ class SUWRModel(SequentialModel):
         if given is not None:
             return int(given)
         images = isinstance(self.groups, Patches)
-        if images or self.predictor is not None or self.trainer not in ("auto", "actor"):
+        if images or self.predictor is not None or not self._may_screen:
             return 0
         if self._target_source(n_rows, n_columns, soft) is not None:
             return taught_bins(n_columns)

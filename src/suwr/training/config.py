@@ -285,6 +285,74 @@ def condition_of(weight: float, low: float, high: float) -> float:
     return 2.0 * math.log(weight / low) / math.log(high / low) - 1.0
 
 
+# Training rows from which two predictors without bins, two folds and fewer epochs suffice, and from
+# which the number of relevant columns is not limited.
+MANY_ROWS = 5_000
+# Number of bins of a numeric column, and number of columns up to which there are bins.
+DEFAULT_BINS, MAX_BINNED_COLUMNS = 8, 64
+# The same for targets of a teacher, and bins of all columns together.
+TAUGHT_BINS, TAUGHT_TABLE_BINS = 32, 512
+# Default epochs of the policy phase, with few and many rows and with a teacher, and their factor
+# for a range of λ or of budgets.
+DEFAULT_EPOCHS, MANY_ROWS_EPOCHS, TAUGHT_EPOCHS, RANGE_FACTOR = 100, 50, 25, 1.5
+# Bounds of the rows of a batch with a teacher, and batches of an epoch.
+TAUGHT_BATCH, TAUGHT_BATCHES = (100, 500), 28
+# Factor of the epochs after pretraining, for few rows, if the predictors have not settled in it.
+EXTENSION = 2.0
+
+
+def default_predictors(n_rows: int) -> int:
+    """Return the default number of predictors of labels for a number of training rows."""
+    return 4 if n_rows < MANY_ROWS else 2
+
+
+def default_folds(n_rows: int, n_predictors: int) -> int:
+    """Return the default number of folds for numbers of training rows and of predictors."""
+    return 4 if n_rows < MANY_ROWS and n_predictors % 4 == 0 else 2
+
+
+def default_bins(n_rows: int, n_columns: int) -> int:
+    """Return the default number of bins for numbers of training rows and of columns."""
+    return DEFAULT_BINS if n_rows < MANY_ROWS and n_columns <= MAX_BINNED_COLUMNS else 0
+
+
+def taught_bins(n_columns: int) -> int:
+    """Return the default number of bins for targets of a teacher, which often have steps.
+
+    Examples
+    --------
+    >>> [taught_bins(n) for n in (5, 20, 64, 65)]
+    [32, 25, 8, 0]
+    """
+    n_bins = min(TAUGHT_BINS, TAUGHT_TABLE_BINS // n_columns)
+    return n_bins if n_bins >= DEFAULT_BINS else 0
+
+
+def default_extension(n_rows: int) -> float:
+    """Return the `extension` of `Settings` for a number of training rows."""
+    return EXTENSION if n_rows < MANY_ROWS else 1.0
+
+
+# Least number of training rows for which a teacher is fitted by default, and of epochs: a brief fit
+# would take most of its time for the teacher.
+MIN_TAUGHT, MIN_TAUGHT_EPOCHS = 30, 20
+# Bounds of the recombinations of each training row, least rows of a lesson, and most rows.
+COPIES, LESSON_ROWS, MAX_LESSON_ROWS = (7, 19), 4_000, 40_000
+
+
+def n_copies(n_rows: int) -> int:
+    """Return the number of recombinations of each training row.
+
+    Examples
+    --------
+    >>> [n_copies(n) for n in (100, 400, 2_000, 20_000)]
+    [19, 10, 7, 1]
+    """
+    least, most = COPIES
+    wanted = min(most, max(least, LESSON_ROWS // n_rows))
+    return max(1, min(wanted, MAX_LESSON_ROWS // n_rows - 1))
+
+
 @dataclass(frozen=True)
 class SparsityWeights:
     """λ of every row.

@@ -7,11 +7,12 @@ instance in ``TRAINERS``: the ``trainer`` parameter of the estimators accepts it
 from __future__ import annotations
 
 from suwr.training.actor import ActorTrainer
+from suwr.training.config import MANY_ROWS
 from suwr.training.lookahead import LookaheadTrainer
 from suwr.training.reinforce import ReinforceTrainer
 from suwr.training.trainer import Trainer
 
-__all__ = ["MAX_ACTOR_UNITS", "TRAINERS", "Trainer", "default_trainer"]
+__all__ = ["MAX_ACTOR_UNITS", "TRAINERS", "Trainer", "default_trainer", "max_screened_units"]
 
 TRAINERS: dict[str, Trainer] = {
     trainer.name: trainer for trainer in (ActorTrainer(), LookaheadTrainer(), ReinforceTrainer())
@@ -40,3 +41,8 @@ def default_trainer(n_units: int, patches: bool = False, budgets: bool = False) 
     """
     limit = MAX_ACTOR_UNITS["patches" if patches else "columns"]
     return TRAINERS["actor" if n_units <= limit or budgets else "lookahead"]
+
+
+def max_screened_units(n_rows: int) -> int | None:
+    """Return the largest number of units that screening keeps; None is all that are relevant."""
+    return MAX_ACTOR_UNITS["columns"] if n_rows < MANY_ROWS else None
