@@ -110,7 +110,7 @@ def main() -> None:
     invase.fit(X_train, y_train)
     report = suwr.audit(invase, X_test, gaps=False, random_state=0)
     print(f"INVASE: {report.verdict}, {report.mean_features:.1f} features per patient")
-    model = SUWRClassifier(max_steps=3, random_state=0, **brief).fit(X_train, y_train)
+    model = SUWRClassifier(random_state=0, **brief).fit(X_train, y_train)
     suwr_report = suwr.audit(model, X_test, gaps=False, random_state=0)
     print(f"SUWR: {suwr_report.verdict}, {suwr_report.mean_features:.1f} features per patient")
     print(f"accuracy {invase.score(X_test, y_test):.3f} and {model.score(X_test, y_test):.3f}")
