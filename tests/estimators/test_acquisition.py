@@ -1,4 +1,5 @@
 import json
+from copy import copy
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from helpers.models import fit_random_policy
 from suwr import Acquisition, Explanation, verify
 from suwr.estimators.files import from_bytes, to_bytes
 from suwr.exceptions import SessionError
+from suwr.narrative.effects import StepEffects
 
 pytestmark = pytest.mark.filterwarnings("ignore::suwr.exceptions.StartWarning")
 
@@ -35,13 +37,17 @@ def test_units_are_requested_until_the_policy_stops(model):
 
 
 def test_sessions_say_why_a_unit_is_requested_and_what_else_would_do(model):
+    model = copy(model)
+    counts = {unit: {step: (3 * unit + step, 20) for step in (1, 2)} for unit in (0, 1)}
+    model.step_effects_ = StepEffects(0.05, True, counts)
     row = pd.DataFrame({"age": [0.2], "colour": ["red"]})
     explanation, session = model.explain(row), model.acquire()
     for step in explanation[0].steps:
         assert session.next_usual == step.usual
         assert session.next_alternatives == step.alternatives
         session.observe({name: step.values[name] for name in session.next_columns})
-    assert explanation[0].steps[0].usual.n_rows >= 10
+    first = explanation[0].steps[0]
+    assert first.usual.n_moved == 3 * ["age", "colour"].index(first.unit) + 1
     assert session.next_usual is None
     assert session.next_alternatives == {}
     assert Explanation.from_json(explanation.to_json()).text() == explanation.text()
