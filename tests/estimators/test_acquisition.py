@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers.models import fit_random_policy
-from suwr import Acquisition, Explanation, verify
+from suwr import Acquisition, Explanation, SUWRClassifier, verify
 from suwr.estimators.files import from_bytes, to_bytes
 from suwr.exceptions import SessionError
 from suwr.narrative.effects import StepEffects
@@ -21,7 +20,8 @@ def model():
     rng = np.random.RandomState(0)
     X = pd.DataFrame({"age": rng.randn(200), "colour": rng.choice(["red", "blue"], 200)})
     y = np.where((X["colour"] == "red") ^ (X["age"] > 1), "yes", "no")
-    return fit_random_policy(X, y)
+    training = {"hidden_size": 32}
+    return SUWRClassifier(max_epochs=15, training=training, random_state=0).fit(X, y)
 
 
 def test_units_are_requested_until_the_policy_stops(model):
