@@ -167,7 +167,7 @@ def test_saved_model_is_the_same(rule, model, rows, tmp_path):
 
 def test_command_line_shows_the_certificate(certified, rows, tmp_path):
     certified.save(tmp_path / "m.suwr")
-    answers = "".join(f"{value}\n" for value in ["unknown"] * 10) + "\n"
+    answers = "".join(f"{value}\n" for value in ["missing"] * 10) + "\n"
     words = ["ask", str(tmp_path / "m.suwr"), "--record", str(tmp_path / "r.json")]
     done = CliRunner().invoke(app, words, input=answers)
     assert done.exit_code == 0, done.output

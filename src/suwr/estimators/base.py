@@ -650,16 +650,16 @@ class SUWRModel(SequentialModel):
     ) -> Literal["stack", "given", "targets"] | None:
         """Where the targets of the policy come from; None are the labels.
 
-        ``soft`` is whether targets are class probabilities, which count as those of a teacher.
+        ``soft`` is whether targets are class probabilities.
         """
         if self.teacher is None or self.predictor is not None:
             return None
         if not isinstance(self.teacher, str):
             return "given"
-        if self.teacher == "targets" or soft:
+        if self.teacher == "targets":
             return "targets"
         brief = self.max_epochs != "auto" and self.max_epochs < MIN_TAUGHT_EPOCHS
-        others = isinstance(self.groups, Patches) or self._has_range or brief
+        others = soft or isinstance(self.groups, Patches) or self._has_range or brief
         if others or not self._may_screen:
             return None
         few = MIN_TAUGHT <= n_rows < MANY_ROWS and n_columns <= MAX_BINNED_COLUMNS
