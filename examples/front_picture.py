@@ -105,7 +105,7 @@ def main() -> None:
     arguments = parser.parse_args()
     mpl.use("Agg")
     X_train, X_test, y_train, y_test = patients()
-    brief = {"max_epochs": 3, "training": {"hidden_size": 16}} if arguments.quick else {}
+    brief = {"max_epochs": 3} if arguments.quick else {}
     invase = INVASEClassifier(sparsity_weight=0.02, random_state=0, **brief)
     invase.fit(X_train, y_train)
     report = suwr.audit(invase, X_test, gaps=False, random_state=0)
