@@ -262,7 +262,7 @@ def _type_of(column: NDArray[Any]) -> Any:
     return nw.Float64() if column.dtype.kind == "f" else None
 
 
-def check_predictor(model: Any) -> None:
+def check_predictor(model: SUWRModel) -> None:
     """Raise an error if the ``predictor`` does not go with the other parameters."""
     if model.predictor is None:
         return
@@ -278,7 +278,7 @@ def check_predictor(model: Any) -> None:
         raise parameter_error("network", "TrainingConfig", expected, network)
 
 
-def fixed_predictor_trainer(model: Any, X: Any) -> FixedPredictorTrainer:
+def fixed_predictor_trainer(model: SUWRModel, X: Any) -> FixedPredictorTrainer:
     """Return the trainer of a policy for the ``predictor`` of an estimator.
 
     Parameters
@@ -292,8 +292,8 @@ def fixed_predictor_trainer(model: Any, X: Any) -> FixedPredictorTrainer:
     return FixedPredictorTrainer(_external_predictor(model, model.encoder_, backend))
 
 
-def _external_predictor(model: Any, encoder: TableEncoder, backend: Any) -> ExternalPredictor:
-    classes = model.target_.labels
+def _external_predictor(model: SUWRModel, encoder: TableEncoder, backend: Any) -> ExternalPredictor:
+    target, classes = model.target_, model.target_.labels
     order: NDArray[np.intp] | None = None
     known = getattr(model.predictor, "classes_", None)
     if classes is not None and known is not None:
@@ -304,8 +304,7 @@ def _external_predictor(model: Any, encoder: TableEncoder, backend: Any) -> Exte
         order = np.array([labels.index(label) for label in classes])
 
     def to_outputs(prediction: NDArray[np.float64]) -> NDArray[np.float64]:
-        if classes is None:
-            target = model.target_
+        if isinstance(target, ValueTarget):
             scaled = (prediction - target.center) / target.scale
             return np.log(np.maximum(scaled, SMALLEST)) if target.log_link else scaled
         ordered = prediction if order is None else prediction[:, order]
@@ -316,7 +315,7 @@ def _external_predictor(model: Any, encoder: TableEncoder, backend: Any) -> Exte
         len(encoder.names),
         RowDecoder(encoder, backend),
         to_outputs,
-        model.target_.n_outputs,
+        target.n_outputs,
     )
 
 
@@ -324,9 +323,9 @@ def _external_predictor(model: Any, encoder: TableEncoder, backend: Any) -> Exte
 # same predictor must be passed to `suwr.load`.
 
 
-def predictor_state(model: Any) -> dict[str, Any]:
+def predictor_state(model: SUWRModel) -> dict[str, Any]:
     """Return what a model file says about the ``predictor``."""
-    decoder = model.policy_.network.predictor.decode
+    decoder: Any = model.policy_.network.get_submodule("predictor").decode
     return {
         "frames": None if decoder.backend is None else decoder.backend.value,
         "reference": _reference_predictions(model).tolist(),
@@ -334,7 +333,7 @@ def predictor_state(model: Any) -> dict[str, Any]:
 
 
 def restore_predictor(
-    model: Any, encoder: TableEncoder, stored: Mapping[str, Any]
+    model: SUWRModel, encoder: TableEncoder, stored: Mapping[str, Any]
 ) -> ExternalPredictor:
     """Return the network part of a loaded model whose ``predictor`` is set."""
     frames = stored["frames"]
@@ -343,7 +342,7 @@ def restore_predictor(
     )
 
 
-def check_reference(model: Any, stored: Mapping[str, Any]) -> None:
+def check_reference(model: SUWRModel, stored: Mapping[str, Any]) -> None:
     """Raise an error if the ``predictor`` of a loaded model is not the one of `predictor_state`."""
     expected = np.array(stored["reference"], dtype=np.float64)
     try:
@@ -360,7 +359,7 @@ def check_reference(model: Any, stored: Mapping[str, Any]) -> None:
         )
 
 
-def _reference_predictions(model: Any) -> NDArray[np.float64]:
+def _reference_predictions(model: SUWRModel) -> NDArray[np.float64]:
     """Predict reference rows with all, half and none of the columns revealed."""
     _, values = reference_rows(model.encoder_, model.policy_.device)
     shape, policy = (len(values), model.n_features_in_), model.policy_
@@ -707,10 +706,8 @@ class SUWRModel(SequentialModel):
         if automatic and self.predictor is None:
             choices["n_predictors"] = f"{self._n_predictors(trainer, n_rows, source)}, {reason}"
         if data.inputs.pieces is not None and self._training_config().n_bins is None:
-            readers = "all networks" if source == "targets" else "every second predictor"
-            readers += (
-                ", and for all networks in the lesson" if source in ("stack", "given") else ""
-            )
+            readers = "every second predictor" if source is None else "all networks"
+            readers += " after pretraining" if source in ("stack", "given") else ""
             n_bins = self._n_bins(n_rows, data.inputs.n_columns, data.soft)
             choices["n_bins"] = f"{n_bins} for {readers}, {reason}"
         if self.max_epochs == "auto":

@@ -115,8 +115,8 @@ class EnsembleMLP(Ensemble):
     def ignore(self, inputs: Tensor, members: slice = slice(None)) -> None:
         """Let members ignore inputs, bool ``(n_in,)``: their weights are 0, and stay 0 in training.
 
-        They change once the network is `attentive` again.
-        The other initial weights are scaled to the number of inputs that are left.
+        The other initial weights are scaled to the number of inputs that are left. Once the
+        ensemble is `attentive` again, all weights are trained.
         """
         self.attentive, weight = False, self.weights[0]
         ignored = torch.zeros(len(weight), len(inputs), 1, dtype=torch.bool, device=weight.device)
